@@ -53,7 +53,7 @@ _ENGINE: Final = (
 
 _PLAIN: Final = (
     *("mesh.", "catalog.policy.", "catalog.relations.", "sidecars.", "delivery.snapshots."),
-    "xds.protocol.resource",
+    "xds.protocol.resources.resource",
 )
 """Modules of values: they are whoever's has them."""
 

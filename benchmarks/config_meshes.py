@@ -23,7 +23,8 @@ from meshwright.mesh.kinds import (
 from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
 from meshwright.mesh.objects import MeshObject, ObjectKey, Sourced
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.policy import (
+from meshwright.mesh.policies.routing import RouteActions, RoutePolicy, RouteRule
+from meshwright.mesh.policies.smi import (
     HTTPMatch,
     HTTPRouteGroup,
     PolicyKey,
@@ -32,12 +33,11 @@ from meshwright.mesh.policy import (
     TCPRoute,
     TrafficTarget,
 )
-from meshwright.mesh.routing import RouteActions, RoutePolicy, RouteRule
 from meshwright.mesh.service import Protocol, Service, ServiceKey, ServicePattern, ServicePort
 from meshwright.mesh.workload import Workload, WorkloadKey
 from meshwright.sidecars.contract.driver import each_piece
 from meshwright.sidecars.envoy.pieces import parts
-from xds.protocol.resource import Resource
+from xds.protocol.resources.resource import Resource
 
 SHOP: Final = Namespace("shop")
 CLIENT: Final = "client"

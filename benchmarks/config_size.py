@@ -22,7 +22,7 @@ from benchmarks.config_meshes import CLIENT, SERVER, Size, sent, view
 from benchmarks.programs import HERE
 from meshwright.mesh.service import Protocol
 from protos.envoy.config.listener.v3 import listener_pb2
-from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, TypeUrl
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, TypeUrl
 
 SHORT: Final[Mapping[TypeUrl, str]] = {LISTENER: "LDS", ROUTE: "RDS", CLUSTER: "CDS", ENDPOINT: "EDS"}
 STEPS: Final = (10, 20, 40, 80, 160)

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from certs.custody import LEDGER_FILE
 from certs.issuers.authority import CertificateAuthority
 from certs.ledger.sqlite import SqliteLedger
-from certs.opening import LEDGER_FILE
-from certs.pair_files import PairFiles
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
+from certs.state.pair_files import PairFiles
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 

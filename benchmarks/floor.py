@@ -18,12 +18,12 @@ from catalog.relations.identities import dns_names
 from catalog.store.view import MeshSettings, View
 from certs.issuers.authority import CertificateAuthority
 from certs.manager import CertificateManager
-from certs.pair_files import PairFiles
+from certs.state.pair_files import PairFiles
 from meshwright.delivery.snapshots.rendering import Rendering, resources
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.envoy.driver import EnvoyDriver
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Response, delta_response_body, with_nonce
 
 BARE_MODULE: Final = "benchmarks.peers.bare_mesh"

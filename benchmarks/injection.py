@@ -22,7 +22,7 @@ from benchmarks.peers.istiod import injection, objects
 from benchmarks.peers.istiod.plane import definitions, istiod
 from benchmarks.programs import end_with_sigterm
 from benchmarks.real_parts import are_had
-from meshwright.kubernetes.injection.configuration import InjectionConfig
+from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
 from meshwright.kubernetes.injection.injecting import Known, injected
 from meshwright.kubernetes.injection.shapes import checked
 from meshwright.mesh.names import Namespace

@@ -18,7 +18,7 @@ from meshwright.mesh.kinds import (
     WORKLOAD,
 )
 from meshwright.mesh.objects import MeshObject, ObjectKey
-from meshwright.mesh.policy import HTTPMatch, HTTPRouteGroup, TrafficSplit, TrafficTarget
+from meshwright.mesh.policies.smi import HTTPMatch, HTTPRouteGroup, TrafficSplit, TrafficTarget
 from meshwright.mesh.service import Service
 from meshwright.mesh.workload import Workload
 

@@ -18,7 +18,7 @@ from meshwright.mesh.kinds import (
 from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
 from meshwright.mesh.objects import MeshObject, ObjectKey, Sourced
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.policy import (
+from meshwright.mesh.policies.smi import (
     Backend,
     HTTPMatch,
     HTTPRouteGroup,

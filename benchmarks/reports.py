@@ -19,11 +19,11 @@ from benchmarks import credentials, results
 from benchmarks.plane import ControlPlane, serving
 from benchmarks.processes import memory
 from demo.ports import free_port
-from meshwright.agent.figures.counted import MOST_EDGES
-from meshwright.agent.figures.increments import NOTHING, since
-from meshwright.agent.figures.report import Reports
-from meshwright.agent.figures.sending import send
-from meshwright.agent.figures.statistics import Bin, Statistics
+from meshwright.agent.statistics.counted import MOST_EDGES
+from meshwright.agent.statistics.increments import NOTHING, since
+from meshwright.agent.statistics.report import Reports
+from meshwright.agent.statistics.sending import send
+from meshwright.agent.statistics.statistics import Bin, Statistics
 from meshwright.mesh.host_port import HostPort
 from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 from meshwright.traffic.pace import every_seconds

@@ -6,7 +6,7 @@ from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2
 from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
-from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, Resource, ResourceName, encode
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, ROUTE, Resource, ResourceName, encode
 
 
 def service(number: int) -> str:

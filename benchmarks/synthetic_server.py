@@ -22,11 +22,11 @@ from meshwright.controller.process.polling import EXPERIMENTS, READ_WHERE_IT_POL
 os.environ.setdefault(EXPERIMENTS, READ_WHERE_IT_POLLS)  # as `serve` does, before gRPC is imported
 
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.resource import Resource
-from xds.protocol.snapshot import Snapshot
+from xds.hooks import AnyNode
+from xds.limits import Limits
+from xds.protocol.resources.resource import Resource
+from xds.protocol.resources.snapshot import Snapshot
 from xds.server.ads import AdsServer
-from xds.server.hooks import AnyNode
-from xds.server.limits import Limits
 from xds.server.tls import TlsIdentity
 
 _NODE: Final = NodeKey("n")

@@ -22,9 +22,9 @@ What is made of what, from the objects in the view (in brackets) up to that poli
     [ExternalAuthorization] -> authorization
     [MutualTLS], ingress, permissive -> mutual_tls
     groups, scope, conflicts, permissive, outbound, destinations, retries, routing -> reachable
-    backing -> membership -> closed
-    addresses -> closed
-    inbound, reachable, closed -> whole
+    backing -> membership -> unreachable
+    addresses -> unreachable
+    inbound, reachable, unreachable -> whole
 
 It will never read a manifest, keep a key, wait, read a clock, or know what kind of proxy obeys.
 """

@@ -6,10 +6,10 @@ It is a client's alone, and has DNS names alone: with it nobody is a server of t
 import hashlib
 from datetime import datetime, timedelta
 
-from certs.issuers.contract import Issuer, Names, Usage
-from certs.pair import MAKING, Making, Pair, issue_pair
+from certs.contract import Issuer, Names, Usage
+from certs.keys.pair import MAKING, Making, Pair, issue_pair
 from certs.renewal import due
-from certs.stored import misfit
+from certs.state.stored import misfit
 
 
 def gateway_names(dns_names: tuple[str, ...]) -> Names:

@@ -9,12 +9,12 @@ from typing import Final
 import structlog
 
 from certs import renewal
+from certs.contract import Issuer, Names, Usage
 from certs.errors import RequestError
-from certs.issuers.contract import Issuer, Names, Usage
-from certs.leaf import stands_below
-from certs.material import ServiceCertificate
-from certs.pair import MAKING, Making, Pair
-from certs.stored import Pairs, holder_of, issued_pair, kept
+from certs.keys.leaf import stands_below
+from certs.keys.material import ServiceCertificate
+from certs.keys.pair import MAKING, Making, Pair
+from certs.state.stored import Pairs, holder_of, issued_pair, kept
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import TrustDomain, is_dns_label, is_dns_subdomain
 

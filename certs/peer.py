@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from certs.errors import PeerRefused, RefusalReason
-from certs.leaf import read_leaf
+from certs.keys.leaf import read_leaf
+from certs.keys.material import PeerCertificate
 from certs.ledger.contract import Ledger
 from certs.ledger.entry import LedgerEntry, LedgerState, Stamp
-from certs.material import PeerCertificate
 from meshwright.mesh.identity import ProxyName, ProxyNameError
 
 

@@ -2,14 +2,14 @@
 
 from datetime import datetime, timedelta
 
+from certs.contract import Authority, Names, Usage
 from certs.errors import RequestError
-from certs.issuers.contract import Authority, Names, Usage
+from certs.keys.material import ProxyCertificate, SignedProxy
+from certs.keys.pair import issue_pair, sign
+from certs.keys.proof_of_possession import SignedRequest
+from certs.keys.signing_request import SigningRequest
 from certs.ledger.contract import Judge, Ledger
 from certs.ledger.entry import LedgerEntry
-from certs.material import ProxyCertificate, SignedProxy
-from certs.pair import issue_pair, sign
-from certs.possession import SignedRequest
-from certs.signing_request import SigningRequest
 from meshwright.mesh.identity import ProxyName, ProxyNameError
 
 

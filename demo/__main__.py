@@ -15,12 +15,13 @@ from typing import Final
 
 from rich.console import Console
 
-from demo import inbound, leftovers, live, matrix
+from demo import inbound, leftovers, matrix
 from demo.bookstore import Bookstore
+from demo.display import live
+from demo.display.verdicts import Verdict, grid, wrong
 from demo.interception import choose
 from demo.supervisor import DemoError, Supervisor
 from demo.topology import Mode
-from demo.verdicts import Verdict, grid, wrong
 from demo.walk import Walk
 
 _STARTS_WITH: Final = "G"

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from demo import mtls
 from demo.apps.control import AppClient
 from demo.bookstore import Bookstore
+from demo.display.verdicts import Verdict
 from demo.topology import (
     BOOKBUYER,
     BOOKSTORE,
@@ -22,7 +23,6 @@ from demo.topology import (
     WAREHOUSE,
     Place,
 )
-from demo.verdicts import Verdict
 from meshwright.mesh.service import ServiceKey
 
 REFUSED: Final = "refused by the sidecar"

@@ -13,6 +13,7 @@ import aiohttp
 from demo.apps import outcomes
 from demo.apps.control import AppClient
 from demo.apps.probe import Outcomes, Probe
+from demo.display.verdicts import CellResult, Verdict, controls, wrong
 from demo.matrix import (
     CELLS,
     LOOP_ROUNDS,
@@ -40,7 +41,6 @@ from demo.topology import (
     WAREHOUSE,
     Place,
 )
-from demo.verdicts import CellResult, Verdict, controls, wrong
 from meshwright.mesh.service import ServiceKey
 
 SETTLE_SECONDS: Final = 60.0

@@ -15,7 +15,7 @@ from tests.deadline import wait_until
 from tests.feature.serve.delta_sidecar import Sidecar
 from tests.meshes import texts
 from tests.typed import Command, Commands, Process
-from xds.protocol.resource import CLUSTER, LISTENER
+from xds.protocol.resources.resource import CLUSTER, LISTENER
 
 PROXIES = ("one", "two", "three")
 SECONDS = 60.0

@@ -252,12 +252,12 @@ def _await_command(here: socket.socket) -> None:
 def preload() -> None:
     """Import what commands need, and the drivers."""
     for module in (
-        "meshwright.admin.pages.decoding",
+        "meshwright.admin.pages.proxies.decoding",
         "meshwright.cli.offline.bootstrap",
-        "meshwright.cli.issuing",
+        "meshwright.cli.identities.issuing",
         "meshwright.cli.main",
         "meshwright.cli.offline.mesh",
-        "meshwright.cli.serving",
+        "meshwright.cli.process.serving",
         "meshwright.cli.printing.table",
     ):
         importlib.import_module(module)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from meshwright.chart.values import schema
-from meshwright.controller.settings_schema import settings_schema
+from meshwright.controller.settings.schema import settings_schema
 
 _PATH: Final = Path(__file__).parents[1] / "deploy" / "chart" / "meshwright" / "values.schema.json"
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NewType, Protocol
 
-from xds.protocol.resource import Reference, Resource
-from xds.protocol.snapshot import InconsistentError, Snapshot
+from xds.protocol.resources.resource import Reference, Resource
+from xds.protocol.resources.snapshot import InconsistentError, Snapshot
 
 NodeKey = NewType("NodeKey", str)
 GroupKey = NewType("GroupKey", str)

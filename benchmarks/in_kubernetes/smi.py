@@ -13,7 +13,7 @@ from benchmarks.manifests import document
 from meshwright.mesh.config import TlsVersion
 from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, TRAFFIC_TARGET
 from meshwright.mesh.objects import MeshObject, ObjectKey
-from meshwright.mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
+from meshwright.mesh.policies.smi import PolicyKey, RouteKind, Rule, TrafficTarget
 
 ROUTES: Final = Kind("/apis/specs.smi-spec.io/v1alpha4", "httproutegroups", "HTTPRouteGroup")
 TARGET: Final = Kind("/apis/access.smi-spec.io/v1alpha3", "traffictargets", "TrafficTarget")

@@ -15,12 +15,12 @@ import grpc.aio
 
 from benchmarks.synthetic_frame import control, flags, until_told
 from benchmarks.synthetic_resources import assignment
-from xds.protocol.resource import ENDPOINT, Resource, Version
+from xds.discovery import AGGREGATED
+from xds.limits import Limits
+from xds.protocol.resources.resource import ENDPOINT, Resource, Version
 from xds.protocol.wire import Nonce, Response, delta_response_body, response_body, with_nonce
-from xds.server.limits import Limits
 from xds.server.listener import options
-from xds.server.services import AGGREGATED
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 _METHODS = {"DeltaAggregatedResources": Variant.DELTA, "StreamAggregatedResources": Variant.SOTW}
 

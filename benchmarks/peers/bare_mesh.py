@@ -5,7 +5,7 @@ whatever else comes is read and thrown away. mTLS, the heaps, the thread that re
 loop are as ours.
 """
 
-from meshwright.cli.structlog_alone import import_structlog
+from meshwright.cli.process.structlog_alone import import_structlog
 from meshwright.controller.process.polling import read_where_it_polls
 
 import_structlog()
@@ -21,10 +21,10 @@ import grpc.aio
 from benchmarks.peers.bare_grpc import credentials
 from benchmarks.synthetic_frame import control, flags, until_told
 from meshwright.controller.process.memory import returning
-from xds.server.limits import Limits
+from xds.discovery import AGGREGATED
+from xds.limits import Limits
 from xds.server.listener import options
-from xds.server.services import AGGREGATED
-from xds.server.wakeups import once_for_all
+from xds.server.streams.wakeups import once_for_all
 
 
 class Bare:

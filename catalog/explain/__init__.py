@@ -3,12 +3,12 @@
 It asks the oracle and nothing else, so that what is explained is what is decided.
 """
 
+from catalog.explain.enforcement import Standing, concerned, not_asked, standing
 from catalog.explain.explanation import Explanation, explain
-from catalog.explain.in_force import Standing, concerned, not_asked, standing
 from catalog.explain.outside import Outside, call_to, call_to_service, explain_outside, in_the_mesh
 from catalog.explain.outside_services import address_outside
 from catalog.explain.proxies import nobody_has
-from catalog.explain.steps import Step
+from catalog.explain.steps.step import Step
 
 __all__ = [
     "Explanation",

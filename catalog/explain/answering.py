@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from catalog.oracle import decide as oracle
 from catalog.oracle.decide import Place
-from catalog.oracle.requests import Request
+from catalog.oracle.request.request import Request
 from catalog.store.view import View
 from meshwright.mesh.service import ServiceKey
 

@@ -3,21 +3,22 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from catalog.explain import limits, names, ports, preconditions, retries, routing, upstreams
-from catalog.explain.conclusion import conclusion
-from catalog.explain.ingress import from_outside, lacking
-from catalog.explain.passing import of_client, of_server, of_upgrade
+from catalog.explain import names
 from catalog.explain.remedy import Manifest, remedy
-from catalog.explain.splits import of_splits
-from catalog.explain.steps import Step, origin_of
-from catalog.explain.targets import of_place
+from catalog.explain.steps import limits, ports, preconditions, retries, routing, upstreams
+from catalog.explain.steps.conclusion import conclusion
+from catalog.explain.steps.ingress import from_outside, lacking
+from catalog.explain.steps.passing import of_client, of_server, of_upgrade
+from catalog.explain.steps.splits import of_splits
+from catalog.explain.steps.step import Step, origin_of
+from catalog.explain.steps.targets import of_place
 from catalog.oracle import decide as oracle
 from catalog.oracle.decide import Decision, TurnedDown
-from catalog.oracle.requests import Request
+from catalog.oracle.request.request import Request
 from catalog.store.view import View
-from meshwright.mesh.callers import Outsider
 from meshwright.mesh.kinds import SERVICE
-from meshwright.mesh.policy import TrafficSplit
+from meshwright.mesh.policies.callers import Outsider
+from meshwright.mesh.policies.smi import TrafficSplit
 from meshwright.mesh.service import ServiceKey, ServicePort
 
 

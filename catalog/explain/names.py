@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from catalog.explain.steps import Step, origin_of, origin_of_object
-from catalog.oracle.requests import Request
+from catalog.explain.steps.step import Step, origin_of, origin_of_object
+from catalog.oracle.request.request import Request
 from catalog.store.inventory import by_identity
 from catalog.store.objects import workload_object
 from catalog.store.view import View
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import SERVICE
+from meshwright.mesh.problems.spelling import alike
 from meshwright.mesh.service import Service
-from meshwright.mesh.spelling import alike
 from meshwright.mesh.workload import WorkloadKey
 
 _SHOWN: Final = 3

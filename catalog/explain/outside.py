@@ -8,20 +8,20 @@ from typing import Final
 from catalog.explain import names
 from catalog.explain.outside_services import host_named, is_outside
 from catalog.explain.remedy import Manifest
-from catalog.explain.steps import Step, origin_of, origin_of_object
+from catalog.explain.steps.step import Step, origin_of, origin_of_object
 from catalog.oracle.decide import Answer
 from catalog.oracle.outside import OutsideCall, OutsideDecision, Speaks, decide_outside, of_port
-from catalog.relations.addresses import called_addresses
+from catalog.relations.backends.addresses import called_addresses
+from catalog.relations.backends.precedence import is_superseded
 from catalog.relations.outside import service_called, setting_named
-from catalog.relations.precedence import is_superseded
 from catalog.store.inventory import by_address, by_identity
 from catalog.store.view import View, config_in_force
-from meshwright.mesh.egress import EgressProtocol
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import EGRESS, SERVICE, SERVICE_ACCOUNT, UPSTREAM_TRAFFIC_SETTING
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.egress import EgressProtocol
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.workload import Explicit, Workload, WorkloadKey
 

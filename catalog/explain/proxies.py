@@ -4,7 +4,7 @@ from catalog.store.inventory import by_sidecar, claimant_of
 from catalog.store.view import View
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import ProxyUuid
-from meshwright.mesh.spelling import COMPARED, nearest
+from meshwright.mesh.problems.spelling import COMPARED, nearest
 from meshwright.mesh.workload import Workload
 
 

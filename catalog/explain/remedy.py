@@ -6,8 +6,8 @@ from typing import Final
 from catalog.explain.answering import answering
 from catalog.oracle import decide as oracle
 from catalog.oracle.decide import Place, TurnedDown
-from catalog.oracle.expressions import literal
-from catalog.oracle.requests import Request, path_of
+from catalog.oracle.request.expressions import literal
+from catalog.oracle.request.request import Request, path_of
 from catalog.store.view import View
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, SERVICE_ACCOUNT, TCP_ROUTE, TRAFFIC_TARGET, Kind

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from catalog.lint.codes import Code
-from catalog.lint.told import Place
-from meshwright.mesh.problems import Problem, Severity
+from catalog.lint.wording import Place
+from meshwright.mesh.problems.problem import Problem, Severity
 
 MOST: Final = 50_000
 """Steps of one check of one object: some tens of milliseconds."""

@@ -1,6 +1,6 @@
 """The stable codes of what can be wrong between objects, each of which is right by itself."""
 
-from meshwright.mesh.codes import ProblemCode
+from meshwright.mesh.problems.codes import ProblemCode
 
 
 class Code(ProblemCode):

@@ -6,7 +6,7 @@ from catalog.store.view import View
 from meshwright.engine.declared import Declarations, Declared
 from meshwright.engine.derived import derived
 from meshwright.engine.table import Table
-from meshwright.mesh.problems import Problems
+from meshwright.mesh.problems.problem import Problems
 from meshwright.mesh.workload import WorkloadKey
 
 _HERE: Final = "here"

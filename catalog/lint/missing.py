@@ -9,7 +9,7 @@ from typing import Final
 
 from catalog.lint.codes import Code
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.problems import Problem
+from meshwright.mesh.problems.problem import Problem
 
 MISSING: Final = frozenset(
     {

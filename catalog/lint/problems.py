@@ -4,32 +4,16 @@ import itertools
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Final
 
-from catalog.lint import (
-    authorization,
-    effect,
-    egress,
-    families,
-    ingress,
-    limits,
-    matches,
-    mutual_tls,
-    opening,
-    reach,
-    retries,
-    roots,
-    routing,
-    scope,
-    servers,
-    services,
-    splits,
-    targets,
-    telemetry,
-    tls_keys,
-    upstreams,
-)
+from catalog.lint import servers
 from catalog.lint.codes import Code
 from catalog.lint.lint import Further, Lint, Nothing, fine
-from catalog.lint.told import say
+from catalog.lint.osm import egress, ingress, limits, retries, roots, telemetry, tls_keys
+from catalog.lint.own import authorization, mutual_tls, routing, upstreams
+from catalog.lint.services import address_families as families
+from catalog.lint.services import scope, services
+from catalog.lint.smi import effect, matches, reach, splits, targets
+from catalog.lint.smi import open_ports as opening
+from catalog.lint.wording import say
 from catalog.relations.conflicts import conflicts, shared
 from catalog.relations.groups import driver_of
 from catalog.store.inventory import claimant_of
@@ -53,10 +37,10 @@ from meshwright.engine.derived import Observed, ObservedAll, derived
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import FromSource
-from meshwright.mesh.policy import PolicyKey
-from meshwright.mesh.problems import Problem, Problems, Severity, ordered
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.problems.problem import Problem, Problems, Severity, ordered
+from meshwright.mesh.problems.tally import bounded
 from meshwright.mesh.service import ServiceKey
-from meshwright.mesh.tally import bounded
 from meshwright.mesh.workload import Workload, WorkloadKey
 
 _HERE: Final = "here"

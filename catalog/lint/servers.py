@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 
 from catalog.lint.codes import Code
-from catalog.lint.told import say
-from catalog.relations.backing import backing
+from catalog.lint.wording import say
+from catalog.relations.backends.backing import backing
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import Namespace, ServiceName
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.mesh.service import ServiceKey
 
 

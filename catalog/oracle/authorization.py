@@ -10,7 +10,7 @@ from catalog.oracle.targets import Place
 from catalog.relations.extensions import server_of
 from catalog.store.own import external_authorizations
 from catalog.store.view import View
-from meshwright.mesh.authorization import Authorizer, ExternalAuthorization
+from meshwright.mesh.policies.authorization import Authorizer, ExternalAuthorization
 
 
 def counting(view: View, place: tuple[Place, bool]) -> ExternalAuthorization | None:

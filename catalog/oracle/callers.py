@@ -3,9 +3,16 @@
 from collections.abc import Iterable
 from ipaddress import ip_address, ip_network
 
-from meshwright.mesh.callers import AuthenticatedName, Caller, Client, EncryptedRange, IpRange, Outsider
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import TrustDomain
+from meshwright.mesh.policies.callers import (
+    AuthenticatedName,
+    Caller,
+    Client,
+    EncryptedRange,
+    IpRange,
+    Outsider,
+)
 
 
 def is_caller(caller: Caller, client: Client | None, trust_domain: TrustDomain) -> bool:

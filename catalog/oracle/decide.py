@@ -15,14 +15,14 @@ own annotation or else by the MeshConfig, admits whoever has a certificate of th
 From outside, where nobody has such a certificate, IngressBackends admit (`catalog.oracle.ingress`); and
 MutualTLS objects admit who calls in plain text (`catalog.oracle.mutual_tls`).
 
-Every sidecar on the way first makes of the path what it passes on (`catalog.oracle.paths`), or turns the
-request down by itself: splits judge the path as the client's has it, rules as the server's does.
+Every sidecar on the way first makes of the path what it passes on (`catalog.oracle.request.paths`), or turns
+the request down by itself: splits judge the path as the client's has it, rules as the server's does.
 
 Besides policy, three things prevent a call:
 
 - The caller's sidecar does not know the service, because its workload or namespace narrows what it gets.
-- No endpoint that may answer is ready (`catalog.relations.readiness`). A call to an endpoint of a headless
-  service by its address does not depend on that.
+- No endpoint that may answer is ready (`catalog.relations.backends.readiness`). A call to an endpoint of a
+  headless service by its address does not depend on that.
 - Another Service has the workload's port for another protocol (`speaks_otherwise`).
 
 What this makes of the SMI text, and where it departs from it, is told in docs/policy.md. It shares no code
@@ -39,7 +39,6 @@ from catalog.oracle.callers import is_of_the_mesh
 from catalog.oracle.ingress import IngressVerdict, called_there, ingress_verdicts, lets_in, seen
 from catalog.oracle.mutual_tls import PlainVerdict, lets_plain_in, plain_verdict
 from catalog.oracle.passing import at_client, at_server
-from catalog.oracle.paths import TurnedDown
 from catalog.oracle.preconditions import (
     accepts_everyone,
     chooses_endpoint,
@@ -47,21 +46,22 @@ from catalog.oracle.preconditions import (
     speaks_otherwise,
     told,
 )
-from catalog.oracle.requests import Request, fits
+from catalog.oracle.request.paths import TurnedDown
+from catalog.oracle.request.request import Request, fits
 from catalog.oracle.splits import SplitVerdict, backends, in_force, judge_split, split_for
 from catalog.oracle.targets import Place, Verdict, judge, matches_of, verdicts
-from catalog.relations.backing import backing
-from catalog.relations.endpoints import endpoints
-from catalog.relations.ports import spoken
+from catalog.relations.backends.backing import backing
+from catalog.relations.backends.endpoints import endpoints
+from catalog.relations.backends.ports import spoken
 from catalog.store.smi import splits_by_apex
 from catalog.store.view import View
-from meshwright.mesh.callers import Outsider
 from meshwright.mesh.identity import ServiceIdentity
-from meshwright.mesh.ingress import IngressBackend
 from meshwright.mesh.kinds import INGRESS_BACKEND, MUTUAL_TLS, TRAFFIC_SPLIT, TRAFFIC_TARGET
-from meshwright.mesh.mutual_tls import MutualTLS
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.policy import TrafficTarget
+from meshwright.mesh.policies.callers import Outsider
+from meshwright.mesh.policies.ingress import IngressBackend
+from meshwright.mesh.policies.mutual_tls import MutualTLS
+from meshwright.mesh.policies.smi import TrafficTarget
 from meshwright.mesh.service import ServiceKey, ServicePort
 
 __all__ = [

@@ -21,21 +21,28 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from catalog.oracle.callers import is_caller
-from catalog.oracle.requests import Request, fits
+from catalog.oracle.request.request import Request, fits
 from catalog.oracle.targets import Place
-from catalog.relations.backing import backing
-from catalog.relations.endpoints import addresses_behind
+from catalog.relations.backends.backing import backing
+from catalog.relations.backends.endpoints import addresses_behind
+from catalog.relations.backends.targets import served_by
 from catalog.relations.identities import dns_names
-from catalog.relations.targets import served_by
 from catalog.store.inventory import by_identity
 from catalog.store.osm import ingress_by_service
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
-from meshwright.mesh.callers import AuthenticatedName, Caller, Client, EncryptedRange, IpRange, Outsider
 from meshwright.mesh.identity import ServiceIdentity
-from meshwright.mesh.ingress import IngressBackend, IngressPort, Proof
 from meshwright.mesh.names import Port
-from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.policies.callers import (
+    AuthenticatedName,
+    Caller,
+    Client,
+    EncryptedRange,
+    IpRange,
+    Outsider,
+)
+from meshwright.mesh.policies.ingress import IngressBackend, IngressPort, Proof
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
 
 

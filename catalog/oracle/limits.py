@@ -8,11 +8,11 @@ that limits a rate.
 from collections.abc import Iterable
 
 from catalog.oracle.targets import Place
-from catalog.relations.targets import served_by
+from catalog.relations.backends.targets import served_by
 from catalog.store.inventory import by_identity
 from catalog.store.osm import settings_by_host
 from catalog.store.view import View
-from meshwright.mesh.limits import RateLimits, UpstreamTrafficSetting
+from meshwright.mesh.policies.limits import RateLimits, UpstreamTrafficSetting
 from meshwright.mesh.service import ServiceKey
 
 

@@ -15,15 +15,15 @@ import enum
 
 from catalog.oracle.callers import is_caller
 from catalog.oracle.preconditions import accepts_everyone
-from catalog.oracle.requests import Request, fits
+from catalog.oracle.request.request import Request, fits
 from catalog.oracle.targets import Place
-from catalog.relations.endpoints import addresses_behind
+from catalog.relations.backends.endpoints import addresses_behind
 from catalog.store.own import mutual_tls
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
-from meshwright.mesh.callers import IpRange, Outsider
-from meshwright.mesh.mutual_tls import MutualTLS, PlainText, TlsMode
-from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.policies.callers import IpRange, Outsider
+from meshwright.mesh.policies.mutual_tls import MutualTLS, PlainText, TlsMode
+from meshwright.mesh.policies.smi import PolicyKey
 
 
 class PlainVerdict(enum.StrEnum):

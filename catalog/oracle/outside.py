@@ -13,7 +13,7 @@ A range holds for every protocol; without one every address will do. Hosts that 
 servers speak first no name in TLS is read. What is refused of one host is refused: with passthrough all else
 goes on to where it was going.
 
-Written from docs/osm.md; it shares no code with `catalog.policy.egress`.
+Written from docs/osm.md; it shares no code with `catalog.policy.objects.egress`.
 """
 
 import enum
@@ -22,20 +22,20 @@ from ipaddress import ip_address, ip_network
 from typing import Final
 
 from catalog.oracle.decide import Answer, offered
-from catalog.oracle.paths import TurnedDown, hidden_dots
-from catalog.oracle.requests import Request, fits, passed, path_of
-from catalog.relations.backing import backing
+from catalog.oracle.request.paths import TurnedDown, hidden_dots
+from catalog.oracle.request.request import Request, fits, passed, path_of
+from catalog.relations.backends.backing import backing
+from catalog.relations.backends.ports import spoken
 from catalog.relations.membership import service_of_the_mesh
-from catalog.relations.ports import spoken
 from catalog.store.osm import egresses_by_source
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
-from meshwright.mesh.egress import Egress, EgressProtocol
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import EGRESS
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.policies.egress import Egress, EgressProtocol
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import EscapedSlashes, Protocol, ServiceKey
 
 

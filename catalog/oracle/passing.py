@@ -3,14 +3,14 @@
 A part of the oracle; see `catalog.oracle.decide`.
 """
 
-from catalog.oracle.paths import TurnedDown, hidden_dots
-from catalog.oracle.requests import Request, passed, path_of
+from catalog.oracle.request.paths import TurnedDown, hidden_dots
+from catalog.oracle.request.request import Request, passed, path_of
+from catalog.oracle.request.upgrades import offered, too_many
 from catalog.oracle.routing import sent
 from catalog.oracle.targets import Place
-from catalog.oracle.upgrades import offered, too_many
-from catalog.relations.backing import backing
-from catalog.relations.ports import spoken
-from catalog.relations.targets import served_by
+from catalog.relations.backends.backing import backing
+from catalog.relations.backends.ports import spoken
+from catalog.relations.backends.targets import served_by
 from catalog.store.inventory import by_identity
 from catalog.store.view import View
 from meshwright.mesh.service import EscapedSlashes, ServicePort

@@ -5,20 +5,20 @@ A part of the oracle; see `catalog.oracle.decide`.
 
 from dataclasses import dataclass
 
-from catalog.oracle.requests import Request
+from catalog.oracle.request.request import Request
 from catalog.oracle.targets import Place
-from catalog.relations.backing import backing
-from catalog.relations.endpoints import endpoints
-from catalog.relations.ports import spoken
-from catalog.relations.readiness import taking_traffic
-from catalog.relations.targets import served_by
+from catalog.relations.backends.backing import backing
+from catalog.relations.backends.endpoints import endpoints
+from catalog.relations.backends.ports import spoken
+from catalog.relations.backends.readiness import taking_traffic
+from catalog.relations.backends.targets import served_by
 from catalog.store.inventory import by_identity
 from catalog.store.objects import workload_object
 from catalog.store.view import View
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject, ObjectKey
-from meshwright.mesh.policy import TrafficSplit
+from meshwright.mesh.policies.smi import TrafficSplit
 from meshwright.mesh.service import Scope, ServiceKey, ServicePort
 from meshwright.mesh.workload import Explicit
 

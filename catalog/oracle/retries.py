@@ -3,7 +3,7 @@
 from catalog.store.osm import retries
 from catalog.store.view import View
 from meshwright.mesh.identity import ServiceIdentity
-from meshwright.mesh.retries import Retry
+from meshwright.mesh.policies.retries import Retry
 from meshwright.mesh.service import ServiceKey
 
 

@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from catalog.oracle.requests import Request, fits
-from catalog.relations.backing import backing
-from catalog.relations.ports import spoken
+from catalog.oracle.request.request import Request, fits
+from catalog.relations.backends.backing import backing
+from catalog.relations.backends.ports import spoken
 from catalog.store.own import route_policies
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
-from meshwright.mesh.policy import PolicyKey, Rule
-from meshwright.mesh.routing import RoutePolicy, RouteRule
+from meshwright.mesh.policies.routing import RoutePolicy, RouteRule
+from meshwright.mesh.policies.smi import PolicyKey, Rule
 from meshwright.mesh.service import ServicePort
 
 

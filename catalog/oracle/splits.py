@@ -6,12 +6,12 @@ See `catalog.oracle.decide`, of which this is a part, for the rules in words.
 import enum
 from collections.abc import Iterator
 
-from catalog.oracle.requests import Request, fits
-from catalog.relations.backing import backing
-from catalog.relations.ports import spoken
+from catalog.oracle.request.request import Request, fits
+from catalog.relations.backends.backing import backing
+from catalog.relations.backends.ports import spoken
 from catalog.store.smi import http_route_groups, splits_by_apex
 from catalog.store.view import View
-from meshwright.mesh.policy import Backend, PolicyKey, TrafficSplit
+from meshwright.mesh.policies.smi import Backend, PolicyKey, TrafficSplit
 from meshwright.mesh.service import ServiceKey, ServicePort
 
 

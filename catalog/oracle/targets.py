@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from catalog.oracle.callers import is_caller
-from catalog.oracle.requests import Request, fits
+from catalog.oracle.request.request import Request, fits
 from catalog.store.smi import http_route_groups, targets_by_destination, tcp_routes
 from catalog.store.view import View
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Port
-from meshwright.mesh.policy import HTTPMatch, PolicyKey, RouteKind, Rule, TrafficTarget
+from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey, RouteKind, Rule, TrafficTarget
 
 
 class Verdict(enum.StrEnum):

@@ -2,8 +2,8 @@
 
 from catalog.store.own import upstream_policies
 from catalog.store.view import View
+from meshwright.mesh.policies.upstreams import UpstreamPolicy
 from meshwright.mesh.service import ServiceKey
-from meshwright.mesh.upstreams import UpstreamPolicy
 
 
 def reaching(view: View, key: ServiceKey) -> UpstreamPolicy | None:

@@ -23,7 +23,7 @@ from catalog.store.view import View
 from meshwright.engine.derived import derived
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, Port
-from meshwright.mesh.policy import HTTPMatch, PolicyKey, RouteKind, Rule, TrafficTarget
+from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey, RouteKind, Rule, TrafficTarget
 from meshwright.mesh.service import Protocol
 
 

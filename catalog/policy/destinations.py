@@ -7,19 +7,19 @@ whoever looks at that alone is not concerned by them.
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from catalog.policy.limits import connection_limits
+from catalog.policy.objects.limits import connection_limits
+from catalog.policy.objects.upstreams import policy_of
 from catalog.policy.outbound import answering, permitted, protocol_of
 from catalog.policy.proxy import DestinationEndpoint, OutboundService, ServiceDestination, WeightedBackend
-from catalog.policy.upstreams import policy_of
+from catalog.relations.backends.readiness import taking_traffic
 from catalog.relations.permissive import asked_for
-from catalog.relations.readiness import taking_traffic
 from catalog.store.view import View
 from meshwright.engine.derived import derived
-from meshwright.mesh.hashing import Shared
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Port
+from meshwright.mesh.policies.upstreams import Balancing, HealthCheck, UpstreamPolicy
 from meshwright.mesh.service import Protocol, ServiceKey, ServicePort
-from meshwright.mesh.upstreams import Balancing, HealthCheck, UpstreamPolicy
+from meshwright.mesh.values.hashing import Shared
 
 Answering = tuple[tuple[ServicePort, tuple[tuple[ServiceIdentity, Port], ...]], ...]
 """Who may answer at the ports of a service, each with the port of its workload."""

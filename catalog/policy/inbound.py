@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Final
 
 from catalog.policy.access import Everything, Matching, Nothing, grant, rule_matches
-from catalog.policy.authorization import asked_at
-from catalog.policy.ingress import ingress_rules
-from catalog.policy.limits import rate_limits
-from catalog.policy.mutual_tls import plain_rule
+from catalog.policy.objects.authorization import asked_at
+from catalog.policy.objects.ingress import ingress_rules
+from catalog.policy.objects.limits import rate_limits
+from catalog.policy.objects.mutual_tls import plain_rule
 from catalog.policy.proxy import (
     Access,
     AccessRule,
@@ -19,20 +19,20 @@ from catalog.policy.proxy import (
     SocketAddress,
     admitted,
 )
+from catalog.relations.backends.ports import served
 from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import ProxyGroup
 from catalog.relations.permissive import is_permissive
-from catalog.relations.ports import served
 from catalog.store.smi import targets_by_destination
 from catalog.store.view import View
 from meshwright.engine.derived import derived
-from meshwright.mesh.callers import EncryptedRange
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import TRAFFIC_TARGET
-from meshwright.mesh.limits import RateLimits
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.policy import HTTPMatch, PolicyKey, RouteKind
+from meshwright.mesh.policies.callers import EncryptedRange
+from meshwright.mesh.policies.limits import RateLimits
+from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey, RouteKind
 from meshwright.mesh.service import EscapedSlashes, Protocol, Service
 from meshwright.mesh.tap import Tapped
 from meshwright.mesh.workload import Explicit, Transparent

@@ -36,12 +36,12 @@ from catalog.policy.proxy import (
     RequestRule,
     ServiceDestination,
 )
-from meshwright.mesh.hashing import Shared
 from meshwright.mesh.kinds import RETRY, TELEMETRY, UPSTREAM_POLICY, UPSTREAM_TRAFFIC_SETTING
-from meshwright.mesh.limits import ConnectionLimits, RateLimits
-from meshwright.mesh.policy import HTTPMatch
-from meshwright.mesh.retries import Retries
-from meshwright.mesh.upstreams import Ejecting, HashKey, HealthCheck
+from meshwright.mesh.policies.limits import ConnectionLimits, RateLimits
+from meshwright.mesh.policies.retries import Retries
+from meshwright.mesh.policies.smi import HTTPMatch
+from meshwright.mesh.policies.upstreams import Ejecting, HashKey, HealthCheck
+from meshwright.mesh.values.hashing import Shared
 
 Limiting = RateLimits | ConnectionLimits
 """What UpstreamTrafficSettings say."""

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
+from catalog.policy.objects.upstreams import policy_of
 from catalog.policy.proxy import Destination, Near, Reachable, ServiceDestination
-from catalog.policy.upstreams import policy_of
 from catalog.store.view import View
 from meshwright.engine.derived import derived
-from meshwright.mesh.hashing import Shared
-from meshwright.mesh.upstreams import prefix
+from meshwright.mesh.policies.upstreams import prefix
+from meshwright.mesh.values.hashing import Shared
 
 
 @derived

@@ -11,22 +11,22 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from catalog.policy import splits
 from catalog.policy.access import in_force, may_call
+from catalog.policy.objects import splits
+from catalog.policy.objects.routing import Place, mirrors
+from catalog.policy.objects.upstreams import fails_over, keys_of
 from catalog.policy.proxy import OutboundRoute, SocketAddress, WeightedBackend
-from catalog.policy.routing import Place, mirrors
-from catalog.policy.upstreams import fails_over, keys_of
-from catalog.relations.addresses import called_addresses
-from catalog.relations.backing import backing, services_of_identity
-from catalog.relations.endpoints import endpoints
+from catalog.relations.backends.addresses import called_addresses
+from catalog.relations.backends.backing import backing, services_of_identity
+from catalog.relations.backends.endpoints import endpoints
+from catalog.relations.backends.ports import spoken
 from catalog.relations.permissive import is_permissive, open_services
-from catalog.relations.ports import spoken
 from catalog.store.smi import splits_by_backend, targets_by_source
 from catalog.store.view import IN_VIEW, View
 from meshwright.engine.derived import derived
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Port
-from meshwright.mesh.policy import TrafficSplit
+from meshwright.mesh.policies.smi import TrafficSplit
 from meshwright.mesh.service import EscapedSlashes, Protocol, ServiceKey, ServicePort
 from meshwright.mesh.workload import Endpoint
 

@@ -6,11 +6,11 @@ proxy that looks for the narrowest, as Envoy does, never misses what another Egr
 
 from dataclasses import dataclass, field, replace
 
-from meshwright.mesh.hashing import HashedOnce, hashed_once
-from meshwright.mesh.limits import ConnectionLimits
 from meshwright.mesh.names import Port
-from meshwright.mesh.policy import HTTPMatch, PolicyKey
+from meshwright.mesh.policies.limits import ConnectionLimits
+from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
 from meshwright.mesh.service import ExternalHost
+from meshwright.mesh.values.hashing import HashedOnce, hashed_once
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from catalog.policy import routing, upstreams
 from catalog.policy.destinations import answering_at, endpoints_of
-from catalog.policy.egress import said
 from catalog.policy.inbound import access, inbound_ports
-from catalog.policy.ingress import ingress_rule
-from catalog.policy.limits import connection_limits, rate_limits
-from catalog.policy.mutual_tls import plain_rule
+from catalog.policy.objects import routing, upstreams
+from catalog.policy.objects.egress import said
+from catalog.policy.objects.ingress import ingress_rule
+from catalog.policy.objects.limits import connection_limits, rate_limits
+from catalog.policy.objects.mutual_tls import plain_rule
+from catalog.policy.objects.retries import retry_of
+from catalog.policy.objects.routing import rules
 from catalog.policy.outbound import permitted, places_behind, protocol_of, reaches, routes, spoken_there
 from catalog.policy.proxy import RequestRule
 from catalog.policy.reachable import reachable
-from catalog.policy.retries import retry_of
-from catalog.policy.routing import rules
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, members
 from catalog.relations.identities import dns_names
@@ -48,7 +48,7 @@ from meshwright.mesh.kinds import (
 from meshwright.mesh.names import Namespace, Port, TrustDomain
 from meshwright.mesh.objects import EndpointSlice, ObjectKey
 from meshwright.mesh.origins import FromSource, Origin
-from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import Protocol, ServiceKey, ServicePort
 from meshwright.mesh.workload import WorkloadKey
 

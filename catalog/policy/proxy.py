@@ -8,24 +8,24 @@ from typing import Any, Final, Self, TypeVar
 
 from catalog.policy.outside import OutsidePort
 from catalog.store.settings import DenialReasons, HeaderLimits, MethodOverrides
-from meshwright.mesh.authorization import Authorizer
-from meshwright.mesh.callers import AuthenticatedName, Caller, EncryptedRange, IpRange
-from meshwright.mesh.calling import Resilience
 from meshwright.mesh.config import TlsVersion, Tracing
-from meshwright.mesh.hashing import HashedOnce, Shared, hashed_once
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ServiceIdentity
-from meshwright.mesh.limits import ConnectionLimits, RateLimits
 from meshwright.mesh.long_lived import LongLived
 from meshwright.mesh.names import IpAddress, Port, TrustDomain
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.policy import HTTPMatch, PolicyKey
-from meshwright.mesh.retries import Retries
-from meshwright.mesh.routing import RouteActions
+from meshwright.mesh.policies.authorization import Authorizer
+from meshwright.mesh.policies.callers import AuthenticatedName, Caller, EncryptedRange, IpRange
+from meshwright.mesh.policies.limits import ConnectionLimits, RateLimits
+from meshwright.mesh.policies.resilience import Resilience
+from meshwright.mesh.policies.retries import Retries
+from meshwright.mesh.policies.routing import RouteActions
+from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
+from meshwright.mesh.policies.telemetry import AccessLog, ExtensionService
+from meshwright.mesh.policies.upstreams import Balancing, Ejecting, HashKey, HealthCheck, Within
 from meshwright.mesh.service import EscapedSlashes, ExternalHost, Protocol, ServiceKey, Upstream
 from meshwright.mesh.tap import Tapped
-from meshwright.mesh.telemetry import AccessLog, ExtensionService
-from meshwright.mesh.upstreams import Balancing, Ejecting, HashKey, HealthCheck, Within
+from meshwright.mesh.values.hashing import HashedOnce, Shared, hashed_once
 from meshwright.mesh.workload import Transparent
 
 

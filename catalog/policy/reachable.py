@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from catalog.policy.destinations import destinations
+from catalog.policy.objects.retries import in_force
+from catalog.policy.objects.routing import Place, rules
 from catalog.policy.outbound import (
     called_at,
     escaped_slashes,
@@ -24,10 +26,8 @@ from catalog.policy.outbound import (
     routes_where,
 )
 from catalog.policy.proxy import OutboundRoute, OutboundService, Reachable, SocketAddress
-from catalog.policy.retries import in_force
-from catalog.policy.routing import Place, rules
+from catalog.relations.backends.endpoints import health_at
 from catalog.relations.conflicts import conflicts
-from catalog.relations.endpoints import health_at
 from catalog.relations.groups import ProxyGroup
 from catalog.relations.permissive import asked_for, open_services
 from catalog.relations.scope import in_scope, scope_of
@@ -36,7 +36,7 @@ from catalog.store.view import View
 from meshwright.engine.derived import derived
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import IpAddress, Port
-from meshwright.mesh.retries import Retry
+from meshwright.mesh.policies.retries import Retry
 from meshwright.mesh.service import Scope, ServiceKey
 from meshwright.mesh.workload import Explicit, Transparent
 

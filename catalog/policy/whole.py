@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from catalog.policy.closed import closed, closed_at
 from catalog.policy.destinations import with_endpoints
-from catalog.policy.egress import beside, said
 from catalog.policy.inbound import inbound_ports
 from catalog.policy.nearness import nearby
+from catalog.policy.objects.egress import beside, said
+from catalog.policy.objects.telemetry import logging, tracing
 from catalog.policy.outside import OutsidePort
 from catalog.policy.proxy import (
     InterceptionKind,
@@ -17,13 +17,13 @@ from catalog.policy.proxy import (
     TlsRange,
 )
 from catalog.policy.reachable import reachable
-from catalog.policy.telemetry import logging, tracing
+from catalog.policy.unreachable import closed, closed_at
 from catalog.relations.groups import ProxyGroup
 from catalog.store import mesh_wide
 from catalog.store.view import View
 from meshwright.engine.derived import derived
-from meshwright.mesh.hashing import Shared
 from meshwright.mesh.tls_keys import fitting_curves, fitting_suites
+from meshwright.mesh.values.hashing import Shared
 from meshwright.mesh.workload import Explicit, Transparent
 
 __all__ = ["ProxyPolicy", "outline", "proxy_policy"]

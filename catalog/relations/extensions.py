@@ -2,8 +2,8 @@
 
 from catalog.store.osm import extension_services
 from catalog.store.view import View
-from meshwright.mesh.authorization import ExternalAuthorization
 from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.policies.authorization import ExternalAuthorization
 
 
 def server_of(view: View, found: ExternalAuthorization) -> HostPort | None:

@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from catalog.relations.addresses import by_own_address
+from catalog.relations.backends.addresses import by_own_address
 from catalog.store.osm import settings
 from catalog.store.view import IN_VIEW, View, services
-from meshwright.mesh.egress import Egress
-from meshwright.mesh.limits import UpstreamTrafficSetting
 from meshwright.mesh.names import IpAddress, Namespace, ServiceName
-from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.policies.egress import Egress
+from meshwright.mesh.policies.limits import UpstreamTrafficSetting
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
 
 services_by_port: Final = IN_VIEW.index(

@@ -7,8 +7,8 @@ from typing import Final
 
 from catalog.store.osm import root_certificates
 from catalog.store.view import View
-from meshwright.mesh.policy import PolicyKey
-from meshwright.mesh.roots import MeshRootCertificate, Role
+from meshwright.mesh.policies.roots import MeshRootCertificate, Role
+from meshwright.mesh.policies.smi import PolicyKey
 
 MOST: Final = 2
 """How many roots a mesh can trust at once: one that comes, and one that goes."""

@@ -12,8 +12,8 @@ from catalog.store.osm import telemetries, telemetries_in
 from catalog.store.view import View, config_in_force
 from meshwright.engine.derived import derived
 from meshwright.mesh.names import Namespace
-from meshwright.mesh.policy import PolicyKey
-from meshwright.mesh.telemetry import Telemetry
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.policies.telemetry import Telemetry
 from meshwright.mesh.workload import Workload
 
 

@@ -25,8 +25,8 @@ class Edits:
     """What is now known under each key, None for what is gone. What is not named stays as it was.
 
     Workloads and slices are objects like others. `admissions` say whose workloads may get traffic (see
-    `catalog.relations.readiness`), `taps` which requests to a service are watched. Edits of a view that
-    knows nothing are all that it is to know.
+    `catalog.relations.backends.readiness`), `taps` which requests to a service are watched. Edits of a view
+    that knows nothing are all that it is to know.
     """
 
     objects: Mapping[ObjectKey, Sourced | None] = field(default_factory=lambda: MappingProxyType({}))

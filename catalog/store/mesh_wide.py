@@ -7,8 +7,8 @@ from typing import Final
 
 from catalog.store.view import IN_VIEW, View
 from meshwright.engine.derived import derived
-from meshwright.mesh.authorization import Authorizer
 from meshwright.mesh.config import SidecarSettings, Tracing
+from meshwright.mesh.policies.authorization import Authorizer
 
 
 @derived

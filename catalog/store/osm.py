@@ -3,9 +3,7 @@
 from typing import Final
 
 from catalog.store.view import IN_VIEW, kind
-from meshwright.mesh.egress import Egress
 from meshwright.mesh.identity import ServiceIdentity
-from meshwright.mesh.ingress import IngressBackend
 from meshwright.mesh.kinds import (
     EGRESS,
     EXTENSION_SERVICE,
@@ -15,12 +13,14 @@ from meshwright.mesh.kinds import (
     TELEMETRY,
     UPSTREAM_TRAFFIC_SETTING,
 )
-from meshwright.mesh.limits import UpstreamTrafficSetting
-from meshwright.mesh.policy import PolicyKey
-from meshwright.mesh.retries import Retry
-from meshwright.mesh.roots import MeshRootCertificate
+from meshwright.mesh.policies.egress import Egress
+from meshwright.mesh.policies.ingress import IngressBackend
+from meshwright.mesh.policies.limits import UpstreamTrafficSetting
+from meshwright.mesh.policies.retries import Retry
+from meshwright.mesh.policies.roots import MeshRootCertificate
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.policies.telemetry import ExtensionService, Telemetry
 from meshwright.mesh.service import ServiceKey
-from meshwright.mesh.telemetry import ExtensionService, Telemetry
 
 retries: Final = kind(Retry, RETRY, "Retries", lambda found: found.key)
 settings: Final = kind(

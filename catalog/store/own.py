@@ -3,11 +3,11 @@
 from typing import Final
 
 from catalog.store.view import IN_VIEW, kind
-from meshwright.mesh.authorization import ExternalAuthorization
 from meshwright.mesh.kinds import EXTERNAL_AUTHORIZATION, MUTUAL_TLS, ROUTE_POLICY, UPSTREAM_POLICY
-from meshwright.mesh.mutual_tls import MutualTLS
-from meshwright.mesh.routing import RoutePolicy
-from meshwright.mesh.upstreams import UpstreamPolicy
+from meshwright.mesh.policies.authorization import ExternalAuthorization
+from meshwright.mesh.policies.mutual_tls import MutualTLS
+from meshwright.mesh.policies.routing import RoutePolicy
+from meshwright.mesh.policies.upstreams import UpstreamPolicy
 
 route_policies: Final = kind(RoutePolicy, ROUTE_POLICY, "RoutePolicies", lambda found: found.key)
 route_policies_by_service: Final = IN_VIEW.index(

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
-from meshwright.mesh.calling import Resilience
 from meshwright.mesh.long_lived import LongLived
 from meshwright.mesh.names import TrustDomain
+from meshwright.mesh.policies.resilience import Resilience
 from meshwright.mesh.tls_keys import ServiceKeys
 
 DEFAULT_TRUST_DOMAIN: Final = TrustDomain("cluster.local")

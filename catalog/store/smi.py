@@ -5,7 +5,7 @@ from typing import Final
 from catalog.store.view import IN_VIEW, kind
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, TCP_ROUTE, TRAFFIC_SPLIT, TRAFFIC_TARGET
-from meshwright.mesh.policy import HTTPRouteGroup, PolicyKey, TCPRoute, TrafficSplit, TrafficTarget
+from meshwright.mesh.policies.smi import HTTPRouteGroup, PolicyKey, TCPRoute, TrafficSplit, TrafficTarget
 from meshwright.mesh.service import ServiceKey
 
 http_route_groups: Final = kind(HTTPRouteGroup, HTTP_ROUTE_GROUP, "HTTPRouteGroups", lambda found: found.key)

@@ -9,13 +9,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
+from certs.contract import CertificateRequest, Usage
 from certs.errors import IssuerError
-from certs.issuers.contract import CertificateRequest, Usage
 from certs.issuers.root import Root, open_root
-from certs.leaf import stands_below
-from certs.profile import PURPOSES, alternative_names, key_usage, subject
-from certs.sealing import PLAIN, Seal
-from certs.serial import new_serial
+from certs.keys.leaf import stands_below
+from certs.keys.profile import PURPOSES, alternative_names, key_usage, subject
+from certs.keys.serial import new_serial
+from certs.state.sealing import PLAIN, Seal
 from meshwright.mesh.names import TrustDomain
 
 

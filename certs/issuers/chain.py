@@ -9,9 +9,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID
 
-from certs.bundle import TrustBundle
-from certs.leaf import signed_by
-from certs.pem import as_pem
+from certs.keys.bundle import TrustBundle
+from certs.keys.leaf import signed_by
+from certs.keys.pem import as_pem
 
 CURVES: Final = frozenset({"secp256r1", "secp384r1", "secp521r1"})
 """On which a CA's key may be: BoringSSL verifies nothing by one on another, and nothing below it."""

@@ -12,15 +12,15 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from certs import files
 from certs.errors import StateError
 from certs.issuers.chain import Above, above
-from certs.leaf import fingerprint_of, read_leaf, trust_domains
-from certs.pem import as_pem, certificates_in
-from certs.profile import key_usage, subject
-from certs.sealing import PLAIN, Seal, UnopenedError
-from certs.serial import new_serial
-from certs.terms import BACKDATED
+from certs.keys.leaf import fingerprint_of, read_leaf, trust_domains
+from certs.keys.pem import as_pem, certificates_in
+from certs.keys.profile import key_usage, subject
+from certs.keys.serial import new_serial
+from certs.lifetimes import BACKDATED
+from certs.state import files
+from certs.state.sealing import PLAIN, Seal, UnopenedError
 from meshwright.mesh.names import TrustDomain
 
 VALIDITY: Final = timedelta(days=3652)

@@ -11,13 +11,13 @@ from typing import Final
 
 import structlog
 
-from certs import files
-from certs.bundle import TrustBundle
+from certs.contract import CertificateRequest, Issuer
 from certs.errors import IssuerError, StateError
-from certs.issuers.contract import CertificateRequest, Issuer
 from certs.issuers.succession import SETTLING, Former, Succession, followed, read, written
-from certs.leaf import stands_below
-from certs.pem import first_in
+from certs.keys.bundle import TrustBundle
+from certs.keys.leaf import stands_below
+from certs.keys.pem import first_in
+from certs.state import files
 from meshwright.mesh.names import TrustDomain
 
 ISSUER_FILE: Final = "issuer.json"

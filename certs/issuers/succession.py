@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from certs.bundle import TrustBundle
+from certs.keys.bundle import TrustBundle
 
 SETTLING: Final = timedelta(minutes=1)
 """So long after a root was first trusted only those have a certificate below it who have none to go on with:

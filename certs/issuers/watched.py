@@ -7,11 +7,11 @@ from typing import Final, Self
 
 import structlog
 
-from certs import files
+from certs.contract import CertificateRequest
 from certs.errors import StateError
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import CertificateRequest
 from certs.issuers.root import CaFiles, read_root
+from certs.state import files
 from meshwright.mesh.names import TrustDomain
 
 _MEND: Final = "put the right files there"

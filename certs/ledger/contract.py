@@ -96,9 +96,9 @@ class Ledger(Protocol):
     def revoke(self, serial: str, now: datetime, why: str = "") -> LedgerEntry:
         """Revoke a certificate, write that and why, and return its entry; a second time changes nothing.
 
-        The serial may be written as people paste it (`certs.serial.read_serial`). Raises RequestError for
-        one that is not in the ledger, with those that are nearest to it; UnwrittenError where it is revoked
-        only for as long as this ledger is open, because that cannot be written.
+        The serial may be written as people paste it (`certs.keys.serial.read_serial`). Raises RequestError
+        for one that is not in the ledger, with those that are nearest to it; UnwrittenError where it is
+        revoked only for as long as this ledger is open, because that cannot be written.
         """
 
     def write_unwritten(self) -> None:

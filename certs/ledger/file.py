@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from certs.database import Schema, open_private
+from certs.state.database import Schema, open_private
 
 _PATIENCE_SECONDS: Final = 0.25
 """So long is waited for another process that locks the file, where the caller may be the event loop."""
@@ -54,7 +54,7 @@ UPDATE proxy_certificates SET term = not_after - issued_at
 
 
 def open_file(path: Path) -> sqlite3.Connection:
-    """Open the file; as `certs.database.open_private`."""
+    """Open the file; as `certs.state.database.open_private`."""
     connection = open_private(path, SCHEMA)
     connection.execute(_busy(_PATIENCE_SECONDS))
     return connection

@@ -12,8 +12,8 @@ from typing import Final
 
 import structlog
 
-from certs import files
 from certs.errors import StateError
+from certs.state import files
 
 ENDING: Final = ".revocations"
 """What the name of the file has behind that of the ledger: ledger.sqlite.revocations."""

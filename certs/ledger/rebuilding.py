@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from certs.errors import RequestError, StateError
+from certs.keys.material import PeerCertificate
+from certs.keys.serial import read_serial
 from certs.ledger.contract import Judge, Ledger
 from certs.ledger.entry import LedgerEntry
-from certs.material import PeerCertificate
-from certs.serial import read_serial
-from certs.terms import term_shown
+from certs.lifetimes import term_shown
 from meshwright.mesh.identity import ProxyName
 
 REBUILT: Final = "the ledger is being rebuilt: until then nobody is let in, and nothing is issued or revoked"

@@ -9,16 +9,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from certs.database import BUSY_SECONDS, explained
 from certs.errors import StateError, UnwrittenError
+from certs.keys.serial import read_serial
 from certs.ledger import rows
+from certs.ledger.cache import Seen
 from certs.ledger.contract import Judge, unknown
 from certs.ledger.entry import LedgerEntry, Noted, Stamp
 from certs.ledger.file import SCHEMA, open_file, waiting
 from certs.ledger.mark import RevocationMark
-from certs.ledger.seen import Seen
 from certs.ledger.unwritten import Unwritten
-from certs.serial import read_serial
+from certs.state.database import BUSY_SECONDS, explained
 from meshwright.mesh.identity import ProxyName
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from certs.database import GIVE_UP_PAGES, is_full
 from certs.ledger import rows
+from certs.ledger.cache import Seen
 from certs.ledger.entry import LedgerEntry, Noted, Stamp
-from certs.ledger.seen import Seen
+from certs.state.database import GIVE_UP_PAGES, is_full
 
 NOTHING: Final[Mapping[Stamp, Noted]] = MappingProxyType({})
 

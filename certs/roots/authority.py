@@ -5,14 +5,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from certs.bundle import TrustBundle
+from certs.contract import CertificateRequest
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import CertificateRequest
 from certs.issuers.root import Root
-from certs.leaf import stands_below
-from certs.roots import kept
+from certs.keys.bundle import TrustBundle
+from certs.keys.leaf import stands_below
+from certs.roots import rotation_file as kept
 from certs.roots.rotation import Fingerprint, Rotation
-from certs.sealing import PLAIN, Seal
+from certs.state.sealing import PLAIN, Seal
 from meshwright.mesh.names import TrustDomain
 
 

@@ -11,15 +11,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from certs import files
 from certs.errors import StateError
 from certs.issuers.root import Root, read_root
 from certs.issuers.watched import WatchedFiles
 from certs.roots.declared import DeclaredRoot
 from certs.roots.rotation import Fingerprint
+from certs.state import files
 from meshwright.mesh.names import Namespace, SecretName, TrustDomain
-from meshwright.mesh.policy import PolicyKey
-from meshwright.mesh.roots import MeshRootCertificate, Role
+from meshwright.mesh.policies.roots import MeshRootCertificate, Role
+from meshwright.mesh.policies.smi import PolicyKey
 
 NOTES: Final = "declared-roots.json"
 

@@ -15,13 +15,13 @@ from typing import Final
 from rich.console import Console
 
 from demo.__main__ import locked, report
+from demo.display.verdicts import Verdict
 from demo.kubernetes import images, inbound, newcomer
 from demo.kubernetes.cluster import OwnCluster, own_cluster, volumes
 from demo.kubernetes.plane import Images, Plane
 from demo.kubernetes.scenes import Scenes
 from demo.kubernetes.store import PodStore, applications, namespaces
 from demo.supervisor import DemoError, others_ended
-from demo.verdicts import Verdict
 from demo.walk import Walk
 
 _ENDED: Final = 130

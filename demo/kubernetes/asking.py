@@ -7,9 +7,9 @@ from typing import Final
 from demo.apps import names
 from demo.apps.control import AppClient
 from demo.apps.probe import Probe
+from demo.display.verdicts import CellResult, Verdict
 from demo.kubernetes.pods import Program
 from demo.matrix import REQUESTS
-from demo.verdicts import CellResult, Verdict
 
 _SETTLE_SECONDS: Final = 60.0
 

@@ -8,11 +8,11 @@ from typing import Final
 from demo.apps import names
 from demo.apps.control import AppClient
 from demo.apps.load import Totals, Wanted
+from demo.display.verdicts import Verdict
 from demo.kubernetes.pods import Program, insist
 from demo.kubernetes.store import PodStore
 from demo.supervisor import DemoError
 from demo.topology import BOOKBUYER, BOOKSTORE
-from demo.verdicts import Verdict
 
 _LEAST: Final = 100
 """Fewer calls than these before or after what is done would prove nothing."""

@@ -7,11 +7,11 @@ from typing import Final
 
 from demo import inbound, mtls
 from demo.apps.control import AppClient
+from demo.display.verdicts import Verdict
 from demo.kubernetes.plane import NAMESPACE, POD
 from demo.kubernetes.pods import pod_of
 from demo.kubernetes.store import PodStore
 from demo.topology import BOOKBUYER, BOOKTHIEF, DATABASE, SERVICE_PORTS, STORE_V1, WAREHOUSE, Place
-from demo.verdicts import Verdict
 from meshwright.mesh.service import ServiceKey
 from tools.real_parts.node import Node
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from demo.display.verdicts import Verdict
 from demo.kubernetes.kubectl import SECONDS
 from demo.kubernetes.plane import Images, Plane
 from demo.plane import COMMAND
 from demo.supervisor import DemoError, bound_to_parent
-from demo.verdicts import Verdict
 from meshwright.processes.command import Command, run
 
 MANIFESTS: Final = Path(__file__).parent / "manifests" / "newcomer"

@@ -7,13 +7,13 @@ let in nowhere. What is outside is reached where the MeshConfig has egress, and 
 from collections.abc import Mapping
 from typing import Final
 
+from demo.display.verdicts import Verdict
 from demo.kubernetes import asking
 from demo.kubernetes.plane import NAMESPACE
 from demo.kubernetes.pods import Program, Selected
 from demo.kubernetes.store import PodStore, scene
 from demo.matrix import PHASES
 from demo.topology import BOOKBUYER, BOOKSTORE, STORE_V1
-from demo.verdicts import Verdict
 
 _OUTSIDER: Final = Selected("outside", "app=outsider", "bookstore")
 _HOST: Final = "outsider.outside"

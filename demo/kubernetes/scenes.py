@@ -10,6 +10,7 @@ from typing import Any, Final
 from demo.apps import names
 from demo.apps.control import AppClient
 from demo.apps.probe import Probe
+from demo.display.verdicts import Verdict
 from demo.kubernetes import asking, images
 from demo.kubernetes.counting import under_load
 from demo.kubernetes.outside import outsider
@@ -19,7 +20,6 @@ from demo.kubernetes.store import PodStore, applications, scene
 from demo.matrix import PHASES, REQUESTS
 from demo.supervisor import DemoError
 from demo.topology import BOOKBUYER, BOOKSTORE, BOOKTHIEF, STORE_V1
-from demo.verdicts import Verdict
 from tools.real_parts.node import Node
 
 _SCALED: Final = 5

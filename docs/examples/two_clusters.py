@@ -20,10 +20,10 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2,  # noqa: F401 - ParseDict must know it
 )
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.resource import Resource, encode
-from xds.protocol.snapshot import Snapshot
+from xds.hooks import AnyNode
+from xds.protocol.resources.resource import Resource, encode
+from xds.protocol.resources.snapshot import Snapshot
 from xds.server.ads import AdsServer
-from xds.server.hooks import AnyNode
 from xds.server.tls import Plaintext
 
 ADS = {"ads": {}, "resource_api_version": "V3"}

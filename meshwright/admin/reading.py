@@ -7,21 +7,21 @@ from typing import Protocol
 
 from catalog.policy.provenance import MadeFrom
 from catalog.store.view import View
-from certs.issuers.succeeding_authority import Standing
+from certs.keys.material import ServiceCertificate
 from certs.ledger.entry import LedgerEntry
-from certs.material import ServiceCertificate
+from certs.roots.succeeding_authority import Standing
 from meshwright.delivery.history.push import Push
 from meshwright.delivery.proxies.held_certificates import HeldCertificate
 from meshwright.delivery.proxies.status import ProxyStatus
 from meshwright.delivery.quarantine.left_out import LeftOut
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.objects import ObjectKey, Sourced
-from meshwright.mesh.problems import Problems
+from meshwright.mesh.problems.problem import Problems
 from meshwright.providers.contract import Counts, Freshness
 from meshwright.traffic.traffic import Traffic
-from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, Version
-from xds.protocol.snapshot import Snapshot
-from xds.server.status import StreamStatus
+from xds.protocol.resources.resource import Reference, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.snapshot import Snapshot
+from xds.stream_status import StreamStatus
 
 
 @dataclass(frozen=True, slots=True)

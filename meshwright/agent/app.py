@@ -10,17 +10,17 @@ from pathlib import Path
 import structlog
 from aiohttp import web
 
-from certs import links
-from certs.files import make_private
-from certs.privacy import exposure
+from certs.state import links
+from certs.state.files import make_private
+from certs.state.privacy import exposure
+from meshwright.agent.agent import Agent
 from meshwright.agent.envoy.admin import EnvoyAdmin
 from meshwright.agent.envoy.lifecycle import Ending
 from meshwright.agent.envoy.runtime import RuntimeDirectory
 from meshwright.agent.errors import AgentError
 from meshwright.agent.interception.iptables import ProgramFailed, left_alone
 from meshwright.agent.interception.owners import named
-from meshwright.agent.keeping import Agent
-from meshwright.agent.managed import Manager
+from meshwright.agent.service_manager import Manager
 from meshwright.agent.settings import AgentSettings
 from meshwright.agent.status import server
 from meshwright.mesh.listening import listening

@@ -1,17 +1,17 @@
 """Whether the files with which a proxy dials in fit together, and what their certificates say.
 
-For programs that end: the agent at rest does not import it, and has `meshwright.agent.reader` asked
-(`meshwright.agent.reading`).
+For programs that end: the agent at rest does not import it, and has `meshwright.agent.credential_check_main`
+asked (`meshwright.agent.credential_check`).
 """
 
 from pathlib import Path
 
 from certs.errors import PeerRefused
-from certs.leaf import stands_below, trust_domains
-from certs.material import PeerCertificate
-from certs.pair import matched_pair
+from certs.keys.leaf import stands_below, trust_domains
+from certs.keys.material import PeerCertificate
+from certs.keys.pair import matched_pair
+from certs.keys.pem import PLAIN, is_plain
 from certs.peer import read_peer
-from certs.pem import PLAIN, is_plain
 from meshwright.agent.credentials import Credentials, CredentialsError, Files, Shows, domain_beside, required
 from meshwright.mesh.identity import ProxyName, ProxyNameError
 from meshwright.mesh.names import TrustDomain

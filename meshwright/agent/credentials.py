@@ -7,8 +7,8 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from certs.material import PeerCertificate, PrivateKey
-from certs.privacy import exposure_of
+from certs.keys.material import PeerCertificate, PrivateKey
+from certs.state.privacy import exposure_of
 from meshwright.agent.errors import AgentError
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain, is_dns_subdomain

@@ -13,7 +13,7 @@ from meshwright.agent.status.probes import Probes
 from meshwright.agent.watching import LOOK_SECONDS
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain
-from meshwright.sidecars.envoy.bootstrap import AdsProtocol
+from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol
 from meshwright.sidecars.layout import LONGEST_SOCKET, STATUS_PORT
 
 

@@ -1,9 +1,9 @@
 """`python -m meshwright.cli.agent_program`: the agent itself, once its command line has been understood.
 
-What it imports, it keeps: see `meshwright.cli.handover`.
+What it imports, it keeps: see `meshwright.cli.process.handover`.
 """
 
-from meshwright.cli.structlog_alone import import_structlog
+from meshwright.cli.process.structlog_alone import import_structlog
 
 import_structlog()
 
@@ -18,11 +18,11 @@ from meshwright.admin.http.log_levels import add_log_levels
 from meshwright.agent import app
 from meshwright.agent.envoy.lifecycle import Ending
 from meshwright.agent.errors import AgentError
-from meshwright.cli.ending import ending_in_words
-from meshwright.cli.environment import say_unknown
 from meshwright.cli.errors import AnsweredNo, CommandFailed
-from meshwright.cli.handover import Told, handed_over
-from meshwright.cli.signals import until_told
+from meshwright.cli.process.environment import say_unknown
+from meshwright.cli.process.exit_status import ending_in_words
+from meshwright.cli.process.handover import Told, handed_over
+from meshwright.cli.process.signals import until_told
 from meshwright.controller.process import logs
 from meshwright.controller.process.levels import LogLevels
 from meshwright.controller.process.service_manager import ServiceManager

@@ -16,7 +16,7 @@ import contextlib
 import enum
 from collections.abc import Iterator
 
-from meshwright.mesh.printable import on_one_line
+from meshwright.mesh.terminal.printable import on_one_line
 
 
 class Status(enum.IntEnum):

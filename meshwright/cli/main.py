@@ -33,8 +33,8 @@ from meshwright.cli.commands.tap import tap
 from meshwright.cli.commands.unit import unit
 from meshwright.cli.commands.version import printed, version
 from meshwright.cli.commands.webhook import webhook
-from meshwright.cli.ending import ending_in_words
-from meshwright.cli.program import Program
+from meshwright.cli.process.exit_status import ending_in_words
+from meshwright.cli.process.program import Program
 
 app = typer.Typer(
     name="meshwright",

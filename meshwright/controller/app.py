@@ -9,21 +9,21 @@ from typing import Final
 
 import structlog
 
+from certs.custody import Opened, opened
 from certs.ledger.rebuilding import REBUILT
-from certs.opening import Opened, opened
 from certs.renewal import CA_ENDS_SOON
 from meshwright.controller.drivers import MeshDrivers
 from meshwright.controller.errors import StartupError
-from meshwright.controller.issuing import custody, issuing
+from meshwright.controller.issuing.issuing import custody, issuing
 from meshwright.controller.process import descriptors, lock
 from meshwright.controller.process.handshakes import FailedHandshakes
 from meshwright.controller.process.listening import bound
 from meshwright.controller.process.memory import tended
 from meshwright.controller.process.service_manager import ServiceManager
 from meshwright.controller.process.tasks import TaskEnded
-from meshwright.controller.reloading import Reload
 from meshwright.controller.server import Bound, Server, explained
-from meshwright.controller.settings import Settings
+from meshwright.controller.settings.reload import Reload
+from meshwright.controller.settings.settings import Settings
 from meshwright.controller.wiring import join
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.registry import DriverRegistry

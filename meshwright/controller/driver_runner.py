@@ -9,10 +9,10 @@ from typing import Final
 
 import structlog
 
-from meshwright.controller.probing import started
+from meshwright.controller.observing.driver_probes import started
+from meshwright.controller.observing.taps import told
 from meshwright.controller.process.tasks import TaskEnded, guard
-from meshwright.controller.settings import Settings
-from meshwright.controller.tapping import told
+from meshwright.controller.settings.settings import Settings
 from meshwright.controller.wiring import Parts
 from meshwright.delivery.proxies.identity import MeshAuthenticator
 from meshwright.mesh.config import MeshConfig
@@ -25,7 +25,7 @@ from meshwright.sidecars.contract.health import HealthProbes
 from meshwright.sidecars.contract.lifetime import Lifetime
 from meshwright.sidecars.snapshots import OwnSnapshots
 from xds.cache import NodeKey
-from xds.server.limits import Limits
+from xds.limits import Limits
 
 NAMESPACE: Final = "meshwright-system"
 """The control plane's namespace, where it runs in a cluster."""

@@ -10,10 +10,10 @@ from catalog.relations.groups import driver_of, members
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
 from meshwright.admin.html.looks.look import Look
-from meshwright.admin.pages.jsonable import Document, jsonable
-from meshwright.admin.pages.naming import NotShown
+from meshwright.admin.jsonable import Document, jsonable
 from meshwright.admin.pages.site import Page
-from meshwright.controller.settings import Settings
+from meshwright.admin.proxy_names import NotShown
+from meshwright.controller.settings.settings import Settings
 from meshwright.mesh.config import SidecarSettings
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
@@ -22,9 +22,9 @@ from meshwright.sidecars.contract.contexts import DebugAnswer, Taken
 from meshwright.sidecars.contract.driver import SidecarDriver
 from meshwright.sidecars.contract.errors import DriverError, NothingThereError, UnknownDriverError
 from meshwright.sidecars.contract.reasons import Reason
-from meshwright.sidecars.selection import select
-from xds.protocol.resource import Reference, Resource, TypeUrl
-from xds.server.status import StreamStatus
+from meshwright.sidecars.contract.selection import select
+from xds.protocol.resources.resource import Reference, Resource, TypeUrl
+from xds.stream_status import StreamStatus
 
 ADS_DRIVER: Final = "envoy"
 """The driver that listens at the setting `ads_address`."""

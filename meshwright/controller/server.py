@@ -15,15 +15,15 @@ from meshwright.admin.http.guard import LOOPBACK_NAMES
 from meshwright.admin.http.health import Health
 from meshwright.admin.http.heartbeat import beating
 from meshwright.admin.http.servers import SocketError
-from meshwright.controller import doors
-from meshwright.controller.delivering import paces
+from meshwright.controller import listeners as doors
+from meshwright.controller.delivery import paces
 from meshwright.controller.driver_runner import Running, driving
 from meshwright.controller.drivers import ADS_DRIVER
 from meshwright.controller.errors import StartupError
-from meshwright.controller.expiry import Expiry, looking
-from meshwright.controller.hearing import hearing
-from meshwright.controller.measuring import Measuring
-from meshwright.controller.probing import probing
+from meshwright.controller.issuing.roots_taken import hearing
+from meshwright.controller.meters import Measuring
+from meshwright.controller.observing.driver_probes import probing
+from meshwright.controller.observing.expiry import Expiry, looking
 from meshwright.controller.process import descriptors
 from meshwright.controller.process.handshakes import FailedHandshakes
 from meshwright.controller.process.levels import LogLevels
@@ -31,10 +31,10 @@ from meshwright.controller.process.listening import Sockets
 from meshwright.controller.process.memory import built_to_stay, tending, trimming
 from meshwright.controller.process.service_manager import ServiceManager
 from meshwright.controller.process.tasks import spawn
-from meshwright.controller.reloading import Reload
-from meshwright.controller.settings import Settings
+from meshwright.controller.settings.reload import Reload
+from meshwright.controller.settings.settings import Settings
 from meshwright.controller.wiring import Parts
-from meshwright.delivery.unissued import remarks_on
+from meshwright.delivery.certificates.issuance_problems import remarks_on
 from meshwright.mesh.host_port import HostPort
 from meshwright.providers.contract import SourceError
 from meshwright.sidecars.contract.errors import DriverError

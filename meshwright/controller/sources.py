@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from meshwright.controller.kept import Kept
-from meshwright.controller.settings import Settings
+from meshwright.controller.settings.settings import Settings
+from meshwright.controller.state_files import Kept
 from meshwright.mesh.objects import ObjectKey, Sourced
-from meshwright.mesh.problems import Problems
+from meshwright.mesh.problems.problem import Problems
 from meshwright.providers.contract import Source
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.providers.directory.source import DirectorySource
-from meshwright.providers.dns import kept
+from meshwright.providers.dns import last_answers as kept
 from meshwright.providers.dns.resolver import Resolver
 from meshwright.providers.dns.schedule import Pacing
 from meshwright.providers.dns.source import DnsSource

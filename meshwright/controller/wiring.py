@@ -8,33 +8,33 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from catalog.store.view import View
-from certs.issuers.contract import IssuerKind
-from certs.opening import LEDGER_FILE, Opened
-from certs.pair_files import PairFiles
+from certs.contract import IssuerKind
+from certs.custody import LEDGER_FILE, Opened
+from certs.lifetimes import ProxyTerms
 from certs.roots.secrets import Secrets
-from certs.terms import ProxyTerms
+from certs.state.pair_files import PairFiles
 from meshwright.admin.http.heartbeat import Heartbeat
 from meshwright.admin.metrics.registry import Metrics
-from meshwright.controller.declared_roots import DeclaredRoots
-from meshwright.controller.delivering import delivering, mesh_settings
+from meshwright.controller.delivery import delivering, mesh_settings
 from meshwright.controller.drivers import DriverPages, MeshDrivers
-from meshwright.controller.following import Following, patience
-from meshwright.controller.gateway_kept import GatewayKept, gateway_kept
-from meshwright.controller.issuing import Issuing
-from meshwright.controller.kept import DNS_ANSWERS, VERDICTS, Kept, StateFile
-from meshwright.controller.older_ledger import OlderLedger
-from meshwright.controller.process.room import StateRoom
+from meshwright.controller.gateway.assembly import GatewayKept, gateway_kept
+from meshwright.controller.identity.join_tokens import JoinTokens
+from meshwright.controller.identity.ledger_age import OlderLedger
+from meshwright.controller.identity.proxy_certificates import ProxyIssuing
+from meshwright.controller.identity.server_tls import ServerTls
+from meshwright.controller.issuing.foreign_ca import Following, patience
+from meshwright.controller.issuing.issuing import Issuing
+from meshwright.controller.observing.reading import ServerReading
+from meshwright.controller.observing.taps import taps
+from meshwright.controller.process.disk_space import StateRoom
 from meshwright.controller.process.watchdog import Watchdog
-from meshwright.controller.proxies import ProxyIssuing
-from meshwright.controller.reading import ServerReading
-from meshwright.controller.reloading import Reloading
-from meshwright.controller.root_change import RootChange
-from meshwright.controller.rotating import declared_roots, root_change, roots_changed
-from meshwright.controller.server_tls import ServerTls
-from meshwright.controller.settings import Settings
+from meshwright.controller.roots.change import RootChange
+from meshwright.controller.roots.declared import DeclaredRoots
+from meshwright.controller.roots.rotation import declared_roots, root_change, roots_changed
+from meshwright.controller.settings.reload import Reloading
+from meshwright.controller.settings.settings import Settings
 from meshwright.controller.sources import sources_of
-from meshwright.controller.tapping import taps
-from meshwright.controller.tokens import JoinTokens
+from meshwright.controller.state_files import DNS_ANSWERS, VERDICTS, Kept, StateFile
 from meshwright.delivery.assembly import Delivery
 from meshwright.delivery.proxies.identity import MeshAuthenticator, contradiction
 from meshwright.delivery.quarantine.verdicts import Verdict
@@ -47,15 +47,15 @@ from meshwright.sidecars.contract.events import Broker
 from meshwright.traffic.taps import Taps
 from meshwright.traffic.traffic import Traffic
 from xds.cache import NodeKey
-from xds.protocol.resource import Reference
+from xds.protocol.resources.resource import Reference
 
 if TYPE_CHECKING:
-    from meshwright.controller.cluster import Cluster
-    from meshwright.controller.enrolling import Enrolling
-    from meshwright.controller.span_export import SpanExport
-    from meshwright.controller.webhook import Webhook
+    from meshwright.controller.identity.enrolment import Enrolling
+    from meshwright.controller.kubernetes.cluster import Cluster
+    from meshwright.controller.kubernetes.webhook import Webhook
+    from meshwright.controller.observing.span_export import SpanExport
     from meshwright.enrolment.proofs.kubernetes import KubernetesProof
-    from meshwright.kubernetes.injection.keeper import PodRoots
+    from meshwright.kubernetes.injection.credentials.roots_writer import PodRoots
     from meshwright.kubernetes.status.reporter import Reporter
 
 
@@ -145,7 +145,7 @@ class Parts:
         """Return the ports at which machines join and renew; None where there are to be none."""
         if self.settings.enrolment_address is None and self.settings.renewal_address is None:
             return None
-        from meshwright.controller.enrolling import Enrolling
+        from meshwright.controller.identity.enrolment import Enrolling
 
         def view() -> View | None:
             return self.delivery.loop.state.view
@@ -185,7 +185,7 @@ def _proxies(
 
 
 def _kubernetes_proof(cluster: "Cluster", view: Callable[[], View | None]) -> "KubernetesProof":
-    from meshwright.controller.token_reviews import kubernetes_proof
+    from meshwright.controller.kubernetes.token_reviews import kubernetes_proof
 
     return kubernetes_proof(cluster.api, view)
 
@@ -256,7 +256,7 @@ def join(
 
 
 def _cluster(settings: Settings, clock: Callable[[], datetime]) -> "Cluster":
-    from meshwright.controller.cluster import ANSWER, Reached, cluster
+    from meshwright.controller.kubernetes.cluster import ANSWER, Reached, cluster
 
     hold = timedelta(seconds=settings.empty_answer_hold_seconds)
     return cluster(Reached.of(settings), clock, StateFile(settings.state, ANSWER), hold=hold)
@@ -266,7 +266,7 @@ def _span_export(settings: Settings, metrics: Metrics, clock: Callable[[], datet
     """Return who tells a collector of spans, None where there is none. Raises StartupError."""
     if settings.trace_collector is None:
         return None
-    from meshwright.controller.span_export import SpanExport, collector_tls
+    from meshwright.controller.observing.span_export import SpanExport, collector_tls
 
     tls = collector_tls(settings.trace_collector_ca) if settings.trace_collector_tls else None
     return SpanExport(settings.trace_collector, tls, metrics, clock)
@@ -299,11 +299,11 @@ def _webhook(
     place = settings.webhook_reached_at
     if cluster is None or not settings.webhook_address or not place:
         return None
-    from meshwright.controller.webhook import Webhook
+    from meshwright.controller.kubernetes.webhook import Webhook
 
     injection = None
     if settings.injection:
-        from meshwright.controller.injecting import injection_of
+        from meshwright.controller.kubernetes.injection import injection_of
 
         injection = injection_of(settings, cluster, delivered, drivers, proxies, metrics, clock)
     return Webhook(
@@ -334,8 +334,8 @@ def _pod_roots(
     name = settings.roots_config_map
     if cluster is None or not name or "kubernetes" not in settings.enrolment_proofs:
         return None
-    from meshwright.kubernetes.injection.keeper import PodRoots
-    from meshwright.kubernetes.injection.pod_roots import Reach, at_home
+    from meshwright.kubernetes.injection.credentials.pod_roots import Reach, at_home
+    from meshwright.kubernetes.injection.credentials.roots_writer import PodRoots
 
     injection = None if webhook is None else webhook.injection
     made = PodRoots(

@@ -6,15 +6,15 @@ from datetime import datetime
 from typing import Protocol
 
 from certs.ledger.contract import Ledger
-from meshwright.delivery.answers import Answers
-from meshwright.delivery.certificates import ServiceCertificates
+from meshwright.delivery.ack_handling import Answers
+from meshwright.delivery.certificates.certificates import ServiceCertificates
 from meshwright.delivery.gathering import Gathering, Paces
 from meshwright.delivery.history.history import PushHistory
 from meshwright.delivery.history.open_waves import OpenWaves
 from meshwright.delivery.loop import Loop, MeshState
 from meshwright.delivery.meters import Meter
 from meshwright.delivery.model import Model
-from meshwright.delivery.presence import Lingering, Presence
+from meshwright.delivery.presence.connected import Lingering, Presence
 from meshwright.delivery.proxies.held_certificates import HeldCertificates
 from meshwright.delivery.proxies.journal import Journal
 from meshwright.delivery.proxies.observer import MeshObserver
@@ -29,12 +29,12 @@ from meshwright.delivery.quarantine.verdicts import Verdict
 from meshwright.delivery.snapshots.published import Step
 from meshwright.delivery.verifying import Verification
 from meshwright.delivery.wave import Wave
-from meshwright.mesh.picture import Picture
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.tap import Tapped
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.sources import Sources
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.snapshot import Snapshot
 
 NewQuarantine = Callable[[Callable[[NodeKey], Acknowledged]], Quarantine]
 """Makes a quarantine that keeps what proxies have acknowledged where it is told to."""

@@ -9,9 +9,9 @@ from meshwright.delivery.debounce import Debounce, Matter, Pace
 from meshwright.delivery.meters import WaveMeter
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import ADMISSION, ENDPOINT_SLICE, READ_AS, TAP, WORKLOAD
-from meshwright.mesh.picture import Picture
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.tap import Tapped
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.sources import Counts, Sources
 
 ADMISSIONS: Final = "admissions"

@@ -12,12 +12,12 @@ import structlog
 from catalog.lint.problems import Looked
 from catalog.relations.groups import ProxyGroup
 from catalog.store.view import View
-from meshwright.delivery.certificates import Needs, ServiceCertificates
+from meshwright.delivery.certificates.certificates import Needs, ServiceCertificates
 from meshwright.delivery.gathering import Gathering
 from meshwright.delivery.linting import Linting
 from meshwright.delivery.meters import WaveMeter
 from meshwright.delivery.model import Model
-from meshwright.delivery.presence import Presence
+from meshwright.delivery.presence.connected import Presence
 from meshwright.delivery.problems import AllProblems, wave_problem
 from meshwright.delivery.publishing import Publishing
 from meshwright.delivery.quarantine.problems import Rejections
@@ -26,8 +26,8 @@ from meshwright.delivery.time_slices import Slices
 from meshwright.delivery.verifying import Verification
 from meshwright.delivery.wave import Wave
 from meshwright.mesh.identity import ProxyName, ServiceIdentity, SidecarKey
-from meshwright.mesh.picture import Picture
-from meshwright.mesh.problems import Problems
+from meshwright.mesh.problems.problem import Problems
+from meshwright.mesh.values.picture import Picture
 
 ATTENDED: Final = 16
 """How many groups of those who came are made and published together."""

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from xds.protocol.resource import TypeUrl
+from xds.protocol.resources.resource import TypeUrl
 
 
 class WaveMeter(Protocol):

@@ -14,19 +14,19 @@ from catalog.store.edits import Edits
 from catalog.store.objects import origin_of, workload_object
 from catalog.store.settings import Admission
 from catalog.store.view import MeshSettings, View
-from certs.material import ServiceCertificate
-from meshwright.delivery.certificates import Needs, Update
-from meshwright.delivery.expected import Expected
+from certs.keys.material import ServiceCertificate
+from meshwright.delivery.certificates.certificates import Needs, Update
+from meshwright.delivery.presence.expected import Expected
 from meshwright.delivery.snapshots.rendering import Translate
 from meshwright.delivery.snapshots.serving import Serving
 from meshwright.delivery.snapshots.wanted import Everybody, NewWanted
 from meshwright.delivery.wave import Causes, causes, certificate_causes, trust_bundle_cause
 from meshwright.engine.derived import Observed
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
-from meshwright.mesh.picture import Picture
-from meshwright.mesh.problems import Problem, Problems, Severity
+from meshwright.mesh.problems.problem import Problem, Problems, Severity
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.tap import Tapped
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.merge import Merged
 
 ATOMIC: Final = 64

@@ -8,7 +8,7 @@ import structlog
 
 from meshwright.delivery.snapshots.published import Failure
 from meshwright.mesh.origins import FromSource
-from meshwright.mesh.problems import Problem, Problems, Severity, log_gone, log_new, ordered
+from meshwright.mesh.problems.problem import Problem, Problems, Severity, log_gone, log_new, ordered
 from xds.cache import GroupKey
 
 _log = structlog.get_logger("delivery.problems")

@@ -15,7 +15,7 @@ from meshwright.delivery.snapshots.published import Failure, Published, Step
 from meshwright.delivery.time_slices import Slices
 from meshwright.delivery.wave import Wave
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.snapshot import Snapshot
 
 CAUSES_LOGGED: Final = 4
 

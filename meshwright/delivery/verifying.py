@@ -13,7 +13,7 @@ from meshwright.delivery.quarantine.fallback import Exclusions
 from meshwright.delivery.snapshots.published import Published
 from meshwright.delivery.snapshots.rendering import Translate
 from meshwright.delivery.snapshots.serving import Serving
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.snapshot import Snapshot
 
 _log = structlog.get_logger("delivery.loop")
 

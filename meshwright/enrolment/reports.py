@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable
 from typing import Final
 
-from meshwright.traffic.figures import (
+from meshwright.traffic.statistics import (
     CLASSES,
     TIMES,
     Called,

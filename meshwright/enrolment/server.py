@@ -28,12 +28,12 @@ from meshwright.mesh.host_port import HostPort
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 from xds.connections.guard import ConnectionGuard
 from xds.connections.sockets import address
-from xds.server.hooks import Cause, Peer
-from xds.server.limits import Limits
+from xds.discovery import REASON
+from xds.hooks import Cause, Peer
+from xds.limits import Limits
 from xds.server.listener import listen, options
-from xds.server.services import REASON
+from xds.server.streams.wakeups import once_for_all
 from xds.server.tls import TlsIdentity
-from xds.server.wakeups import once_for_all
 
 JOINING: Final = "meshwright.enrolment.v1.Enrolment"
 RENEWAL: Final = "meshwright.enrolment.v1.Renewal"

@@ -9,14 +9,14 @@ from typing import Final, Protocol
 
 import structlog
 
-from certs.bundle import TrustBundle
 from certs.errors import CertificateError, RefusalReason, RequestError
+from certs.keys.bundle import TrustBundle
+from certs.keys.material import PeerCertificate, SignedProxy
+from certs.keys.signing_request import SigningRequest, judged
 from certs.ledger.contract import Judge
 from certs.ledger.entry import LedgerEntry, proof_line
-from certs.material import PeerCertificate, SignedProxy
 from certs.peer import read_peer
 from certs.renewal import renew_at
-from certs.signing_request import SigningRequest, judged
 from meshwright.enrolment.ejections import HOLDS, Ejections
 from meshwright.enrolment.entry import Entry, origin_of
 from meshwright.enrolment.limits import Allowances, EnrolmentLimits, Exhausted
@@ -26,7 +26,7 @@ from meshwright.enrolment.trust import Confirmation, Confirmations
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import ProxyUuid
-from meshwright.traffic.figures import Report
+from meshwright.traffic.statistics import Report
 from meshwright.traffic.traffic import Traffic
 
 ASK_SOON_SECONDS: Final = 5

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from certs.errors import RequestError
-from certs.terms import MOST_DAYS
+from certs.lifetimes import MOST_DAYS
 from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName, is_dns_label
 
 PROOF_KIND: Final = "join-token"

@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from meshwright.kube.builtin import PODS
 from meshwright.kube.call import JSON, Call
-from meshwright.kube.connection import Connection
+from meshwright.kube.connection.connection import Connection
 from meshwright.kube.lists import Objects
 from meshwright.kube.resource import Raw, Resource
 from meshwright.kube.streams import value

@@ -10,10 +10,10 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
-from meshwright.kube.answers import body, demand_json, refusal, said
 from meshwright.kube.call import JSON, Call
-from meshwright.kube.connection import Connection, Ready
+from meshwright.kube.connection.connection import Connection, Ready
 from meshwright.kube.errors import KubeError, Reason, Unreachable
+from meshwright.kube.responses import body, demand_json, refusal, said
 from meshwright.kube.streams import Lines
 
 ANSWER_SECONDS: Final = 75.0

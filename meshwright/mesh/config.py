@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from meshwright.mesh.authorization import Authorizer
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import InterfaceName, Port, SecretName
+from meshwright.mesh.policies.authorization import Authorizer
 
 VALIDITY: Final = timedelta(hours=24)
 """How long a certificate of a service or a gateway lives where nothing is said."""

@@ -4,23 +4,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
-from meshwright.mesh.authorization import ExternalAuthorization
 from meshwright.mesh.config import MeshConfig
-from meshwright.mesh.egress import Egress
 from meshwright.mesh.identity import ServiceIdentity
-from meshwright.mesh.ingress import IngressBackend
 from meshwright.mesh.kinds import FORMS, NAMESPACE, READ_AS, Kind
-from meshwright.mesh.limits import UpstreamTrafficSetting
-from meshwright.mesh.mutual_tls import MutualTLS
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.origins import Origin
-from meshwright.mesh.policy import HTTPRouteGroup, TCPRoute, TrafficSplit, TrafficTarget
-from meshwright.mesh.retries import Retry
-from meshwright.mesh.roots import MeshRootCertificate
-from meshwright.mesh.routing import RoutePolicy
+from meshwright.mesh.policies.authorization import ExternalAuthorization
+from meshwright.mesh.policies.egress import Egress
+from meshwright.mesh.policies.ingress import IngressBackend
+from meshwright.mesh.policies.limits import UpstreamTrafficSetting
+from meshwright.mesh.policies.mutual_tls import MutualTLS
+from meshwright.mesh.policies.retries import Retry
+from meshwright.mesh.policies.roots import MeshRootCertificate
+from meshwright.mesh.policies.routing import RoutePolicy
+from meshwright.mesh.policies.smi import HTTPRouteGroup, TCPRoute, TrafficSplit, TrafficTarget
+from meshwright.mesh.policies.telemetry import ExtensionService, Telemetry
+from meshwright.mesh.policies.upstreams import UpstreamPolicy
 from meshwright.mesh.service import Scope, Service
-from meshwright.mesh.telemetry import ExtensionService, Telemetry
-from meshwright.mesh.upstreams import UpstreamPolicy
 from meshwright.mesh.workload import Health, PodTemplate, Workload
 
 

@@ -3,8 +3,8 @@
 import enum
 from dataclasses import dataclass
 
-from meshwright.mesh.indexed import Indexed
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
+from meshwright.mesh.values.indexed import Indexed
 
 
 class Protocol(enum.StrEnum):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from meshwright.mesh.kinds import FORMS
 from meshwright.mesh.objects import ObjectKey, Sourced
 from meshwright.mesh.origins import Origin
-from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.mesh.workload import PodTemplate
 from meshwright.specs.codes import Code
 

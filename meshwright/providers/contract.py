@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import Final, Protocol, Self
 
 from meshwright.mesh.objects import ObjectKey, Sourced
-from meshwright.mesh.picture import Picture
-from meshwright.mesh.problems import Problem, Problems, Severity
+from meshwright.mesh.problems.problem import Problem, Problems, Severity
+from meshwright.mesh.values.picture import Picture
 
 
 class SourceError(Exception):

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from meshwright.mesh.objects import ObjectKey, Sourced, created_at
-from meshwright.mesh.picture import Picture
-from meshwright.mesh.problems import Problem, Problems, ordered
+from meshwright.mesh.problems.problem import Problem, Problems, ordered
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.claims import disputed, held
 
 Said = tuple[str, Picture[ObjectKey, Sourced]]

@@ -14,9 +14,9 @@ from typing import Final, Generic, Self, TypeVar
 from meshwright.mesh.kinds import Kind
 from meshwright.mesh.objects import ObjectKey, Sourced
 from meshwright.mesh.origins import InFile, Origin
-from meshwright.mesh.picture import Picture
-from meshwright.mesh.problems import Problem, Problems, Severity, ordered
-from meshwright.mesh.tally import bounded
+from meshwright.mesh.problems.problem import Problem, Problems, Severity, ordered
+from meshwright.mesh.problems.tally import bounded
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.claims import duplicate, held, repeats
 from meshwright.specs.codes import Code
 from meshwright.specs.kinds import READ, is_foreign

@@ -7,7 +7,7 @@ from typing import Final
 
 from meshwright.mesh.kinds import Kind
 from meshwright.mesh.objects import ObjectKey, Sourced
-from meshwright.mesh.picture import Picture
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import Follower, Source
 from meshwright.providers.merge import Merged, merge
 

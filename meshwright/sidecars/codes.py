@@ -1,6 +1,6 @@
 """The stable codes of what is wrong between the mesh's objects and the sidecar drivers there are."""
 
-from meshwright.mesh.codes import ProblemCode
+from meshwright.mesh.problems.codes import ProblemCode
 
 
 class Code(ProblemCode):

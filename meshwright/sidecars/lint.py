@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from catalog.lint.told import say
+from catalog.lint.wording import say
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, groups_of, namespace_driver
 from catalog.store.objects import workload_object
@@ -13,13 +13,13 @@ from meshwright.engine.derived import derived
 from meshwright.mesh.config import SidecarSettings
 from meshwright.mesh.kinds import WORKLOAD
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.problems import Problem, Problems, Severity, ordered
+from meshwright.mesh.problems.problem import Problem, Problems, Severity, ordered
 from meshwright.mesh.workload import DRIVER_ANNOTATION, WorkloadKey
 from meshwright.sidecars.codes import Code
 from meshwright.sidecars.contract.driver import Capability, SidecarDriver
 from meshwright.sidecars.contract.errors import DriverError, DuplicateDriverError, UnknownDriverError
+from meshwright.sidecars.contract.selection import select
 from meshwright.sidecars.requirements import Requirement, requirements
-from meshwright.sidecars.selection import select
 
 _EVERYTHING: Final = frozenset(Capability)
 _CLASS: Final = "spec.sidecar.sidecarClass"

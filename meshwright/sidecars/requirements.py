@@ -24,10 +24,10 @@ from meshwright.mesh.kinds import (
     WORKLOAD,
     Kind,
 )
-from meshwright.mesh.limits import ConnectionLimits, RateLimits
 from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.limits import ConnectionLimits, RateLimits
+from meshwright.mesh.policies.upstreams import Balancing
 from meshwright.mesh.service import ExternalHost
-from meshwright.mesh.upstreams import Balancing
 from meshwright.sidecars.contract.driver import Capability
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from xds.cache import NodeKey, Snapshots, Watch
-from xds.protocol.resource import TypeUrl
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import TypeUrl
+from xds.protocol.resources.snapshot import Snapshot
 
 
 class OwnSnapshots:

@@ -1,6 +1,6 @@
 """The stable codes of everything that can be wrong with what users write: readers and sources."""
 
-from meshwright.mesh.codes import ProblemCode
+from meshwright.mesh.problems.codes import ProblemCode
 
 
 class Code(ProblemCode):

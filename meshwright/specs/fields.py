@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, TypeVar
 
 from meshwright.mesh.names import Port
-from meshwright.mesh.spelling import nearest
+from meshwright.mesh.problems.spelling import nearest
 from meshwright.specs.codes import Code
 from meshwright.specs.notes import Notes, Words
 from meshwright.specs.quotes import TEXT_RULE, Fits, advised

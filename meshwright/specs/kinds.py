@@ -43,7 +43,7 @@ from meshwright.mesh.kinds import (
     Kind,
 )
 from meshwright.mesh.objects import MeshObject
-from meshwright.mesh.spelling import nearest
+from meshwright.mesh.problems.spelling import nearest
 from meshwright.specs.core.endpoints import endpoint_slice, endpoints, pod
 from meshwright.specs.core.pod_template import cron_job, pod_template, scaled_template, template_object
 from meshwright.specs.core.services import namespace, service, service_account

@@ -6,8 +6,8 @@ from typing import Final
 
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import Origin
-from meshwright.mesh.problems import Problem, Problems, Severity
-from meshwright.mesh.tally import Tally
+from meshwright.mesh.problems.problem import Problem, Problems, Severity
+from meshwright.mesh.problems.tally import Tally
 from meshwright.specs.codes import Code
 from meshwright.specs.regexes import Expressions
 from meshwright.specs.show import shape, show

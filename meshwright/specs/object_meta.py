@@ -6,7 +6,7 @@ No kind's own fields stand there, so a slip in `labels` would leave a workload w
 from functools import partial
 from typing import Final
 
-from meshwright.mesh.spelling import nearest
+from meshwright.mesh.problems.spelling import nearest
 from meshwright.specs.codes import Code
 from meshwright.specs.manifest import Manifest
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from meshwright.mesh.kinds import NAMESPACE, POD, SERVICE, WORKLOAD, Kind
-from meshwright.mesh.spelling import nearest
+from meshwright.mesh.problems.spelling import nearest
 from meshwright.mesh.workload import DRIVER_ANNOTATION
 from meshwright.specs.annotations import (
     CAPTURE,

@@ -12,7 +12,7 @@ from typing import Final
 
 from meshwright.mesh.kinds import NAMESPACE, POD, Kind
 from meshwright.mesh.names import is_dns_label
-from meshwright.mesh.spelling import nearest
+from meshwright.mesh.problems.spelling import nearest
 from meshwright.specs.annotations import INJECT, OVERLAYS, PLACEMENT, REVISION
 from meshwright.specs.codes import Code
 from meshwright.specs.manifest import Manifest

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from meshwright.mesh.kinds import CONFIG_MAP, Kind
 from meshwright.mesh.objects import MeshObject, ObjectKey
 from meshwright.mesh.origins import Origin
-from meshwright.mesh.problems import Problems
-from meshwright.mesh.spelling import nearest
-from meshwright.mesh.tally import Tally
+from meshwright.mesh.problems.problem import Problems
+from meshwright.mesh.problems.spelling import nearest
+from meshwright.mesh.problems.tally import Tally
 from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields, one_of
 from meshwright.specs.kinds import READ, Reader, api_versions_of, is_foreign, kind_meant, kinds_of

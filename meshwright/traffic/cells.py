@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from meshwright.traffic.figures import Figures
+from meshwright.traffic.statistics import Figures
 
 Key = TypeVar("Key", bound=Hashable)
 

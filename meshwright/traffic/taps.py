@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from meshwright.mesh.identity import ProxyName
-from meshwright.mesh.picture import Picture
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.tap import TapChoice, Tapped, TappedRequest
+from meshwright.mesh.values.picture import Picture
 
 MOST_TAPS: Final = 8
 """At once, of everybody."""

@@ -7,8 +7,8 @@ from typing import Final, TypeVar
 
 from meshwright.mesh.identity import ProxyName
 from meshwright.traffic.cells import Cells, Grain, Span
-from meshwright.traffic.figures import OTHERS, Calls, Figures, Kind, Report
 from meshwright.traffic.pace import every_seconds
+from meshwright.traffic.statistics import OTHERS, Calls, Figures, Kind, Report
 
 HOUR: Final = 3600.0
 GRAINS: Final = (Grain(10, 12), Grain(60, 15), Grain(300, 12))

@@ -16,15 +16,15 @@ from catalog.relations.identities import service_identities
 from catalog.store.view import MeshSettings, View
 from certs.proxy import issue_proxy
 from meshwright.providers.directory.manifests import Manifests
-from meshwright.sidecars.envoy.secrets import service_certificate, trust_root
+from meshwright.sidecars.envoy.security.secrets import service_certificate, trust_root
 from meshwright.sidecars.envoy.validation import faults
 from tests.acceptance.manifests import Document, mesh
 from tests.acceptance.values import Dice
 from tests.golden.live import TRUST_DOMAIN, LiveMesh
 from tests.golden.pushing import push
 from tests.meshes.resources import resources
-from xds.protocol.resource import Resource
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import Resource
+from xds.protocol.resources.snapshot import Snapshot
 
 _PAIR: Final = re.compile(r"\\ud([89ab][0-9a-f]{2})\\ud([c-f][0-9a-f]{2})")
 

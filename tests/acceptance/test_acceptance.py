@@ -11,7 +11,7 @@ import pytest
 from catalog.store.view import View
 from meshwright.mesh.kinds import HTTP_ROUTE_GROUP
 from meshwright.mesh.objects import ObjectKey, Sourced
-from meshwright.mesh.policy import HTTPMatch, HTTPRouteGroup
+from meshwright.mesh.policies.smi import HTTPMatch, HTTPRouteGroup
 from meshwright.providers.directory.manifests import Manifests
 from tests.acceptance.pushed import Counts, settings, try_case, try_view
 from tests.deadline import until

@@ -26,8 +26,8 @@ from tests.golden.live import LiveMesh
 from tests.golden.pushing import push
 from tests.meshes import texts
 from tests.meshes.resources import resources
-from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, TypeUrl, encode
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, TypeUrl, encode
+from xds.protocol.resources.snapshot import Snapshot
 
 pytestmark = [
     pytest.mark.envoy,

@@ -12,8 +12,8 @@ from tests.conformance.control import ControlPlane, Keys
 from tests.conformance.envoys import Envoy, programs
 from tests.conformance.resources import listener, route, upstream
 from tests.conformance.traffic import serve
-from xds.protocol.resource import Resource
-from xds.server.status import Variant
+from xds.protocol.resources.resource import Resource
+from xds.stream_status import Variant
 
 
 @dataclass

@@ -8,22 +8,22 @@ from typing import Self
 
 from certs.issuers.authority import CertificateAuthority
 from certs.ledger.sqlite import SqliteLedger
-from certs.pair_files import PairFiles
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
+from certs.state.pair_files import PairFiles
 from demo.ports import free_port
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from tests.deadline import until
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.resource import Resource, TypeUrl
-from xds.protocol.snapshot import Snapshot
+from xds.hooks import AnyNode
+from xds.limits import Limits
+from xds.protocol.resources.resource import Resource, TypeUrl
+from xds.protocol.resources.snapshot import Snapshot
 from xds.server.ads import AdsServer
-from xds.server.conversation import Conversation
-from xds.server.hooks import AnyNode
-from xds.server.limits import Limits
-from xds.server.status import TypeStatus
+from xds.server.streams.conversation import Conversation
 from xds.server.tls import TlsIdentity
+from xds.stream_status import TypeStatus
 
 GROUP, NODE = GroupKey("fronts"), NodeKey("front")
 DEADLINE = 30.0

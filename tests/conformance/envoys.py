@@ -15,7 +15,7 @@ from tests.conformance.control import ControlPlane, Keys
 from tests.conformance.resources import ADS, TYPE, Json
 from tests.deadline import until
 from tests.golden.envoys import HERE, RunningEnvoy, keep
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 REPOSITORY = Path(__file__).parents[2]
 EVERYTHING = os.environ.get("MESHWRIGHT_CONFORMANCE") == "all"

@@ -15,7 +15,7 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2,
 )
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2, tls_pb2  # noqa: F401 - as above
-from xds.protocol.resource import Resource, encode
+from xds.protocol.resources.resource import Resource, encode
 
 Json = dict[str, object]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-import xds.server.conversation
+import xds.server.streams.conversation
 from tests.conformance.envoys import EVERYTHING
 from tests.conformance.resources import cluster, endpoints, listener, route, upstream
 from tests.conformance.traffic import Load, who_answers
@@ -13,7 +13,7 @@ from tests.deadline import until
 from xds.protocol.delta import DeltaStream
 from xds.protocol.sotw import AdsStream
 from xds.protocol.stream import Stream
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 pytestmark = pytest.mark.envoy
 
@@ -107,8 +107,8 @@ async def test_o4_a_restart_while_envoy_warms_frees_it(bench: Any, monkeypatch: 
     envoy = await bench.running()
     await bench.plane.stop()
     with monkeypatch.context() as broken:
-        broken.setattr(xds.server.conversation, "AdsStream", _ForgetfulAds)
-        broken.setattr(xds.server.conversation, "DeltaStream", _ForgetfulDelta)
+        broken.setattr(xds.server.streams.conversation, "AdsStream", _ForgetfulAds)
+        broken.setattr(xds.server.streams.conversation, "DeltaStream", _ForgetfulDelta)
         await bench.plane.start()
         await bench.plane.settled()
         async with Load(bench.port) as load:

@@ -27,8 +27,8 @@ from tests.conformance.resources import (
 from tests.conformance.traffic import Load, who_answers
 from tests.deadline import until
 from xds.protocol.blame import APPLIED_OTHERS
-from xds.protocol.resource import CLUSTER, LISTENER, ROUTE
-from xds.server.status import SyncState, Variant
+from xds.protocol.resources.resource import CLUSTER, LISTENER, ROUTE
+from xds.stream_status import SyncState, Variant
 
 pytestmark = pytest.mark.envoy
 

@@ -19,10 +19,10 @@ from catalog.oracle.decide import (
     decide,
     places,
 )
-from catalog.oracle.requests import path_of
+from catalog.oracle.request.request import path_of
 from catalog.store.view import View
-from meshwright.mesh.callers import Outsider
 from meshwright.mesh.names import Port
+from meshwright.mesh.policies.callers import Outsider
 from tests.differential.cases import RE2_PATTERNS, Case, case
 from tests.differential.running import DifferentialMesh
 from tests.differential.topology import GRPC, HTTP_A, HTTP_B, PLAIN, SERVERS, TCP, is_http

@@ -5,16 +5,17 @@ That was Open Service Mesh's: equal matches share their principals, overlapping 
 
 from catalog.policy.proxy import InboundPort, OnlyRules, ProxyPolicy
 from meshwright.mesh.identity import ServiceIdentity
-from meshwright.mesh.policy import HTTPMatch
-from meshwright.sidecars.envoy import matching, names
-from meshwright.sidecars.envoy.rbac import HTTP_FILTER
+from meshwright.mesh.policies.smi import HTTPMatch
+from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.rules import matching
+from meshwright.sidecars.envoy.rules.rbac import HTTP_FILTER
 from meshwright.sidecars.envoy.typed import packed, reference
 from protos.envoy.config.rbac.v3 import rbac_pb2
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2
 from protos.envoy.type.matcher.v3 import string_pb2
 from tests.meshes.resources import resources
-from xds.protocol.resource import CLUSTER, Resource, encode
+from xds.protocol.resources.resource import CLUSTER, Resource, encode
 
 
 def translate(policy: ProxyPolicy) -> tuple[Resource, ...]:

@@ -13,8 +13,8 @@ from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.view import View
-from meshwright.mesh.callers import Outsider
 from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.policies.callers import Outsider
 from meshwright.providers.directory.manifests import Manifests
 from tests.differential.topology import (
     GRPC,

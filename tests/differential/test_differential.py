@@ -14,11 +14,11 @@ import pytest_asyncio
 import yaml
 
 import catalog.oracle.mutual_tls
-import catalog.oracle.requests
+import catalog.oracle.request.request
 from catalog.oracle import passing
 from catalog.oracle.decide import Answer, Request
-from catalog.oracle.expressions import fits_in_full
-from catalog.oracle.headers import SINGLE, TE, UNSEEN
+from catalog.oracle.request.expressions import fits_in_full
+from catalog.oracle.request.headers import SINGLE, TE, UNSEEN
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceName
 from meshwright.mesh.service import ServiceKey
@@ -119,7 +119,7 @@ async def test_random_policies_find_it_too(mistaken: DifferentialMesh) -> None:
     [
         (passing, "passed", lambda request, *_: request, "dressed_paths"),
         (
-            catalog.oracle.requests,
+            catalog.oracle.request.request,
             "fits_in_full",
             lambda regex, value: fits_in_full(regex.replace("{,", "{0,"), value),
             "repetitions",

@@ -1,4 +1,4 @@
-"""What sidecars make of request targets: real Envoys against `catalog.oracle.paths`, target by target.
+"""Request targets behind sidecars: real Envoys against `catalog.oracle.request.paths`, target by target.
 
 Each target is sent raw, in HTTP/1.1 and in HTTP/2, through both sidecars and past the client's: what reaches
 the application, or which answer comes instead, is what the function says; and the rules of the server judge
@@ -16,8 +16,8 @@ import pytest
 import pytest_asyncio
 
 from catalog.oracle.decide import Place, Request, TurnedDown, arriving, at_server
-from catalog.oracle.expressions import literal
-from catalog.oracle.requests import path_of
+from catalog.oracle.request.expressions import literal
+from catalog.oracle.request.request import path_of
 from catalog.store.view import View
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceName

@@ -9,7 +9,7 @@ from typing import Any
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
-from meshwright.sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
+from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
 from tests.feature.identity.conftest import Server
 from tests.golden.envoys import HERE, RunningEnvoy, keep
 

@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from certs.issuers.contract import Names, Usage
-from certs.pair import issue_pair
+from certs.contract import Names, Usage
+from certs.keys.pair import issue_pair
 from meshwright.controller.drivers import ADS_DRIVER
 from meshwright.controller.server import Bound
 from meshwright.mesh.host_port import HostPort

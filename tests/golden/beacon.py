@@ -13,7 +13,7 @@ from protos.envoy.extensions.filters.http.router.v3 import router_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
-from xds.protocol.resource import ROUTE, Resource, encode
+from xds.protocol.resources.resource import ROUTE, Resource, encode
 
 BEACON_PORT = 15999
 

@@ -23,11 +23,11 @@ from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.inventory import by_sidecar
 from catalog.store.view import MeshSettings, View
-from certs.material import PrivateKey, ServiceCertificate
+from certs.keys.material import PrivateKey, ServiceCertificate
 from meshwright.providers.directory.manifests import Manifests
-from meshwright.sidecars.envoy import access_log
 from meshwright.sidecars.envoy.features import diagnosis, tap
-from meshwright.sidecars.envoy.secrets import service_certificate, trust_root
+from meshwright.sidecars.envoy.security.secrets import service_certificate, trust_root
+from meshwright.sidecars.envoy.telemetry import access_log
 from meshwright.sidecars.layout import Side
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
@@ -36,7 +36,7 @@ from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from tests.golden.policies import POLICIES
 from tests.meshes.resources import resources
-from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource
 
 HERE: Final = Path(__file__).parent
 CASES: Final = tuple(sorted(each.parent.name for each in HERE.glob("*/mesh.yaml")))

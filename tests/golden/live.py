@@ -25,10 +25,10 @@ from certs.issuers.authority import CertificateAuthority
 from certs.ledger.contract import Ledger
 from certs.ledger.sqlite import SqliteLedger
 from certs.manager import CertificateManager
-from certs.pair_files import PairFiles
 from certs.peer import read_peer
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
+from certs.state.pair_files import PairFiles
 from demo.ports import free_port
 from meshwright.agent.envoy.environment import environment
 from meshwright.agent.envoy.lifecycle import Ending
@@ -38,20 +38,20 @@ from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import IpAddress, TrustDomain
 from meshwright.mesh.workload import Explicit, Workload
 from meshwright.providers.directory.manifests import Manifests
-from meshwright.sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
-from meshwright.sidecars.envoy.secrets import service_certificate, trust_root
+from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
+from meshwright.sidecars.envoy.security.secrets import service_certificate, trust_root
 from tests.deadline import until
 from tests.envoy import program as envoy_program
 from tests.golden.beacon import beacon
 from tests.golden.envoys import HERE, Place, RunningEnvoy, keep
 from tests.meshes.resources import resources
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.resource import Resource
-from xds.protocol.snapshot import Snapshot
+from xds.hooks import Peer
+from xds.limits import Limits
+from xds.protocol.resources.resource import Resource
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Node
 from xds.server.ads import AdsServer
-from xds.server.hooks import Peer
-from xds.server.limits import Limits
 from xds.server.tls import TlsIdentity
 
 TRUST_DOMAIN = TrustDomain("cluster.local")

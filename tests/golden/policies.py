@@ -21,13 +21,13 @@ from catalog.policy.proxy import (
     TlsRange,
     WeightedBackend,
 )
-from meshwright.mesh.callers import AuthenticatedName, Caller, IpRange
 from meshwright.mesh.config import TlsVersion
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import TRAFFIC_TARGET, Kind
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, TrustDomain
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.policy import HTTPMatch
+from meshwright.mesh.policies.callers import AuthenticatedName, Caller, IpRange
+from meshwright.mesh.policies.smi import HTTPMatch
 from meshwright.mesh.service import ExternalHost, Protocol, ServiceKey
 from meshwright.mesh.workload import Transparent
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from tests.golden.live import LiveMesh
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import CLUSTER, LISTENER, ROUTE, ResourceName, TypeUrl
-from xds.protocol.snapshot import Snapshot
-from xds.server.status import SyncState
+from xds.protocol.resources.resource import CLUSTER, LISTENER, ROUTE, ResourceName, TypeUrl
+from xds.protocol.resources.snapshot import Snapshot
+from xds.stream_status import SyncState
 
 NODE = NodeKey("u.receiver.golden")
 RECEIVER = """

@@ -7,8 +7,9 @@ from google.protobuf import any_pb2
 from google.protobuf.message import Message
 
 from catalog.policy.proxy import InboundPort, ProxyPolicy
-from meshwright.sidecars.envoy import names, rbac
-from meshwright.sidecars.envoy.rbac import HTTP_FILTER
+from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.rules import rbac
+from meshwright.sidecars.envoy.rules.rbac import HTTP_FILTER
 from meshwright.sidecars.envoy.typed import packed
 from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
 from protos.envoy.config.route.v3 import route_pb2
@@ -17,7 +18,7 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
 from tests.meshes.resources import resources
-from xds.protocol.resource import LISTENER, Resource, encode
+from xds.protocol.resources.resource import LISTENER, Resource, encode
 
 
 def translate(policy: ProxyPolicy) -> tuple[Resource, ...]:

@@ -12,7 +12,7 @@ from certs.proxy import issue_proxy
 from meshwright.agent.envoy.command import EnvoyOptions, validate
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
-from meshwright.sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
+from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
 from tests import envoy
 
 pytestmark = pytest.mark.envoy

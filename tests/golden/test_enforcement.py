@@ -19,13 +19,13 @@ import pytest_asyncio
 from catalog.explain import explain
 from catalog.oracle.decide import Answer, Request, decide
 from catalog.store.inventory import by_identity
+from certs.contract import KeyKind
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import KeyKind
+from certs.keys.pair import Making
 from certs.manager import CertificateManager
-from certs.pair import Making
-from certs.pair_files import PairFiles
-from meshwright.admin.pages.access_line import question
-from meshwright.admin.pages.explain import read_request
+from certs.state.pair_files import PairFiles
+from meshwright.admin.pages.calls.access_line import question
+from meshwright.admin.pages.calls.explain import read_request
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceName
 from meshwright.mesh.service import ServiceKey

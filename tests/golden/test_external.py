@@ -12,17 +12,17 @@ import pytest
 import pytest_asyncio
 
 from catalog.policy.proxy import ExternalDestination, TlsOrigination
-from certs.issuers.contract import Names, Usage
-from certs.pair import issue_pair
+from certs.contract import Names, Usage
+from certs.keys.pair import issue_pair
 from demo.ports import free_port
 from meshwright.mesh.names import Port
-from meshwright.sidecars.envoy.secrets import service_certificate, trust_root
+from meshwright.sidecars.envoy.security.secrets import service_certificate, trust_root
 from tests.deadline import until
 from tests.golden.live import LiveMesh
 from tests.golden.policies import ROOTS, calling, external
 from tests.golden.pushing import push, start_receiver
 from tests.meshes.resources import resources
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.snapshot import Snapshot
 
 pytestmark = [
     pytest.mark.envoy,

@@ -13,8 +13,8 @@ from meshwright.sidecars.envoy.validation import faults
 from protos.envoy.config.listener.v3 import listener_components_pb2
 from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
 from tests.golden.cases import CASES, EVERY, HERE, case_groups, decoded, masked_secrets, render
-from xds.protocol.resource import SECRET, Resource
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import SECRET, Resource
+from xds.protocol.resources.snapshot import Snapshot
 
 
 @pytest.mark.parametrize("case", EVERY)

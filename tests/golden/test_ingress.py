@@ -16,10 +16,10 @@ import pytest
 import pytest_asyncio
 
 from catalog.oracle.decide import Request, decide
-from certs.issuers.contract import Names, Usage
-from certs.pair import issue_pair
-from meshwright.mesh.callers import Outsider
+from certs.contract import Names, Usage
+from certs.keys.pair import issue_pair
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
+from meshwright.mesh.policies.callers import Outsider
 from meshwright.mesh.service import ServiceKey
 from tests.golden.live import LiveMesh, serve
 

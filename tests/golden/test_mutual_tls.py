@@ -15,8 +15,8 @@ import pytest
 import pytest_asyncio
 
 from catalog.oracle.decide import Request, decide
-from meshwright.mesh.callers import Outsider
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
+from meshwright.mesh.policies.callers import Outsider
 from meshwright.mesh.service import ServiceKey
 from tests.golden.live import LiveMesh, serve
 

@@ -17,12 +17,12 @@ import pytest_asyncio
 
 from catalog.oracle.callers import is_caller
 from catalog.policy.proxy import EveryoneInTheMesh, OnlyRules, ProxyPolicy
-from certs.issuers.contract import Names, Usage
-from certs.pair import issue_pair
-from meshwright.mesh.callers import AuthenticatedName, IpRange, Outsider
+from certs.contract import Names, Usage
+from certs.keys.pair import issue_pair
 from meshwright.mesh.kinds import TRAFFIC_TARGET
 from meshwright.mesh.names import IpAddress
-from meshwright.mesh.policy import HTTPMatch
+from meshwright.mesh.policies.callers import AuthenticatedName, IpRange, Outsider
+from meshwright.mesh.policies.smi import HTTPMatch
 from meshwright.sidecars.layout import DIAGNOSIS_HEADER, OWN_ANSWER_HEADER
 from tests.golden.live import TRUST_DOMAIN, LiveMesh, serve
 from tests.golden.policies import GATEWAY, rule

@@ -14,7 +14,7 @@ from google.protobuf import json_format
 from google.protobuf.duration_pb2 import Duration
 
 from catalog.relations.identities import service_identities
-from meshwright.sidecars.envoy.secrets import service_certificate, trust_root
+from meshwright.sidecars.envoy.security.secrets import service_certificate, trust_root
 from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
@@ -22,8 +22,8 @@ from tests.deadline import until
 from tests.golden.cases import CASES, EVERY, MESSAGES, Group, case_groups, decoded, view
 from tests.golden.live import OF_OLDER_ENVOYS, LiveMesh
 from tests.golden.pushing import push, start_receiver
-from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, TypeUrl, encode
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, TypeUrl, encode
+from xds.protocol.resources.snapshot import Snapshot
 
 pytestmark = [
     pytest.mark.envoy,

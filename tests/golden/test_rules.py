@@ -12,14 +12,14 @@ from catalog.oracle.mutual_tls import PlainVerdict, plain_verdict
 from catalog.policy.proxy import InboundPort, OnlyRules
 from catalog.store.smi import targets_by_destination
 from catalog.store.view import View
-from meshwright.mesh.callers import Outsider
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import IpAddress
+from meshwright.mesh.policies.callers import Outsider
 from meshwright.mesh.service import ServiceKey
 from meshwright.sidecars.envoy import names
-from meshwright.sidecars.envoy.rbac import HTTP_FILTER, LOOKING_FILTER, PERMISSIVE
+from meshwright.sidecars.envoy.rules.rbac import HTTP_FILTER, LOOKING_FILTER, PERMISSIVE
 from tests.golden.cases import CASES, EVERY, Group, case_groups, decoded, view
-from xds.protocol.resource import LISTENER, ROUTE
+from xds.protocol.resources.resource import LISTENER, ROUTE
 
 OF_A_ROUTE = "typedPerFilterConfig"
 

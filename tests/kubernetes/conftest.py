@@ -17,7 +17,7 @@ import pytest
 
 from certs.issuers.cert_manager.issuer import CertManagerIssuer
 from meshwright.kube.api import Api
-from meshwright.kube.connection import found
+from meshwright.kube.connection.connection import found
 from meshwright.mesh.identity import ProxyName
 from tests import envoy
 from tests.kubernetes import containers, objects

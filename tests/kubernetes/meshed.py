@@ -16,7 +16,7 @@ from typing import Final
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
-from meshwright.sidecars.envoy.bootstrap import BootstrapSettings, bootstrap
+from meshwright.sidecars.envoy.bootstrap.bootstrap import BootstrapSettings, bootstrap
 from tests import envoy
 from tests.deadline import until
 from tests.e2e.agent.machines import APPLICATION_UID, Machine, cable, machine

@@ -12,13 +12,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from certs.bundle import TrustBundle
+from certs.contract import Issuer, Names, Usage
 from certs.issuers.cert_manager.issuer import Asked, CertManagerIssuer
-from certs.issuers.contract import Issuer, Names, Usage
 from certs.issuers.exchanges import Exchanges
 from certs.issuers.reference import IssuerReference
-from certs.pair import Making, Pair, issue_pair
-from meshwright.kube.connection import found
+from certs.keys.bundle import TrustBundle
+from certs.keys.pair import Making, Pair, issue_pair
+from meshwright.kube.connection.connection import found
 from meshwright.mesh.names import TrustDomain
 from tests.deadline import wait_until
 from tests.kubernetes.asking import Answer, Asking

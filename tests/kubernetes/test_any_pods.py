@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from meshwright.kubernetes.injection.configuration import read
+from meshwright.kubernetes.injection.configuration.configuration import read
 from meshwright.kubernetes.injection.injecting import Known, injected
 from meshwright.kubernetes.injection.shapes import checked
 from meshwright.mesh.names import Namespace

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from demo.display.verdicts import Verdict, wrong
 from demo.kubernetes import images
 from demo.kubernetes.cluster import equip, volumes
 from demo.kubernetes.kubectl import Kubectl, find
@@ -18,7 +19,6 @@ from demo.kubernetes.scenes import Scenes
 from demo.kubernetes.store import PodStore, applications, namespaces
 from demo.matrix import PHASES
 from demo.topology import BOOKBUYER, BOOKTHIEF, STORE_V1
-from demo.verdicts import Verdict, wrong
 from demo.walk import Walk
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tools.real_parts.node import Node

@@ -16,17 +16,17 @@ import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from certs.bundle import TrustBundle
+from certs.contract import Issuer, IssuerKind, KeyKind, Usage
 from certs.errors import IssuerError, StateError
+from certs.issuer_selection import CertManagerTold, open_issuer
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import Issuer, IssuerKind, KeyKind, Usage
-from certs.issuers.opening import CertManagerTold, open_issuer
 from certs.issuers.reference import IssuerReference
-from certs.issuers.succeeding_authority import OpenedAuthority
 from certs.issuers.succession import SETTLING
-from certs.pair import Making
-from certs.pair_files import PairFiles
-from certs.stored import Holder
+from certs.keys.bundle import TrustBundle
+from certs.keys.pair import Making
+from certs.roots.succeeding_authority import OpenedAuthority
+from certs.state.pair_files import PairFiles
+from certs.state.stored import Holder
 from tests.deadline import Deadline, wait_until
 from tests.kubernetes.accounts import Accounts
 from tests.kubernetes.granted import Grant, asked, granted

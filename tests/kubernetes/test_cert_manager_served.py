@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from certs.bundle import TrustBundle
-from certs.leaf import read_leaf, stands_below
+from certs.keys.bundle import TrustBundle
+from certs.keys.leaf import read_leaf, stands_below
 from tests.feature.issuers.sidecar import come, gone, secrets
 from tests.kubernetes.signing import SECONDS, Signing, new_ca
 from tests.program import Program, Server

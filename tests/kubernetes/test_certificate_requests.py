@@ -12,13 +12,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from certs.bundle import TrustBundle
+from certs.contract import Issuer, Names
 from certs.errors import IssuerError
 from certs.issuers.cert_manager.issuer import CertManagerIssuer
 from certs.issuers.cert_manager.requests import LABEL, OURS, UNTIL
-from certs.issuers.contract import Issuer, Names
-from certs.pair import Pair
-from certs.profile import alternative_names
+from certs.keys.bundle import TrustBundle
+from certs.keys.pair import Pair
+from certs.keys.profile import alternative_names
 from meshwright.kube.api import Api
 from tests.deadline import Deadline, wait_until
 from tests.kubernetes.kubectl import Kubectl

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import yaml
 
-from meshwright.kubernetes.injection.configuration import InjectionConfig
+from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
 from meshwright.kubernetes.injection.injecting import Known, injected
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject

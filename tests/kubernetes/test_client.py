@@ -15,13 +15,13 @@ import yaml
 
 from meshwright.kube.api import Api
 from meshwright.kube.call import Call
-from meshwright.kube.connection import Connection, found
+from meshwright.kube.connection.connection import Connection, found
 from meshwright.kube.discovery import served
 from meshwright.kube.errors import ApiError, KubeError, Reason
-from meshwright.kube.pacing import Pacing
-from meshwright.kube.reflector import Reflector
+from meshwright.kube.reflector.object_cache import Item
+from meshwright.kube.reflector.pacing import Pacing
+from meshwright.kube.reflector.reflector import Reflector
 from meshwright.kube.resource import Key, Raw, Resource
-from meshwright.kube.seen import Item
 from meshwright.kube.transport import Transport
 from tests.deadline import until
 from tests.kubernetes import objects
@@ -98,7 +98,7 @@ def connection(shared_cluster: RunningCluster) -> Connection:
 @pytest.fixture(params=["streamed", "paged"])
 def listing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """List in either way; pages have few objects."""
-    monkeypatch.setattr("meshwright.kube.reflector.PAGE", 3)
+    monkeypatch.setattr("meshwright.kube.reflector.reflector.PAGE", 3)
     if request.param == "paged":
         monkeypatch.setattr(Reflector, "_streamed", _never)
     return str(request.param)
@@ -184,7 +184,7 @@ async def test_a_list_whose_rest_is_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Between two pages etcd is compacted: the list is begun anew, and complete."""
-    monkeypatch.setattr("meshwright.kube.reflector.PAGE", 2)
+    monkeypatch.setattr("meshwright.kube.reflector.reflector.PAGE", 2)
     monkeypatch.setattr(Reflector, "_streamed", _never)
     await asyncio.to_thread(kubectl.apply, *(config_map(f"m{number}") for number in range(6)))
     parts, pages = Transport.parts, 0

@@ -21,8 +21,8 @@ from tests.meshes import texts
 from tools.real_parts.building import program
 from tools.real_parts.parts import COLLECTOR
 from tools.real_parts.processes import Program, running
-from xds.protocol.resource import ROUTE
-from xds.server.status import Variant
+from xds.protocol.resources.resource import ROUTE
+from xds.stream_status import Variant
 
 pytestmark = pytest.mark.usefixtures("collector_part")
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"

@@ -10,14 +10,14 @@ import pytest
 
 from meshwright.cli.offline import reference
 from meshwright.mesh.origins import InCluster
-from meshwright.mesh.problems import Severity
+from meshwright.mesh.problems.problem import Severity
+from meshwright.specs.displayed import read_shown
 from meshwright.specs.kinds import READ
 from meshwright.specs.manifest import DEFAULT_NAMESPACE, key_of, split_api_version
 from meshwright.specs.reader import read
 from meshwright.specs.reference.meanings.installed import INSTALLED
 from meshwright.specs.reference.recording import Choice
 from meshwright.specs.reference.shapes import Described, Field, walked
-from meshwright.specs.shown import read_shown
 from tests.kubernetes.asking import DRY, STRICT, TABLE, Asking, established, path
 from tests.unit.specs.reference.test_schema import _bare, _probed
 from tools.real_parts.cluster import cluster

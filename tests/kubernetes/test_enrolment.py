@@ -9,7 +9,7 @@ from typing import Any, Final
 import grpc
 
 from certs.issuers.authority import CertificateAuthority
-from certs.leaf import read_leaf
+from certs.keys.leaf import read_leaf
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain
 from tests.feature.identity.enrolling import Answered, Machine, join

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from certs.leaf import read_leaf, stands_below
+from certs.keys.leaf import read_leaf, stands_below
 from tests.deadline import wait_until
 from tests.kubernetes.accounts import Account, Accounts
 from tests.kubernetes.conftest import namespaced

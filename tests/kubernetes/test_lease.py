@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from meshwright.kube.api import Api
-from meshwright.kube.connection import found
+from meshwright.kube.connection.connection import found
 from meshwright.kube.errors import Unreachable
 from meshwright.kube.lease import LEASES, Lease, Terms
 from meshwright.kube.resource import Raw, Resource

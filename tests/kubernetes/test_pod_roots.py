@@ -14,14 +14,14 @@ import pytest
 import yaml
 
 from meshwright.kube.api import Api
-from meshwright.kube.connection import found
-from meshwright.kubernetes.injection.keeper import PodRoots
-from meshwright.kubernetes.injection.pod_roots import Reach, at_home
+from meshwright.kube.connection.connection import found
+from meshwright.kubernetes.injection.credentials.pod_roots import Reach, at_home
+from meshwright.kubernetes.injection.credentials.roots_writer import PodRoots
 from meshwright.mesh.kinds import NAMESPACE
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject, ObjectKey, Sourced
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.picture import Picture
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.merge import Merged
 from tests.deadline import until, wait_until
 from tests.kubernetes import objects, spoiling

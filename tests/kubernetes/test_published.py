@@ -8,9 +8,9 @@ import pytest
 from meshwright.cli.offline import reference
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.origins import InCluster
-from meshwright.mesh.policy import TrafficSplit, TrafficTarget
-from meshwright.mesh.problems import Severity
-from meshwright.specs.shown import read_shown
+from meshwright.mesh.policies.smi import TrafficSplit, TrafficTarget
+from meshwright.mesh.problems.problem import Severity
+from meshwright.specs.displayed import read_shown
 from tests.kubernetes.asking import STRICT, Asking, established, path
 from tests.kubernetes.published import DEFINITIONS
 from tools.real_parts.cluster import cluster

@@ -12,13 +12,13 @@ import yaml
 from demo.ports import free_port
 from meshwright.kube.api import Api
 from meshwright.kube.builtin import MUTATING, VALIDATING
-from meshwright.kube.connection import found as connection
-from meshwright.kube.reflector import Reflector
+from meshwright.kube.connection.connection import found as connection
+from meshwright.kube.reflector.reflector import Reflector
 from meshwright.kube.resource import Raw
 from meshwright.kubernetes.admission.configuration import NAME
-from meshwright.kubernetes.injection.place import CONFIG_MAP
-from meshwright.kubernetes.status.event_writer import SETTLED
-from meshwright.kubernetes.status.events import MENDED
+from meshwright.kubernetes.injection.configuration.place import CONFIG_MAP
+from meshwright.kubernetes.status.event import MENDED
+from meshwright.kubernetes.status.events.writer import SETTLED
 from meshwright.mesh.identity import ProxyName
 from tests.kubernetes import objects, spoiling
 from tests.kubernetes.accounts import Accounts

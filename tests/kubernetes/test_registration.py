@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 import meshwright.kubernetes.admission.registration
-from certs.bundle import TrustBundle
 from certs.issuers.authority import CertificateAuthority
+from certs.keys.bundle import TrustBundle
 from meshwright.kube.api import Api
 from meshwright.kube.builtin import VALIDATING
-from meshwright.kube.connection import found
+from meshwright.kube.connection.connection import found
 from meshwright.kube.errors import ApiError
 from meshwright.kubernetes.admission.configuration import configuration
 from meshwright.kubernetes.admission.place import Place

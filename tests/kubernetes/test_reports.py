@@ -14,12 +14,12 @@ from typing import Final
 import pytest
 from structlog.testing import capture_logs
 
-import meshwright.kubernetes.status.event_writer
-import meshwright.kubernetes.status.status_writer
+import meshwright.kubernetes.status.conditions.writer
+import meshwright.kubernetes.status.events.writer
 from meshwright.controller.app import run
 from meshwright.controller.server import Bound
-from meshwright.controller.settings import load
-from meshwright.sidecars.envoy.bootstrap import AdsProtocol
+from meshwright.controller.settings.settings import load
+from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol
 from tests.deadline import until
 from tests.e2e.envoys import running
 from tests.envoy import program
@@ -124,7 +124,10 @@ def reports(
     """Return what runs servers, which believe at once that nobody rejects what nobody has rejected."""
     del definitions
     monkeypatch.setenv("POD_NAMESPACE", kubectl.namespace)
-    for module in (meshwright.kubernetes.status.event_writer, meshwright.kubernetes.status.status_writer):
+    for module in (
+        meshwright.kubernetes.status.events.writer,
+        meshwright.kubernetes.status.conditions.writer,
+    ):
         monkeypatch.setattr(module, "SETTLED", 0.0)
     return Reports(kubectl, shared_cluster.kubeconfig, tmp_path)
 
@@ -258,8 +261,8 @@ async def test_thousands_of_problems_are_told_so_many_at_once_and_the_rest_is_su
     reports: Reports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One Event of the namespace says roughly how many more there are."""
-    monkeypatch.setattr(meshwright.kubernetes.status.event_writer, "OPEN", 20)
-    monkeypatch.setattr(meshwright.kubernetes.status.event_writer, "A_MINUTE", 6000.0)
+    monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "OPEN", 20)
+    monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "A_MINUTE", 6000.0)
     namespace = reports.kubectl.namespace
     wrong = [objects.target(f"t-{n}", namespace, "buyer", "shop", f"missing-{n}") for n in range(140)]
     await reports.apply(*shop(reports), *wrong)

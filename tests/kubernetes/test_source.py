@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from catalog.relations.endpoints import endpoints
-from catalog.relations.readiness import taking_traffic
+from catalog.relations.backends.endpoints import endpoints
+from catalog.relations.backends.readiness import taking_traffic
 from catalog.store.view import MeshSettings, View
 from meshwright.kube.api import Api
-from meshwright.kube.connection import found
+from meshwright.kube.connection.connection import found
 from meshwright.mesh.names import Namespace, ServiceName
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.workload import Health

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from certs.bundle import TrustBundle
+from certs.keys.bundle import TrustBundle
 from demo.ports import free_port
 from tests.deadline import wait_until
 from tests.kubernetes.accounts import Accounts

@@ -10,14 +10,10 @@ from ipaddress import IPv4Network
 from catalog.store.edits import Edits
 from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings
-from certs.material import ServiceCertificate
-from meshwright.mesh.authorization import Authorizer, ExternalAuthorization
-from meshwright.mesh.callers import IpRange
+from certs.keys.material import ServiceCertificate
 from meshwright.mesh.config import MeshConfig, SidecarSettings, TlsVersion
-from meshwright.mesh.egress import Egress, EgressPort, EgressProtocol
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
-from meshwright.mesh.ingress import IngressBackend, IngressPort, Proof
 from meshwright.mesh.kinds import (
     DEPLOYMENT,
     EGRESS,
@@ -37,15 +33,6 @@ from meshwright.mesh.kinds import (
     UPSTREAM_POLICY,
     UPSTREAM_TRAFFIC_SETTING,
 )
-from meshwright.mesh.limits import (
-    ConnectionLimits,
-    RateLimit,
-    RateLimits,
-    RateUnit,
-    RouteRate,
-    UpstreamTrafficSetting,
-)
-from meshwright.mesh.mutual_tls import MutualTLS, PlainText, TlsMode
 from meshwright.mesh.names import (
     IpAddress,
     Namespace,
@@ -57,7 +44,28 @@ from meshwright.mesh.names import (
 )
 from meshwright.mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, Sourced
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.policy import (
+from meshwright.mesh.policies.authorization import Authorizer, ExternalAuthorization
+from meshwright.mesh.policies.callers import IpRange
+from meshwright.mesh.policies.egress import Egress, EgressPort, EgressProtocol
+from meshwright.mesh.policies.ingress import IngressBackend, IngressPort, Proof
+from meshwright.mesh.policies.limits import (
+    ConnectionLimits,
+    RateLimit,
+    RateLimits,
+    RateUnit,
+    RouteRate,
+    UpstreamTrafficSetting,
+)
+from meshwright.mesh.policies.mutual_tls import MutualTLS, PlainText, TlsMode
+from meshwright.mesh.policies.rate_services import (
+    CountedConnections,
+    CountedRequests,
+    RateLimitService,
+    RemoteAddress,
+)
+from meshwright.mesh.policies.retries import FailedWith, Retries, Retry
+from meshwright.mesh.policies.routing import RouteActions, RoutePolicy, RouteRule
+from meshwright.mesh.policies.smi import (
     Backend,
     HTTPMatch,
     HTTPRouteGroup,
@@ -68,11 +76,7 @@ from meshwright.mesh.policy import (
     TrafficSplit,
     TrafficTarget,
 )
-from meshwright.mesh.rate_services import CountedConnections, CountedRequests, RateLimitService, RemoteAddress
-from meshwright.mesh.retries import FailedWith, Retries, Retry
-from meshwright.mesh.routing import RouteActions, RoutePolicy, RouteRule
-from meshwright.mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
-from meshwright.mesh.telemetry import (
+from meshwright.mesh.policies.telemetry import (
     AccessLog,
     ExtensionService,
     JsonFormat,
@@ -81,7 +85,7 @@ from meshwright.mesh.telemetry import (
     Telemetry,
     TextFormat,
 )
-from meshwright.mesh.upstreams import (
+from meshwright.mesh.policies.upstreams import (
     Balancing,
     Ejecting,
     HashKey,
@@ -92,6 +96,7 @@ from meshwright.mesh.upstreams import (
     UpstreamPolicy,
     Within,
 )
+from meshwright.mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
 from meshwright.mesh.workload import (
     Capture,
     Explicit,

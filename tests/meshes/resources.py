@@ -3,7 +3,7 @@
 from catalog.policy.proxy import ProxyPolicy
 from meshwright.sidecars.contract.driver import Piece, each_piece
 from meshwright.sidecars.envoy.pieces import parts
-from xds.protocol.resource import TYPES, Resource
+from xds.protocol.resources.resource import TYPES, Resource
 
 
 def pieces(policy: ProxyPolicy) -> tuple[Piece, ...]:

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
 from meshwright.mesh.objects import EndpointSlice, ObjectKey, Sourced
-from meshwright.mesh.picture import Picture
-from meshwright.mesh.problems import Problems
+from meshwright.mesh.problems.problem import Problems
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import Counts, Freshness
 from tests.meshes import values as a
 

@@ -6,20 +6,23 @@ import catalog.store.inventory
 import catalog.store.osm
 import catalog.store.smi  # noqa: F401 - declares the policies that a view may be made of
 from catalog.store.view import MeshSettings, View
-from certs.material import PrivateKey, ServiceCertificate
-from meshwright.mesh.authorization import ExternalAuthorization
-from meshwright.mesh.callers import IpRange
+from certs.keys.material import PrivateKey, ServiceCertificate
 from meshwright.mesh.config import MeshConfig
-from meshwright.mesh.egress import Egress, EgressPort, EgressProtocol
 from meshwright.mesh.identity import ServiceIdentity
-from meshwright.mesh.ingress import IngressBackend, IngressPort, Proof
 from meshwright.mesh.kinds import DEPLOYMENT, ENDPOINT_SLICE, MESH_CONFIG, POD, SERVICE, WORKLOAD
-from meshwright.mesh.limits import UpstreamTrafficSetting
-from meshwright.mesh.mutual_tls import MutualTLS
 from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
 from meshwright.mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, Sourced
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.policy import (
+from meshwright.mesh.policies.authorization import ExternalAuthorization
+from meshwright.mesh.policies.callers import IpRange
+from meshwright.mesh.policies.egress import Egress, EgressPort, EgressProtocol
+from meshwright.mesh.policies.ingress import IngressBackend, IngressPort, Proof
+from meshwright.mesh.policies.limits import UpstreamTrafficSetting
+from meshwright.mesh.policies.mutual_tls import MutualTLS
+from meshwright.mesh.policies.retries import Retry
+from meshwright.mesh.policies.roots import MeshRootCertificate
+from meshwright.mesh.policies.routing import RoutePolicy
+from meshwright.mesh.policies.smi import (
     Backend,
     HeaderMatch,
     HTTPMatch,
@@ -31,12 +34,9 @@ from meshwright.mesh.policy import (
     TrafficSplit,
     TrafficTarget,
 )
-from meshwright.mesh.retries import Retry
-from meshwright.mesh.roots import MeshRootCertificate
-from meshwright.mesh.routing import RoutePolicy
+from meshwright.mesh.policies.telemetry import ExtensionService, Telemetry
+from meshwright.mesh.policies.upstreams import UpstreamPolicy
 from meshwright.mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
-from meshwright.mesh.telemetry import ExtensionService, Telemetry
-from meshwright.mesh.upstreams import UpstreamPolicy
 from meshwright.mesh.workload import (
     Explicit,
     Interception,

@@ -20,14 +20,14 @@ from typing import Final, NoReturn
 
 import structlog
 
+from certs.custody import LEDGER_FILE, Opened, opened
 from certs.ledger.entry import LedgerState
 from certs.ledger.sqlite import SqliteLedger
 from certs.manager import CertificateManager
-from certs.opening import LEDGER_FILE, Opened, opened
-from certs.pair_files import PairFiles
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
-from certs.stored import ADS_SERVER, holder_of
+from certs.state.pair_files import PairFiles
+from certs.state.stored import ADS_SERVER, holder_of
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 

@@ -17,18 +17,18 @@ from typing import Any
 import aiohttp
 import grpc.aio
 
+from certs.contract import Names, Usage
+from certs.custody import LEDGER_FILE
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import Names, Usage
+from certs.keys.pair import Pair, issue_pair
 from certs.ledger.sqlite import SqliteLedger
-from certs.opening import LEDGER_FILE
-from certs.pair import Pair, issue_pair
 from certs.proxy import issue_proxy
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.meshes import texts
-from xds.protocol.resource import CLUSTER
+from xds.protocol.resources.resource import CLUSTER
 
 ROOT = Path(__file__).parents[2]
 ATTACKERS = Path(__file__).with_name("attackers.py")

@@ -21,8 +21,8 @@ import grpc.aio
 from grpc_health.v1 import health_pb2
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.protocol.resource import CLUSTER, ENDPOINT
-from xds.server.services import AGGREGATED, CLIENT_STATUS, HEALTH
+from xds.discovery import AGGREGATED, CLIENT_STATUS, HEALTH
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT
 
 DELTA: Final = f"/{AGGREGATED}/DeltaAggregatedResources"
 SOTW: Final = f"/{AGGREGATED}/StreamAggregatedResources"

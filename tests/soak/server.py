@@ -12,11 +12,11 @@ from pathlib import Path
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from tests.conformance.control import Keys
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.resource import Resource, encode
-from xds.protocol.snapshot import Snapshot
+from xds.hooks import AnyNode, Peer
+from xds.limits import Limits
+from xds.protocol.resources.resource import Resource, encode
+from xds.protocol.resources.snapshot import Snapshot
 from xds.server.ads import AdsServer
-from xds.server.hooks import AnyNode, Peer
-from xds.server.limits import Limits
 
 LIMITS = Limits(streams=None, streams_per_second=None, write_seconds=3600.0).without_budgets()
 

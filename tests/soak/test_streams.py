@@ -22,7 +22,7 @@ import pytest
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.deadline import until
-from xds.protocol.resource import ENDPOINT
+from xds.protocol.resources.resource import ENDPOINT
 from xds.server.ads import SERVICE
 
 LONG = os.environ.get("MESHWRIGHT_SOAK") == "long"

@@ -24,7 +24,7 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 
 from catalog.policy.proxy import ProxyPolicy
 from catalog.store.view import MeshSettings, View
-from meshwright.mesh.calling import Resilience, RetryPolicy
+from meshwright.mesh.policies.resilience import Resilience, RetryPolicy
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.sidecars.envoy.features.retries import Retries
 from protos.envoy.config.route.v3 import route_pb2
@@ -32,7 +32,7 @@ from tests.deadline import until
 from tests.e2e.agent.scenes import Scene
 from tests.golden.live import TRUST_DOMAIN, LiveMesh
 from tests.meshes.resources import resources
-from xds.protocol.resource import ROUTE, Resource, encode
+from xds.protocol.resources.resource import ROUTE, Resource, encode
 
 CLIENT, PORT = "127.77.0.1", 8080
 OFF = Resilience(connect_timeout=timedelta(seconds=5), retry=None, outliers=None, keepalive=None)

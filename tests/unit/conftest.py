@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from catalog.store.view import MeshSettings, View
-from certs.sealing import Stretching
+from certs.state.sealing import Stretching
 from meshwright.providers.directory.source import DirectorySource
 from tests.meshes import texts
 

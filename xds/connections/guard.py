@@ -11,9 +11,9 @@ import grpc.aio
 
 from xds.connections.sockets import AcceptedSockets, address, descriptors_for_clients
 from xds.connections.table import SILENT_PART, Connections, Socket, Verdict
-from xds.server.grpc_call import peer_of
-from xds.server.hooks import Cause, Peer
-from xds.server.limits import Limits
+from xds.grpc_call import peer_of
+from xds.hooks import Cause, Peer
+from xds.limits import Limits
 
 LOOK_SECONDS: Final = 1.0
 """How often the sockets are looked at; sooner when many have been accepted, or a client has gone too far."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from xds.server.hooks import Cause, Peer
-from xds.server.limits import Limits
+from xds.hooks import Cause, Peer
+from xds.limits import Limits
 
 BURST: Final = 8
 """So many of the largest requests may come at once: a sidecar answers each push with all its names."""

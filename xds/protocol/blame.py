@@ -4,8 +4,8 @@ import re
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from xds.protocol.name_sets import NO_NAMES, Names, joined, without
-from xds.protocol.resource import ResourceName, Version
+from xds.protocol.resources.name_sets import NO_NAMES, Names, joined, without
+from xds.protocol.resources.resource import ResourceName, Version
 from xds.protocol.subscription import FULL_STATE
 from xds.protocol.wire import ERROR_LIMIT, Rejection, Response
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from xds.protocol.layers import Layers
-from xds.protocol.resource import ResourceName
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.layers import Layers
+from xds.protocol.resources.resource import ResourceName
+from xds.protocol.resources.snapshot import Snapshot
+from xds.protocol.resources.versions import Versions
 from xds.protocol.type_state import Channel
-from xds.protocol.versions import Versions
 from xds.protocol.wire import Nonce, Response
 
 STEPS: Final = 16

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from xds.protocol.lives import kept_alive
-from xds.protocol.name_sets import joined, without
-from xds.protocol.resource import ENDPOINT, LISTENER, ROUTE, Resource, ResourceName
-from xds.protocol.resources import NO_RESOURCES
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.name_sets import joined, without
+from xds.protocol.resources.resource import ENDPOINT, LISTENER, ROUTE, Resource, ResourceName
+from xds.protocol.resources.resources import NO_RESOURCES
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.stream import Stream
 from xds.protocol.subscription import NO_CHANGE, Change
 from xds.protocol.type_state import TOLD_AT_ONCE, Channel

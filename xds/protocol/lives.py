@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from xds.protocol.layers import NOTHING
-from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.layers import NOTHING
+from xds.protocol.resources.resource import Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import NO_VERSION, Response
 
 Lives = Mapping[ResourceName, float]

@@ -13,8 +13,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from xds.protocol.resource import Renewal, Resource
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import Renewal, Resource
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.type_urls import LISTENER, ROUTE, ResourceName
 
 Renewing = Mapping[ResourceName, frozenset[ResourceName]]

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from xds.protocol.name_sets import NO_NAMES, joined
-from xds.protocol.resource import LISTENER, Resource, ResourceName
-from xds.protocol.resources import digest
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.name_sets import NO_NAMES, joined
+from xds.protocol.resources.resource import LISTENER, Resource, ResourceName
+from xds.protocol.resources.resources import digest
+from xds.protocol.resources.snapshot import Snapshot
+from xds.protocol.resources.versions import version_of
 from xds.protocol.stream import Stream
 from xds.protocol.subscription import FULL_STATE, NO_CHANGE
 from xds.protocol.type_state import Channel
-from xds.protocol.versions import version_of
 from xds.protocol.wire import DeltaRequest, Request, Response
 
 _AS_IT_IS: Final[Mapping[ResourceName, Resource]] = MappingProxyType({})

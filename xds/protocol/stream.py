@@ -12,8 +12,8 @@ from typing import ClassVar, Final
 
 from xds.protocol import common_step, renewal
 from xds.protocol.common_step import CommonStep
-from xds.protocol.name_sets import joined
-from xds.protocol.resource import (
+from xds.protocol.resources.name_sets import joined
+from xds.protocol.resources.resource import (
     CLUSTER,
     ENDPOINT,
     LISTENER,
@@ -24,11 +24,11 @@ from xds.protocol.resource import (
     TypeUrl,
     Version,
 )
-from xds.protocol.resources import NO_RESOURCES, Resources
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resources import NO_RESOURCES, Resources
+from xds.protocol.resources.snapshot import Snapshot
+from xds.protocol.resources.versions import NO_VERSIONS
 from xds.protocol.subscription import Subscription
 from xds.protocol.type_state import Channel
-from xds.protocol.versions import NO_VERSIONS
 from xds.protocol.wire import DeltaRequest, Nonce, Request, Response
 
 _MAKE: Final = (CLUSTER, ENDPOINT, SECRET)

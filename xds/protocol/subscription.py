@@ -7,8 +7,8 @@ return" in Envoy's xDS protocol page.
 from dataclasses import dataclass
 from typing import Any
 
-from xds.protocol.layers import NO_LAYERS, Layers
-from xds.protocol.name_sets import NO_NAMES, names_of, text_bytes, text_of
+from xds.protocol.resources.layers import NO_LAYERS, Layers
+from xds.protocol.resources.name_sets import NO_NAMES, names_of, text_bytes, text_of
 from xds.protocol.type_urls import CLUSTER, LISTENER, ResourceName, TypeUrl
 
 WILDCARD = ResourceName("*")

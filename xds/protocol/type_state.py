@@ -9,14 +9,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from xds.protocol.blame import Blame, blamed
-from xds.protocol.layers import NOTHING
 from xds.protocol.lives import Lives, lives_after
-from xds.protocol.name_sets import NO_NAMES, Names, first_of, joined, text_bytes, without
-from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
-from xds.protocol.resources import NO_RESOURCES, Resources
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.layers import NOTHING
+from xds.protocol.resources.name_sets import NO_NAMES, Names, first_of, joined, text_bytes, without
+from xds.protocol.resources.resource import Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.resources import NO_RESOURCES, Resources
+from xds.protocol.resources.snapshot import Snapshot
+from xds.protocol.resources.versions import NO_VERSIONS, Versions
 from xds.protocol.subscription import Subscription
-from xds.protocol.versions import NO_VERSIONS, Versions
 from xds.protocol.wire import NO_NONCE, NO_VERSION, Nonce, Rejection, Response
 
 UNANSWERED_LIMIT = 64

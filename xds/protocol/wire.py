@@ -16,8 +16,8 @@ from google.protobuf.message import DecodeError
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.errors import XdsError
-from xds.protocol.resource import SECRET, Resource, ResourceName, TypeUrl, Version
-from xds.protocol.resources import MANY, Resources
+from xds.protocol.resources.resource import SECRET, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.resources import MANY, Resources
 
 Nonce = NewType("Nonce", str)
 

@@ -14,27 +14,27 @@ import grpc
 import grpc.aio
 
 from protos.envoy.service.status.v3 import csds_pb2
+from xds.budget import Account, Accounts, Bound, Excess
 from xds.cache import NodeKey, Snapshots
 from xds.connections.guard import ConnectionGuard
+from xds.discovery import AGGREGATED, CLIENT_STATUS, DISCOVERY, HEALTH, Discovery
+from xds.grpc_call import GrpcTransport, say
+from xds.hooks import Authenticator, Ending, Observer, Peer, Refused, Unobserved
+from xds.limits import Limits, StreamQuota
 from xds.protocol.stream import Accepted
 from xds.server.auxiliary import check_health, fetch_status, stream_status, watch_health
-from xds.server.budget import Account, Accounts, Bound, Excess
-from xds.server.call import Call, Result, Serve, alone
 from xds.server.client_status import client_status
-from xds.server.conversation import Conversation
-from xds.server.decoder import Decoder
-from xds.server.encoder import Encoder
-from xds.server.grpc_call import GrpcTransport, say
-from xds.server.hooks import Authenticator, Ending, Observer, Peer, Refused, Unobserved
-from xds.server.limits import Limits, StreamQuota
 from xds.server.listener import listen, options
 from xds.server.node_matching import asked_about
-from xds.server.services import AGGREGATED, CLIENT_STATUS, DISCOVERY, HEALTH, Discovery
-from xds.server.status import StreamStatus
+from xds.server.streams.call import Call, Result, Serve, alone
+from xds.server.streams.conversation import Conversation
+from xds.server.streams.decoder import Decoder
+from xds.server.streams.encoder import Encoder
+from xds.server.streams.wakeups import once_for_all
+from xds.server.streams.waking import Waking
 from xds.server.tls import Plaintext, TlsIdentity
-from xds.server.transport import Transport
-from xds.server.wakeups import once_for_all
-from xds.server.waking import Waking
+from xds.stream_status import StreamStatus
+from xds.transport import Transport
 
 SERVICE: Final = AGGREGATED
 

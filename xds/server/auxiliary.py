@@ -8,13 +8,13 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health_pb2
 
 from protos.envoy.service.status.v3 import csds_pb2
+from xds.budget import Bound, check
 from xds.cache import NodeKey
+from xds.discovery import AGGREGATED
+from xds.hooks import Ending
 from xds.protocol.wire import WireError
-from xds.server.budget import Bound, check
-from xds.server.call import Call, Result
-from xds.server.hooks import Ending
-from xds.server.services import AGGREGATED
-from xds.server.transport import Transport
+from xds.server.streams.call import Call, Result
+from xds.transport import Transport
 
 REQUEST_BYTES: Final = 64 * 1024
 """The longest request of these services: they ask in few words."""

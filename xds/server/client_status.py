@@ -9,11 +9,11 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from protos.envoy.admin.v3 import config_dump_shared_pb2
 from protos.envoy.service.status.v3 import csds_pb2
-from xds.protocol.resource import SECRET
-from xds.server.budget import Bound, Cost, check
-from xds.server.call import Call
-from xds.server.limits import Limits
+from xds.budget import Bound, Cost, check
+from xds.limits import Limits
+from xds.protocol.resources.resource import SECRET
 from xds.server.resource_status import Described, ResourceState, ResourceStatus, TypeResources
+from xds.server.streams.call import Call
 
 GenericConfig = csds_pb2.ClientConfig.GenericXdsConfig
 

@@ -9,7 +9,7 @@ import grpc
 import grpc.aio
 
 from xds.errors import XdsError
-from xds.server.limits import Limits
+from xds.limits import Limits
 from xds.server.tls import Plaintext, TlsIdentity
 
 

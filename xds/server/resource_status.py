@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from xds.protocol.blame import said_of
-from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.type_state import Channel
 from xds.protocol.wire import NO_VERSION, Node
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from cryptography import x509
 
-from certs.bundle import TrustBundle
 from certs.issuers.chain import above
-from certs.leaf import signed_by
-from certs.pem import as_pem, certificates_in
+from certs.keys.bundle import TrustBundle
+from certs.keys.leaf import signed_by
+from certs.keys.pem import as_pem, certificates_in
 from meshwright.kube.errors import shortened
 from meshwright.kube.resource import Raw
 

@@ -9,20 +9,20 @@ from typing import Final, Self
 
 import structlog
 
-from certs.bundle import TrustBundle
+from certs.contract import CertificateRequest, Usage
 from certs.errors import IssuerError
 from certs.issuers.cert_manager.answers import Signed, ends
 from certs.issuers.cert_manager.asking import Asking
 from certs.issuers.cert_manager.beside import Beside
 from certs.issuers.cert_manager.requests import request
-from certs.issuers.contract import CertificateRequest, Usage
 from certs.issuers.exchanges import Exchanges
-from certs.issuers.given import given_roots
 from certs.issuers.reference import IssuerReference
+from certs.issuers.root_file import given_roots
+from certs.keys.bundle import TrustBundle
+from certs.keys.pair import issue_pair
 from certs.manager import service_names
-from certs.pair import issue_pair
 from meshwright.kube.api import Api
-from meshwright.kube.connection import Connection
+from meshwright.kube.connection.connection import Connection
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 

@@ -4,7 +4,7 @@ import base64
 from datetime import datetime, timedelta
 from typing import Final
 
-from certs.issuers.contract import CertificateRequest, Usage
+from certs.contract import CertificateRequest, Usage
 from certs.issuers.reference import CERT_MANAGER, IssuerReference
 from meshwright.kube.resource import Raw, Resource
 

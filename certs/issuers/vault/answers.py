@@ -6,10 +6,10 @@ from typing import Final, TypeGuard
 
 from cryptography import x509
 
-from certs.bundle import TrustBundle
 from certs.errors import IssuerError
 from certs.issuers.vault.http import Answer
-from certs.pem import as_pem, certificates_in
+from certs.keys.bundle import TrustBundle
+from certs.keys.pem import as_pem, certificates_in
 
 _MOST_SECONDS: Final = 1000 * 365 * 86400
 

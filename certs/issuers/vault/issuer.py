@@ -8,14 +8,14 @@ from typing import Final, Self
 
 import structlog
 
-from certs.bundle import TrustBundle
+from certs.contract import CertificateRequest
 from certs.errors import IssuerError
-from certs.issuers.contract import CertificateRequest
-from certs.issuers.given import given_roots
+from certs.issuers.root_file import given_roots
 from certs.issuers.vault.answers import roots, signed
 from certs.issuers.vault.http import Answer, VaultApi, VaultRefused, mount, segment
 from certs.issuers.vault.login import Login, Session
-from certs.leaf import stands_below
+from certs.keys.bundle import TrustBundle
+from certs.keys.leaf import stands_below
 from meshwright.mesh.names import TrustDomain
 
 _FORBIDDEN: Final = 403

@@ -17,11 +17,11 @@ from aiohttp.hdrs import METH_HEAD
 
 from meshwright.admin.api.shape import MOMENT, TEXT, WHOLE, Shape, listed, noted, one_of, record
 from meshwright.admin.html.style import SECURITY_HEADERS
-from meshwright.admin.pages.jsonable import Document, Json, jsonable
+from meshwright.admin.jsonable import Document, Json, jsonable
 from meshwright.admin.reading import ChangeReading, ProxyReading, TrafficReading
 from meshwright.delivery.proxies.status import ProxyState
 from meshwright.mesh.identity import ProxyName
-from meshwright.mesh.problems import Problems
+from meshwright.mesh.problems.problem import Problems
 
 CLIENTS: Final = 8
 EVERY_SECONDS: Final = 1.0

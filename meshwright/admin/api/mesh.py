@@ -8,15 +8,16 @@ from datetime import datetime
 from aiohttp import web
 
 from meshwright.admin.html.tones import Verdict, worst
-from meshwright.admin.pages import debug, proxy, streams
+from meshwright.admin.jsonable import Document, Json, jsonable
+from meshwright.admin.pages import debug
 from meshwright.admin.pages.answers import Answers
-from meshwright.admin.pages.certificates import certificates
-from meshwright.admin.pages.glance import Glances
-from meshwright.admin.pages.jsonable import Document, Json, jsonable
-from meshwright.admin.pages.naming import find
-from meshwright.admin.pages.published import published
-from meshwright.admin.pages.sources import sources
+from meshwright.admin.pages.mesh.certificates import certificates
+from meshwright.admin.pages.mesh.published import published
+from meshwright.admin.pages.mesh.sources import sources
+from meshwright.admin.pages.overview import Glances
+from meshwright.admin.pages.proxies import proxy, streams
 from meshwright.admin.pages.trying import Trying
+from meshwright.admin.proxy_names import find
 from meshwright.admin.reading import MeshReading
 
 

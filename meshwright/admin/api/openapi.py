@@ -7,7 +7,7 @@ from meshwright.admin.api.events import CHANGED
 from meshwright.admin.api.shape import ERROR, TEXT, Shape
 from meshwright.admin.api.table import PREFIX, Parameter, Route
 from meshwright.admin.api.trying import BODY, TRIED
-from meshwright.admin.pages.jsonable import Document, Json
+from meshwright.admin.jsonable import Document, Json
 
 VERSION: Final = "3.1.0"
 """Of OpenAPI."""

@@ -9,18 +9,18 @@ from aiohttp import web
 from meshwright.admin.api import calls, mesh, proxies, shapes, trying
 from meshwright.admin.api.errors import in_json
 from meshwright.admin.api.events import Events
-from meshwright.admin.api.figures import STAT, TOPOLOGY
 from meshwright.admin.api.mesh import Api
 from meshwright.admin.api.openapi import EVENTS, TRY, described
 from meshwright.admin.api.shape import Shape, fitted_document
+from meshwright.admin.api.statistics import STAT, TOPOLOGY
 from meshwright.admin.api.table import PREFIX, Parameter, Route
 from meshwright.admin.html.style import SECURITY_HEADERS
 from meshwright.admin.http.answering import answered
-from meshwright.admin.pages.jsonable import Document
-from meshwright.admin.pages.naming import NotShown
-from meshwright.admin.pages.topology import topology
-from meshwright.admin.pages.traffic import LEAST_SECONDS, MOST_SECONDS, stat
-from meshwright.traffic.figures import Of
+from meshwright.admin.jsonable import Document
+from meshwright.admin.pages.mesh.topology import topology
+from meshwright.admin.pages.mesh.traffic import LEAST_SECONDS, MOST_SECONDS, stat
+from meshwright.admin.proxy_names import NotShown
+from meshwright.traffic.statistics import Of
 
 
 async def _stat(of: Of, api: Api, request: web.Request) -> Document:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from meshwright.admin.pages.jsonable import Document, Json
+from meshwright.admin.jsonable import Document, Json
 
 Shape = dict[str, Json]
 """A JSON Schema, of those that this module makes."""

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from meshwright.admin.api.mesh import Api
 from meshwright.admin.api.shape import TEXT, Shape
-from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.jsonable import Document
 
 PREFIX: Final = "/api/v1"
 

@@ -15,8 +15,8 @@ from aiohttp.hdrs import METH_HEAD
 
 from meshwright.admin.api.tap_query import Asked, asked
 from meshwright.admin.html.style import SECURITY_HEADERS
-from meshwright.admin.pages.jsonable import Document, Json, jsonable
-from meshwright.admin.pages.naming import NotShown
+from meshwright.admin.jsonable import Document, Json, jsonable
+from meshwright.admin.proxy_names import NotShown
 from meshwright.admin.reading import ProxyReading
 from meshwright.delivery.proxies.status import ProxyState
 from meshwright.mesh.identity import ProxyName

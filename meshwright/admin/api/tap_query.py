@@ -7,7 +7,7 @@ from typing import Final
 
 from aiohttp import web
 
-from meshwright.admin.pages.naming import NotShown, find
+from meshwright.admin.proxy_names import NotShown, find
 from meshwright.admin.reading import ProxyReading
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, ServiceName, is_dns_label, is_dns_subdomain

@@ -23,7 +23,7 @@ from meshwright.admin.html.style import SECURITY_HEADERS
 from meshwright.admin.http.accept import JSON
 from meshwright.admin.http.answering import answered
 from meshwright.admin.http.guard import is_of_another_site
-from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.jsonable import Document
 from meshwright.admin.pages.trying import BYTES, ELSEWHERE, NotTried
 
 _CHANGE: Final = one_of("added", "removed", "changed")

@@ -11,7 +11,7 @@ from meshwright.admin.html.looks.look import Look
 from meshwright.admin.html.looks.pushes import PROXY
 from meshwright.admin.html.markup import Markup, joined, tag, text
 from meshwright.admin.html.tones import Tone, Verdict, badge, worst
-from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.jsonable import Document
 
 _FIND: Final = Form((PROXY,), "Find a proxy", "/debug/proxy/show")
 

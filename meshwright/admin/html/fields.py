@@ -1,6 +1,6 @@
 """Fields of a page's JSON by what they are; what is not there, or is something else, is empty."""
 
-from meshwright.admin.pages.jsonable import Document, Json
+from meshwright.admin.jsonable import Document, Json
 
 
 def said(found: Document, name: str) -> str:

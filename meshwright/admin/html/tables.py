@@ -7,7 +7,7 @@ from typing import Final
 from meshwright.admin.html.markup import Markup, detail, joined, tag, text
 from meshwright.admin.html.tones import counted
 from meshwright.admin.html.values import NONE, pairs, rows, shown
-from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.jsonable import Document
 
 MOST: Final = 500
 """More rows than a person reads, and few enough that a page of a large mesh is there at once."""

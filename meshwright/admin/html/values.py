@@ -7,7 +7,7 @@ from typing import Final
 
 from meshwright.admin.html import links
 from meshwright.admin.html.markup import Markup, joined, listed, name, tag, text
-from meshwright.admin.pages.jsonable import Json
+from meshwright.admin.jsonable import Json
 
 NONE: Final = tag("span", Markup("&ndash;"), class_="none")
 _MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(\.\d+)?Z")

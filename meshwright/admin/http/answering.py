@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from meshwright.admin.pages.jsonable import Document, pieces
+from meshwright.admin.jsonable import Document, pieces
 
 
 async def answered(

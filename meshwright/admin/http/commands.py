@@ -12,17 +12,17 @@ from aiohttp.typedefs import Handler
 from catalog.explain import nobody_has
 from catalog.store.view import View
 from certs.errors import CertificateError, RequestError, StateError, UnwrittenError
+from certs.keys.material import ProxyCertificate
 from certs.ledger.entry import LedgerEntry
-from certs.material import ProxyCertificate
-from certs.terms import MOST_DAYS
+from certs.lifetimes import MOST_DAYS
 from meshwright.admin.http.audit import name_object
-from meshwright.admin.pages.jsonable import Json
-from meshwright.admin.pages.naming import NotShown, find
+from meshwright.admin.jsonable import Json
+from meshwright.admin.proxy_names import NotShown, find
 from meshwright.admin.reading import ProxyReading
 from meshwright.mesh.identity import ProxyName, is_proxy_name
 from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName, TrustDomain
 from meshwright.sidecars.type_words import short_type
-from xds.protocol.resource import Reference
+from xds.protocol.resources.resource import Reference
 
 _NO_STORE = {"Cache-Control": "no-store"}
 _UNTIL_RESTART = (

@@ -12,7 +12,7 @@ from catalog.store.view import View
 from certs.ledger.rebuilding import Candidate
 from meshwright.admin.http.answering import answered
 from meshwright.admin.http.commands import CommandError, body_of
-from meshwright.admin.pages.jsonable import Document, jsonable
+from meshwright.admin.jsonable import Document, jsonable
 from meshwright.admin.reading import ViewReading
 from meshwright.sidecars.addresses import plain_address
 

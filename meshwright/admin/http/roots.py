@@ -12,7 +12,7 @@ from certs.roots.evidence import Behind, Holdout
 from certs.roots.rotation import Rotation, Stage
 from meshwright.admin.http.answering import answered
 from meshwright.admin.http.commands import CommandError, body_of
-from meshwright.admin.pages.jsonable import Document, Json, jsonable
+from meshwright.admin.jsonable import Document, Json, jsonable
 
 _FIELDS: Final = frozenset({"abort", "give_up", "older_than_seconds"})
 

@@ -13,7 +13,7 @@ from catalog.store.view import View
 from meshwright.admin.http.answering import answered
 from meshwright.admin.http.audit import name_object, user_of
 from meshwright.admin.http.commands import CommandError, ProxyRequest, body_of, require_holder
-from meshwright.admin.pages.jsonable import Document, jsonable
+from meshwright.admin.jsonable import Document, jsonable
 from meshwright.admin.reading import ViewReading
 from meshwright.enrolment.tokens import JoinToken, TokenRecord, TokenRequest
 

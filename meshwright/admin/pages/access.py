@@ -5,17 +5,17 @@ from dataclasses import dataclass
 
 from catalog.policy.access import Everything, Matching, Nothing, grant
 from catalog.policy.outbound import protocol_of, routes, visible
-from catalog.relations.endpoints import endpoints
+from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.permissive import asked_for, is_permissive
 from catalog.store.inventory import by_identity
 from catalog.store.smi import targets_between
 from catalog.store.view import View
-from meshwright.admin.pages.jsonable import Json
+from meshwright.admin.jsonable import Json
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import MESH_CONFIG
 from meshwright.mesh.names import Port
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.policy import HTTPMatch
+from meshwright.mesh.policies.smi import HTTPMatch
 from meshwright.mesh.service import Protocol, Service, ServiceKey, ServicePort
 
 

@@ -8,18 +8,20 @@ from datetime import datetime
 
 from aiohttp import web
 
-from meshwright.admin.pages import access_line, connectivity, debug, proxy
-from meshwright.admin.pages import explain as explaining
-from meshwright.admin.pages.certificates import certificates
-from meshwright.admin.pages.jsonable import Document
-from meshwright.admin.pages.published import published
-from meshwright.admin.pages.sidecars import known_sidecars
-from meshwright.admin.pages.sources import sources
-from meshwright.admin.pages.streams import streams
-from meshwright.admin.pages.topology import topology
-from meshwright.admin.pages.traffic import stat
+from meshwright.admin.jsonable import Document
+from meshwright.admin.pages import debug
+from meshwright.admin.pages.calls import access_line, connectivity
+from meshwright.admin.pages.calls import explain as explaining
+from meshwright.admin.pages.calls.sidecars import known_sidecars
+from meshwright.admin.pages.mesh.certificates import certificates
+from meshwright.admin.pages.mesh.published import published
+from meshwright.admin.pages.mesh.sources import sources
+from meshwright.admin.pages.mesh.topology import topology
+from meshwright.admin.pages.mesh.traffic import stat
+from meshwright.admin.pages.proxies import proxy
+from meshwright.admin.pages.proxies.streams import streams
 from meshwright.admin.reading import MeshReading
-from meshwright.traffic.figures import Of
+from meshwright.traffic.statistics import Of
 
 
 @dataclass(frozen=True, slots=True)

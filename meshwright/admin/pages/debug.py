@@ -5,13 +5,13 @@ from typing import Protocol
 
 from catalog.relations.hosts import hosts
 from catalog.store.view import View
+from meshwright.admin.jsonable import Document, Json, jsonable
 from meshwright.admin.pages.access import access_pairs
-from meshwright.admin.pages.jsonable import Document, Json, jsonable
-from meshwright.admin.pages.naming import NotShown
+from meshwright.admin.proxy_names import NotShown
 from meshwright.admin.reading import LoopReading, ObjectReading, SettingsReading, ViewReading
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import Sourced
-from meshwright.mesh.problems import Problem, Problems
+from meshwright.mesh.problems.problem import Problem, Problems
 
 
 class ConfigReading(SettingsReading, ViewReading, Protocol):

@@ -24,9 +24,9 @@ from meshwright.admin.html.looks import (
 )
 from meshwright.admin.html.looks.look import Look
 from meshwright.admin.html.tones import Verdict
+from meshwright.admin.jsonable import Document
 from meshwright.admin.pages.answers import Answers
-from meshwright.admin.pages.glance import Glances
-from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.pages.overview import Glances
 from meshwright.admin.pages.site import Page, Refused
 from meshwright.admin.pages.trying import NotTried, Trying, manifests_of
 from meshwright.admin.reading import MeshReading

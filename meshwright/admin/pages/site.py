@@ -20,9 +20,9 @@ from meshwright.admin.html.tones import Verdict
 from meshwright.admin.http.accept import prefers_html
 from meshwright.admin.http.answering import answered
 from meshwright.admin.http.guard import NOT_SERVED, is_of_another_site, known_hosts_only
-from meshwright.admin.pages.jsonable import Document, is_handful, jsonable
-from meshwright.admin.pages.naming import NotShown
+from meshwright.admin.jsonable import Document, is_handful, jsonable
 from meshwright.admin.pages.trying import ELSEWHERE
+from meshwright.admin.proxy_names import NotShown
 
 INDEX: Final = "/debug"
 _PLAIN: Final = Look()

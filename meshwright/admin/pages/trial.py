@@ -13,18 +13,18 @@ from catalog.lint.problems import problems
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.view import MeshSettings, View
+from meshwright.admin.jsonable import Document, Json
 from meshwright.admin.pages.debug import problem
-from meshwright.admin.pages.decoding import decode
-from meshwright.admin.pages.jsonable import Document, Json
-from meshwright.admin.pages.published import versions
+from meshwright.admin.pages.mesh.published import versions
+from meshwright.admin.pages.proxies.decoding import decode
 from meshwright.delivery.snapshots.changes import Change, Kind, compare
 from meshwright.delivery.snapshots.rendering import Rendering, resources
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.mesh.objects import ObjectKey, Sourced
-from meshwright.mesh.problems import Problems, ordered
+from meshwright.mesh.problems.problem import Problems, ordered
 from meshwright.sidecars.registry import DriverRegistry
 from meshwright.sidecars.type_words import type_word
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.snapshot import Snapshot
 
 SECONDS: Final = 10.0
 PART: Final = 16

@@ -7,7 +7,7 @@ from typing import Final
 
 from aiohttp import web
 
-from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.jsonable import Document
 from meshwright.admin.pages.trial import Asked, Read, TooLong, tried
 from meshwright.admin.reading import ViewReading
 

@@ -8,7 +8,7 @@ from meshwright.admin.spans.span import Kind, Span, Value
 from meshwright.delivery.history.push import Answer
 from meshwright.delivery.history.wave_record import PushRecord, WaveRecord
 from meshwright.sidecars.type_words import short_type
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 CAUSES: Final = 16
 """Causes that are named; of the others, how many they are."""

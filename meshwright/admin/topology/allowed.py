@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from catalog.policy.access import Nothing, grant
 from catalog.policy.outbound import protocol_of
-from catalog.relations.endpoints import endpoints
+from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.groups import members
 from catalog.relations.permissive import is_permissive
 from catalog.store.smi import splits_by_backend, targets
@@ -15,9 +15,9 @@ from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import MESH_CONFIG
 from meshwright.mesh.names import Namespace, Port, ServiceName
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.policy import TrafficTarget
+from meshwright.mesh.policies.smi import TrafficTarget
 from meshwright.mesh.service import ServiceKey, ServicePort
-from meshwright.traffic.figures import Direction, Figures
+from meshwright.traffic.statistics import Direction, Figures
 from meshwright.traffic.traffic import BySource
 
 

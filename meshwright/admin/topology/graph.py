@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from catalog.policy.splits import in_force as splits_in_force
-from catalog.policy.splits import known_weights
+from catalog.policy.objects.splits import in_force as splits_in_force
+from catalog.policy.objects.splits import known_weights
 from catalog.store.smi import splits_by_apex, splits_by_backend
 from catalog.store.view import View
 from meshwright.admin.topology.allowed import allowed, permissive
@@ -14,7 +14,7 @@ from meshwright.admin.topology.names import OUTSIDE, Between, Name, called_of, c
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import Namespace, ServiceName
 from meshwright.mesh.service import Protocol, ServiceKey
-from meshwright.traffic.figures import OTHERS, Direction, Figures, Kind
+from meshwright.traffic.statistics import OTHERS, Direction, Figures, Kind
 from meshwright.traffic.traffic import BySource
 
 MOST_UNVERIFIED: Final = 20

@@ -3,7 +3,7 @@
 from typing import Final
 
 from meshwright.mesh.service import ServiceKey
-from meshwright.traffic.figures import Called
+from meshwright.traffic.statistics import Called
 from meshwright.traffic.traffic import Caller
 
 OUTSIDE: Final = ""

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from meshwright.agent.calling.seen import Outcome, OwnAnswer, Seen, own_answer, own_words
-from meshwright.agent.calling.taken import is_listened_at, is_taken
+from meshwright.agent.calling.outcomes import Outcome, OwnAnswer, Seen, own_answer, own_words
+from meshwright.agent.calling.response import is_listened_at, is_taken
 from meshwright.agent.interception.iptables import ProgramFailed, left_alone
 from meshwright.agent.interception.owners import named
 from meshwright.mesh.host_port import HostPort

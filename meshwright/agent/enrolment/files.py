@@ -7,8 +7,8 @@ lost. A new certificate stands as `proxy.pem.next` before either is moved to its
 from pathlib import Path
 from typing import Final
 
-from certs import files
-from certs.material import PrivateKey
+from certs.keys.material import PrivateKey
+from certs.state import files
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, TRUST_DOMAIN_FILE
 

@@ -12,16 +12,16 @@ from typing import Final
 import structlog
 
 from certs.errors import StateError
-from certs.material import PeerCertificate
-from certs.privacy import exposure_of
+from certs.keys.material import PeerCertificate
 from certs.renewal import renew_at
-from meshwright.agent import reading
-from meshwright.agent.apart import ApartFailed, apart
+from certs.state.privacy import exposure_of
+from meshwright.agent import credential_check as reading
 from meshwright.agent.credentials import domain_beside
 from meshwright.agent.enrolment import files
 from meshwright.agent.enrolment.settings import Answer, Asking, EnrolmentSettings, Failed, Obtained, Question
 from meshwright.agent.enrolment.times import LEAST_BETWEEN, Plan, alarming, clock_words, planned, retry_after
 from meshwright.agent.errors import AgentError
+from meshwright.agent.subprocess_call import ApartFailed, apart
 
 PROGRAM: Final = "meshwright.agent.enrolment.program"
 SECONDS: Final = 120.0

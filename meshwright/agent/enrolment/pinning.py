@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from certs.errors import PeerRefused
+from certs.keys.pins import pinned
 from certs.peer import read_peer
-from certs.pins import pinned
 from meshwright.agent.enrolment.settings import Failed
 from meshwright.agent.own_certificate import show_own
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain
-from meshwright.sidecars.envoy.bootstrap import server_name
+from meshwright.sidecars.envoy.bootstrap.bootstrap import server_name
 
 SECONDS: Final = 10.0
 _NOT_YET_VALID, _EXPIRED = 9, 10

@@ -13,18 +13,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from certs.errors import CertificateError
-from certs.leaf import trust_domains
-from certs.own_request import new_key, request_for
-from certs.pem import PLAIN, is_plain
+from certs.keys.leaf import trust_domains
+from certs.keys.own_request import new_key, request_for
+from certs.keys.pem import PLAIN, is_plain
 from meshwright.agent.certificates import domain_of, trust_domain
 from meshwright.agent.credentials import CredentialsError, domain_beside
-from meshwright.agent.enrolment import asking, files
-from meshwright.agent.enrolment.asking import Unanswered
+from meshwright.agent.enrolment import client as asking
+from meshwright.agent.enrolment import files
+from meshwright.agent.enrolment.client import Unanswered
 from meshwright.agent.enrolment.pinning import NotBelieved, require_believed, roots_by
 from meshwright.agent.enrolment.settings import Answer, Asking, Failed, Obtained, Question
 from meshwright.enrolment.tokens import read_token
 from meshwright.mesh.names import TrustDomain
-from meshwright.sidecars.envoy.bootstrap import server_name
+from meshwright.sidecars.envoy.bootstrap.bootstrap import server_name
 from meshwright.sidecars.layout import AUTHORITY_FILE
 
 

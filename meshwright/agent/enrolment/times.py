@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from certs.material import PeerCertificate
+from certs.keys.material import PeerCertificate
 from certs.renewal import alarm_at, renew_at
 
 FIRST_RETRY: Final = timedelta(seconds=5)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from certs.files import private_directory, write_private
+from certs.state.files import private_directory, write_private
 from meshwright.agent.credentials import Credentials
-from meshwright.sidecars.envoy.bootstrap import BootstrapSettings, bootstrap, sds_files
+from meshwright.sidecars.envoy.bootstrap.bootstrap import BootstrapSettings, bootstrap, sds_files
 from meshwright.sidecars.layout import ADMIN_SOCKET, AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 
 _CURRENT: Final = "current"

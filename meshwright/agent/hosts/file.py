@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from certs import links
+from certs.state import links
 from meshwright.agent.envoy.listeners import Listener
 from meshwright.mesh.names import IpAddress, Namespace
 from meshwright.mesh.service import ServiceKey
-from meshwright.sidecars.envoy.chain_names import called_service
+from meshwright.sidecars.envoy.listeners.chain_names import called_service
 
 BEGIN: Final = (
     "# Services of the mesh, kept by meshwright agent: what stands between these lines is replaced."
@@ -62,7 +62,7 @@ class HostsFile:
     """A hosts file that is shared with others. Its methods raise OSError.
 
     The file is written in place, because in a container it is a mount, which no rename can replace. Another
-    user's symbolic link is not followed, and what is no regular file is not written (`certs.links`).
+    user's symbolic link is not followed, and what is no regular file is not written (`certs.state.links`).
     """
 
     path: Path

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Final
 
-from meshwright.agent.envoy.answers import part, records
+from meshwright.agent.envoy.responses import part, records
 from meshwright.mesh.host_port import HostPort
 
 STATS_PATH: Final = "/stats?usedonly&filter=outlier_detection.ejections_active$"

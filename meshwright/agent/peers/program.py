@@ -8,12 +8,12 @@ import sys
 
 from certs.errors import CertificateError
 from meshwright.agent.credentials import CredentialsError
-from meshwright.agent.enrolment import asking
-from meshwright.agent.enrolment.asking import Unanswered
+from meshwright.agent.enrolment import client as asking
+from meshwright.agent.enrolment.client import Unanswered
 from meshwright.agent.enrolment.pinning import NotBelieved, require_believed
 from meshwright.agent.enrolment.program import trusted
 from meshwright.agent.enrolment.settings import Failed
-from meshwright.agent.peers.telling import Answer, Telling, Told
+from meshwright.agent.peers.reporting import Answer, Telling, Told
 
 
 def answer(telling: Telling) -> Answer:

@@ -5,7 +5,7 @@ import ssl
 from typing import Final
 
 from certs.errors import PeerRefused
-from certs.material import PeerCertificate
+from certs.keys.material import PeerCertificate
 from meshwright.agent.reach.observations import (
     ClosedAfterHandshake,
     Misnamed,

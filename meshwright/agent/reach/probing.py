@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from certs.material import PeerCertificate
+from certs.keys.material import PeerCertificate
 from meshwright.agent.credentials import CredentialsError
 from meshwright.agent.own_certificate import show_own
 from meshwright.agent.reach.handshake import greeted
@@ -25,7 +25,7 @@ from meshwright.agent.reach.observations import (
 )
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain
-from meshwright.sidecars.envoy.bootstrap import server_name
+from meshwright.sidecars.envoy.bootstrap.bootstrap import server_name
 from meshwright.sidecars.layout import AUTHORITY_FILE
 
 PATIENCE_SECONDS: Final = 5.0
@@ -61,7 +61,7 @@ async def _led(dialling: Dialling, name: str) -> Way:
     stands = await greeted(way, _context(dialling.credentials), name, dialling.seconds)
     if stands is not None:
         return stands
-    from meshwright.agent.reach.asking import ask  # gRPC takes its time and memory: only where it is needed
+    from meshwright.agent.reach.client import ask  # gRPC takes its time and memory: only where it is needed
 
     return await ask(way, dialling.credentials, name, dialling.seconds)
 

@@ -15,7 +15,7 @@ from meshwright.agent.envoy.admin import AdminUnreachable
 from meshwright.agent.reach.observations import Observed
 from meshwright.agent.reach.place import place, remedy
 from meshwright.agent.reach.reasons import Reason, Unreached, unreached
-from meshwright.sidecars.envoy.bootstrap import ADS_CLUSTER
+from meshwright.sidecars.envoy.bootstrap.bootstrap import ADS_CLUSTER
 
 LOOK_SECONDS: Final = 1.0
 CALM_SECONDS: Final = 5.0

@@ -15,7 +15,7 @@ import aiohttp
 import structlog
 
 from meshwright.agent.bounded_body import TooLarge, Unreadable, body
-from meshwright.agent.figures.exposition import Family, Kind, Sample, written
+from meshwright.agent.statistics.exposition import Family, Kind, Sample, written
 from meshwright.agent.status.application_page import ApplicationPage, Dropped, TooManyLines, application_page
 
 MOST_BYTES: Final = 8 * 1024 * 1024

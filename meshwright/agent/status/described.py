@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from certs.material import PeerCertificate
+from certs.keys.material import PeerCertificate
 from meshwright.agent.reach.times import stamp
 from meshwright.agent.reach.watching import Standing
 from meshwright.mesh.host_port import HostPort

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from meshwright.agent.status.asking import LONGEST_SECONDS, AgentSilent, asked
+from meshwright.agent.status.client import LONGEST_SECONDS, AgentSilent, asked
 from meshwright.mesh.host_port import HostPort
 from meshwright.sidecars.layout import READY_PATH, STATUS_PATH
 

@@ -15,12 +15,12 @@ from typing import Final
 from urllib.parse import quote
 
 from meshwright.cli.bugs import concealed
-from meshwright.cli.client import api, proxy_path
 from meshwright.cli.errors import CommandFailed
-from meshwright.cli.printing.answers import records
+from meshwright.cli.printing.responses import records
+from meshwright.cli.socket.client import api, proxy_path
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.listening import reached_from_here
-from meshwright.mesh.printable import on_one_line, printable
+from meshwright.mesh.terminal.printable import on_one_line, printable
 
 PAGES: Final = {
     "proxy": "/proxies",

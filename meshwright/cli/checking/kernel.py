@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from meshwright.agent.sockets import Holder, holders, listening
-from meshwright.checks import fitness
-from meshwright.checks.check import Check
-from meshwright.checks.clock import Clock
-from meshwright.checks.fitness import Directory
-from meshwright.checks.machine import Listener
-from meshwright.checks.ports import Port
+from meshwright.cli.checking.judgements import fitness
+from meshwright.cli.checking.judgements.check import Check
+from meshwright.cli.checking.judgements.clock import Clock
+from meshwright.cli.checking.judgements.fitness import Directory
+from meshwright.cli.checking.judgements.machine import Listener
+from meshwright.cli.checking.judgements.ports import Port
 from meshwright.mesh.host_port import HostPort
 
 _TIMEX_BYTES: Final = 512

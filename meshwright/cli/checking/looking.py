@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
-from meshwright.checks.check import Check, Unseen
+from meshwright.cli.checking.judgements.check import Check, Unseen
 from meshwright.cli.errors import CommandFailed, NotUnderstood
 
 SECONDS: Final = 10.0

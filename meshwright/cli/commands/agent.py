@@ -7,9 +7,9 @@ import typer
 
 from meshwright.cli.errors import AnsweredNo, CommandFailed, Status
 from meshwright.cli.options import AdminPort, AsJson, Domain, admin_at, host_port
-from meshwright.cli.printing.answers import print_json
 from meshwright.cli.printing.lines import print_lines, say
-from meshwright.cli.standard_streams import print_bytes
+from meshwright.cli.printing.responses import print_json
+from meshwright.cli.process.standard_streams import print_bytes
 from meshwright.sidecars.layout import CHAIN_FILE, STATUS_PORT
 
 # Reading says better than access(2) what may be read: that leaves out what a capability allows.
@@ -127,16 +127,16 @@ def run(
     told = dict(locals())  # all that was typed, by name, as `meshwright unit` has it
     if context.invoked_subcommand is not None:
         return
-    from meshwright.cli.signals import not_hung_up
+    from meshwright.cli.process.signals import not_hung_up
 
     not_hung_up()
     if credentials is None or ads is None:
         raise CommandFailed(
             "--credentials and --ads are needed (or MESHWRIGHT_CREDENTIALS and MESHWRIGHT_ADS)"
         )
-    from meshwright.cli.agent_settings import agent_settings
-    from meshwright.cli.environment import of_program
-    from meshwright.cli.handover import Told, become_agent
+    from meshwright.cli.process.agent_settings import agent_settings
+    from meshwright.cli.process.environment import of_program
+    from meshwright.cli.process.handover import Told, become_agent
 
     become_agent(Told(agent_settings(told), log_level, as_json, of_program()))
 
@@ -155,7 +155,7 @@ def wait(
     """Wait until the proxy is ready, for what must not begin before; status 1 if it does not become so."""
     from meshwright.agent.certificates import proxy_name
     from meshwright.agent.credentials import CredentialsError
-    from meshwright.agent.status.asking import LONGEST_SECONDS
+    from meshwright.agent.status.client import LONGEST_SECONDS
     from meshwright.agent.status.waiting import LEAST_SECONDS, proxy_at, until_ready
 
     at = host_port("--status", status, STATUS_PORT)
@@ -181,7 +181,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Say how the proxy is, and how it stands with its control plane; status 1 if either is not well."""
-    from meshwright.agent.status.asking import AgentSilent, status_of
+    from meshwright.agent.status.client import AgentSilent, status_of
     from meshwright.agent.status.described import lines
 
     try:
@@ -204,7 +204,7 @@ def drain(
     as_json: AsJson = False,
 ) -> None:
     """Have the proxy discourage calls to its workload, and serve on: for a hook before that ends."""
-    from meshwright.agent.status.asking import AgentSilent, drained
+    from meshwright.agent.status.client import AgentSilent, drained
 
     try:
         drained(host_port("--status", at, STATUS_PORT))
@@ -232,7 +232,7 @@ def request(
     """
     import http.client
 
-    from meshwright.cli.unix_http import UnixConnection
+    from meshwright.cli.socket.unix_http import UnixConnection
 
     if not path.startswith("/"):
         raise CommandFailed(f"the path is {path!r}: must begin with /")

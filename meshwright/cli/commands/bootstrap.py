@@ -7,8 +7,8 @@ import typer
 
 from meshwright.cli.errors import CommandFailed
 from meshwright.cli.options import AsJson, Domain, trust_domain_of
-from meshwright.cli.printing.answers import print_json
-from meshwright.cli.standard_streams import print_text
+from meshwright.cli.printing.responses import print_json
+from meshwright.cli.process.standard_streams import print_text
 
 
 def bootstrap(

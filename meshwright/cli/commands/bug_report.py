@@ -9,9 +9,9 @@ import typer
 
 from meshwright.cli.errors import CommandFailed
 from meshwright.cli.options import AsJson, State
-from meshwright.cli.printing.answers import print_json
 from meshwright.cli.printing.lines import print_lines, say
-from meshwright.cli.standard_streams import print_bytes
+from meshwright.cli.printing.responses import print_json
+from meshwright.cli.process.standard_streams import print_bytes
 
 if TYPE_CHECKING:
     from meshwright.cli.bugs.gathered import Report
@@ -52,17 +52,17 @@ def bug_report(
     before you send it: names of services, addresses and paths are in it. What cannot be had, as of a server
     that does not run, is named in about.json, with why.
     """
-    from meshwright.checks.check import Check, worst
     from meshwright.cli.bugs import archive, concealed, gathered
-    from meshwright.cli.checking import server as checking
-    from meshwright.cli.checking.told import told_by
-    from meshwright.cli.printing.checks import record
+    from meshwright.cli.checking.judgements.check import Check, worst
+    from meshwright.cli.checking.printing import record
+    from meshwright.cli.checking.server import server as checking
+    from meshwright.cli.checking.server.paths import told_by
 
     def checked(found: list[Check]) -> object:
         return {"status": worst(found).value, "checks": [record(each) for each in found]}
 
     def of_cluster() -> object:
-        from meshwright.cli.checking.cluster import Place, checks, manifests
+        from meshwright.cli.checking.cluster.cluster import Place, checks, manifests
 
         place = Place(kubeconfig, "", control_plane, manifests(None, control_plane))
         return checked(list(checks(place, before=False)))

@@ -6,15 +6,15 @@ from typing import Annotated
 
 import typer
 
-from certs.terms import MOST_DAYS, VALIDITY
-from meshwright.cli import completing
+from certs.lifetimes import MOST_DAYS, VALIDITY
 from meshwright.cli.commands.rotate_root import rotate_root
 from meshwright.cli.commands.sealing import seal, unseal
 from meshwright.cli.commands.tokens import tokens
 from meshwright.cli.errors import AnsweredNo, CommandFailed, IssuingError
 from meshwright.cli.options import AsJson, Shared, State, Trust
-from meshwright.cli.printing.answers import print_json, saying_why
 from meshwright.cli.printing.lines import print_lines, say
+from meshwright.cli.printing.responses import print_json, saying_why
+from meshwright.cli.socket import completion as completing
 from meshwright.mesh.identity import is_proxy_name
 
 certs = typer.Typer(help="Certificates of proxies.", no_args_is_help=True)
@@ -54,7 +54,7 @@ def issue_proxy(
     keeps it from being issued.
     """
     from meshwright.admin.http.commands import ProxyRequest
-    from meshwright.cli.issuing import UNASKED, issue, made_in
+    from meshwright.cli.identities.issuing import UNASKED, issue, made_in
 
     request = ProxyRequest(uuid, service, namespace, validity_days, anyway, claim_days)
     with saying_why(as_json=as_json):
@@ -98,7 +98,7 @@ def revoke(
     By what it joined it comes by its name no more. A token that lets in others still is named.
     Status: 1 where the proxy has none in force.
     """
-    from meshwright.cli import revoking
+    from meshwright.cli.identities import revocation as revoking
 
     _require_no_token(serial)
     if is_proxy_name(serial):
@@ -133,7 +133,7 @@ def list_certificates(
 
     Where no server runs, those of proxies, from the state directory; service certificates live in a server.
     """
-    from meshwright.cli.issuing import listed
+    from meshwright.cli.identities.issuing import listed
     from meshwright.cli.printing.certificates import certificates_tables
     from meshwright.cli.printing.table import show
 
@@ -158,8 +158,8 @@ def show_certificate(
 
     Status: 1 where there is none. Without a server nobody knows who takes part, nor what is shown to others.
     """
-    from meshwright.cli.certificates import about
-    from meshwright.cli.issuing import listed
+    from meshwright.cli.identities.certificates import about
+    from meshwright.cli.identities.issuing import listed
     from meshwright.cli.printing.certificates import certificates_lines
 
     _require_no_token(which)
@@ -193,7 +193,7 @@ def rebuild_ledger(
     Without options it lists their certificates. One that was revoked is shown like any other: confirm none
     that you do not know to be in force. Who is not confirmed is refused, and needs a new certificate.
     """
-    from meshwright.cli import issuing
+    from meshwright.cli.identities import issuing
     from meshwright.cli.printing.certificates import candidates_tables
     from meshwright.cli.printing.table import show
 

@@ -21,7 +21,7 @@ from meshwright.mesh.host_port import HostPort
 from meshwright.sidecars.layout import PROXY_UID, STATUS_PORT
 
 if TYPE_CHECKING:
-    from meshwright.checks.check import Check
+    from meshwright.cli.checking.judgements.check import Check
 
 _CREDENTIALS: Final = Path("/etc/meshwright/credentials")
 Before = Annotated[bool, typer.Option("--before", help="Nothing is set up yet: could it be?")]
@@ -70,8 +70,8 @@ def check(
     that, --kubernetes looks from outside at what is installed in a cluster, as who asks may see it. Status: 0
     if nothing has failed, 1 if something has, 2 where it is not known what to look at.
     """
-    from meshwright.cli.checking import server, stopped
-    from meshwright.cli.checking.told import told_by
+    from meshwright.cli.checking.server import server, stopped
+    from meshwright.cli.checking.server.paths import told_by
 
     of_a_server = (state, mesh, config, ads_address, http_address, debug_address)
     if kubernetes and not any(of_a_server):
@@ -98,8 +98,8 @@ def check(
 def _cluster(
     kubeconfig: Path | None, context: str, control_plane: str, values: Path | None, *, before: bool
 ) -> "Iterable[Check]":
-    from meshwright.cli.checking.cluster import Place, checks, manifests
-    from meshwright.controller.cluster import HOME
+    from meshwright.cli.checking.cluster.cluster import Place, checks, manifests
+    from meshwright.controller.kubernetes.cluster import HOME
 
     home = control_plane or HOME
     return checks(Place(kubeconfig, context, home, manifests(values, home)), before=before)
@@ -160,8 +160,8 @@ def agent_check(
     has, 2 where it is not known what to look at.
     """
     from meshwright.agent.reach.place import Place, place
-    from meshwright.cli.checking import machine
-    from meshwright.cli.checking.dialling import Asked
+    from meshwright.cli.checking.machine import machine
+    from meshwright.cli.checking.machine.dialling import Asked
 
     where = Asked(
         credentials=(credentials or _credentials(run_directory)).absolute(),
@@ -190,9 +190,9 @@ def _credentials(run: Path) -> Path:
 
 
 def _end(found: "Iterable[Check]", *, as_json: bool) -> None:
-    from meshwright.checks.check import Status as Found
-    from meshwright.checks.check import worst
-    from meshwright.cli.printing.checks import show
+    from meshwright.cli.checking.judgements.check import Status as Found
+    from meshwright.cli.checking.judgements.check import worst
+    from meshwright.cli.checking.printing import show
 
     checks = tuple(found)
     show(checks, as_json=as_json)

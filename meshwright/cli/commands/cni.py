@@ -10,8 +10,8 @@ import typer
 
 from meshwright.cli.errors import CommandFailed
 from meshwright.cli.options import AsJson, Kubeconfig, host_port
-from meshwright.cli.printing.answers import print_json
 from meshwright.cli.printing.lines import print_lines
+from meshwright.cli.printing.responses import print_json
 from meshwright.kubernetes.cni.settings import STATUS_PORT, Settings
 
 _NODE: Final = Settings()
@@ -58,10 +58,10 @@ def install(
 
     Status: 0 if it was told to stop, 2 if it could not begin, or not be taken out.
     """
-    from meshwright.cli.environment import of_program, say_unknown
-    from meshwright.cli.signals import until_told
+    from meshwright.cli.process.environment import of_program, say_unknown
+    from meshwright.cli.process.signals import until_told
     from meshwright.controller.process import logs
-    from meshwright.kube.connection import found
+    from meshwright.kube.connection.connection import found
     from meshwright.kube.errors import KubeError
     from meshwright.kubernetes.cni.app import run as running
     from meshwright.kubernetes.cni.program import ProgramError

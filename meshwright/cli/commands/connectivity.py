@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meshwright.cli.client import api
 from meshwright.cli.errors import CommandFailed, Status
 from meshwright.cli.options import AsJson, host_port
-from meshwright.cli.printing.answers import Found, print_json
-from meshwright.cli.standard_streams import read_text
+from meshwright.cli.printing.responses import Found, print_json
+from meshwright.cli.process.standard_streams import read_text
+from meshwright.cli.socket.client import api
 from meshwright.sidecars.layout import STATUS_PORT
 
 if TYPE_CHECKING:
-    from meshwright.agent.calling.seen import Seen
+    from meshwright.agent.calling.outcomes import Seen
     from meshwright.cli.connectivity.facts import Agent, Facts
 
 
@@ -87,9 +87,9 @@ def _read(file: str) -> str:
 def _say(found: Found, agent_at: str | None, seconds: float, *, as_json: bool) -> None:
     """Make the request, judge, and print."""
     from meshwright.cli.connectivity.facts import read_facts
+    from meshwright.cli.connectivity.printing import document, text
     from meshwright.cli.connectivity.steps import status, steps
     from meshwright.cli.connectivity.verdict import Verdict
-    from meshwright.cli.printing.connectivity import document, text
 
     try:
         facts = read_facts(found)
@@ -115,7 +115,7 @@ def _say(found: Found, agent_at: str | None, seconds: float, *, as_json: bool) -
 def _tried(facts: "Facts", at: str, seconds: float) -> "tuple[Agent | None, Seen]":
     """Find the caller's agent, and make the request beside it; say why where that cannot be."""
     from meshwright.agent.calling.request import Call, made
-    from meshwright.agent.status.asking import AgentSilent, status_of
+    from meshwright.agent.status.client import AgentSilent, status_of
     from meshwright.cli.connectivity.facts import read_agent
     from meshwright.cli.connectivity.request import not_tried, planned
 

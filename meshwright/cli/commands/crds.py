@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from meshwright.cli.options import AsJson
-from meshwright.cli.printing.answers import print_json
-from meshwright.cli.standard_streams import print_text
+from meshwright.cli.printing.responses import print_json
+from meshwright.cli.process.standard_streams import print_text
 
 
 def crds(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from meshwright.cli.client import api, proxy_path
 from meshwright.cli.errors import CommandFailed, Status, understood
 from meshwright.cli.options import (
     AsJson,
@@ -20,14 +19,15 @@ from meshwright.cli.options import (
     Selector,
     require_cluster,
 )
-from meshwright.cli.printing.answers import print_json
 from meshwright.cli.printing.lines import joined, print_lines, say
+from meshwright.cli.printing.responses import print_json
+from meshwright.cli.socket.client import api, proxy_path
 
 if TYPE_CHECKING:
-    from meshwright.cli.offline.wanted import Wanted
-    from meshwright.controller.cluster import Reached
+    from meshwright.cli.offline.selection import Wanted
+    from meshwright.controller.kubernetes.cluster import Reached
     from meshwright.delivery.snapshots.changes import Change, Changed, Comparison
-    from xds.protocol.snapshot import Snapshot
+    from xds.protocol.resources.snapshot import Snapshot
 
     How = dict[Change, list[str]]
 
@@ -122,7 +122,7 @@ class _Served:
 
 def _replaced(directory: Path, state: Path) -> "tuple[_Served, Wanted]":
     """Return what a running server serves, and what it would if it had this directory."""
-    from meshwright.cli.offline.wanted import wanted
+    from meshwright.cli.offline.selection import wanted
 
     published: Mapping[str, Any] = api(state, "/published")
 
@@ -139,9 +139,9 @@ def _replaced(directory: Path, state: Path) -> "tuple[_Served, Wanted]":
 
 def _applied(directory: Path, asked: "Reached") -> "tuple[_Served, Wanted]":
     """Return what would be served of a cluster as it is, and with the directory applied."""
-    from meshwright.admin.pages.decoding import decoded
+    from meshwright.admin.pages.proxies.decoding import decoded
     from meshwright.cli.offline.cluster import before_and_after, new
-    from meshwright.cli.offline.wanted import served
+    from meshwright.cli.offline.selection import served
 
     there, after = before_and_after(asked, directory)
     before = served(there.view, ())
@@ -169,7 +169,7 @@ def _counted(number: int, one: str, many: str = "") -> str:
 
 
 def _versions(wanted: Mapping[str, "Snapshot"]) -> dict[str, Any]:
-    from meshwright.admin.pages.published import versions
+    from meshwright.admin.pages.mesh.published import versions
 
     shared = {id(snapshot): versions(snapshot) for snapshot in wanted.values()}
     return {proxy: shared[id(snapshot)] for proxy, snapshot in wanted.items()}
@@ -194,7 +194,7 @@ def _how(served: _Served, each: "Changed", wanted: "Snapshot") -> "How":
     """Return unified differences of the resources that change, as YAML, line by line."""
     import difflib
 
-    from meshwright.admin.pages.decoding import decoded
+    from meshwright.admin.pages.proxies.decoding import decoded
     from meshwright.delivery.snapshots.changes import Kind
 
     there = served.resources(each.proxies[0])

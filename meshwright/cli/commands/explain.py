@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meshwright.cli.client import api
 from meshwright.cli.errors import CommandFailed, NotUnderstood, Status
 from meshwright.cli.options import (
     AsJson,
@@ -20,9 +19,10 @@ from meshwright.cli.options import (
     Selector,
     require_cluster,
 )
-from meshwright.cli.printing.answers import Found, print_json, records, texts
 from meshwright.cli.printing.lines import joined
-from meshwright.cli.standard_streams import read_text
+from meshwright.cli.printing.responses import Found, print_json, records, texts
+from meshwright.cli.process.standard_streams import read_text
+from meshwright.cli.socket.client import api
 from meshwright.providers.text.printed import printed
 
 if TYPE_CHECKING:
@@ -172,8 +172,8 @@ def _read(directory: Path) -> "Offline":
 
 
 def _offline(read: "Callable[[], Offline]", query: Mapping[str, str], headers: list[str]) -> Found:
-    from meshwright.admin.pages.access_line import question
-    from meshwright.admin.pages.explain import QueryError, answer
+    from meshwright.admin.pages.calls.access_line import question
+    from meshwright.admin.pages.calls.explain import QueryError, answer
 
     try:
         view = read().view
@@ -189,7 +189,7 @@ def _short(query: Mapping[str, str]) -> Mapping[str, str]:
         return query
     import json
 
-    from meshwright.admin.pages.access_line import LineError, read_line
+    from meshwright.admin.pages.calls.access_line import LineError, read_line
 
     try:
         return {**query, "line": json.dumps(read_line(query["line"]))}

@@ -11,13 +11,13 @@ import typer
 from meshwright.cli.commands.inject import InNamespace, config_in, known_mesh, named_namespace, pieces_of
 from meshwright.cli.errors import CommandFailed, Status, lines_of
 from meshwright.cli.options import AsJson, Context, ControlPlane, Kubeconfig
-from meshwright.cli.printing.answers import print_json
 from meshwright.cli.printing.lines import print_lines, say
+from meshwright.cli.printing.responses import print_json
 from meshwright.mesh.kinds import POD
 
 if TYPE_CHECKING:
     from meshwright.kube.api import Api
-    from meshwright.kubernetes.injection.configuration import InjectionConfig
+    from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
     from meshwright.kubernetes.injection.explaining import Explanation
     from meshwright.kubernetes.injection.injecting import Known
     from meshwright.mesh import config as configured
@@ -166,7 +166,7 @@ async def _online(
 ) -> "Explanation":
     from meshwright.kube.api import Api
     from meshwright.kube.builtin import MUTATING, NAMESPACES, PODS, minor_version
-    from meshwright.kube.connection import found
+    from meshwright.kube.connection.connection import found
     from meshwright.kube.errors import KubeError
     from meshwright.kubernetes.injection.explaining import explained
     from meshwright.kubernetes.injection.namespaces import namespace_of
@@ -190,8 +190,8 @@ async def _online(
 
 async def _mesh_config(api: "Api", home: str) -> "configured.MeshConfig":
     """Return the MeshConfig of the cluster; the defaults where nobody may read it."""
-    from meshwright.cli.checking.asking import Asking
-    from meshwright.cli.checking.injecting import mesh_config
+    from meshwright.cli.checking.cluster.client import Asking
+    from meshwright.cli.checking.cluster.injection import mesh_config
     from meshwright.kube.errors import ApiError
     from meshwright.mesh.config import MeshConfig
 
@@ -207,10 +207,10 @@ async def _configured(api: "Api", told: "InjectionConfig") -> "InjectionConfig":
 
     One that cannot be read is none that decides: raises CommandFailed.
     """
-    from meshwright.cli.checking.asking import Asking
-    from meshwright.cli.checking.injecting import config_in
+    from meshwright.cli.checking.cluster.client import Asking
+    from meshwright.cli.checking.cluster.injection import config_in
     from meshwright.kube.errors import ApiError
-    from meshwright.kubernetes.injection.configuration import ConfigurationError
+    from meshwright.kubernetes.injection.configuration.configuration import ConfigurationError
 
     try:
         place, found = await config_in(Asking(api), told.control_plane_namespace)

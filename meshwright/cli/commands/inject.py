@@ -10,13 +10,13 @@ import typer
 
 from meshwright.cli.errors import AnsweredNo, CommandFailed, lines_of
 from meshwright.cli.options import AsJson
-from meshwright.cli.printing.answers import print_json
 from meshwright.cli.printing.lines import say
-from meshwright.cli.standard_streams import print_text, read_bytes
+from meshwright.cli.printing.responses import print_json
+from meshwright.cli.process.standard_streams import print_text, read_bytes
 
 if TYPE_CHECKING:
     from meshwright.cli.by_hand.text import Piece
-    from meshwright.kubernetes.injection.configuration import InjectionConfig
+    from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
     from meshwright.kubernetes.injection.manifests import Outcome, Said
     from meshwright.mesh.config import MeshConfig
     from meshwright.mesh.names import Namespace
@@ -123,7 +123,11 @@ def _content(file: Path, name: str) -> bytes:
 def config_in(file: Path | None) -> "InjectionConfig":
     """Return the configuration in a file, the default one without; raise CommandFailed."""
     from meshwright.cli.by_hand.text import pieces
-    from meshwright.kubernetes.injection.configuration import ConfigurationError, InjectionConfig, read
+    from meshwright.kubernetes.injection.configuration.configuration import (
+        ConfigurationError,
+        InjectionConfig,
+        read,
+    )
 
     if file is None:
         return InjectionConfig()
@@ -145,7 +149,7 @@ def known_mesh(where: Path | None) -> "tuple[MeshConfig, Mapping[str, NamespaceO
     from meshwright.cli.offline.mesh import read
     from meshwright.mesh.config import MeshConfig
     from meshwright.mesh.kinds import MESH_CONFIG, NAMESPACE
-    from meshwright.mesh.problems import Severity
+    from meshwright.mesh.problems.problem import Severity
 
     if where is None:
         return MeshConfig(), {}

@@ -8,8 +8,8 @@ import typer
 
 from meshwright.cli.errors import CommandFailed, lines_of
 from meshwright.cli.options import AsJson
-from meshwright.cli.printing.answers import print_json
-from meshwright.cli.standard_streams import print_text
+from meshwright.cli.printing.responses import print_json
+from meshwright.cli.process.standard_streams import print_text
 from meshwright.mesh.names import is_dns_label
 
 

@@ -12,9 +12,9 @@ from meshwright.agent.interception.rules import restore_input, routing, rules
 from meshwright.agent.interception.settings import MARK, ROUTE_TABLE, Family, Interception, InterceptionError
 from meshwright.cli.errors import AnsweredNo, CommandFailed, Status
 from meshwright.cli.options import AsJson
-from meshwright.cli.printing.answers import print_json
 from meshwright.cli.printing.lines import print_lines
-from meshwright.cli.standard_streams import print_text
+from meshwright.cli.printing.responses import print_json
+from meshwright.cli.process.standard_streams import print_text
 from meshwright.mesh.workload import Capture
 from meshwright.sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, PROXY_UID, STATUS_PORT, TPROXY_PORT
 

@@ -19,12 +19,12 @@ from meshwright.cli.options import (
     Selector,
     require_cluster,
 )
-from meshwright.cli.printing.answers import print_json
 from meshwright.cli.printing.lines import joined
-from meshwright.cli.standard_streams import print_text
+from meshwright.cli.printing.responses import print_json
+from meshwright.cli.process.standard_streams import print_text
 
 if TYPE_CHECKING:
-    from meshwright.mesh.problems import Problem, Problems
+    from meshwright.mesh.problems.problem import Problem, Problems
 
 
 def lint(

@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from meshwright.cli.client import api
 from meshwright.cli.errors import understood
 from meshwright.cli.options import AsJson, State
-from meshwright.cli.printing.answers import print_json, records, texts
 from meshwright.cli.printing.lines import print_lines
+from meshwright.cli.printing.responses import print_json, records, texts
+from meshwright.cli.socket.client import api
 
 
 def proxies(state: State, as_json: AsJson = False) -> None:

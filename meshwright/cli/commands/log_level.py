@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from meshwright.cli.client import ask
 from meshwright.cli.errors import CommandFailed, NotRunning, ServerRefused
 from meshwright.cli.options import AsJson, host_port
-from meshwright.cli.printing.answers import print_json
 from meshwright.cli.printing.lines import print_lines
+from meshwright.cli.printing.responses import print_json
+from meshwright.cli.socket.client import ask
 from meshwright.sidecars.layout import STATUS_PORT
 
 _PATH = "/logging"

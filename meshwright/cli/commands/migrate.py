@@ -8,8 +8,8 @@ import typer
 
 from meshwright.cli.errors import CommandFailed, Status
 from meshwright.cli.options import AsJson, Context, ControlPlane, Kubeconfig
-from meshwright.cli.printing.answers import print_json
 from meshwright.cli.printing.lines import print_lines, say
+from meshwright.cli.printing.responses import print_json
 
 if TYPE_CHECKING:
     from meshwright.cli.migrating.moving import Moved
@@ -47,7 +47,7 @@ def osm(
     """
     from meshwright.cli.migrating.moving import lost, moved
     from meshwright.cli.migrating.reading import from_cluster, from_files
-    from meshwright.controller.cluster import HOME
+    from meshwright.controller.kubernetes.cluster import HOME
     from meshwright.sidecars.contract.errors import DriverError
     from meshwright.sidecars.registry import DriverRegistry
 

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from meshwright.cli import completing
-from meshwright.cli.client import api, ask, proxy_path
 from meshwright.cli.errors import understood
 from meshwright.cli.options import AsJson, State
-from meshwright.cli.printing.answers import Found, print_json, records, texts
 from meshwright.cli.printing.lines import joined, print_lines
+from meshwright.cli.printing.responses import Found, print_json, records, texts
+from meshwright.cli.socket import completion as completing
+from meshwright.cli.socket.client import api, ask, proxy_path
 
 proxy = typer.Typer(help="One proxy, and what it was told.", no_args_is_help=True)
 Name = Annotated[

@@ -5,12 +5,12 @@ from typing import Annotated, Final
 
 import typer
 
-from meshwright.cli import completing
 from meshwright.cli.durations import duration
 from meshwright.cli.errors import CommandFailed
 from meshwright.cli.options import AsJson, State
-from meshwright.cli.printing.answers import Found, print_json, records, texts
 from meshwright.cli.printing.lines import print_lines
+from meshwright.cli.printing.responses import Found, print_json, records, texts
+from meshwright.cli.socket import completion as completing
 
 _STAGES: Final = {
     "trusting": "{other} is to be trusted by all; {signer} signs",
@@ -51,7 +51,7 @@ def rotate_root(
     A stage ends when every proxy that it concerns has shown that it has followed. Status: 0 where no root is
     being changed, or this command has changed something; with --status, 1 while one is being changed.
     """
-    from meshwright.cli.client import ask
+    from meshwright.cli.socket.client import ask
 
     if sum((status, abort, bool(give_up) or older_than is not None)) > 1:
         raise CommandFailed("--status, --abort and --give-up are asked one at a time")

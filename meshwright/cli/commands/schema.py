@@ -7,9 +7,9 @@ import typer
 
 from meshwright.cli.errors import CommandFailed
 from meshwright.cli.options import AsJson
-from meshwright.cli.printing.answers import print_json
 from meshwright.cli.printing.lines import print_lines
-from meshwright.cli.standard_streams import print_text
+from meshwright.cli.printing.responses import print_json
+from meshwright.cli.process.standard_streams import print_text
 
 
 def schema(

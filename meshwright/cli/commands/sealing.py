@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from meshwright.cli.options import AsJson, Shared, State
-from meshwright.cli.printing.answers import print_json
 from meshwright.cli.printing.lines import print_lines
+from meshwright.cli.printing.responses import print_json
 
 Passphrase = Annotated[
     Path | None,
@@ -32,7 +32,7 @@ def seal(
 
     A server that has the setting key_passphrase_file does the first by itself, at its start.
     """
-    from meshwright.cli.sealing import sealed
+    from meshwright.cli.identities.sealing import sealed
 
     sealed(state, key_passphrase_file, new_passphrase_file, shared=shared)
     changed = new_passphrase_file is not None
@@ -47,7 +47,7 @@ def unseal(
     state: State, key_passphrase_file: Passphrase = None, shared: Shared = False, as_json: AsJson = False
 ) -> None:
     """Have the private keys of a state directory encrypted no more; no server may run."""
-    from meshwright.cli.sealing import unsealed
+    from meshwright.cli.identities.sealing import unsealed
 
     count = unsealed(state, key_passphrase_file, shared=shared)
     if as_json:

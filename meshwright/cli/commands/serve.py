@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from meshwright.cli.errors import CommandFailed
-from meshwright.cli.structlog_alone import import_structlog
+from meshwright.cli.process.structlog_alone import import_structlog
 
 
 def serve(
@@ -79,7 +79,7 @@ def serve(
         _print_settings(as_json=as_json)
         return
     import_structlog()
-    from meshwright.cli.signals import not_hung_up
+    from meshwright.cli.process.signals import not_hung_up
 
     not_hung_up()
     flags: dict[str, object] = {
@@ -112,7 +112,7 @@ def serve(
     with NativeLines() as native:
         # What is imported stays: the collector need never look through it.
         gc.disable()
-        from meshwright.cli.serving import run
+        from meshwright.cli.process.serving import run
 
         gc.freeze()
         gc.enable()
@@ -131,9 +131,9 @@ def named(settings: Iterable[str]) -> Mapping[str, object]:
 
 
 def _print_settings(*, as_json: bool) -> None:
-    from meshwright.cli.printing.answers import print_json
-    from meshwright.cli.standard_streams import print_text
-    from meshwright.controller.settings_page import as_records, page
+    from meshwright.cli.printing.responses import print_json
+    from meshwright.cli.process.standard_streams import print_text
+    from meshwright.controller.settings.page import as_records, page
 
     if as_json:
         print_json(as_records())

@@ -9,12 +9,12 @@ from typing import Annotated, Final
 
 import typer
 
-from meshwright.cli.client import api
 from meshwright.cli.durations import duration
 from meshwright.cli.options import AsJson, State
-from meshwright.cli.printing.answers import Found, print_json, records
 from meshwright.cli.printing.lines import say
-from meshwright.traffic.figures import Of
+from meshwright.cli.printing.responses import Found, print_json, records
+from meshwright.cli.socket.client import api
+from meshwright.traffic.statistics import Of
 
 _EACH_SECONDS: Final = 2.0
 
@@ -88,7 +88,7 @@ def _asked(state: Path, of: Of, query: Mapping[str, str]) -> Found:
 
 
 def _shown(of: Of, found: Found, destination: str = "") -> None:
-    from meshwright.cli.printing.figures import figures_tables, nothing_called, remark
+    from meshwright.cli.printing.statistics import figures_tables, nothing_called, remark
     from meshwright.cli.printing.table import console
 
     for table in figures_tables(of.value, found):
@@ -102,7 +102,7 @@ def _watched(state: Path, of: Of, query: Mapping[str, str], *, as_json: bool, bu
     """Ask again and again, and show it in the place of what was there; one line of JSON each time."""
     from rich.live import Live
 
-    from meshwright.cli.printing.figures import figures_tables
+    from meshwright.cli.printing.statistics import figures_tables
     from meshwright.cli.printing.table import console
 
     if as_json:

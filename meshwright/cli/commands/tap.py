@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from meshwright.cli.client import follow
 from meshwright.cli.durations import duration
 from meshwright.cli.errors import CommandFailed
 from meshwright.cli.options import AsJson, State
 from meshwright.cli.printing.lines import print_lines, say
+from meshwright.cli.socket.client import follow
 
 _Service = Annotated[str, typer.Argument(help="Whose requests: NAMESPACE/SERVICE.", show_default=False)]
 _Proxy = Annotated[str, typer.Option(help="Only what this proxy answers: as `meshwright proxy show` has it.")]

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from certs.terms import MOST_DAYS
+from certs.lifetimes import MOST_DAYS
 from meshwright.cli.durations import duration
 from meshwright.cli.errors import AnsweredNo
 from meshwright.cli.options import AsJson, Shared, State, Trust
-from meshwright.cli.printing.answers import print_json, saying_why
 from meshwright.cli.printing.lines import print_lines, say
+from meshwright.cli.printing.responses import print_json, saying_why
 
 tokens = typer.Typer(help="Join tokens: what lets a machine join.", no_args_is_help=True)
 
@@ -45,8 +45,8 @@ def create(
 
     Status: 1 where it is for one proxy that no workload has; 2 for whatever else keeps it from being made.
     """
-    from meshwright.cli.issuing import UNASKED, made_in
-    from meshwright.cli.tokens import create as made
+    from meshwright.cli.identities.issuing import UNASKED, made_in
+    from meshwright.cli.identities.tokens import create as made
     from meshwright.enrolment.tokens import TokenRequest
 
     wanted = TokenRequest(
@@ -75,8 +75,8 @@ def list_tokens(
     state: State, trust_domain: Trust = "cluster.local", shared: Shared = False, as_json: AsJson = False
 ) -> None:
     """List join tokens: for whom they are, how often they were used, until when they can be."""
+    from meshwright.cli.identities.tokens import listed
     from meshwright.cli.printing.table import show, tokens_tables
-    from meshwright.cli.tokens import listed
 
     show(listed(state, trust_domain, shared=shared), tokens_tables, as_json=as_json)
 
@@ -90,7 +90,7 @@ def revoke(
     as_json: AsJson = False,
 ) -> None:
     """Have a join token let in nobody any more; who has joined by it stays."""
-    from meshwright.cli import tokens as asking
+    from meshwright.cli.identities import tokens as asking
 
     identifier = token.strip().partition(".")[0]  # a secret that was pasted goes nowhere
     found = asking.revoke(state, identifier, trust_domain, shared=shared)

@@ -11,11 +11,11 @@ import typer
 from typer.core import TyperCommand
 
 from meshwright.cli import units
-from meshwright.cli.agent_settings import agent_settings
 from meshwright.cli.errors import CommandFailed
 from meshwright.cli.options import AsJson, require_file
-from meshwright.cli.printing.answers import print_json
-from meshwright.cli.standard_streams import print_text
+from meshwright.cli.printing.responses import print_json
+from meshwright.cli.process.agent_settings import agent_settings
+from meshwright.cli.process.standard_streams import print_text
 
 _FOLDER: Final = PurePosixPath("/etc/systemd/system")
 _LOW: Final = 1024
@@ -96,14 +96,14 @@ class _Typed:
     """
 
     def __init__(self, which: Which, given: tuple[str, ...]) -> None:
-        from meshwright.cli.environment import of_commands
         from meshwright.cli.main import app
+        from meshwright.cli.process.environment import of_commands
 
         # Typer's own types, which it does not export.
         command: Any = typer.main.get_command(app).commands[which.value]  # type: ignore[attr-defined]
         known = frozenset(of_commands(command))
         if which is Which.SERVE:
-            from meshwright.controller.settings import variables
+            from meshwright.controller.settings.settings import variables
 
             known |= variables()
         self.variables: Mapping[str, str] = {n: os.environ[n] for n in sorted(known) if n in os.environ}
@@ -134,7 +134,7 @@ def _unsaid(lacking: Mapping[str, str], first: Mapping[str, Any]) -> Mapping[str
     """Return of folders that no option names those that no setting names, nor makes needless."""
     from meshwright.cli.commands.serve import named
     from meshwright.controller.errors import SettingsError
-    from meshwright.controller.settings import Settings, load
+    from meshwright.controller.settings.settings import Settings, load
 
     set_one_by_one = named(first["setting"] or ())
     if first["config"] is not None or "config" in set_one_by_one:  # the file has them
@@ -167,7 +167,7 @@ def _below(name: str, path: Path, folder: str) -> PurePosixPath:
 def _server(found: _Typed, told: units.Command, user: str) -> str:
     from meshwright.cli.commands.serve import named
     from meshwright.controller.errors import SettingsError
-    from meshwright.controller.settings import Settings, load
+    from meshwright.controller.settings.settings import Settings, load
 
     flags = {name: value for name, value in found.values.items() if name in Settings.model_fields}
     set_one_by_one = named(found.values["setting"] or ())

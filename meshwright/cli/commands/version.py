@@ -5,8 +5,8 @@ from importlib.metadata import version as installed
 import typer
 
 from meshwright.cli.options import AsJson
-from meshwright.cli.printing.answers import print_json
 from meshwright.cli.printing.lines import print_lines
+from meshwright.cli.printing.responses import print_json
 
 
 def version(as_json: AsJson = False) -> None:

@@ -8,8 +8,8 @@ import typer
 
 from meshwright.cli.errors import CommandFailed
 from meshwright.cli.options import AsJson
-from meshwright.cli.printing.answers import print_json
-from meshwright.cli.standard_streams import print_text
+from meshwright.cli.printing.responses import print_json
+from meshwright.cli.process.standard_streams import print_text
 
 
 def webhook(
@@ -30,11 +30,11 @@ def webhook(
 
     Status: 0, or 2 if what is told is wrong, or the file cannot be read.
     """
-    from meshwright.controller.cluster import home
+    from meshwright.controller.kubernetes.cluster import home
     from meshwright.kubernetes.admission.configuration import configuration
     from meshwright.kubernetes.admission.place import Place
-    from meshwright.kubernetes.injection.registration import PATH
-    from meshwright.kubernetes.injection.registration import configuration as pods
+    from meshwright.kubernetes.injection.webhook.registration import PATH
+    from meshwright.kubernetes.injection.webhook.registration import configuration as pods
     from meshwright.providers.kubernetes.scope import Scope
     from meshwright.providers.text.printed import printed
 
@@ -59,7 +59,7 @@ def webhook(
 
 def roots(path: Path) -> bytes:
     """Return the roots in a file (PEM), and nothing else of it; raise CommandFailed for what is none."""
-    from certs.pem import as_pem, certificates_in
+    from certs.keys.pem import as_pem, certificates_in
 
     try:
         content = path.read_bytes()

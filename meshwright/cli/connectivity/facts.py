@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.oracle.decide import Answer
-from meshwright.admin.pages.sidecars import Stand
-from meshwright.cli.printing.answers import Found, records, texts
+from meshwright.admin.pages.calls.sidecars import Stand
+from meshwright.cli.printing.responses import Found, records, texts
 from meshwright.mesh.service import Protocol
 
 

@@ -4,8 +4,8 @@ from http import HTTPStatus
 from typing import Final
 
 from catalog.oracle.decide import Answer
+from meshwright.agent.calling.outcomes import Outcome, Seen
 from meshwright.agent.calling.request import Call
-from meshwright.agent.calling.seen import Outcome, Seen
 from meshwright.cli.connectivity.facts import Agent, Facts, Sidecar
 from meshwright.cli.connectivity.verdict import Judged, Verdict
 from meshwright.mesh.host_port import HostPort

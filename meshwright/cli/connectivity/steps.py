@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.oracle.decide import Answer
-from meshwright.admin.pages.sidecars import Stand
-from meshwright.agent.calling.seen import Seen
+from meshwright.admin.pages.calls.sidecars import Stand
+from meshwright.agent.calling.outcomes import Seen
 from meshwright.cli.connectivity import request
 from meshwright.cli.connectivity.facts import Agent, Endpoint, Facts, Sidecar
 from meshwright.cli.connectivity.verdict import Judged, Verdict

@@ -10,15 +10,15 @@ from meshwright.cli.errors import CommandFailed
 from meshwright.cli.migrating import gateways, installation, namespaces, objects, pods, together
 from meshwright.cli.migrating.findings import LOST, Document, Finding, Standing, mapping, named
 from meshwright.cli.migrating.mesh_config import Configured, configured
-from meshwright.kubernetes.injection.configuration import ConfigurationError, InjectionConfig
-from meshwright.kubernetes.injection.configuration import read as read_configuration
+from meshwright.kubernetes.injection.configuration.configuration import ConfigurationError, InjectionConfig
+from meshwright.kubernetes.injection.configuration.configuration import read as read_configuration
 from meshwright.kubernetes.injection.decision import OSM_MONITORED
 from meshwright.kubernetes.injection.injecting import Known
 from meshwright.kubernetes.injection.namespaces import namespace_of
 from meshwright.mesh.kinds import CONFIG_MAP, MESH_CONFIG, NAMESPACE
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.contract.driver import SidecarDriver
-from meshwright.sidecars.selection import INIT_VARIABLE, LINUX_VARIABLE
+from meshwright.sidecars.contract.selection import INIT_VARIABLE, LINUX_VARIABLE
 from meshwright.specs.osm.unenforced import PRESETS
 
 _PRESET: Final = f"{PRESETS}.json"

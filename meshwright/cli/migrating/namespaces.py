@@ -7,7 +7,7 @@ from typing import Final
 
 from meshwright.cli.migrating import objects
 from meshwright.cli.migrating.findings import Document, Finding, Standing, mapping, named
-from meshwright.kubernetes.injection.configuration import InjectionConfig
+from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
 from meshwright.kubernetes.injection.decision import OSM_IGNORE, OSM_INJECT, OSM_MONITORED, decide
 from meshwright.kubernetes.injection.namespaces import namespace_of
 from meshwright.mesh.objects import NamespaceObject

@@ -5,12 +5,12 @@ from typing import Final
 
 from meshwright.cli.migrating.findings import Document, Finding, Standing, named
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.specs.codes import Code
+from meshwright.specs.displayed import read_shown
 from meshwright.specs.osm.unenforced import UNENFORCED
 from meshwright.specs.reader import Reading
 from meshwright.specs.reference.meanings.installed import INSTALLED
-from meshwright.specs.shown import read_shown
 
 GROUPS: Final = frozenset(each.group for each in (*INSTALLED, *UNENFORCED))
 """The API groups of policy: SMI's, Open Service Mesh's and its successor's, ours."""

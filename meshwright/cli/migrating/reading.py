@@ -9,7 +9,7 @@ from meshwright.cli.errors import CommandFailed
 from meshwright.cli.migrating.findings import Document, mapping
 from meshwright.cli.migrating.gateways import GATEWAYS
 from meshwright.kube.api import Api
-from meshwright.kube.connection import found
+from meshwright.kube.connection.connection import found
 from meshwright.kube.discovery import Served, served
 from meshwright.kube.errors import KubeError
 from meshwright.kube.resource import Resource

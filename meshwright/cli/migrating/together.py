@@ -14,7 +14,7 @@ from meshwright.cli.errors import CommandFailed, OfflineError
 from meshwright.cli.migrating.findings import Document, Finding, Standing, mapping, named
 from meshwright.cli.migrating.objects import GROUPS
 from meshwright.cli.offline.mesh import Held, seen
-from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.providers.text.printed import printed
 

@@ -9,7 +9,7 @@ from meshwright.cli.errors import CommandFailed
 from meshwright.cli.options import host_port
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain
-from meshwright.sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
+from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
 from meshwright.sidecars.layout import ADMIN_PORT, AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, LONGEST_SOCKET
 
 

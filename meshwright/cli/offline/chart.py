@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from meshwright.controller.chart_settings import wrong
-from meshwright.controller.config_file import only_in
-from meshwright.kubernetes.injection.configuration import ConfigurationError, read
-from meshwright.kubernetes.injection.place import CONFIG_KEY, CONFIG_MAP, SETTINGS
+from meshwright.controller.settings.chart import wrong
+from meshwright.controller.settings.config_file import only_in
+from meshwright.kubernetes.injection.configuration.configuration import ConfigurationError, read
+from meshwright.kubernetes.injection.configuration.place import CONFIG_KEY, CONFIG_MAP, SETTINGS
 from meshwright.mesh.kinds import CONFIG_MAP as KIND
 
 _STATE: Final = Path("/state/meshwright")

@@ -11,11 +11,11 @@ import structlog
 
 from meshwright.cli.errors import OfflineError
 from meshwright.cli.offline.mesh import Held, Offline, held_some, seen
-from meshwright.controller.cluster import Cluster, Reached, cluster
 from meshwright.controller.errors import StartupError
+from meshwright.controller.kubernetes.cluster import Cluster, Reached, cluster
 from meshwright.kube.api import Api
 from meshwright.kube.errors import ApiError, KubeError
-from meshwright.mesh.problems import Problems
+from meshwright.mesh.problems.problem import Problems
 from meshwright.providers.contract import SourceError
 
 SECONDS: Final = timedelta(seconds=30)

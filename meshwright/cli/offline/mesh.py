@@ -9,11 +9,11 @@ from typing import Final
 from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
 from meshwright.cli.errors import OfflineError
-from meshwright.cli.standard_streams import read_bytes
+from meshwright.cli.process.standard_streams import read_bytes
 from meshwright.mesh.objects import ObjectKey, Sourced, created_at, created_of
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.picture import Picture
-from meshwright.mesh.problems import Problem, Problems, ordered
+from meshwright.mesh.problems.problem import Problem, Problems, ordered
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.directory.file_form import Content
 from meshwright.providers.directory.files import (
     EXTENSIONS,

@@ -10,13 +10,13 @@ from typing import Final
 from meshwright.cli.errors import CommandFailed
 from meshwright.cli.printing import files
 from meshwright.mesh.kinds import Kind
-from meshwright.mesh.spelling import nearest
+from meshwright.mesh.problems.spelling import nearest
 from meshwright.providers.text.documents import documents
 from meshwright.specs.reference import page as pages
-from meshwright.specs.reference.asking import all_described
 from meshwright.specs.reference.crds import crds
 from meshwright.specs.reference.meanings.installed import INSTALLED
 from meshwright.specs.reference.meanings.kinds import KINDS
+from meshwright.specs.reference.probing import all_described
 from meshwright.specs.reference.schema import Schema, of_all, of_kind, reference
 from meshwright.specs.reference.shapes import Described
 from meshwright.specs.reference.structural import Structural

@@ -5,7 +5,7 @@ from typing import Final
 
 from rich.text import Text
 
-from meshwright.cli.printing.answers import Found, records, texts
+from meshwright.cli.printing.responses import Found, records, texts
 from meshwright.cli.printing.table import Columns, columns, styled
 
 _STATES: Final = {"claimed": "green", "issued": "yellow", "revoked": "red"}

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable
 
-from meshwright.mesh.printable import on_one_line
+from meshwright.mesh.terminal.printable import on_one_line
 
 
 def print_lines(*lines: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from meshwright.mesh.printable import on_one_line
+from meshwright.mesh.terminal.printable import on_one_line
 
 
 def request_line(request: Mapping[str, object]) -> str:

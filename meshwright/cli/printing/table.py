@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from meshwright.cli.errors import understood
-from meshwright.cli.printing.answers import Found, print_json, records, texts
-from meshwright.mesh import screened
-from meshwright.mesh.printable import on_one_line
+from meshwright.cli.printing.responses import Found, print_json, records, texts
+from meshwright.mesh.terminal import screened
+from meshwright.mesh.terminal.printable import on_one_line
 
 _STATES: Final = {"connected": "green", "expected": "yellow", "disconnected": "red", "dead": "red"}
 _WIDE: Final = 240

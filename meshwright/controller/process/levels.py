@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from meshwright.controller.process.logs import LogLevel
-from meshwright.mesh.spelling import nearest
+from meshwright.mesh.problems.spelling import nearest
 
 KEPT: Final = "admin.audit"
 """The logger of administrative actions: whoever could silence it could act without being seen."""

@@ -11,7 +11,7 @@ import structlog
 
 from meshwright.admin.http.servers import SOCKET_NAME, unix_socket
 from meshwright.controller.errors import StartupError
-from meshwright.controller.settings import Settings
+from meshwright.controller.settings.settings import Settings
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.listening import listening
 

@@ -11,8 +11,8 @@ from typing import Final
 import structlog
 
 from certs.errors import StateError
-from certs.files import make_private, open_private
-from certs.privacy import exposures, require_private
+from certs.state.files import make_private, open_private
+from certs.state.privacy import exposures, require_private
 from meshwright.controller.errors import StartupError, StateInUse
 
 _log = structlog.get_logger("controller.process.lock")

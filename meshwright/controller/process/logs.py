@@ -16,8 +16,8 @@ from typing import Final, TextIO
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from meshwright.mesh.printable import on_one_line, printable
-from meshwright.mesh.screened import styled
+from meshwright.mesh.terminal.printable import on_one_line, printable
+from meshwright.mesh.terminal.screened import styled
 
 REDACTED: Final = "[redacted]"
 _SECRET_WORDS: Final = frozenset({"secret", "secrets", "private", "password", "token", "pem"})

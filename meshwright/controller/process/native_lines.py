@@ -19,8 +19,8 @@ from typing import Final, Self, TextIO
 import structlog
 
 from meshwright.controller.process.handshakes import FailedHandshakes, failed_handshake
-from meshwright.mesh.printable import on_one_line
-from meshwright.mesh.screened import Screened
+from meshwright.mesh.terminal.printable import on_one_line
+from meshwright.mesh.terminal.screened import Screened
 
 VERBOSITY: Final = "GRPC_VERBOSITY"
 NEEDED: Final = "INFO"

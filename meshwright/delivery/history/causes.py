@@ -9,8 +9,8 @@ from meshwright.delivery.history.versions import Content
 from meshwright.delivery.snapshots.published import Step
 from meshwright.delivery.wave import Wave
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import CLUSTER, ENDPOINT, Resource, ResourceName, TypeUrl
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, Resource, ResourceName, TypeUrl
+from xds.protocol.resources.snapshot import Snapshot
 
 TOUCHES: Final = 4
 """How many waves back a response may be: those of which a slow client has not been sent everything."""

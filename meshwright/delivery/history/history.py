@@ -26,11 +26,11 @@ from meshwright.delivery.snapshots.published import Step
 from meshwright.delivery.wave import Wave
 from meshwright.mesh.objects import ObjectKey
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.resource import TypeUrl
-from xds.protocol.resources import NO_RESOURCES, Resources
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import TypeUrl
+from xds.protocol.resources.resources import NO_RESOURCES, Resources
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Rejection, Response
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 PUSHES: Final = 32
 """Responses remembered per proxy."""

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Final
 
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.snapshot import Snapshot
 
 BYTES: Final = 8 * 1024 * 1024
 """Resources kept in all, with their bodies as they are kept; the oldest go first."""

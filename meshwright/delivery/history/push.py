@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from meshwright.delivery.wave import Wave
-from xds.protocol.resource import ResourceName, TypeUrl, Version
+from xds.protocol.resources.resource import ResourceName, TypeUrl, Version
 from xds.protocol.wire import Nonce, Rejection
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 
 class Trigger(enum.StrEnum):

@@ -9,9 +9,9 @@ from meshwright.delivery.history.causes import Touch
 from meshwright.delivery.history.push import Answer, Push, Trigger
 from meshwright.delivery.history.versions import Delivery, Held
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import TypeUrl
+from xds.protocol.resources.resource import TypeUrl
 from xds.protocol.wire import Nonce, Rejection, Response
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 
 @dataclass(slots=True, eq=False)

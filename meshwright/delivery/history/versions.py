@@ -13,12 +13,12 @@ from typing import Final, NamedTuple
 
 from meshwright.delivery.history.push import Trigger
 from meshwright.delivery.wave import Wave
-from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
-from xds.protocol.resources import Resources, identity
+from xds.protocol.resources.resource import Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.resources import Resources, identity
+from xds.protocol.resources.versions import NO_VERSIONS, Versions
 from xds.protocol.subscription import FULL_STATE
-from xds.protocol.versions import NO_VERSIONS, Versions
 from xds.protocol.wire import Response
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 CONTENTS: Final = 256
 """How many different responses are known again when the next proxy is sent the same."""

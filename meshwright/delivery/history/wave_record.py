@@ -8,9 +8,9 @@ from meshwright.delivery.history.push import Answer
 from meshwright.delivery.history.record import Sent
 from meshwright.delivery.wave import Wave
 from xds.cache import NodeKey
-from xds.protocol.resource import TypeUrl, Version
+from xds.protocol.resources.resource import TypeUrl, Version
 from xds.protocol.wire import Rejection
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 
 class Ending(enum.StrEnum):

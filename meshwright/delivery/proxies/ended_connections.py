@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-from xds.server.hooks import Cause, Peer
+from xds.hooks import Cause, Peer
 
 SAID_SECONDS: Final = 10.0
 """The least time between two lines about one cause: a flood of connections must not be one of lines."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from certs.leaf import serial_and_end
+from certs.keys.leaf import serial_and_end
 from meshwright.delivery.proxies.proxy import Proxy
 from meshwright.delivery.quarantine.accepted import Noted
 from xds.cache import NodeKey
-from xds.protocol.resource import Resource, TypeUrl, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import Resource, TypeUrl, Version
+from xds.protocol.resources.snapshot import Snapshot
 
 MOST: Final = 10_000
 """So many versions are known at once; beyond, they are read anew."""

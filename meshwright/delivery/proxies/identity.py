@@ -14,14 +14,14 @@ import structlog
 from catalog.store.inventory import claimant_of, holder_of
 from catalog.store.view import View
 from certs.errors import PeerRefused, RefusalReason, StateError
+from certs.keys.material import PeerCertificate
 from certs.ledger.contract import Ledger
-from certs.material import PeerCertificate
 from certs.peer import Admitted, admitted, presence, read_peer
 from meshwright.delivery.proxies.shown_certificates import ShownCertificates
 from meshwright.mesh.identity import ProxyName
 from xds.cache import NodeKey
+from xds.hooks import Peer, Refused
 from xds.protocol.wire import Node
-from xds.server.hooks import Peer, Refused
 
 _log = structlog.get_logger("delivery.proxies.identity")
 

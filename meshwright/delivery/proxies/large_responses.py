@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import Final
 
 from meshwright.sidecars.type_words import short_type
-from xds.protocol.resource import TypeUrl
+from xds.hooks import LARGE
+from xds.protocol.resources.resource import TypeUrl
 from xds.protocol.wire import Nonce, Response
-from xds.server.hooks import LARGE
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ from meshwright.delivery.proxies.readiness import EndpointReadiness
 from meshwright.delivery.proxies.registry import ProxyRegistry
 from meshwright.mesh.objects import ObjectKey
 from meshwright.sidecars.type_words import short_type
+from xds.budget import Excess
 from xds.cache import NodeKey
+from xds.hooks import Cause, Ending, Peer
 from xds.protocol.wire import Node, Rejection, Response
-from xds.server.budget import Excess
-from xds.server.hooks import Cause, Ending, Peer
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 REMEMBERED_CONNECTIONS: Final = 10_000
 """Connections known by their peer's address; a new stream on one that was forgotten counts it again."""

@@ -9,7 +9,7 @@ from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
 from meshwright.delivery.quarantine.accepted import Acknowledged
 from meshwright.mesh.identity import ProxyName
 from xds.cache import NodeKey
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 
 @dataclass(slots=True, eq=False)

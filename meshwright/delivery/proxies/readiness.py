@@ -18,9 +18,9 @@ from certs.ledger.contract import Ledger
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.progress import Progress, progress
 from meshwright.mesh.identity import ProxyName
-from meshwright.mesh.picture import Picture
+from meshwright.mesh.values.picture import Picture
 from xds.cache import NodeKey
-from xds.protocol.resource import LISTENER, TypeUrl
+from xds.protocol.resources.resource import LISTENER, TypeUrl
 
 RETRY_SECONDS: Final = 1.0
 """How long to wait before a ledger that failed is written to again."""

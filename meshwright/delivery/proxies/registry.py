@@ -10,9 +10,9 @@ from meshwright.delivery.proxies.proxy import Proxy
 from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
 from meshwright.delivery.quarantine.accepted import Acknowledged
 from meshwright.mesh.identity import ProxyName, SidecarKey
-from meshwright.mesh.picture import Picture
+from meshwright.mesh.values.picture import Picture
 from xds.cache import NodeKey
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 SHARED_AFTER: Final = timedelta(minutes=2)
 """How long several connections of one identity must last to be proof of several proxies.

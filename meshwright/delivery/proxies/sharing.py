@@ -11,7 +11,7 @@ from meshwright.delivery.proxies.proxy import Proxy
 from meshwright.delivery.proxies.registry import ProxyRegistry
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.mesh.origins import FromSource
-from meshwright.mesh.problems import Problem, Problems, Severity
+from meshwright.mesh.problems.problem import Problem, Problems, Severity
 from meshwright.sidecars.addresses import plain_address
 
 SHARED: Final = "identity-shared"

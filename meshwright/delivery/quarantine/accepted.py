@@ -6,10 +6,10 @@ from types import MappingProxyType
 from typing import Final
 
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.name_sets import Names
-from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, is_another_version
-from xds.protocol.resources import MANY, NO_RESOURCES, Resources
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.name_sets import Names
+from xds.protocol.resources.resource import Reference, Resource, ResourceName, TypeUrl, is_another_version
+from xds.protocol.resources.resources import MANY, NO_RESOURCES, Resources
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Response
 
 SPARE: Final = 16

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Collection, Iterable
 
-from meshwright.delivery.quarantine.lessened import concerns, holds, units_of
 from meshwright.delivery.quarantine.record import Accusation, Record, Suspect
+from meshwright.delivery.quarantine.reduced import concerns, holds, units_of
 from meshwright.sidecars.contract.reasons import Reason
-from xds.protocol.resource import Reference, Resource, TypeUrl, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import Reference, Resource, TypeUrl, Version
+from xds.protocol.resources.snapshot import Snapshot
 
 
 def likeliest(

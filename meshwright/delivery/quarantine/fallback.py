@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from catalog.policy.left_out import UnitId
-from meshwright.delivery.quarantine.lessened import admitted_by_both, lessened
+from meshwright.delivery.quarantine.reduced import admitted_by_both, lessened
 from xds.cache import NodeKey
-from xds.protocol.resource import SECRET, Reference, Resource, ResourceName, TypeUrl, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import SECRET, Reference, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.snapshot import Snapshot
 
 Empty = Callable[[Reference], Resource | None]
 """Makes an empty resource of a type and name: it refers to nothing. None where there is no such thing."""

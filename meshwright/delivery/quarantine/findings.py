@@ -11,7 +11,7 @@ from meshwright.delivery.quarantine.verdicts import Verdict
 from meshwright.mesh.objects import ObjectKey
 from meshwright.sidecars.contract.reasons import Reason
 from xds.cache import NodeKey
-from xds.protocol.resource import Reference, ResourceName, TypeUrl, Version
+from xds.protocol.resources.resource import Reference, ResourceName, TypeUrl, Version
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.policy import HTTPMatch
+from meshwright.mesh.policies.smi import HTTPMatch
 
 
 @dataclass(frozen=True, slots=True)

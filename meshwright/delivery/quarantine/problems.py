@@ -38,16 +38,16 @@ from meshwright.mesh.kinds import (
     WORKLOAD,
     Kind,
 )
-from meshwright.mesh.limits import ConnectionLimits, RateLimits
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import FromSource
-from meshwright.mesh.policy import HTTPMatch, PolicyKey
-from meshwright.mesh.problems import Problem, Problems, Severity
-from meshwright.mesh.retries import Retries
-from meshwright.mesh.upstreams import Ejecting, HashKey, HealthCheck
+from meshwright.mesh.policies.limits import ConnectionLimits, RateLimits
+from meshwright.mesh.policies.retries import Retries
+from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
+from meshwright.mesh.policies.upstreams import Ejecting, HashKey, HealthCheck
+from meshwright.mesh.problems.problem import Problem, Problems, Severity
 from meshwright.sidecars.type_words import short_type
 from xds.cache import NodeKey
-from xds.protocol.resource import ENDPOINT, LISTENER, ResourceName, TypeUrl, Version
+from xds.protocol.resources.resource import ENDPOINT, LISTENER, ResourceName, TypeUrl, Version
 
 REJECTED: Final = "resource-rejected"
 LEFT_OUT: Final = "policy-left-out"

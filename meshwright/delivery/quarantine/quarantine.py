@@ -12,9 +12,9 @@ from meshwright.delivery.quarantine.accepted import Accepted, Acknowledged
 from meshwright.delivery.quarantine.backoff import pause
 from meshwright.delivery.quarantine.fallback import Empty, Exclusions
 from meshwright.delivery.quarantine.findings import Findings
-from meshwright.delivery.quarantine.lessened import piece_of
 from meshwright.delivery.quarantine.record import Accusation, Moment, Record, Suspect
 from meshwright.delivery.quarantine.records import Records
+from meshwright.delivery.quarantine.reduced import piece_of
 from meshwright.delivery.quarantine.streams import Streams
 from meshwright.delivery.quarantine.variants import Variants
 from meshwright.delivery.quarantine.verdicts import Verdict
@@ -23,8 +23,8 @@ from meshwright.mesh.objects import ObjectKey
 from meshwright.sidecars.contract.reasons import Reason
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.blame import blamed, said_of
-from xds.protocol.resource import SECRET, Resource, TypeUrl
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import SECRET, Resource, TypeUrl
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Rejection, Response
 
 K = TypeVar("K")

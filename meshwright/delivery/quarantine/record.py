@@ -13,8 +13,8 @@ from meshwright.delivery.trials import Trials
 from meshwright.mesh.objects import ObjectKey
 from meshwright.sidecars.contract.reasons import Reason
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import Reference, Resource, TypeUrl, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import Reference, Resource, TypeUrl, Version
+from xds.protocol.resources.snapshot import Snapshot
 
 STALLED_SECONDS: Final = 10.0
 """After this long without an answer a search goes on: the proxy may have no use for what is tried."""

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from catalog.policy.left_out import Unit, UnitId, describe
-from meshwright.delivery.quarantine.lessened import all_units
 from meshwright.delivery.quarantine.record import Record, StreamRecord
+from meshwright.delivery.quarantine.reduced import all_units
 from meshwright.delivery.quarantine.verdicts import Verdict
 from meshwright.delivery.snapshots.published import Published, Step
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.snapshot import Snapshot
 
 
 class Records:

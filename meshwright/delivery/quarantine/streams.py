@@ -16,8 +16,8 @@ from meshwright.delivery.quarantine.fallback import Empty, Exclusion, fallback
 from meshwright.delivery.quarantine.record import Accusation, Moment, Record, StreamRecord, Suspect
 from meshwright.delivery.quarantine.records import Records
 from xds.cache import NodeKey
-from xds.protocol.resource import Reference, Resource
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import Reference, Resource
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Response
 
 

@@ -8,13 +8,13 @@ from typing import Final
 
 from meshwright.delivery.quarantine.accepted import Accepted
 from meshwright.delivery.quarantine.fallback import Empty, Exclusion, Exclusions, Fallback, Good, fallback
-from meshwright.delivery.quarantine.lessened import units_of
 from meshwright.delivery.quarantine.record import Record
 from meshwright.delivery.quarantine.records import Records
+from meshwright.delivery.quarantine.reduced import units_of
 from meshwright.delivery.snapshots.published import Published, Step
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import Reference, Resource
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import Reference, Resource
+from xds.protocol.resources.snapshot import Snapshot
 
 KNOWN: Final = 64
 """Fallbacks that are known again when the next proxy rejects the same."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from catalog.policy.left_out import UnitId
 from xds.cache import NodeKey
-from xds.protocol.resource import ResourceName, TypeUrl
+from xds.protocol.resources.resource import ResourceName, TypeUrl
 
 VERSION: Final = 1
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from operator import is_
 from typing import Final
 
-from xds.protocol.resource import Resource
-from xds.protocol.resource_set import ResourceSet
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import Resource
+from xds.protocol.resources.resource_set import ResourceSet
+from xds.protocol.resources.snapshot import Snapshot
 
 
 class InconsistentSnapshot(Exception):

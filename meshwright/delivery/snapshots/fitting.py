@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from catalog.policy.left_out import Unit
 from meshwright.delivery.trials import guilty
 from meshwright.sidecars.contract.driver import Piece
-from xds.protocol.resource import Reference, Resource
+from xds.protocol.resources.resource import Reference, Resource
 
 
 @dataclass(frozen=True, slots=True)

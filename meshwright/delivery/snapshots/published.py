@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.layers import Layers
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.layers import Layers
+from xds.protocol.resources.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,17 @@ from catalog.policy.whole import outline
 from catalog.relations.groups import ProxyGroup
 from catalog.store import mesh_wide
 from catalog.store.view import View
-from certs.material import ServiceCertificate
+from certs.keys.material import ServiceCertificate
 from meshwright.delivery.snapshots.fitting import Fitting, Refused, fitting, joined
 from meshwright.delivery.snapshots.sets import Sets
 from meshwright.engine.derived import derived
 from meshwright.engine.table import Table
 from meshwright.mesh.config import SidecarSettings
-from meshwright.mesh.hashing import HashedOnce, hashed_once
 from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.values.hashing import HashedOnce, hashed_once
 from meshwright.sidecars.contract.driver import Piece, Pieces
-from xds.protocol.resource import Resource
-from xds.protocol.resource_set import ResourceSet
+from xds.protocol.resources.resource import Resource
+from xds.protocol.resources.resource_set import ResourceSet
 
 _ROOTS: Final = "roots"
 

@@ -32,8 +32,8 @@ from meshwright.engine.derived import Observed, derived
 from meshwright.mesh.identity import ProxyName
 from meshwright.sidecars.contract.driver import Pieces, each_piece
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import ResourceName, TypeUrl
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import ResourceName, TypeUrl
+from xds.protocol.resources.snapshot import Snapshot
 
 
 def group_name(group: ProxyGroup) -> GroupKey:

@@ -6,8 +6,8 @@ from itertools import chain
 from typing import Final
 
 from meshwright.delivery.snapshots.consistency import after
-from xds.protocol.resource import Reference, Resource
-from xds.protocol.resource_set import ResourceSet
+from xds.protocol.resources.resource import Reference, Resource
+from xds.protocol.resources.resource_set import ResourceSet
 
 KEPT: Final = 4
 """How many sets are looked at for the one that is nearest."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from meshwright.delivery.snapshots.rendering import GroupInput, Translate
 from meshwright.sidecars.contract.driver import Credentials, Piece, Pieces, SidecarDriver
-from meshwright.sidecars.selection import select
+from meshwright.sidecars.contract.selection import select
 
 _NO_ENVIRONMENT: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -20,7 +20,7 @@ def translation(
 ) -> Translate:
     """Return the function from a group's need to every piece of it, those with secrets among them.
 
-    The group's driver is chosen as `meshwright.sidecars.selection` says. The function raises
+    The group's driver is chosen as `meshwright.sidecars.contract.selection` says. The function raises
     UnknownDriverError where that is none of `drivers`, DuplicateDriverError, CertificateMissing, and whatever
     the driver raises. Without `secrets` it needs no certificate: there is nobody to be served.
     """

@@ -9,7 +9,7 @@ from catalog.store.view import View
 from meshwright.engine.index import DerivedIndex, Entries
 from meshwright.engine.table import Table
 from meshwright.mesh.identity import ProxyName
-from meshwright.mesh.picture import Picture
+from meshwright.mesh.values.picture import Picture
 
 NOBODY: Final[Picture[ProxyName, ProxyName]] = Picture()
 

@@ -11,9 +11,9 @@ from typing import Final, Self
 
 import structlog
 
-from certs import files
-from certs.database import GIVE_UP_PAGES, Schema, changing, explained, is_full, open_private
 from certs.errors import RequestError
+from certs.state import files
+from certs.state.database import GIVE_UP_PAGES, Schema, changing, explained, is_full, open_private
 from meshwright.enrolment.store.contract import Redeemed, TokenRefused
 from meshwright.enrolment.tokens import JoinToken, TokenRecord, TokenRefusal, has_secret, refusal
 from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName

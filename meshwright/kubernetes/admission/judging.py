@@ -16,11 +16,11 @@ from meshwright.kubernetes.admission.trial import Admissions, Trial
 from meshwright.kubernetes.admission.turns import Check, FullError, LateError, Turns
 from meshwright.mesh.objects import ObjectKey, Sourced
 from meshwright.mesh.origins import InCluster
-from meshwright.mesh.problems import Problem, Problems, Severity
+from meshwright.mesh.problems.problem import Problem, Problems, Severity
 from meshwright.providers.merge import Merged
+from meshwright.specs.displayed import read_shown
 from meshwright.specs.reader import Reading
 from meshwright.specs.reference.meanings.installed import INSTALLED
-from meshwright.specs.shown import read_shown
 
 NOT_LOOKED: Final = (
     "what this comes to with the rest of the mesh took too long to find out, and is not said here: "
@@ -185,7 +185,7 @@ def _told_at_once(review: Review, found: Problems) -> Problems:
     """Return the problems to warn of in the answer to a review.
 
     Left out is what ends when another object comes, because the next manifest may be that object. If it does
-    not come, an Event tells so (`meshwright.kubernetes.status.patience`). The answer to a dry run has
+    not come, an Event tells so (`meshwright.kubernetes.status.events.patience`). The answer to a dry run has
     everything, because no Event follows it. So has the answer where an object is deleted, or changed so that
     others miss a part of it.
     """

@@ -6,7 +6,7 @@ from typing import Final, Self
 from urllib.parse import urlsplit
 
 from meshwright.mesh.names import is_dns_label, is_dns_subdomain
-from meshwright.specs.references import parse_address
+from meshwright.specs.values.references import parse_address
 
 PATH: Final = "/validate"
 

@@ -12,7 +12,7 @@ import structlog
 from meshwright.kube.api import Api
 from meshwright.kube.builtin import VALIDATING
 from meshwright.kube.errors import KubeError
-from meshwright.kube.reflector import Reflector
+from meshwright.kube.reflector.reflector import Reflector
 from meshwright.kube.resource import Raw, Resource
 from meshwright.kubernetes.admission.configuration import Configuration, home_of, is_as, names_of
 from meshwright.kubernetes.admission.roots import believed, trusting

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from certs.bundle import TrustBundle
+from certs.keys.bundle import TrustBundle
 from meshwright.kubernetes.admission.configuration import Configuration, names_of
 
 SAID: Final = "meshwright.dev/roots"

@@ -11,8 +11,8 @@ from catalog.store.view import View
 from meshwright.kubernetes.admission.turns import Check, unhurried
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.objects import ObjectKey, Sourced
-from meshwright.mesh.picture import Picture
-from meshwright.mesh.problems import Problem, Problems, ordered
+from meshwright.mesh.problems.problem import Problem, Problems, ordered
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.merge import Merged, merge
 
 Admissions = Picture[ProxyName, Admission]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.problems import Problem
+from meshwright.mesh.problems.problem import Problem
 
 LONGEST: Final = 256
 """Characters of a warning, as Kubernetes advises."""

@@ -10,12 +10,12 @@ import structlog
 from aiohttp import web
 
 from meshwright.kube.api import Api
-from meshwright.kube.connection import Connection
+from meshwright.kube.connection.connection import Connection
 from meshwright.kubernetes.cni import networks, program
-from meshwright.kubernetes.cni.answering import Answerer
 from meshwright.kubernetes.cni.cluster import Cluster
 from meshwright.kubernetes.cni.keeper import Keeper
 from meshwright.kubernetes.cni.late import looking
+from meshwright.kubernetes.cni.responses import Answerer
 from meshwright.kubernetes.cni.serving import SOCKET, catching_up, served
 from meshwright.kubernetes.cni.settings import Settings
 from meshwright.kubernetes.cni.status import Figures, application

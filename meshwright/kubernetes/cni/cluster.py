@@ -6,7 +6,7 @@ from typing import Any
 from meshwright.kube.api import Api
 from meshwright.kube.builtin import DAEMON_SETS, PODS
 from meshwright.kube.errors import KubeError, Reason
-from meshwright.kubernetes.cni.answering import LookupFailed
+from meshwright.kubernetes.cni.responses import LookupFailed
 
 
 class Cluster:

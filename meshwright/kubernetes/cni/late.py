@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import structlog
 
-from meshwright.kubernetes.cni.answering import Answerer, LookupFailed, Outcome, Request
 from meshwright.kubernetes.cni.decision import waits
 from meshwright.kubernetes.cni.entering import NodesNetwork, within
+from meshwright.kubernetes.cni.responses import Answerer, LookupFailed, Outcome, Request
 
 AFTER: Final = (0.5, 2.0, 5.0, 15.0, 60.0, 180.0)
 """Seconds between one look and the next, once the plug-in was put in."""

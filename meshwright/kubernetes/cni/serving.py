@@ -11,8 +11,8 @@ from typing import Final
 
 import structlog
 
-from meshwright.kubernetes.cni.answering import Answerer, Outcome, Request
 from meshwright.kubernetes.cni.relay import NOTES
+from meshwright.kubernetes.cni.responses import Answerer, Outcome, Request
 
 SOCKET: Final = "cni.sock"
 _LARGEST: Final = 1 << 16

@@ -6,7 +6,7 @@ from typing import Final
 
 from aiohttp import web
 
-from meshwright.kubernetes.cni.answering import Outcome
+from meshwright.kubernetes.cni.responses import Outcome
 from meshwright.sidecars.layout import LIVE_PATH, READY_PATH
 
 _REQUESTS: Final = "meshwright_cni_requests_total"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from meshwright.kubernetes.injection.api_defaults import is_filled_in, is_nothing, key_of
-from meshwright.kubernetes.injection.configuration import Identity
+from meshwright.kubernetes.injection.configuration.configuration import Identity
 from meshwright.kubernetes.injection.injecting import TO_COME, Known, injected
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.contract.kubernetes import Pod
@@ -25,7 +25,7 @@ from meshwright.sidecars.injection.names import (
     SIDECAR_CONTAINER,
 )
 from meshwright.sidecars.injection.restoring import restored
-from meshwright.specs.quantities import amount
+from meshwright.specs.values.quantities import amount
 
 _NOTES: Final = frozenset(
     {

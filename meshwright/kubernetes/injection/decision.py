@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from meshwright.kubernetes.injection.configuration import InjectionConfig, Policy
+from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig, Policy
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.contract.errors import CannotPatchError
 from meshwright.sidecars.contract.kubernetes import Pod, spec_of

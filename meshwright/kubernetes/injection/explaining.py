@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from meshwright.kubernetes.injection.comparing import Difference, differences
-from meshwright.kubernetes.injection.configuration import Identity
+from meshwright.kubernetes.injection.configuration.configuration import Identity
+from meshwright.kubernetes.injection.configuration.overlays import chosen
 from meshwright.kubernetes.injection.decision import rules
 from meshwright.kubernetes.injection.injecting import TO_COME, Known
-from meshwright.kubernetes.injection.overlays import chosen
-from meshwright.kubernetes.injection.reviewing import Answer, Result, answer
 from meshwright.kubernetes.injection.selectors import Operator, Requirement, required
 from meshwright.kubernetes.injection.shapes import checked
+from meshwright.kubernetes.injection.webhook.reviewing import Answer, Result, answer
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.contract.errors import CannotPatchError
 from meshwright.sidecars.contract.kubernetes import Pod

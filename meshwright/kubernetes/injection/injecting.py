@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from meshwright.kubernetes.admission.turns import Check, unhurried
-from meshwright.kubernetes.injection.configuration import Identity, InjectionConfig
+from meshwright.kubernetes.injection.configuration.configuration import Identity, InjectionConfig
+from meshwright.kubernetes.injection.configuration.overlays import chosen
 from meshwright.kubernetes.injection.decision import Decision, decide
-from meshwright.kubernetes.injection.overlays import chosen
 from meshwright.kubernetes.injection.shapes import checked
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.identity import ProxyName
@@ -18,11 +18,11 @@ from meshwright.sidecars.contract.driver import SidecarDriver
 from meshwright.sidecars.contract.errors import CannotPatchError
 from meshwright.sidecars.contract.kubernetes import Pod, spec_of
 from meshwright.sidecars.contract.pod import Placement
+from meshwright.sidecars.contract.selection import INIT_VARIABLE, LINUX_VARIABLE
 from meshwright.sidecars.injection import scraping
 from meshwright.sidecars.injection.context import Injector, injector_context, read_annotations
 from meshwright.sidecars.injection.names import INIT_CONTAINER, PROXY_UUID_LABEL
 from meshwright.sidecars.injection.restoring import restored
-from meshwright.sidecars.selection import INIT_VARIABLE, LINUX_VARIABLE
 from meshwright.specs.own_names import unread
 from meshwright.specs.own_values import unread_name
 

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 import structlog
 
 from meshwright.kube.errors import ApiError, KubeError, Reason
-from meshwright.kube.pacing import Pacing
+from meshwright.kube.reflector.pacing import Pacing
 from meshwright.kubernetes.status.meters import Meter, What
 
 _T = TypeVar("_T")

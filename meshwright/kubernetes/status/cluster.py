@@ -6,8 +6,8 @@ from datetime import datetime
 
 from meshwright.kube.api import Api
 from meshwright.kube.resource import Resource
-from meshwright.kubernetes.status.events import Who
-from meshwright.kubernetes.status.standing import Standing
+from meshwright.kubernetes.status.event import Who
+from meshwright.kubernetes.status.object_status import Standing
 from meshwright.mesh.kinds import Kind
 
 

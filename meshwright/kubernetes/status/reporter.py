@@ -18,18 +18,18 @@ from meshwright.delivery.quarantine.accepted import Acknowledged
 from meshwright.delivery.snapshots.published import Step
 from meshwright.delivery.wave import Wave
 from meshwright.kube.lease import Lease
-from meshwright.kubernetes.status.patience import Patience
+from meshwright.kubernetes.status.events.patience import Patience
+from meshwright.kubernetes.status.object_status import Standing
 from meshwright.kubernetes.status.rollouts import Names, Rollouts, concerned
-from meshwright.kubernetes.status.standing import Standing
 from meshwright.kubernetes.status.writer import Writer
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import REJECTION
 from meshwright.mesh.objects import ObjectKey, Sourced
-from meshwright.mesh.picture import Picture
-from meshwright.mesh.problems import Problem
+from meshwright.mesh.problems.problem import Problem
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.merge import Merged
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.snapshot import Snapshot
 
 SOON: Final = 1.0
 """Seconds between a change and a look at what it comes to: a burst is looked at once, and answers are in."""

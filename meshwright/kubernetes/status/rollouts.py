@@ -12,8 +12,8 @@ from typing import Protocol
 from meshwright.delivery.quarantine.accepted import Acknowledged
 from meshwright.mesh.objects import ObjectKey
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import ResourceName, TypeUrl
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import ResourceName, TypeUrl
+from xds.protocol.resources.snapshot import Snapshot
 
 Names = Mapping[TypeUrl, frozenset[ResourceName]] | None
 """What has changed for a proxy, by type; None where it may be everything."""

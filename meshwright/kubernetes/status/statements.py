@@ -7,7 +7,7 @@ from typing import Final
 from catalog.lint.codes import Code as Lint
 from meshwright.delivery.quarantine.problems import LEFT_OUT, REJECTED
 from meshwright.mesh.kinds import WORKLOAD
-from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.sidecars.codes import Code as Sidecar
 from meshwright.specs.codes import Code as Spec
 

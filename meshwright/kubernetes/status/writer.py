@@ -9,11 +9,11 @@ from typing import Final
 
 from meshwright.kubernetes.status.attempts import Attempts, NotWritten
 from meshwright.kubernetes.status.cluster import Cluster
-from meshwright.kubernetes.status.event_writer import EventWriter
+from meshwright.kubernetes.status.conditions.osm_writer import WordWriter
+from meshwright.kubernetes.status.conditions.writer import StatusWriter
+from meshwright.kubernetes.status.events.writer import EventWriter
 from meshwright.kubernetes.status.meters import Meter
 from meshwright.kubernetes.status.rollouts import Progress
-from meshwright.kubernetes.status.status_writer import StatusWriter
-from meshwright.kubernetes.status.word_writer import WordWriter
 from meshwright.mesh.kinds import Kind
 from meshwright.mesh.objects import ObjectKey
 

@@ -4,8 +4,8 @@ import hashlib
 from dataclasses import dataclass
 
 from meshwright.mesh.origins import InFile, Origin
-from meshwright.mesh.problems import Problem, Severity
-from meshwright.mesh.tally import Tally
+from meshwright.mesh.problems.problem import Problem, Severity
+from meshwright.mesh.problems.tally import Tally
 from meshwright.providers.objects import Form, read_form, unreadable
 from meshwright.providers.text.documents import Document, documents
 from meshwright.specs.codes import Code

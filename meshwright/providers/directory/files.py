@@ -14,8 +14,8 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple, NewType
 
-from meshwright.mesh.picture import Picture
-from meshwright.mesh.problems import Severity
+from meshwright.mesh.problems.problem import Severity
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import SourceError
 from meshwright.providers.directory.beneath import FILE, LeadsOutError, open_beneath
 from meshwright.providers.directory.file_form import Content, Unreadable

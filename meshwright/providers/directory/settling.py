@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from meshwright.mesh.problems import Problems, Severity
+from meshwright.mesh.problems.problem import Problems, Severity
 from meshwright.providers.directory.file_form import Content
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.providers.moments import Moment

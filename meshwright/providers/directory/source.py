@@ -7,10 +7,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from meshwright.mesh.objects import ObjectKey, Sourced
-from meshwright.mesh.picture import Picture
-from meshwright.mesh.problems import Problems
+from meshwright.mesh.problems.problem import Problems
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import Counts, Freshness
-from meshwright.providers.directory.answer import Answer, differs, log_differences
 from meshwright.providers.directory.file_form import Content
 from meshwright.providers.directory.files import (
     DirectoryError,
@@ -23,6 +22,7 @@ from meshwright.providers.directory.files import (
 )
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.providers.directory.rounds import Found, Rounds
+from meshwright.providers.directory.scan_result import Answer, differs, log_differences
 from meshwright.providers.directory.settling import Belief, settle
 from meshwright.providers.directory.watch import DirectoryWatch
 from meshwright.providers.guard import HOLD, Guarded, guard

@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 from meshwright.mesh.kinds import SERVICE
 from meshwright.mesh.names import ServiceName
 from meshwright.mesh.objects import ObjectKey, Sourced
-from meshwright.mesh.picture import Picture
-from meshwright.mesh.problems import Problems, ordered
+from meshwright.mesh.problems.problem import Problems, ordered
 from meshwright.mesh.service import Service, ServiceKey
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import Counts
-from meshwright.providers.dns.kept import Kept
+from meshwright.providers.dns.last_answers import Kept
 from meshwright.providers.dns.records import Failed, Found, Question, QuestionState
 from meshwright.providers.dns.schedule import Pacing, heard, questions_of
 from meshwright.providers.dns.slices import Slices, counts, problems, settled

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from meshwright.mesh.names import IpAddress
-from meshwright.specs.references import parse_address
+from meshwright.specs.values.references import parse_address
 
 DNS_PORT: Final = 53
 

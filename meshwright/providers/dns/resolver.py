@@ -34,6 +34,6 @@ class Resolver:
 
 def _library() -> ModuleType:
     """Return the module that knows the library, which is imported for the first Service that needs it."""
-    from meshwright.providers.dns import asking
+    from meshwright.providers.dns import client as asking
 
     return asking

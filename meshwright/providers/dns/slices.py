@@ -9,7 +9,7 @@ from meshwright.mesh.kinds import ENDPOINT_SLICE, SERVICE
 from meshwright.mesh.names import IpAddress
 from meshwright.mesh.objects import EndpointSlice, ObjectKey, Sourced
 from meshwright.mesh.origins import FromSource
-from meshwright.mesh.problems import Problem, Problems, Severity
+from meshwright.mesh.problems.problem import Problem, Problems, Severity
 from meshwright.mesh.service import DnsName, Service, ServiceKey
 from meshwright.providers.contract import Counts
 from meshwright.providers.dns.records import Question, QuestionState, RecordType, Target

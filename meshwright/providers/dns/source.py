@@ -9,11 +9,11 @@ from typing import Final
 import structlog
 
 from meshwright.mesh.objects import ObjectKey, Sourced
-from meshwright.mesh.picture import Picture
-from meshwright.mesh.problems import Problems, log_gone, log_new
+from meshwright.mesh.problems.problem import Problems, log_gone, log_new
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import Counts, Freshness
 from meshwright.providers.dns.book import DnsBook
-from meshwright.providers.dns.kept import Kept
+from meshwright.providers.dns.last_answers import Kept
 from meshwright.providers.dns.records import Question
 from meshwright.providers.dns.resolver import Resolver
 from meshwright.providers.dns.schedule import PACING, Pacing

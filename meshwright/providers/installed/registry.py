@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
-from meshwright.mesh.spelling import nearest
+from meshwright.mesh.problems.spelling import nearest
 from meshwright.providers.contract import CONTRACT, Provider, SourceError
 
 GROUP: Final = "meshwright.providers"

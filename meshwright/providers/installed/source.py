@@ -13,9 +13,9 @@ import structlog
 
 from meshwright.mesh.objects import ObjectKey, Sourced
 from meshwright.mesh.origins import FromSource, Origin
-from meshwright.mesh.picture import Picture
-from meshwright.mesh.problems import Problem, Problems, Severity, log_gone, log_new
-from meshwright.mesh.tally import Tally
+from meshwright.mesh.problems.problem import Problem, Problems, Severity, log_gone, log_new
+from meshwright.mesh.problems.tally import Tally
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import Counts, Freshness, Provider
 from meshwright.providers.guard import HOLD, Guarded, guard
 from meshwright.providers.moments import Moment, monotonic

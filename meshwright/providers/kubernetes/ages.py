@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from meshwright.kube.figures import Figures
+from meshwright.kube.reflector.statistics import Figures
 from meshwright.providers.contract import Freshness, Watch
-from meshwright.providers.kubernetes.said import without
+from meshwright.providers.kubernetes.status import without
 from meshwright.providers.kubernetes.watches import Watches
 from meshwright.providers.kubernetes.watching import Place, Watching, shown
 

@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from meshwright.kube.seen import Item
+from meshwright.kube.reflector.object_cache import Item
 from meshwright.mesh.kinds import ENDPOINT_SLICE, MESH_ROOT_CERTIFICATE, NAMESPACE, POD
 from meshwright.mesh.objects import ObjectKey, Sourced
 from meshwright.mesh.origins import InCluster
-from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.providers.kubernetes.scope import AT_HOME, Labels, Scope
 from meshwright.providers.objects import Form, Objects, read_form
 from meshwright.specs.codes import Code
 from meshwright.specs.core.endpoints import SERVICE_LABEL
+from meshwright.specs.displayed import read_shown
 from meshwright.specs.reader import Reading
-from meshwright.specs.shown import read_shown
 
 Changes = Mapping[ObjectKey, Item[str] | None]
 """Objects as they are now, None for those that are gone."""

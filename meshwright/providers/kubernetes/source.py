@@ -11,20 +11,20 @@ from typing import Final
 import structlog
 
 from meshwright.kube.api import Api
-from meshwright.kube.pacing import PACING, Pacing
-from meshwright.kube.seen import Item
+from meshwright.kube.reflector.object_cache import Item
+from meshwright.kube.reflector.pacing import PACING, Pacing
 from meshwright.mesh.objects import ObjectKey, Sourced
-from meshwright.mesh.picture import Picture
-from meshwright.mesh.problems import Problems, log_gone, log_new
+from meshwright.mesh.problems.problem import Problems, log_gone, log_new
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import Counts, Freshness, SourceError
 from meshwright.providers.guard import HOLD
-from meshwright.providers.kubernetes import said
+from meshwright.providers.kubernetes import status as said
 from meshwright.providers.kubernetes.ages import Ages
 from meshwright.providers.kubernetes.book import Book, Changes
 from meshwright.providers.kubernetes.identity import Identifying
-from meshwright.providers.kubernetes.kept import Kept, fits
-from meshwright.providers.kubernetes.said import NAME
+from meshwright.providers.kubernetes.last_state import Kept, fits
 from meshwright.providers.kubernetes.scope import Scope
+from meshwright.providers.kubernetes.status import NAME
 from meshwright.providers.kubernetes.watches import AGAIN, Watches
 from meshwright.providers.moments import Moment, monotonic
 

@@ -11,15 +11,15 @@ import structlog
 from meshwright.kube.api import Api
 from meshwright.kube.discovery import served
 from meshwright.kube.errors import KubeError, Reason
-from meshwright.kube.pacing import PACING, Pacing
-from meshwright.kube.reflector import Reflector
+from meshwright.kube.reflector.object_cache import Item
+from meshwright.kube.reflector.pacing import PACING, Pacing
+from meshwright.kube.reflector.reflector import Reflector
 from meshwright.kube.resource import Key
-from meshwright.kube.seen import Item
 from meshwright.mesh.kinds import NAMESPACE
 from meshwright.mesh.objects import ObjectKey
 from meshwright.providers.guard import Guarded, guard
 from meshwright.providers.kubernetes.book import Changes
-from meshwright.providers.kubernetes.kept import KeptWatch
+from meshwright.providers.kubernetes.last_state import KeptWatch
 from meshwright.providers.kubernetes.projection import projected
 from meshwright.providers.kubernetes.resources import CORE, GROUPS, Plan, kind_of, planned
 from meshwright.providers.kubernetes.scope import Scope

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Final
 
 from meshwright.kube.errors import Reason
-from meshwright.kube.figures import Figures
-from meshwright.kube.reflector import Reflector
+from meshwright.kube.reflector.object_cache import Item
+from meshwright.kube.reflector.reflector import Reflector
+from meshwright.kube.reflector.statistics import Figures
 from meshwright.kube.resource import Key, Resource
-from meshwright.kube.seen import Item
 from meshwright.mesh.kinds import NAMESPACE, Kind
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey

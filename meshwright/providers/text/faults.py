@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from meshwright.mesh.tally import MOST
+from meshwright.mesh.problems.tally import MOST
 from meshwright.specs.codes import Code
 
 

@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from certs.material import ServiceCertificate
+from certs.keys.material import ServiceCertificate
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.tap import TappedRequest
 from meshwright.sidecars.contract.events import Events
 from meshwright.sidecars.contract.lifetime import Lifetime
 from xds.cache import NodeKey, Snapshots
-from xds.server.hooks import Authenticator, Observer
-from xds.server.limits import Limits
-from xds.server.status import StreamStatus
+from xds.hooks import Authenticator, Observer
+from xds.limits import Limits
 from xds.server.tls import TlsIdentity
+from xds.stream_status import StreamStatus
 
 DebugAnswer = Callable[[Mapping[str, str]], Awaitable[Mapping[str, object]]]
 """From a query to what a page says, as JSON has it; never a secret.

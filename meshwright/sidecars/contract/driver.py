@@ -15,15 +15,15 @@ from catalog.policy import left_out
 from catalog.policy.left_out import Unit
 from catalog.policy.provenance import Part, Whole
 from catalog.policy.proxy import ProxyPolicy, ServiceDestination
-from certs.material import ServiceCertificate
-from meshwright.mesh.hashing import HashedOnce, hashed_once
+from certs.keys.material import ServiceCertificate
 from meshwright.mesh.names import TrustDomain
+from meshwright.mesh.values.hashing import HashedOnce, hashed_once
 from meshwright.sidecars.contract.contexts import ControllerContext
 from meshwright.sidecars.contract.health import HealthProbes
 from meshwright.sidecars.contract.kubernetes import Pod
 from meshwright.sidecars.contract.pod import InjectorContext
 from meshwright.sidecars.contract.reasons import Reason
-from xds.protocol.resource import Reference, Resource, TypeUrl
+from xds.protocol.resources.resource import Reference, Resource, TypeUrl
 
 
 class Capability(enum.StrEnum):
@@ -122,7 +122,7 @@ class Pieces(HashedOnce):
     Equal ones are made once, with their resources, for all groups of proxies that have them: such a group
     pays as little for a thousand pieces as for one. What is made of parts of them alone may be pieces among
     them, so that it is not made again with the whole. Arguments are hashable, at once if they are large
-    (`meshwright.mesh.hashing`).
+    (`meshwright.mesh.values.hashing`).
     """
 
     make: "Callable[..., Iterable[Piece | Pieces]]"

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from certs.material import ProxyCertificate
+from certs.keys.material import ProxyCertificate
 from meshwright.mesh.config import Exclusions, MeshConfig
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.workload import Transparent
 from meshwright.sidecars.contract.kubernetes import Pod, Probe
+from meshwright.sidecars.contract.selection import Selection
 from meshwright.sidecars.layout import ProbeKind
-from meshwright.sidecars.selection import Selection
 
 
 class PodOs(enum.StrEnum):
@@ -99,7 +99,7 @@ class InjectorContext:
 
     `proxy` is the common name of the proxy's certificate, with its UUID; None leaves the UUID to the pod's
     own UID, which nobody knows before there is a pod. `selection` says of which images the sidecar is made,
-    and where its control plane listens (`meshwright.sidecars.selection`). `joining` is None where a
+    and where its control plane listens (`meshwright.sidecars.contract.selection`). `joining` is None where a
     certificate is made for it: `bootstrap_certificate` and `trust_bundle` then reach the sidecar by a Secret,
     never by the pod.
     `kubernetes` is None where there is no cluster at hand. `original_probes` are those of the pod before

@@ -5,7 +5,7 @@ from typing import Final
 
 from catalog.policy.provenance import Certified
 from catalog.policy.proxy import ProxyPolicy
-from meshwright.mesh.hashing import Shared
+from meshwright.mesh.values.hashing import Shared
 from meshwright.sidecars.contract.contexts import ControllerContext
 from meshwright.sidecars.contract.driver import Capability, Credentials, Piece
 from meshwright.sidecars.contract.health import HealthProbes
@@ -15,7 +15,7 @@ from meshwright.sidecars.contract.reasons import Reason
 from meshwright.sidecars.document.translate import CREDENTIALS, DOCUMENT, credentials, document
 from meshwright.sidecars.injection import names, patching
 from meshwright.sidecars.injection.sidecar import Sidecar, control_plane
-from xds.protocol.resource import Reference, Resource, TypeUrl
+from xds.protocol.resources.resource import Reference, Resource, TypeUrl
 
 PORT: Final = 15129
 

@@ -7,11 +7,11 @@ from typing import Final
 
 from meshwright.sidecars.document.translate import DOCUMENT, NAME
 from xds.cache import NodeKey, Snapshots, Watch
-from xds.protocol.resource import Version
+from xds.hooks import Ending, Observer, Peer
+from xds.limits import Limits
+from xds.protocol.resources.resource import Version
 from xds.protocol.wire import Nonce, Response
-from xds.server.hooks import Ending, Observer, Peer
-from xds.server.limits import Limits
-from xds.server.status import StreamStatus, SyncState, TypeStatus, Variant
+from xds.stream_status import StreamStatus, SyncState, TypeStatus, Variant
 
 LINGER_SECONDS: Final = 90.0
 """How long a proxy counts as connected after its last request; the longest wait is 60 s."""

@@ -24,9 +24,9 @@ from meshwright.sidecars.document.readers import Readers
 from meshwright.sidecars.document.tls import server_context
 from meshwright.sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
 from xds.cache import NodeKey
-from xds.protocol.snapshot import Snapshot
+from xds.hooks import Peer, Refused
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Response
-from xds.server.hooks import Peer, Refused
 
 PATH: Final = "/v1/document"
 LONGEST_WAIT: Final = 60.0

@@ -15,7 +15,7 @@ from catalog.policy.proxy import (
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.contract.driver import Credentials
-from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.resource import Resource, ResourceName, TypeUrl, Version
 
 _TYPES: Final = "type.meshwright.dev/meshwright.sidecars.document.v1."
 DOCUMENT: Final = TypeUrl(_TYPES + "Document")

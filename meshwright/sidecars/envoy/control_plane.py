@@ -5,10 +5,10 @@ from functools import partial
 from meshwright.sidecars.contract.contexts import ControllerContext
 from meshwright.sidecars.contract.events import Event
 from meshwright.sidecars.contract.health import HealthProbe, HealthProbes
-from meshwright.sidecars.envoy.access_log_service import METHOD, take_requests
-from meshwright.sidecars.envoy.taken_secrets import TakenSecrets
+from meshwright.sidecars.envoy.security.acknowledged_secrets import TakenSecrets
+from meshwright.sidecars.envoy.tap.access_log_service import METHOD, take_requests
 from xds.server.ads import AdsServer
-from xds.server.call import alone
+from xds.server.streams.call import alone
 
 
 async def start(context: ControllerContext) -> HealthProbes:

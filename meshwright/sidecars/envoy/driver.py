@@ -13,10 +13,10 @@ from meshwright.sidecars.contract.reasons import Reason
 from meshwright.sidecars.envoy.empty import empty
 from meshwright.sidecars.envoy.pieces import parts
 from meshwright.sidecars.envoy.reasons import reason
-from meshwright.sidecars.envoy.secrets import service_certificate, trust_root
+from meshwright.sidecars.envoy.security.secrets import service_certificate, trust_root
 from meshwright.sidecars.injection import patching
 from meshwright.sidecars.injection.sidecar import agent_sidecar
-from xds.protocol.resource import LISTENER, TYPES, Reference, Resource, TypeUrl
+from xds.protocol.resources.resource import LISTENER, TYPES, Reference, Resource, TypeUrl
 
 ADS_PORT: Final = 15128
 

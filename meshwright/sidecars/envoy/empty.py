@@ -1,10 +1,10 @@
 """Empty resources: what stands in the place of one that a proxy rejects, and that has never been good."""
 
-from meshwright.sidecars.envoy.renewal import RENEWAL
+from meshwright.sidecars.envoy.routes.renewal import RENEWAL
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.config.route.v3 import route_pb2
-from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, Reference, Resource, encode
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, ROUTE, Reference, Resource, encode
 
 
 def empty(key: Reference) -> Resource | None:

@@ -10,7 +10,7 @@ from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.config.route.v3 import route_pb2
-from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, TypeUrl
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, TypeUrl
 
 _MESSAGES: Final[dict[TypeUrl, type[Message]]] = {
     CLUSTER: cluster_pb2.Cluster,

@@ -17,7 +17,7 @@ from catalog.policy.proxy import (
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Port, TrustDomain
-from meshwright.mesh.policy import HTTPMatch, PolicyKey
+from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
 from meshwright.mesh.service import ExternalHost, ServiceKey
 from meshwright.sidecars import layout
 

@@ -38,25 +38,23 @@ from catalog.policy.proxy import (
     ServiceDestination,
 )
 from catalog.store.settings import MethodOverrides
-from meshwright.mesh.calling import RetryPolicy
-from meshwright.mesh.hashing import Shared
-from meshwright.mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
 from meshwright.mesh.names import Namespace, Port
-from meshwright.mesh.policy import PolicyKey
-from meshwright.mesh.rate_services import RateLimitService
-from meshwright.mesh.routing import Abort, RouteActions
+from meshwright.mesh.policies.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
+from meshwright.mesh.policies.rate_services import RateLimitService
+from meshwright.mesh.policies.resilience import RetryPolicy
+from meshwright.mesh.policies.routing import Abort, RouteActions
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import EscapedSlashes, ExternalHost, ServiceKey, Upstream
+from meshwright.mesh.values.hashing import Shared
 from meshwright.sidecars.contract.driver import Piece, Pieces, each_piece
-from meshwright.sidecars.envoy import (
-    clusters,
-    endpoints,
-    inbound_listeners,
-    names,
-    outbound_listeners,
-    routes,
-)
+from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.clusters import cluster as clusters
+from meshwright.sidecars.envoy.clusters import endpoints
 from meshwright.sidecars.envoy.judging import judged
-from meshwright.sidecars.envoy.outbound_listeners import Calling
+from meshwright.sidecars.envoy.listeners import inbound as inbound_listeners
+from meshwright.sidecars.envoy.listeners import outbound as outbound_listeners
+from meshwright.sidecars.envoy.listeners.outbound import Calling
+from meshwright.sidecars.envoy.routes import route as routes
 
 _Judged = partial(Piece, faults=judged)
 

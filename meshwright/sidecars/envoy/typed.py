@@ -7,10 +7,10 @@ from google.protobuf.message import Message
 from google.protobuf.wrappers_pb2 import UInt32Value
 
 from catalog.policy.proxy import SocketAddress
-from meshwright.mesh.callers import IpRange
+from meshwright.mesh.policies.callers import IpRange
 from protos.envoy.config.core.v3 import address_pb2, config_source_pb2
 from protos.envoy.type.v3 import percent_pb2
-from xds.protocol.resource import Reference, ResourceName, TypeUrl
+from xds.protocol.resources.resource import Reference, ResourceName, TypeUrl
 from xds.protocol.type_urls import PREFIX
 
 

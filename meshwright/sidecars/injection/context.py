@@ -36,11 +36,11 @@ from meshwright.sidecars.contract.pod import (
     PullPolicy,
     RulesBy,
 )
-from meshwright.sidecars.injection import own
+from meshwright.sidecars.contract.selection import select
+from meshwright.sidecars.injection import author_container as own
 from meshwright.sidecars.injection.names import ENABLED, INBOUND_PORTS, METRICS, PROXY_UUID_LABEL
 from meshwright.sidecars.injection.probes import originals
 from meshwright.sidecars.injection.restoring import restored
-from meshwright.sidecars.selection import select
 from meshwright.specs import annotations as our_own
 from meshwright.specs.core.endpoints import OWN_UID, SERVICE_ANNOTATION
 from meshwright.specs.fields import Fields
@@ -67,7 +67,9 @@ NATIVE_SINCE: Final = (1, 29)
 
 @dataclass(frozen=True, slots=True)
 class Injector:
-    """What all pods share; `environment` and `ports` choose drivers (`meshwright.sidecars.selection`).
+    """Settings that all Pods share.
+
+    `environment` and `ports` choose drivers (`meshwright.sidecars.contract.selection`).
 
     `placement` None goes by the cluster's `version` (NATIVE where that is not known). `joining` None gives
     each proxy a certificate in a Secret.

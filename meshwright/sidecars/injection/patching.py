@@ -8,12 +8,13 @@ from typing import Final
 from meshwright.sidecars.contract.errors import CannotPatchError
 from meshwright.sidecars.contract.kubernetes import Pod, Probe
 from meshwright.sidecars.contract.pod import InjectorContext, OriginalProbe, Placement, RulesBy
-from meshwright.sidecars.injection import hooks, names, own, probes, resources, scraping
+from meshwright.sidecars.injection import author_container as own
+from meshwright.sidecars.injection import hooks, names, probes, resources, scraping
+from meshwright.sidecars.injection.author_container import OwnContainer
 from meshwright.sidecars.injection.checks import all_containers, check
+from meshwright.sidecars.injection.containers.init_container import arguments
+from meshwright.sidecars.injection.containers.parts import Parts, parts, require_whole
 from meshwright.sidecars.injection.hooks import OriginalHook
-from meshwright.sidecars.injection.interception import arguments
-from meshwright.sidecars.injection.own import OwnContainer
-from meshwright.sidecars.injection.parts import Parts, parts, require_whole
 from meshwright.sidecars.injection.restoring import Added, empty, restored
 from meshwright.sidecars.injection.sidecar import Sidecar
 from meshwright.specs.core.endpoints import OWN_UID

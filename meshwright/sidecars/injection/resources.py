@@ -15,7 +15,7 @@ from typing import Any, Final
 from meshwright.sidecars.contract.errors import CannotPatchError
 from meshwright.sidecars.contract.kubernetes import Container, Pod, spec_of, stays
 from meshwright.sidecars.injection import names
-from meshwright.specs.quantities import amount, read_quantity, written
+from meshwright.specs.values.quantities import amount, read_quantity, written
 
 _SHARED: Final = frozenset({"cpu", "memory"})
 """With huge pages, all that a pod can ask for as a whole."""

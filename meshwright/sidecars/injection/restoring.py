@@ -8,8 +8,9 @@ from typing import Any, Final, Literal, cast
 
 from meshwright.sidecars.contract.errors import CannotPatchError
 from meshwright.sidecars.contract.kubernetes import BY_NETWORK, Container, Pod
-from meshwright.sidecars.injection import copies, names, own, resources, scraping
-from meshwright.sidecars.injection.own import FIELDS
+from meshwright.sidecars.injection import author_container as own
+from meshwright.sidecars.injection import copies, names, resources, scraping
+from meshwright.sidecars.injection.author_container import FIELDS
 from meshwright.sidecars.layout import PROBE_PREFIX, STATUS_PORT
 
 _NAMES: Final = (names.SIDECAR_CONTAINER, names.INIT_CONTAINER)

@@ -25,7 +25,7 @@ from meshwright.specs.core.services import is_tcp
 from meshwright.specs.fields import Fields
 from meshwright.specs.manifest import LABEL_RULE, NAME_RULE, Manifest, sidecar_driver
 from meshwright.specs.quotes import never
-from meshwright.specs.references import ADDRESS_RULE, address, parse_address
+from meshwright.specs.values.references import ADDRESS_RULE, address, parse_address
 
 UUID_LABELS = ("meshwright.dev/proxy-uuid", "osm-proxy-uuid")
 """Pod labels that hold the sidecar's UUID, the first one found counts."""

@@ -16,8 +16,8 @@ from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields
 from meshwright.specs.manifest import LABEL_RULE, Manifest, sidecar_driver
 from meshwright.specs.own.dns import dns_names
-from meshwright.specs.protocols import BY_NAME, decide
-from meshwright.specs.references import ADDRESS_RULE, address, addresses
+from meshwright.specs.values.protocols import BY_NAME, decide
+from meshwright.specs.values.references import ADDRESS_RULE, address, addresses
 
 _OF_KUBE_PROXY = (
     ("internalTrafficPolicy", "Cluster"),

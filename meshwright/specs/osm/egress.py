@@ -6,15 +6,21 @@ port), that is refused here by name: the object would let pass less than it says
 
 from typing import Final
 
-from meshwright.mesh.egress import Egress, EgressPort, EgressProtocol, is_wildcard
 from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, UPSTREAM_TRAFFIC_SETTING
 from meshwright.mesh.names import is_dns_subdomain
-from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.policies.egress import Egress, EgressPort, EgressProtocol, is_wildcard
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields, one_of
 from meshwright.specs.manifest import Manifest
 from meshwright.specs.quotes import never
-from meshwright.specs.references import NETWORK_RULE, account, object_name, parse_address, parse_network
+from meshwright.specs.values.references import (
+    NETWORK_RULE,
+    account,
+    object_name,
+    parse_address,
+    parse_network,
+)
 
 HOST_RULE: Final = (
     "must be a host's name without a port, such as httpbin.org, an IP address, or *.example.com "

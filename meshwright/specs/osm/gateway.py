@@ -5,9 +5,9 @@ from typing import Final
 from meshwright.mesh.config import VALIDITY, GatewayCertificate
 from meshwright.mesh.names import Namespace, SecretName, is_dns_subdomain
 from meshwright.specs.codes import Code
-from meshwright.specs.durations import life
 from meshwright.specs.fields import Fields
-from meshwright.specs.references import namespace_name, object_name
+from meshwright.specs.values.durations import life
+from meshwright.specs.values.references import namespace_name, object_name
 
 _NAMES: Final = "subjectAltNames"
 _NAME_RULE: Final = "must be a DNS name in small letters, such as gateway.example.org"

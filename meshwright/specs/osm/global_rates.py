@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from meshwright.mesh.host_port import HostPort
-from meshwright.mesh.rate_services import (
+from meshwright.mesh.policies.rate_services import (
     Contains,
     CountedConnections,
     CountedRequests,
@@ -29,10 +29,10 @@ from meshwright.mesh.rate_services import (
     Suffix,
 )
 from meshwright.specs.codes import Code
-from meshwright.specs.durations import wait
 from meshwright.specs.fields import Fields
-from meshwright.specs.headers import is_name
-from meshwright.specs.references import host
+from meshwright.specs.values.durations import wait
+from meshwright.specs.values.headers import is_name
+from meshwright.specs.values.references import host
 
 STATUSES: Final = frozenset(
     {*range(400, 418), *range(421, 425), 426, 428, 429, 431, *range(500, 509), 510, 511}

@@ -9,16 +9,16 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from meshwright.mesh.ingress import IngressBackend, IngressPort, Proof
 from meshwright.mesh.kinds import SERVICE
 from meshwright.mesh.names import LONGEST_NAME, Namespace, is_dns_subdomain
-from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.policies.ingress import IngressBackend, IngressPort, Proof
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields, duplicates, one_of
 from meshwright.specs.manifest import Manifest
-from meshwright.specs.places import IP_RANGE, Places
 from meshwright.specs.quotes import never
-from meshwright.specs.references import own_service, route_group
+from meshwright.specs.values.places import IP_RANGE, Places
+from meshwright.specs.values.references import own_service, route_group
 
 HTTP: Final = "http"
 HTTPS: Final = "https"

@@ -9,10 +9,10 @@ import json
 import re
 from typing import Final
 
-from meshwright.mesh.telemetry import JsonFormat, LogFormat, TextFormat
+from meshwright.mesh.policies.telemetry import JsonFormat, LogFormat, TextFormat
 from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields
-from meshwright.specs.headers import NAME
+from meshwright.specs.values.headers import NAME
 
 _ALONE: Final = """
 ACCESS_LOG_TYPE BYTES_RECEIVED BYTES_RETRANSMITTED BYTES_SENT CONNECTION_ID

@@ -18,16 +18,16 @@ from meshwright.mesh.config import (
     TlsVersion,
 )
 from meshwright.mesh.names import INTERFACE_RULE, InterfaceName, is_interface
-from meshwright.mesh.spelling import nearest
+from meshwright.mesh.problems.spelling import nearest
 from meshwright.specs.codes import Code
-from meshwright.specs.durations import life
 from meshwright.specs.fields import Fields, one_of
 from meshwright.specs.manifest import Manifest
 from meshwright.specs.osm.gateway import gateway_certificate
 from meshwright.specs.osm.servers import external_authorization, tracing
 from meshwright.specs.osm.tls import cipher_suites, curves
 from meshwright.specs.osm.unenforced import not_enforced
-from meshwright.specs.references import ranges
+from meshwright.specs.values.durations import life
+from meshwright.specs.values.references import ranges
 
 _CONNECTIONS: Final = "maxDataPlaneConnections"
 

@@ -8,16 +8,16 @@ from typing import Final
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import SERVICE, SERVICE_ACCOUNT
 from meshwright.mesh.names import ServiceAccountName, ServiceName
-from meshwright.mesh.policy import PolicyKey
-from meshwright.mesh.retries import FailedWith, Retries, Retry
+from meshwright.mesh.policies.retries import FailedWith, Retries, Retry
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
 from meshwright.specs.codes import Code
-from meshwright.specs.durations import wait
 from meshwright.specs.fields import Fields, duplicates, one_of
 from meshwright.specs.manifest import Manifest
 from meshwright.specs.osm.unenforced import not_enforced
 from meshwright.specs.quotes import never
-from meshwright.specs.references import namespace_name, object_name
+from meshwright.specs.values.durations import wait
+from meshwright.specs.values.references import namespace_name, object_name
 
 WITHOUT_EFFECT: Final = ("http3-post-connect-failure", "retriable-headers", "retriable-status-codes")
 """Words of Envoy's that need something which no Retry says, or HTTP/3."""

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from meshwright.mesh.names import SecretName, TrustDomain, is_dns_subdomain
-from meshwright.mesh.policy import PolicyKey
-from meshwright.mesh.roots import MeshRootCertificate, Role
+from meshwright.mesh.policies.roots import MeshRootCertificate, Role
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields
 from meshwright.specs.manifest import Manifest
-from meshwright.specs.references import namespace_name, object_name
+from meshwright.specs.values.references import namespace_name, object_name
 
 ROLES: Final = tuple(Role)
 

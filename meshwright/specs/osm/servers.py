@@ -7,13 +7,13 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from meshwright.mesh.authorization import Authorizer
 from meshwright.mesh.config import Tracing, TracingProtocol
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import Namespace
-from meshwright.specs.authorizers import STAT_PREFIX, patience
+from meshwright.mesh.policies.authorization import Authorizer
 from meshwright.specs.fields import Fields
-from meshwright.specs.references import host
+from meshwright.specs.values.authorizers import STAT_PREFIX, patience
+from meshwright.specs.values.references import host
 
 _AUTHORIZATION: Final = ("address", "enable", "failureModeAllow", "port", "statPrefix", "timeout")
 _TRACING: Final = ("address", "enable", "endpoint", "port", "protocol")

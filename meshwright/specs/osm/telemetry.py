@@ -8,14 +8,14 @@ import re
 from typing import Final
 
 from meshwright.mesh.host_port import HostPort
-from meshwright.mesh.policy import PolicyKey
-from meshwright.mesh.telemetry import AccessLog, ExtensionService, LogExport, LogFilter, Telemetry
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.policies.telemetry import AccessLog, ExtensionService, LogExport, LogFilter, Telemetry
 from meshwright.specs.codes import Code
-from meshwright.specs.durations import wait
 from meshwright.specs.fields import Fields
 from meshwright.specs.manifest import Manifest
 from meshwright.specs.osm.log_formats import FORMAT_RULE, fault, log_format
-from meshwright.specs.references import host, namespace_name, object_name
+from meshwright.specs.values.durations import wait
+from meshwright.specs.values.references import host, namespace_name, object_name
 
 FILE: Final = r"/[A-Za-z0-9._/-]+"
 FILE_RULE: Final = (

@@ -8,7 +8,8 @@ import ipaddress
 from collections.abc import Iterator
 from typing import Final
 
-from meshwright.mesh.limits import (
+from meshwright.mesh.names import is_dns_subdomain
+from meshwright.mesh.policies.limits import (
     ConnectionLimits,
     RateLimit,
     RateLimits,
@@ -16,16 +17,15 @@ from meshwright.mesh.limits import (
     RouteRate,
     UpstreamTrafficSetting,
 )
-from meshwright.mesh.names import is_dns_subdomain
-from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.specs.codes import Code
-from meshwright.specs.durations import wait
 from meshwright.specs.fields import Fields, duplicates, one_of
-from meshwright.specs.headers import VALUE_RULE, is_name, is_value
 from meshwright.specs.manifest import Manifest
 from meshwright.specs.osm import global_rates
 from meshwright.specs.osm.unenforced import not_enforced
 from meshwright.specs.quotes import never
+from meshwright.specs.values.durations import wait
+from meshwright.specs.values.headers import VALUE_RULE, is_name, is_value
 
 MOST: Final = 2**32 - 1
 """Envoy counts in 32 bits; of a rate it adds the burst to the amount."""

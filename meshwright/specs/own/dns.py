@@ -8,7 +8,7 @@ from meshwright.mesh.names import Port
 from meshwright.mesh.service import DnsName, ServicePort
 from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields
-from meshwright.specs.references import parse_dns_name
+from meshwright.specs.values.references import parse_dns_name
 
 DNS_ANNOTATION: Final = "meshwright.dev/dns"
 """Names with A and AAAA records: `NAME` or `NAME:PORT`, several with spaces or commas between them."""

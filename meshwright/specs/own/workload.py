@@ -32,7 +32,14 @@ from meshwright.specs.annotations import egress_services
 from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields, duplicates
 from meshwright.specs.manifest import LABEL_RULE, NAME_RULE, Manifest, sidecar_driver
-from meshwright.specs.references import ADDRESS_RULE, address, addresses, namespace_name, object_name, service
+from meshwright.specs.values.references import (
+    ADDRESS_RULE,
+    address,
+    addresses,
+    namespace_name,
+    object_name,
+    service,
+)
 
 LOOPBACK = IpAddress("127.0.0.1")
 MAX_WEIGHT = 1000

@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from meshwright.mesh.authorization import NOWHERE, Authorizer, ExternalAuthorization
 from meshwright.mesh.host_port import HostPort
-from meshwright.mesh.policy import PolicyKey
-from meshwright.specs.authorizers import STAT_PREFIX, patience
+from meshwright.mesh.policies.authorization import NOWHERE, Authorizer, ExternalAuthorization
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.specs.fields import Fields
 from meshwright.specs.manifest import Manifest
 from meshwright.specs.policy.workloads import subjects
-from meshwright.specs.references import host, namespace_name, object_name
+from meshwright.specs.values.authorizers import STAT_PREFIX, patience
+from meshwright.specs.values.references import host, namespace_name, object_name
 
 HOST_RULE: Final = (
     "must be where the authorizer is, a name in the DNS or an IP address; or extensionService names one; "

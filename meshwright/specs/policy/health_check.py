@@ -4,11 +4,11 @@ import re
 from datetime import timedelta
 from typing import Final
 
-from meshwright.mesh.upstreams import HealthCheck
+from meshwright.mesh.policies.upstreams import HealthCheck
 from meshwright.specs.codes import Code
-from meshwright.specs.durations import bounded
 from meshwright.specs.fields import Fields
 from meshwright.specs.quotes import never
+from meshwright.specs.values.durations import bounded
 
 MOST_IN_A_ROW: Final = 100
 LONGEST_PATH: Final = 1024

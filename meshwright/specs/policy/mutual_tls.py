@@ -3,14 +3,14 @@
 from typing import Final
 
 from meshwright.mesh.kinds import SERVICE
-from meshwright.mesh.mutual_tls import MutualTLS, PlainText, TlsMode
-from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.policies.mutual_tls import MutualTLS, PlainText, TlsMode
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields
 from meshwright.specs.manifest import Manifest
-from meshwright.specs.places import IP_RANGE, Places
 from meshwright.specs.policy.workloads import filled, subjects
-from meshwright.specs.references import route_group
+from meshwright.specs.values.places import IP_RANGE, Places
+from meshwright.specs.values.references import route_group
 
 MODES: Final = tuple(each.value for each in TlsMode)
 SOURCES: Final = (IP_RANGE, SERVICE.name)

@@ -4,14 +4,14 @@ from datetime import timedelta
 from typing import Final
 
 from meshwright.mesh.names import Namespace
-from meshwright.mesh.policy import PolicyKey, RouteKind, Rule
-from meshwright.mesh.routing import Abort, Delay, Mirror, RouteActions, RoutePolicy, RouteRule
+from meshwright.mesh.policies.routing import Abort, Delay, Mirror, RouteActions, RoutePolicy, RouteRule
+from meshwright.mesh.policies.smi import PolicyKey, RouteKind, Rule
 from meshwright.specs.codes import Code
-from meshwright.specs.durations import WAIT_RULE, wait
 from meshwright.specs.fields import Fields
-from meshwright.specs.headers import changes
 from meshwright.specs.manifest import Manifest
-from meshwright.specs.references import own_service, route_group
+from meshwright.specs.values.durations import WAIT_RULE, wait
+from meshwright.specs.values.headers import changes
+from meshwright.specs.values.references import own_service, route_group
 
 STATUS_RULE: Final = "must be a status from 200 to 599"
 NOTHING_SAID: Final = "says nothing, so requests that fit it are as without it"

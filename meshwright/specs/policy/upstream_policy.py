@@ -4,8 +4,8 @@ import re
 from datetime import timedelta
 from typing import Final
 
-from meshwright.mesh.policy import PolicyKey
-from meshwright.mesh.upstreams import (
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.policies.upstreams import (
     Balancing,
     Ejecting,
     HashKey,
@@ -16,12 +16,12 @@ from meshwright.mesh.upstreams import (
     Within,
 )
 from meshwright.specs.codes import Code
-from meshwright.specs.durations import bounded
 from meshwright.specs.fields import Fields, one_of
-from meshwright.specs.headers import is_name
 from meshwright.specs.manifest import Manifest
 from meshwright.specs.policy.health_check import health_check
-from meshwright.specs.references import own_service
+from meshwright.specs.values.durations import bounded
+from meshwright.specs.values.headers import is_name
+from meshwright.specs.values.references import own_service
 
 MOST_FAILURES: Final = 1000
 EJECTED_RULE: Final = "must be a duration from 1s to 5m, such as 30s"

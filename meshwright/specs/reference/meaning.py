@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from meshwright.mesh.config import TlsVersion, TracingProtocol
-from meshwright.mesh.egress import EgressProtocol
-from meshwright.mesh.limits import RateUnit
 from meshwright.mesh.names import DNS_LABEL, DNS_SUBDOMAIN, INTERFACE, LONGEST_NAME
-from meshwright.mesh.policy import RouteKind
-from meshwright.mesh.retries import FailedWith
-from meshwright.specs.headers import LONGEST as LONGEST_HEADER
-from meshwright.specs.headers import NAME as HEADER_NAME
+from meshwright.mesh.policies.egress import EgressProtocol
+from meshwright.mesh.policies.limits import RateUnit
+from meshwright.mesh.policies.retries import FailedWith
+from meshwright.mesh.policies.smi import RouteKind
 from meshwright.specs.osm.egress import MATCHES
 from meshwright.specs.osm.retry import WITHOUT_EFFECT
 from meshwright.specs.osm.telemetry import FILE, PROTOCOLS
@@ -23,6 +21,8 @@ from meshwright.specs.policy.upstream_policy import LONGEST_NAME as LONGEST_KEY
 from meshwright.specs.policy.upstream_policy import PARAMETER as QUERY_PARAMETER
 from meshwright.specs.smi.routes import METHODS
 from meshwright.specs.smi.split import QUANTITY_TEXT
+from meshwright.specs.values.headers import LONGEST as LONGEST_HEADER
+from meshwright.specs.values.headers import NAME as HEADER_NAME
 
 
 @dataclass(frozen=True, slots=True)

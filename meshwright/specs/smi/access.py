@@ -9,12 +9,12 @@ from typing import Final
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import UDP_ROUTE
 from meshwright.mesh.names import Port
-from meshwright.mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
+from meshwright.mesh.policies.smi import PolicyKey, RouteKind, Rule, TrafficTarget
 from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields, one_of
 from meshwright.specs.manifest import Manifest
 from meshwright.specs.quotes import never
-from meshwright.specs.references import account, object_name, port_or_digits
+from meshwright.specs.values.references import account, object_name, port_or_digits
 
 _ROUTE_KINDS: Final = tuple(RouteKind)
 _KIND_RULE: Final = one_of(_ROUTE_KINDS)

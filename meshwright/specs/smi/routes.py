@@ -7,7 +7,7 @@ of v1alpha4 has ports.
 import re
 
 from meshwright.mesh.kinds import UDP_ROUTE
-from meshwright.mesh.policy import HeaderMatch, HTTPMatch, HTTPRouteGroup, PolicyKey, TCPRoute
+from meshwright.mesh.policies.smi import HeaderMatch, HTTPMatch, HTTPRouteGroup, PolicyKey, TCPRoute
 from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields, duplicates, one_of
 from meshwright.specs.manifest import Manifest

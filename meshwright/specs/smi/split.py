@@ -10,12 +10,12 @@ from decimal import Decimal
 from typing import Final
 
 from meshwright.mesh.kinds import HTTP_ROUTE_GROUP
-from meshwright.mesh.policy import Backend, PolicyKey, TrafficSplit
+from meshwright.mesh.policies.smi import Backend, PolicyKey, TrafficSplit
 from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields, duplicates
 from meshwright.specs.manifest import Manifest
-from meshwright.specs.quantities import read_quantity
-from meshwright.specs.references import object_name, own_service
+from meshwright.specs.values.quantities import read_quantity
+from meshwright.specs.values.references import object_name, own_service
 
 MAX_WEIGHT = 2**32 - 1
 """Envoy adds the weights of a split in 32 bits."""

@@ -10,7 +10,7 @@ from meshwright.mesh.kinds import (
     Kind,
 )
 from meshwright.mesh.objects import MeshObject
-from meshwright.mesh.policy import (
+from meshwright.mesh.policies.smi import (
     HTTPMatch,
     HTTPRouteGroup,
     PolicyKey,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from certs.pair_files import PairFiles
+from certs.state.pair_files import PairFiles
 from demo.ports import free_port
 from meshwright.agent.envoy.runtime import shared_memory
 from tests.deadline import until
@@ -80,8 +80,8 @@ async def _reconnected(scene: Scene, seen: list[str]) -> None:
     from certs.server import ads_server_certificate
     from tests.golden.live import ByCommonName
     from xds.cache import NodeKey
+    from xds.hooks import Peer
     from xds.server.ads import AdsServer
-    from xds.server.hooks import Peer
     from xds.server.tls import TlsIdentity
 
     class Noting(ByCommonName):

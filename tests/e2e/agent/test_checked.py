@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from certs.custody import LEDGER_FILE
 from certs.issuers.authority import CertificateAuthority
 from certs.ledger.sqlite import SqliteLedger
-from certs.opening import LEDGER_FILE
 from certs.proxy import issue_proxy
 from demo.plane import COMMAND
 from meshwright.mesh.identity import ProxyName

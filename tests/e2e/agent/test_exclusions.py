@@ -14,13 +14,13 @@ from meshwright.mesh.names import Namespace, Port, ProxyUuid
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.mesh.workload import Transparent
 from meshwright.sidecars.contract.kubernetes import Pod
+from meshwright.sidecars.injection.containers.init_container import arguments
 from meshwright.sidecars.injection.context import (
     EXCLUDED_RANGES,
     OUTBOUND_PORTS,
     Injector,
     injector_context,
 )
-from meshwright.sidecars.injection.interception import arguments
 from meshwright.sidecars.injection.names import INBOUND_PORTS
 from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from certs.custody import Opened, opened
 from certs.issuers.root import VALIDITY
-from certs.leaf import stands_below
-from certs.opening import Opened, opened
-from certs.pair_files import PairFiles
+from certs.keys.leaf import stands_below
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
+from certs.state.pair_files import PairFiles
 from demo.plane import COMMAND
-from meshwright.controller.tokens import JoinTokens
+from meshwright.controller.identity.join_tokens import JoinTokens
 from meshwright.enrolment.tokens import TokenRequest
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain

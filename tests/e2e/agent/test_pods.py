@@ -10,9 +10,9 @@ from meshwright.mesh.names import Namespace
 from meshwright.mesh.workload import Capture, Transparent
 from meshwright.sidecars.contract.kubernetes import Container, Pod, SecurityContext
 from meshwright.sidecars.contract.pod import InjectorContext, PodOs
+from meshwright.sidecars.contract.selection import Selection
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.injection.names import SIDECAR_CONTAINER
-from meshwright.sidecars.selection import Selection
 from tests.e2e.agent.conftest import missing_for_namespaces
 
 pytestmark = [

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from certs.issuers.root import fingerprint_in
-from certs.leaf import read_leaf, stands_below
+from certs.keys.leaf import read_leaf, stands_below
 from demo.plane import COMMAND
 from meshwright.mesh.workload import Capture, Transparent
 from tests.deadline import until

@@ -8,14 +8,14 @@ import grpc.aio
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from meshwright.agent.figures.counted import Who
-from meshwright.agent.figures.edges import Edges
-from meshwright.agent.figures.exposition import written
-from meshwright.agent.figures.increments import since
-from meshwright.agent.figures.report import Reports
-from meshwright.agent.figures.statistics import STATS_PATH, Statistics, read
+from meshwright.agent.statistics.counted import Who
+from meshwright.agent.statistics.edges import Edges
+from meshwright.agent.statistics.exposition import written
+from meshwright.agent.statistics.increments import since
+from meshwright.agent.statistics.report import Reports
+from meshwright.agent.statistics.statistics import STATS_PATH, Statistics, read
 from meshwright.enrolment.reports import report
-from meshwright.traffic.figures import Kind
+from meshwright.traffic.statistics import Kind
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 from tests.deadline import until
 from tests.e2e.policy.applications import GRPC

@@ -15,8 +15,8 @@ from functools import partial
 import pytest
 import pytest_asyncio
 
-from certs.issuers.contract import Names, Usage
-from certs.pair import issue_pair
+from certs.contract import Names, Usage
+from certs.keys.pair import issue_pair
 from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import APPLICATION_UID

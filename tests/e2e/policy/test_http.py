@@ -5,7 +5,7 @@ import ssl
 
 import pytest
 
-from catalog.oracle.methods import IN_HTTP1
+from catalog.oracle.request.methods import IN_HTTP1
 from tests.e2e.policy.applications import ADMIN, HTTP
 from tests.e2e.policy.calls import raw
 from tests.e2e.policy.policies import ALL, EVERYTHING, Document, http, path, routes, split, target

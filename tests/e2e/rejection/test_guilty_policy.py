@@ -15,16 +15,16 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from certs.issuers.contract import Usage
+from certs.contract import Usage
+from certs.keys.pair import issue_pair
 from certs.manager import service_names
-from certs.pair import issue_pair
 from meshwright.controller.app import run
-from meshwright.controller.kept import VERDICTS
 from meshwright.controller.server import Bound
-from meshwright.controller.settings import load
+from meshwright.controller.settings.settings import load
+from meshwright.controller.state_files import VERDICTS
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
-from meshwright.sidecars.envoy.bootstrap import AdsProtocol
+from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol
 from tests.deadline import until
 from tests.e2e.envoys import Envoy, rejections, running
 from tests.feature.identity.conftest import SERVICE, Server

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from meshwright.delivery.quarantine import backoff
-from meshwright.sidecars.envoy.bootstrap import AdsProtocol
+from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol
 from tests.deadline import until
 from tests.e2e.envoys import Envoy, rejections, running
 from tests.feature.identity.conftest import Server, serve

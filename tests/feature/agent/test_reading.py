@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from meshwright.agent.apart import ApartFailed, command
 from meshwright.agent.certificates import read
+from meshwright.agent.credential_check import read as read_apart
 from meshwright.agent.credentials import CredentialsError
-from meshwright.agent.reading import read as read_apart
+from meshwright.agent.subprocess_call import ApartFailed, command
 from tests.started import children
 from tests.unit.agent.credentials_of import write_credentials
 
@@ -109,4 +109,4 @@ async def test_the_key_shows_nowhere(tmp_path: Path) -> None:
     assert key in (tmp_path / "seen.in").read_bytes()
     assert key not in seen.read_bytes()
     assert key.decode() not in str(failed.value)
-    assert not any(key.decode() in word for word in command("meshwright.agent.reader"))
+    assert not any(key.decode() in word for word in command("meshwright.agent.credential_check_main"))

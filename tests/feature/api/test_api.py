@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from meshwright.admin.api import routes
-from meshwright.admin.pages import pushes as shown_pushes
+from meshwright.admin.pages.proxies import pushes as shown_pushes
 from tests.feature.identity.conftest import Server
 from tests.feature.pages.conftest import ONE, STRANGER, TWO, mesh
 
@@ -146,7 +146,7 @@ async def test_a_page_that_loses_a_field_breaks_no_promise_silently(
     def less(shown: Any, kept: Any) -> dict[str, Any]:
         return {name: each for name, each in whole(shown, kept).items() if name != "nonce"}
 
-    monkeypatch.setattr("meshwright.admin.pages.proxy.push", less)
+    monkeypatch.setattr("meshwright.admin.pages.proxies.proxy.push", less)
     path = f"/proxies/{TWO}/pushes"
     failed = {"error": f"/api/v1{path} failed; the log of the server says why"}
     assert await _get(session, mesh, path) == (500, failed)

@@ -19,8 +19,8 @@ from aiohttp import web
 from yarl import URL
 
 from meshwright.admin.http.servers import SOCKET_NAME, serving, unix_socket
-from meshwright.cli.client import api
 from meshwright.cli.errors import NotUnderstood, Status
+from meshwright.cli.socket.client import api
 from tests.feature.identity.conftest import Server
 from tests.feature.pages.conftest import AFTER, DOCUMENTS, ONE, TWO, mesh
 from tests.typed import Command, Done, Typed

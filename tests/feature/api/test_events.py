@@ -15,7 +15,7 @@ from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.feature.identity.conftest import Server, serving
 from tests.feature.rejection.conftest import joining
 from tests.meshes import texts
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 ONE = "one.buyer.shop"
 DOCUMENTS = (

@@ -11,9 +11,9 @@ import grpc
 import grpc.aio
 import pytest
 
-from certs.pair import Pair
+from certs.keys.pair import Pair
 from meshwright.admin.api.tap import GONE_SECONDS
-from meshwright.sidecars.envoy.access_log_service import METHOD
+from meshwright.sidecars.envoy.tap.access_log_service import METHOD
 from meshwright.traffic.taps import MOST_TAPS, PER_SECOND
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.service.accesslog.v3 import als_pb2

@@ -12,16 +12,16 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from certs.contract import KeyKind
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import KeyKind
 from certs.issuers.watched import WatchedFiles, WatchedIssuer
+from certs.keys.pair import Making
+from certs.keys.signing_request import judged
 from certs.ledger.sqlite import SqliteLedger
 from certs.manager import CertificateManager
-from certs.pair import Making
-from certs.pair_files import PairFiles
 from certs.proxy import issue_proxy, sign_proxy
 from certs.server import ads_server_certificate, webhook_certificate
-from certs.signing_request import judged
+from certs.state.pair_files import PairFiles
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from tests.unit.certs.issuers.cas import ca

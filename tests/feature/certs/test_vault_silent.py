@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from certs.bundle import TrustBundle
 from certs.errors import IssuerError
 from certs.issuers.exchanges import Answered, Exchanges, Line, Question
 from certs.issuers.vault.http import VaultApi
 from certs.issuers.vault.issuer import VaultIssuer, VaultPki
 from certs.issuers.vault.login import ByAppRole
+from certs.keys.bundle import TrustBundle
 from meshwright.mesh.names import TrustDomain
 from tests.unit.certs.issuers.cas import ca
 

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from meshwright.checks.check import Check, Status
-from meshwright.cli.checking import running
+from meshwright.cli.checking.judgements.check import Check, Status
+from meshwright.cli.checking.server import running
 from tests.feature.identity.conftest import Server
 from tests.feature.rejection.conftest import WORDS, Join
 from tests.meshes import texts
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 Serve = Callable[..., Awaitable[Server]]
 DOCUMENTS = (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from meshwright.cli.handover import PROGRAM
+from meshwright.cli.process.handover import PROGRAM
 
 HEAVY = (
     *(
@@ -52,7 +52,7 @@ def test_it_imports_what_it_needs(imported: frozenset[str]) -> None:
 def test_it_goes_on_whatever_its_process_is_called(name: bytes) -> None:
     """A name is any 15 bytes, maybe cut within a character."""
     script = (
-        "from meshwright.cli.handover import Told, become_agent; from pathlib import Path; "
+        "from meshwright.cli.process.handover import Told, become_agent; from pathlib import Path; "
         f"Path('/proc/self/comm').write_bytes({name!r}); "
         "become_agent(Told(None, 'loud', False, frozenset()))"
     )

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from meshwright.admin.http.servers import SOCKET_NAME, serving, unix_socket
-from meshwright.cli.completing import proxies, serials
+from meshwright.cli.socket.completion import proxies, serials
 from tests.typed import PATH, ROOT
 
 Complete = Callable[..., list[str]]

@@ -21,7 +21,7 @@ from tests.meshes.resources import resources
 from tests.typed import Done
 from tests.unit.cli.api import answering
 from tests.unit.cli.commands.test_explain import MESH, Run
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.snapshot import Snapshot
 
 POLICY = texts.joined(
     texts.route_group("routes", texts.match("books", "/books")),

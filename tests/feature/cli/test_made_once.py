@@ -8,8 +8,8 @@ from typing import IO, Any, cast
 
 import pytest
 
-from meshwright.cli import tokens
 from meshwright.cli.errors import IssuingError
+from meshwright.cli.identities import tokens
 from meshwright.enrolment.tokens import TokenRequest
 from tests.typed import Done
 from tests.volumes import short_files

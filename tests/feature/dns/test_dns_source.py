@@ -12,7 +12,7 @@ import pytest
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
 from meshwright.mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
 from meshwright.providers.contract import Counts
-from meshwright.providers.dns.kept import Kept
+from meshwright.providers.dns.last_answers import Kept
 from meshwright.providers.dns.nameserver import Nameserver
 from meshwright.providers.dns.records import Failed, Found, Question, RecordType
 from meshwright.providers.dns.resolver import Resolver

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.credentials import issue_each
 from benchmarks.plane import COMMAND, ControlPlane, control_plane
-from meshwright.controller.kept import DNS_ANSWERS
+from meshwright.controller.state_files import DNS_ANSWERS
 from tests.deadline import until
 from tests.feature.dns.dnsmasq import DEADLINE, Dnsmasq, needs_dnsmasq, running
 from tests.feature.dns.test_served import CLUSTER, FOUND, NAME, workload

@@ -9,7 +9,7 @@ from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.feature.dns.dnsmasq import DEADLINE, needs_dnsmasq, running
 from tests.meshes import texts
-from xds.protocol.resource import ENDPOINT
+from xds.protocol.resources.resource import ENDPOINT
 
 pytestmark = needs_dnsmasq
 Serve = Callable[..., Awaitable[Any]]

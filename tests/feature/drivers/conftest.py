@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from certs.pair import Pair
+from certs.keys.pair import Pair
 from tests.feature.identity.conftest import Server, serve
 
 __all__ = ["serve"]

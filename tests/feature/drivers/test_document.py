@@ -15,13 +15,13 @@ import grpc
 import grpc.aio
 import pytest
 
+from certs.contract import Names, Usage
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import Names, Usage
-from certs.pair import issue_pair
+from certs.keys.pair import issue_pair
 from meshwright.controller import driver_runner
 from meshwright.controller.app import run
 from meshwright.controller.errors import StartupError
-from meshwright.controller.settings import load
+from meshwright.controller.settings.settings import load
 from meshwright.mesh.names import TrustDomain
 from tests.feature.drivers.consumer import enforcing, mutual
 from tests.meshes import texts

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from certs.contract import Names, Usage
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import Names, Usage
-from certs.material import ServiceCertificate
-from certs.pair import issue_pair
+from certs.keys.material import ServiceCertificate
+from certs.keys.pair import issue_pair
 from meshwright.controller.driver_runner import DriverTasks
-from meshwright.controller.probing import carry_out
+from meshwright.controller.observing.driver_probes import carry_out
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import TrustDomain
@@ -27,10 +27,10 @@ from meshwright.sidecars.document.driver import DocumentDriver
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.snapshots import OwnSnapshots
 from xds.cache import NodeKey, SnapshotCache
-from xds.server.hooks import AnyNode, Unobserved
-from xds.server.limits import Limits
-from xds.server.status import StreamStatus
+from xds.hooks import AnyNode, Unobserved
+from xds.limits import Limits
 from xds.server.tls import TlsIdentity
+from xds.stream_status import StreamStatus
 
 HOST = "127.0.0.1"
 DRIVERS: tuple[SidecarDriver, ...] = (DocumentDriver(), EnvoyDriver())

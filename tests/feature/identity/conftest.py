@@ -14,24 +14,24 @@ import grpc
 import grpc.aio
 import pytest
 
-from certs import sealed_state
+from certs.contract import Authority, Names, Usage
+from certs.custody import LEDGER_FILE
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import Authority, Names, Usage
 from certs.issuers.watched import WatchedFiles, WatchedIssuer
+from certs.keys.pair import Pair, issue_pair
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
-from certs.opening import LEDGER_FILE
-from certs.pair import Pair, issue_pair
+from certs.state import sealed_state
 from meshwright.controller.app import run
 from meshwright.controller.server import Bound
-from meshwright.controller.settings import load
+from meshwright.controller.settings.settings import load
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.deadline import until
 from tests.meshes import texts
-from xds.protocol.resource import CLUSTER
+from xds.protocol.resources.resource import CLUSTER
 
 DELTA = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
 SERVICE = texts.service("store", texts.port(80, 18080))

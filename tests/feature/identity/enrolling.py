@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from certs.material import PrivateKey
-from certs.pair import Pair, matched_pair
+from certs.keys.material import PrivateKey
+from certs.keys.pair import Pair, matched_pair
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 
 JOIN = "/meshwright.enrolment.v1.Enrolment/Join"

@@ -13,14 +13,14 @@ import grpc
 import grpc.aio
 from google.protobuf.any_pb2 import Any as Packed
 
-from certs.leaf import stands_below
-from certs.pair import Pair
+from certs.keys.leaf import stands_below
+from certs.keys.pair import Pair
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 from tests.feature.identity.enrolling import RENEW, TRUST, Machine, call
-from xds.protocol.resource import SECRET
+from xds.protocol.resources.resource import SECRET
 
 NAMES = ("root-cert:cluster.local", "service-cert")
 

@@ -18,18 +18,19 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from certs.contract import Names, Usage
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import Names, Usage
-from certs.pair import issue_pair
-from certs.pair_files import PairFiles
+from certs.keys.pair import issue_pair
 from certs.server import VALIDITY, ads_server_certificate
-from meshwright.agent import certificates, reading
-from meshwright.agent.apart import ApartFailed
+from certs.state.pair_files import PairFiles
+from meshwright.agent import certificates
+from meshwright.agent import credential_check as reading
 from meshwright.agent.certificates import certificate
 from meshwright.agent.enrolment import files, program
 from meshwright.agent.enrolment.keeping import Enrolled, monotonic
 from meshwright.agent.enrolment.settings import Asking, EnrolmentSettings, Failed, Obtained
 from meshwright.agent.errors import AgentError
+from meshwright.agent.subprocess_call import ApartFailed
 from meshwright.enrolment.tokens import read_token
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain

@@ -10,10 +10,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from certs.bundle import TrustBundle
-from certs.leaf import stands_below
-from certs.material import PrivateKey
-from certs.pair import matched_pair
+from certs.keys.bundle import TrustBundle
+from certs.keys.leaf import stands_below
+from certs.keys.material import PrivateKey
+from certs.keys.pair import matched_pair
 from tests.feature.identity.following import Follower
 from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.identity.test_root_change import ABSENT, BARE, ENROLLED, MESH, ROTATE, follower
@@ -25,8 +25,8 @@ Serve = Callable[..., Awaitable[Any]]
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look more often."""
-    monkeypatch.setattr("meshwright.controller.following.LOOKING", 0.1)
-    monkeypatch.setattr("certs.issuers.opening._LOOKING", 0.1)
+    monkeypatch.setattr("meshwright.controller.issuing.foreign_ca.LOOKING", 0.1)
+    monkeypatch.setattr("certs.issuer_selection._LOOKING", 0.1)
 
 
 class Volume:

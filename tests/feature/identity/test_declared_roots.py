@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from certs.issuers.root import fingerprint_in
-from certs.leaf import fingerprint_of, stands_below
+from certs.keys.leaf import fingerprint_of, stands_below
 from tests.feature.identity.following import Follower
 from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.identity.test_identity import workload
@@ -28,8 +28,8 @@ HELD = "MeshRootCertificates do not want"
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look more often."""
-    monkeypatch.setattr("meshwright.controller.root_change.LOOK_SECONDS", 0.1)
-    monkeypatch.setattr("meshwright.controller.declared_roots.LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("meshwright.controller.roots.change.LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("meshwright.controller.roots.declared.LOOK_SECONDS", 0.1)
 
 
 def root(name: str, day: int, said: str = "") -> str:

@@ -14,11 +14,11 @@ import structlog
 from cryptography import x509
 
 from certs.issuers.authority import CertificateAuthority
-from certs.leaf import read_leaf
-from certs.material import PrivateKey
-from certs.pair import matched_pair
-from certs.pair_files import PairFiles
+from certs.keys.leaf import read_leaf
+from certs.keys.material import PrivateKey
+from certs.keys.pair import matched_pair
 from certs.server import ads_server_certificate
+from certs.state.pair_files import PairFiles
 from meshwright.controller.process.logs import redact
 from meshwright.enrolment.limits import EnrolmentLimits
 from meshwright.enrolment.server import JOINING, EnrolmentPort

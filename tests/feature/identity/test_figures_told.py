@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from certs.pair import Pair
-from meshwright.agent.figures.sending import NotTaken, send
+from certs.keys.pair import Pair
+from meshwright.agent.statistics.sending import NotTaken, send
 from meshwright.mesh.host_port import HostPort
 from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire

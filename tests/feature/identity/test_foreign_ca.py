@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from certs.bundle import TrustBundle
 from certs.errors import StateError
 from certs.issuers.watched import WatchedFiles, WatchedIssuer
-from certs.leaf import stands_below
+from certs.keys.bundle import TrustBundle
+from certs.keys.leaf import stands_below
 from meshwright.agent import certificates
 from meshwright.agent.credentials import CredentialsError
 from meshwright.agent.errors import AgentError

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from certs.contract import Names, Usage
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import Names, Usage
-from certs.pair import issue_pair
+from certs.keys.pair import issue_pair
 from meshwright.mesh.names import TrustDomain
 from tests.program import Program, Server
 from tests.typed import Executed

@@ -8,9 +8,9 @@ from typing import Any
 import grpc
 import pytest
 
+from certs.contract import Names, Usage
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import Names, Usage
-from certs.pair import issue_pair
+from certs.keys.pair import issue_pair
 from meshwright.mesh.names import TrustDomain
 from tests.meshes import texts
 

@@ -16,22 +16,22 @@ import grpc
 import pytest
 from aiohttp import web
 
-from certs.files import write_private
-from certs.issuers.contract import Names, Usage
-from certs.pair import Pair, issue_pair
+from certs.contract import Names, Usage
+from certs.keys.pair import Pair, issue_pair
+from certs.state.files import write_private
 from demo.ports import free_port
 from meshwright.agent.certificates import certificate, trust_domain
-from meshwright.agent.reach.asking import DISCOVERY, REASON
+from meshwright.agent.reach.client import DISCOVERY, REASON
 from meshwright.agent.reach.observations import Observed
 from meshwright.agent.reach.probing import Dialling, observe
 from meshwright.agent.reach.reasons import Reason, Unreached, unreached
-from meshwright.controller import delivering
+from meshwright.controller import delivery as delivering
 from meshwright.mesh.host_port import HostPort
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import CLIENT, WORKLOAD, pair
 from tests.feature.identity.test_identity import workload
 from tests.unit.agent.credentials_of import authority, write_credentials, write_server_certificate
-from xds.server import services
+from xds import discovery as services
 
 NAME = "one.store.shop"
 PATIENCE = 20.0

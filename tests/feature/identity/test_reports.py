@@ -8,7 +8,7 @@ import grpc
 import pytest
 from jsonschema import Draft202012Validator
 
-from meshwright.admin.api.figures import STAT
+from meshwright.admin.api.statistics import STAT
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 from tests.feature.identity.conftest import serve
 from tests.feature.identity.enrolling import REPORT, call, channel

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from certs.custody import LEDGER_FILE, opened
 from certs.issuers.root import fingerprint_in
-from certs.leaf import stands_below
-from certs.opening import LEDGER_FILE, opened
+from certs.keys.leaf import stands_below
 from certs.proxy import issue_proxy
-from certs.roots import kept
+from certs.roots import rotation_file as kept
 from certs.roots.rotation import advanced
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
@@ -33,7 +33,7 @@ MESH = (workload("one", host=1), workload("two", host=2), workload("three", host
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look more often."""
-    monkeypatch.setattr("meshwright.controller.root_change.LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("meshwright.controller.roots.change.LOOK_SECONDS", 0.1)
 
 
 async def until(server: Any, stage: str | None, **waiting: list[str]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from certs.leaf import stands_below
+from certs.keys.leaf import stands_below
 from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.identity.test_identity import workload
 from tests.feature.identity.test_root_change import ENROLLED, ROTATE, follower, quick, until

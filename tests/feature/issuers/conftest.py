@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from certs.bundle import TrustBundle
 from certs.issuers.exchanges import Exchanges
 from certs.issuers.vault.issuer import VaultIssuer, VaultPki
 from certs.issuers.vault.login import ByToken, Login
+from certs.keys.bundle import TrustBundle
 from meshwright.mesh.names import TrustDomain
 from tests.openbao import OpenBao, openbao, program
 

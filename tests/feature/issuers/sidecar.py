@@ -6,7 +6,7 @@ import shutil
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from tests.feature.serve.delta_sidecar import Sidecar
 from tests.program import SECONDS, Program, Server
-from xds.protocol.resource import SECRET
+from xds.protocol.resources.resource import SECRET
 
 
 def secrets(program: Program, server: Server, wanted: int = 2) -> tuple[bytes, bytes]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from certs.bundle import TrustBundle
-from certs.leaf import read_leaf, stands_below
+from certs.keys.bundle import TrustBundle
+from certs.keys.leaf import read_leaf, stands_below
 from tests.feature.issuers.conftest import Pki
 from tests.feature.issuers.sidecar import come, found, gone, secrets
 from tests.program import SECONDS, Program, Server

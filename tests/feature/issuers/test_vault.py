@@ -22,13 +22,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from certs.bundle import TrustBundle
+from certs.contract import KeyKind, Names, Usage
 from certs.errors import CertificateError, IssuerError, StateError
-from certs.issuers.contract import KeyKind, Names, Usage
 from certs.issuers.vault.http import VaultApi, VaultRefused
 from certs.issuers.vault.issuer import VaultIssuer, VaultPki
 from certs.issuers.vault.login import ByAppRole, ByKubernetes, ByToken, Login
-from certs.pair import Making, Pair, issue_pair
+from certs.keys.bundle import TrustBundle
+from certs.keys.pair import Making, Pair, issue_pair
 from tests.feature.issuers.conftest import DOMAIN, Pki
 from tests.openbao import OpenBao
 

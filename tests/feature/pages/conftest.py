@@ -16,7 +16,7 @@ from tests.feature.identity.enrolling import REPORT, call, channel
 from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.rejection.conftest import joining
 from tests.meshes import texts
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 EVIL = "<script>document.title='evil'</script>"
 DOCUMENTS = (

@@ -16,10 +16,10 @@ import pytest
 import yaml
 
 from demo.ports import free_port
-from meshwright.agent.figures.counted import Who
-from meshwright.agent.figures.edges import Edges
-from meshwright.agent.figures.exposition import written
-from meshwright.agent.figures.statistics import read
+from meshwright.agent.statistics.counted import Who
+from meshwright.agent.statistics.edges import Edges
+from meshwright.agent.statistics.exposition import written
+from meshwright.agent.statistics.statistics import read
 from tests.feature.identity.conftest import serve
 from tests.feature.identity.test_enrolment import Serve
 from tests.feature.identity.test_identity import workload

@@ -10,15 +10,24 @@ import grpc
 import grpc.aio
 import pytest
 
-from certs.pair import Pair
+from certs.keys.pair import Pair
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.feature.identity.conftest import Server, serve
-from xds.protocol.references import references
-from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Reference, ResourceName, TypeUrl
-from xds.server.status import Variant
+from xds.protocol.resources.references import references
+from xds.protocol.resources.resource import (
+    CLUSTER,
+    ENDPOINT,
+    LISTENER,
+    ROUTE,
+    SECRET,
+    Reference,
+    ResourceName,
+    TypeUrl,
+)
+from xds.stream_status import Variant
 
 __all__ = ["serve"]
 

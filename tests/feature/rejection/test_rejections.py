@@ -11,8 +11,8 @@ from tests.deadline import until
 from tests.feature.identity.conftest import Server
 from tests.feature.rejection.conftest import WORDS, Join
 from tests.meshes import texts
-from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, ResourceName
-from xds.server.status import Variant
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, ResourceName
+from xds.stream_status import Variant
 
 Serve = Callable[..., Awaitable[Server]]
 SHOP, BANK = "rds-outbound.shop/shop|80", "rds-outbound.shop/bank|80"

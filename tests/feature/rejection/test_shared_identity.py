@@ -11,8 +11,8 @@ from tests.deadline import until
 from tests.feature.identity.conftest import Server
 from tests.feature.rejection.conftest import Join, Sidecar
 from tests.meshes import texts
-from xds.protocol.resource import LISTENER, Reference, ResourceName
-from xds.server.status import Variant
+from xds.protocol.resources.resource import LISTENER, Reference, ResourceName
+from xds.stream_status import Variant
 
 Serve = Callable[..., Awaitable[Server]]
 

@@ -13,8 +13,8 @@ from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.protocol.references import references
-from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, TypeUrl
+from xds.protocol.resources.references import references
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, TypeUrl
 
 DELTA = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
 

@@ -14,12 +14,12 @@ from benchmarks import meshes
 from benchmarks.credentials import issue_each
 from benchmarks.manifests import MeshFolder
 from benchmarks.plane import COMMAND, ControlPlane, control_plane
+from certs.custody import LEDGER_FILE
 from certs.ledger.sqlite import SqliteLedger
-from certs.opening import LEDGER_FILE
 from meshwright.mesh.identity import ProxyName
 from tests.deadline import until
 from tests.feature.serve.delta_sidecar import Sidecar
-from xds.protocol.resource import SECRET
+from xds.protocol.resources.resource import SECRET
 
 SERVICES = 20
 SERVER = 17

@@ -13,12 +13,12 @@ import pytest
 
 from benchmarks.credentials import issue_each
 from benchmarks.plane import COMMAND, ControlPlane, control_plane
-from meshwright.cli.client import ask
 from meshwright.cli.errors import ServerRefused
+from meshwright.cli.socket.client import ask
 from tests.deadline import until
 from tests.feature.serve.delta_sidecar import Sidecar
 from tests.meshes import texts
-from xds.protocol.resource import ROUTE
+from xds.protocol.resources.resource import ROUTE
 
 STORE, BUYER = "11111111.store.shop", "22222222.buyer.shop"
 MESH = texts.joined(

@@ -9,7 +9,7 @@ import pytest
 from meshwright.controller.app import run
 from meshwright.controller.errors import StartupError
 from meshwright.controller.process.tasks import TaskEnded
-from meshwright.controller.settings import Settings, load
+from meshwright.controller.settings.settings import Settings, load
 from meshwright.providers.directory.files import DirectoryError
 from meshwright.providers.directory.source import DirectorySource
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from meshwright.controller import wiring
-from meshwright.controller.settings import Settings
+from meshwright.controller.settings.settings import Settings
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.objects import ObjectKey, Sourced
 from meshwright.mesh.origins import InCluster
@@ -20,7 +20,7 @@ from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.feature.identity.conftest import serve
 from tests.meshes import values as a
 from tests.meshes.sources import MemorySource
-from xds.protocol.resource import ENDPOINT
+from xds.protocol.resources.resource import ENDPOINT
 
 __all__ = ["serve"]
 

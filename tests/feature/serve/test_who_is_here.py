@@ -14,7 +14,7 @@ from tests.feature.serve.delta_sidecar import Sidecar
 from tests.meshes import texts
 from tests.program import PROXIES, Program, Server
 from tests.typed import Typed
-from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER
 
 SECONDS = 30.0
 MADE = ("meshwright_resources_encoded_total", "meshwright_groups", "meshwright_service_certificates")

@@ -11,15 +11,15 @@ import pytest
 from structlog.testing import capture_logs
 
 from certs.issuers.authority import CertificateAuthority
-from certs.pair_files import PairFiles
 from certs.server import ads_server_certificate
+from certs.state.pair_files import PairFiles
 from demo.ports import free_port
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.admin.spans.span import Kind, Span
 from meshwright.controller.app import run, utc_now
 from meshwright.controller.errors import StartupError
-from meshwright.controller.settings import load
-from meshwright.controller.span_export import QUEUE, SpanExport, collector_tls
+from meshwright.controller.observing.span_export import QUEUE, SpanExport, collector_tls
+from meshwright.controller.settings.settings import load
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain
 from protos.opentelemetry.proto.common.v1 import common_pb2
@@ -29,7 +29,7 @@ from tests.e2e.policy.servers import OtlpCollector
 from tests.feature.identity.conftest import Server
 from tests.feature.rejection.conftest import WORDS, Join
 from tests.meshes import texts
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 Serve = Callable[..., Awaitable[Server]]
 Attributes = dict[str, str | int | list[str]]

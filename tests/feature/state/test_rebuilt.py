@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from certs.custody import LEDGER_FILE, REBUILDING_FILE
 from certs.ledger.sqlite import SqliteLedger
-from certs.opening import LEDGER_FILE, REBUILDING_FILE
 from tests.feature.state.test_lost import without_ledger
 from tests.program import PROXIES, Program
 

@@ -1,8 +1,8 @@
 """Who says who a client is, where a test decides it."""
 
 from xds.cache import NodeKey
+from xds.hooks import Peer
 from xds.protocol.wire import Node
-from xds.server.hooks import Peer
 
 
 class ByCertificate:

@@ -13,21 +13,21 @@ import pytest
 
 from certs.issuers.authority import CertificateAuthority
 from certs.ledger.sqlite import SqliteLedger
-from certs.pair_files import PairFiles
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
+from certs.state.pair_files import PairFiles
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.deadline import until
+from xds.budget import Bound, Excess
 from xds.cache import NodeKey, SnapshotCache
+from xds.hooks import AnyNode, Authenticator, Cause, Ending, Peer
+from xds.limits import Limits
 from xds.protocol.wire import Node, Rejection, Response
 from xds.server.ads import SERVICE, AdsServer
-from xds.server.budget import Bound, Excess
-from xds.server.hooks import AnyNode, Authenticator, Cause, Ending, Peer
-from xds.server.limits import Limits
-from xds.server.status import Variant
 from xds.server.tls import TlsIdentity
+from xds.stream_status import Variant
 
 DEADLINE = 30.0
 LOCAL = "127.0.0.1"

@@ -14,15 +14,15 @@ import pytest
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.resource import CLUSTER, ENDPOINT, Resource, encode
-from xds.protocol.snapshot import Snapshot
+from xds.hooks import AnyNode, Ending, Peer, Refused
+from xds.limits import Limits
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, Resource, encode
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Node
 from xds.server.ads import SERVICE, AdsServer
-from xds.server.hooks import AnyNode, Ending, Peer, Refused
-from xds.server.limits import Limits
 from xds.server.listener import ListenError
-from xds.server.status import SyncState, Variant
 from xds.server.tls import Plaintext
+from xds.stream_status import SyncState, Variant
 
 Serve = Callable[..., Awaitable[Any]]
 Connect = Callable[..., Any]

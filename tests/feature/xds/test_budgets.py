@@ -15,15 +15,15 @@ import pytest
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from protos.envoy.service.status.v3 import csds_pb2
+from xds.budget import Bound
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import CLUSTER, ENDPOINT, encode
-from xds.protocol.snapshot import Snapshot
+from xds.discovery import CLIENT_STATUS
+from xds.hooks import Ending, Peer, Refused
+from xds.limits import Limits
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, encode
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Node
-from xds.server.budget import Bound
-from xds.server.hooks import Ending, Peer, Refused
-from xds.server.limits import Limits
-from xds.server.services import CLIENT_STATUS
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 Serve = Callable[..., Awaitable[Any]]
 Connect = Callable[..., Any]

@@ -15,10 +15,18 @@ from protos.envoy.service.discovery.v3 import discovery_pb2
 from protos.envoy.service.status.v3 import csds_pb2
 from tests.feature.xds.authenticators import ByCertificate
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, SECRET, Resource, ResourceName, encode
-from xds.protocol.snapshot import Snapshot
-from xds.server.services import CLIENT_STATUS
-from xds.server.status import SyncState, Variant
+from xds.discovery import CLIENT_STATUS
+from xds.protocol.resources.resource import (
+    CLUSTER,
+    ENDPOINT,
+    LISTENER,
+    SECRET,
+    Resource,
+    ResourceName,
+    encode,
+)
+from xds.protocol.resources.snapshot import Snapshot
+from xds.stream_status import SyncState, Variant
 
 Serve = Callable[..., Awaitable[Any]]
 Connect = Callable[..., Any]

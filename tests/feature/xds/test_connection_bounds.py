@@ -14,9 +14,9 @@ import pytest
 from tests.soak.program import ATTACKERS
 from xds.cache import NodeKey
 from xds.connections import guard
-from xds.protocol.resource import ENDPOINT
-from xds.server.hooks import AnyNode, Cause, Peer
-from xds.server.limits import Limits
+from xds.hooks import AnyNode, Cause, Peer
+from xds.limits import Limits
+from xds.protocol.resources.resource import ENDPOINT
 
 Serve = Callable[..., Awaitable[Any]]
 Connect = Callable[..., Any]

@@ -14,15 +14,15 @@ import grpc.aio
 import pytest
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
+from xds.budget import Bound
 from xds.cache import NodeKey
+from xds.discovery import CLIENT_STATUS, DISCOVERY, HEALTH
+from xds.hooks import Ending, Peer, Refused
+from xds.limits import Limits
 from xds.protocol.wire import Node
 from xds.server.ads import AdsServer
-from xds.server.budget import Bound
-from xds.server.hooks import Ending, Peer, Refused
-from xds.server.limits import Limits
-from xds.server.services import CLIENT_STATUS, DISCOVERY, HEALTH
-from xds.server.status import Variant
 from xds.server.tls import Plaintext
+from xds.stream_status import Variant
 
 Serve = Callable[..., Awaitable[Any]]
 Connect = Callable[..., Any]

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.protocol.resource import ENDPOINT
-from xds.server.hooks import Ending
-from xds.server.limits import Limits, StreamQuota
-from xds.server.status import Variant
+from xds.hooks import Ending
+from xds.limits import Limits, StreamQuota
+from xds.protocol.resources.resource import ENDPOINT
+from xds.stream_status import Variant
 
 Serve = Callable[..., Awaitable[Any]]
 Connect = Callable[..., Any]

@@ -12,12 +12,12 @@ import pytest
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import ENDPOINT, Resource, encode
-from xds.protocol.snapshot import Snapshot
+from xds.discovery import DISCOVERY
+from xds.limits import Limits
+from xds.protocol.resources.resource import ENDPOINT, Resource, encode
+from xds.protocol.resources.snapshot import Snapshot
 from xds.server.ads import SERVICE
-from xds.server.limits import Limits
-from xds.server.services import DISCOVERY
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 Serve = Callable[..., Awaitable[Any]]
 Connect = Callable[..., Any]

@@ -12,11 +12,11 @@ from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource, encode
-from xds.protocol.snapshot import Snapshot
+from xds.hooks import Peer
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource, encode
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Node
-from xds.server.hooks import Peer
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 Serve = Callable[..., Awaitable[Any]]
 Connect = Callable[..., Any]

@@ -12,10 +12,10 @@ from grpc_health.v1 import health_pb2
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import CLUSTER, encode
-from xds.protocol.snapshot import Snapshot
-from xds.server.services import DISCOVERY, HEALTH, Discovery
-from xds.server.status import Variant
+from xds.discovery import DISCOVERY, HEALTH, Discovery
+from xds.protocol.resources.resource import CLUSTER, encode
+from xds.protocol.resources.snapshot import Snapshot
+from xds.stream_status import Variant
 
 Serve = Callable[..., Awaitable[Any]]
 Connect = Callable[..., Any]

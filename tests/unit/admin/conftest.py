@@ -9,10 +9,10 @@ import pytest
 
 from catalog.policy.provenance import MadeFrom
 from catalog.store.view import MeshSettings, View
-from certs.issuers.contract import IssuerKind
-from certs.issuers.succeeding_authority import Standing
+from certs.contract import IssuerKind
+from certs.keys.material import PrivateKey, ServiceCertificate
 from certs.ledger.entry import LedgerEntry
-from certs.material import PrivateKey, ServiceCertificate
+from certs.roots.succeeding_authority import Standing
 from meshwright.admin.reading import LateMoment
 from meshwright.delivery.history.push import Answer, Push, Trigger
 from meshwright.delivery.proxies.held_certificates import HeldCertificate
@@ -24,15 +24,23 @@ from meshwright.mesh.kinds import TRAFFIC_TARGET, Kind
 from meshwright.mesh.names import Namespace, ProxyUuid, ServiceAccountName
 from meshwright.mesh.objects import ObjectKey, Sourced
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.problems import Problem, Problems, Severity
+from meshwright.mesh.problems.problem import Problem, Problems, Severity
 from meshwright.providers.contract import Counts, Freshness
 from meshwright.providers.directory.source import DirectorySource
 from meshwright.traffic.traffic import Traffic
 from xds.cache import NodeKey
-from xds.protocol.resource import CLUSTER, ROUTE, Reference, Resource, ResourceName, TypeUrl, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import (
+    CLUSTER,
+    ROUTE,
+    Reference,
+    Resource,
+    ResourceName,
+    TypeUrl,
+    Version,
+)
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Node, Nonce, Rejection
-from xds.server.status import StreamStatus, SyncState, TypeStatus, Variant
+from xds.stream_status import StreamStatus, SyncState, TypeStatus, Variant
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 NAME = ProxyName.parse("uuid-1.store.shop")

@@ -8,7 +8,7 @@ import pytest
 
 from meshwright.kubernetes.admission.configuration import configuration, home_of, is_as, is_of_a_control_plane
 from meshwright.kubernetes.admission.place import Place
-from meshwright.kubernetes.injection.registration import configuration as injection
+from meshwright.kubernetes.injection.webhook.registration import configuration as injection
 from meshwright.mesh.kinds import UDP_ROUTE
 from meshwright.providers.kubernetes.scope import Scope
 from meshwright.specs.kinds import READ

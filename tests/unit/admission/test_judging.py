@@ -13,9 +13,9 @@ from meshwright.kubernetes.admission import judging, turns
 from meshwright.kubernetes.admission.judging import NOT_LOOKED, NOT_READ, Judge, Now, Verdict
 from meshwright.kubernetes.admission.review import asked
 from meshwright.kubernetes.admission.trial import Trial
-from meshwright.mesh.picture import Picture
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.merge import merge
-from meshwright.specs.shown import read_shown
+from meshwright.specs.displayed import read_shown
 from tests.meshes import values as a
 
 TARGET: dict[str, Any] = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import meshwright.kubernetes.admission.registration
-from certs.bundle import TrustBundle
+from certs.keys.bundle import TrustBundle
 from meshwright.kube.builtin import VALIDATING
 from meshwright.kubernetes.admission.configuration import (
     HOME,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from certs.bundle import TrustBundle
 from certs.issuers.authority import CertificateAuthority
+from certs.keys.bundle import TrustBundle
 from meshwright.kubernetes.admission.configuration import Configuration, configuration, is_as
 from meshwright.kubernetes.admission.place import Place
 from meshwright.kubernetes.admission.roots import KEPT, MOST, RENEWED, SAID, trusting

@@ -11,8 +11,8 @@ from catalog.store.view import MeshSettings, View
 from meshwright.kubernetes.admission.trial import PART, Trial
 from meshwright.kubernetes.admission.turns import LateError
 from meshwright.mesh.objects import ObjectKey, Sourced
-from meshwright.mesh.picture import Picture
-from meshwright.mesh.problems import Problem, Severity, ordered
+from meshwright.mesh.problems.problem import Problem, Severity, ordered
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.merge import Merged, merge
 from tests.meshes import values as a
 from tests.meshes.random_meshes import changed, random_mesh

@@ -5,7 +5,7 @@ from meshwright.mesh.kinds import TCP_ROUTE, TRAFFIC_TARGET
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import InCluster
-from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.problems.problem import Problem, Severity
 
 KEY = ObjectKey(TRAFFIC_TARGET, Namespace("shop"), "buy")
 

@@ -9,14 +9,14 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from certs import files as whole
 from certs.errors import StateError
+from certs.keys.material import PeerCertificate, PrivateKey
+from certs.keys.own_request import new_key, request_for
+from certs.keys.pins import pinned, pins
+from certs.keys.signing_request import judged
 from certs.ledger.sqlite import SqliteLedger
-from certs.material import PeerCertificate, PrivateKey
-from certs.own_request import new_key, request_for
-from certs.pins import pinned, pins
 from certs.proxy import sign_proxy
-from certs.signing_request import judged
+from certs.state import files as whole
 from meshwright.agent import certificates
 from meshwright.agent.enrolment import files, keeping
 from meshwright.agent.enrolment.settings import Answer, Asking, EnrolmentSettings, Failed, Obtained, Question

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from benchmarks.floor import messages
 from protos.envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryResponse
-from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET
 
 
 def test_a_response_of_each_type_with_all_that_the_others_name(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from benchmarks.in_kubernetes.source import InKubernetes, mesh
 from benchmarks.istiod import scopes_of
 from benchmarks.peers.istiod import objects
 from benchmarks.peers.istiod.source import Istio
-from meshwright.mesh.policy import TrafficTarget
+from meshwright.mesh.policies.smi import TrafficTarget
 from protos.envoy.config.core.v3 import base_pb2
 
 SERVICES = 100

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import meshes
 from benchmarks.manifests import MeshFolder
-from meshwright.mesh.policy import TrafficTarget
+from meshwright.mesh.policies.smi import TrafficTarget
 from meshwright.providers.directory.source import DirectorySource
 
 SERVICES = 60

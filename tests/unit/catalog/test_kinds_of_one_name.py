@@ -28,7 +28,7 @@ from meshwright.mesh.kinds import (
 from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.objects import ObjectKey, Sourced
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import Protocol
 from tests.meshes import values as a
 

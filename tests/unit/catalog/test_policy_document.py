@@ -8,7 +8,7 @@ import pytest
 
 from catalog.oracle.decide import Decision, Request, decide
 from catalog.store.view import MeshSettings, View
-from meshwright.admin.pages.explain import read_request
+from meshwright.admin.pages.calls.explain import read_request
 from meshwright.providers.directory.manifests import Manifests
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "policy.md").read_text()

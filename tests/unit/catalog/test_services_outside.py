@@ -8,11 +8,11 @@ from catalog.lint.codes import Code
 from catalog.lint.problems import problems
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
-from meshwright.admin.pages.explain import QueryError, answer
+from meshwright.admin.pages.calls.explain import QueryError, answer
 from meshwright.mesh.config import MeshConfig
-from meshwright.mesh.egress import Egress
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import EndpointSlice
+from meshwright.mesh.policies.egress import Egress
 from tests.meshes import values as a
 
 BUYER = a.workload("buyer", "10.0.0.9")

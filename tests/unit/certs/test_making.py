@@ -10,11 +10,11 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 
+from certs.contract import CertificateRequest, Names, Usage
 from certs.errors import IssuerError
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import CertificateRequest, Names, Usage
-from certs.pair import Making, Pair, issue_pair
-from certs.profile import PURPOSES, alternative_names, key_usage, subject
+from certs.keys.pair import Making, Pair, issue_pair
+from certs.keys.profile import PURPOSES, alternative_names, key_usage, subject
 from certs.renewal import alarm_at, renew_at
 from meshwright.mesh.names import TrustDomain
 from tests.unit.certs.issuers.cas import Ca, ca
@@ -100,7 +100,7 @@ def test_who_signs_may_take_his_time(
 ) -> None:
     """What is valid from the moment at which it was signed is judged by that one, not by that of asking."""
     passed = [0.0]
-    monkeypatch.setattr("certs.pair.time", SimpleNamespace(monotonic=lambda: passed[0]))
+    monkeypatch.setattr("certs.keys.pair.time", SimpleNamespace(monotonic=lambda: passed[0]))
 
     def slow(asked: CertificateRequest) -> CertificateRequest:
         passed[0] += 40

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from certs.errors import IssuerError, RequestError, StateError
 from certs.issuers.authority import CertificateAuthority
 from certs.manager import CertificateManager, jittered
-from certs.pair_files import PairFiles
 from certs.renewal import renew_at
+from certs.state.pair_files import PairFiles
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from tests.unit.certs.leaf import LEAF

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import structlog.testing
 
+from certs.custody import LEDGER_FILE, Opened, opened, rebuilt
 from certs.errors import RequestError, StateError
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.mark import RevocationMark
 from certs.ledger.sqlite import SqliteLedger
-from certs.opening import LEDGER_FILE, Opened, opened, rebuilt
 from certs.proxy import issue_proxy
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from certs.contract import Names, Usage
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import Names, Usage
-from certs.pair import Pair, issue_pair
-from certs.pair_files import PairFiles
-from certs.stored import ADS_SERVER, Holder, Pairs, holder_of, kept_pair
+from certs.keys.pair import Pair, issue_pair
+from certs.state.pair_files import PairFiles
+from certs.state.stored import ADS_SERVER, Holder, Pairs, holder_of, kept_pair
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName
 

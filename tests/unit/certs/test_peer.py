@@ -13,15 +13,15 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs.errors import PeerRefused, RefusalReason
 from certs.issuers.authority import CertificateAuthority
+from certs.keys.material import PeerCertificate, ProxyCertificate, ServerCertificate, ServiceCertificate
 from certs.ledger.contract import Ledger
 from certs.ledger.entry import LedgerEntry
+from certs.lifetimes import VALIDITY
 from certs.manager import CertificateManager
-from certs.material import PeerCertificate, ProxyCertificate, ServerCertificate, ServiceCertificate
-from certs.pair_files import PairFiles
 from certs.peer import authorize, read_peer
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
-from certs.terms import VALIDITY
+from certs.state.pair_files import PairFiles
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ProxyUuid, ServiceAccountName, ServiceName, TrustDomain
 

@@ -13,17 +13,17 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from certs.contract import CertificateRequest, Names, Usage
 from certs.errors import IssuerError, RequestError, StateError
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import CertificateRequest, Names, Usage
+from certs.keys.material import PeerCertificate
+from certs.keys.proof_of_possession import SignedRequest
 from certs.ledger.contract import Ledger
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
-from certs.material import PeerCertificate
+from certs.lifetimes import VALIDITY
 from certs.peer import authorize, read_peer
-from certs.possession import SignedRequest
 from certs.proxy import issue_proxy
-from certs.terms import VALIDITY
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName, TrustDomain
 from tests.trying import examples

@@ -9,9 +9,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs.errors import RequestError
 from certs.issuers.authority import CertificateAuthority
-from certs.leaf import read_leaf
-from certs.pair_files import PairFiles
+from certs.keys.leaf import read_leaf
 from certs.server import VALIDITY, ads_server_certificate, webhook_certificate
+from certs.state.pair_files import PairFiles
 
 
 def test_it_is_for_servers_of_the_decided_names(

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certs.errors import CertificateError, PeerRefused, RequestError
+from certs.keys.signing_request import judged
 from certs.peer import read_peer
-from certs.signing_request import judged
+from tests.unit.certs.keys.test_signing_request import csr
 from tests.unit.certs.ledger.entries import START, YEAR
-from tests.unit.certs.test_signing_request import csr
 
 _KEY: Final = ec.generate_private_key(ec.SECP256R1())
 _NAME: Final = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "u1.store.shop")])

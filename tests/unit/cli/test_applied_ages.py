@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from meshwright.cli.checking.injecting import config_of_all
+from meshwright.cli.checking.cluster.injection import config_of_all
 from meshwright.cli.offline.mesh import Held, seen
 from meshwright.kube.resource import Resource
-from meshwright.mesh.picture import Picture
 from meshwright.mesh.service import Protocol, Service
+from meshwright.mesh.values.picture import Picture
 from tests.meshes import values as a
 
 OLD, NEW = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"

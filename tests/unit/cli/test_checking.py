@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from meshwright.agent.calling.request import NOBODY
-from meshwright.cli.checking import envoy
+from meshwright.cli.checking.machine import envoy
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another")

@@ -7,7 +7,7 @@ import pytest
 from meshwright.agent.interception.ports import PortRange
 from meshwright.agent.interception.settings import Family, Interception, InterceptionError
 from meshwright.kubernetes.cni.decision import NotOurs, decide, waits
-from meshwright.kubernetes.injection.configuration import InjectionConfig
+from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
 from meshwright.kubernetes.injection.injecting import Known, injected
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject

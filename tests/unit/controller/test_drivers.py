@@ -10,12 +10,12 @@ import pytest
 
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
-from meshwright.controller import probing
 from meshwright.controller.driver_runner import DriverTasks
 from meshwright.controller.drivers import DriverPages, MeshDrivers
 from meshwright.controller.errors import SettingsError
+from meshwright.controller.observing import driver_probes as probing
 from meshwright.controller.process.tasks import TaskEnded
-from meshwright.controller.settings import Settings, load
+from meshwright.controller.settings.settings import Settings, load
 from meshwright.delivery.snapshots.rendering import GroupInput
 from meshwright.delivery.snapshots.translation import CertificateMissing, translation
 from meshwright.mesh.config import SidecarDriverSettings, SidecarSettings
@@ -30,7 +30,7 @@ from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.envoy.empty import empty
 from tests.meshes import values as a
 from tests.meshes.views import mesh_config, namespace, view, workload
-from xds.protocol.resource import ROUTE, ResourceName, TypeUrl
+from xds.protocol.resources.resource import ROUTE, ResourceName, TypeUrl
 
 BOTH: dict[str, SidecarDriver] = {"document": DocumentDriver(), "envoy": EnvoyDriver()}
 CLASS = "MESHWRIGHT_SIDECAR_CLASS"

@@ -19,7 +19,7 @@ from meshwright.delivery.verifying import verify
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject, ObjectKey
-from meshwright.mesh.problems import Problems
+from meshwright.mesh.problems.problem import Problems
 from meshwright.mesh.workload import DRIVER_ANNOTATION
 from meshwright.sidecars import lint
 from meshwright.sidecars.document.driver import DocumentDriver
@@ -31,7 +31,7 @@ from tests.meshes.random_meshes import Mesh, changed, random_mesh
 from tests.meshes.views import POLICY, mesh_config, namespace, view, workload
 from tests.unit.delivery.histories import Replica
 from xds.cache import NodeKey, SnapshotCache
-from xds.protocol.resource import CLUSTER
+from xds.protocol.resources.resource import CLUSTER
 
 INSTALLED = lint.Installed({"document": DocumentDriver(), "envoy": EnvoyDriver()}, {})
 ONE, TWO = NodeKey("one.store.shop"), NodeKey("two.store.shop")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-import meshwright.kubernetes.status.standing
+import meshwright.kubernetes.status.object_status
 import meshwright.traffic.traffic  # noqa: F401  # the names below are those of modules that are loaded
 from meshwright.controller.process.levels import LogLevels
 

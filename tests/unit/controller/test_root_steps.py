@@ -11,8 +11,8 @@ from certs.ledger.entry import LedgerEntry
 from certs.roots.authority import ChangingAuthority
 from certs.roots.evidence import Ours, Why
 from certs.roots.rotation import Fingerprint, advanced
-from meshwright.controller.root_change import RootChange
-from meshwright.controller.root_evidence import Said
+from meshwright.controller.roots.change import RootChange
+from meshwright.controller.roots.evidence import Said
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from tests.unit.certs.ledger.memory import MemoryLedger, Record
@@ -44,7 +44,7 @@ async def test_a_step_that_was_taken_is_no_error_though_the_ledger_cannot_say_it
     authority: ChangingAuthority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is noted as soon as there is room, also where the change is over by then."""
-    monkeypatch.setattr("meshwright.controller.root_change.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("meshwright.controller.roots.change.LOOK_SECONDS", 0.01)
     record = Record()
     ledger = MemoryLedger(record)
     ledger.name_authority(authority.fingerprint)

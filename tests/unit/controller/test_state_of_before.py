@@ -12,20 +12,20 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from certs.custody import LEDGER_FILE, opened
 from certs.ledger.entry import LedgerEntry, Noted, Stamp
+from certs.lifetimes import ProxyTerms
 from certs.manager import CertificateManager
-from certs.opening import LEDGER_FILE, opened
-from certs.pair_files import PairFiles
 from certs.server import ads_server_certificate
-from certs.terms import ProxyTerms
-from meshwright.controller.kept import DNS_ANSWERS, VERDICTS, StateFile
-from meshwright.controller.proxies import without_server
+from certs.state.pair_files import PairFiles
+from meshwright.controller.identity.proxy_certificates import without_server
+from meshwright.controller.state_files import DNS_ANSWERS, VERDICTS, StateFile
 from meshwright.delivery.quarantine.verdicts import Verdict
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import IpAddress, Namespace, ProxyUuid, ServiceAccountName, TrustDomain
 from meshwright.providers.dns.records import Question, RecordType
 from xds.cache import NodeKey
-from xds.protocol.resource import ROUTE, ResourceName
+from xds.protocol.resources.resource import ROUTE, ResourceName
 
 WRITTEN = Path(__file__).parent / "state_of_before"
 THEN = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)

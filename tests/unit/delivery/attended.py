@@ -6,15 +6,15 @@ from pathlib import Path
 
 from catalog.store.view import MeshSettings
 from certs.issuers.authority import CertificateAuthority
-from certs.pair_files import PairFiles
+from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
-from meshwright.delivery.answers import Answers
-from meshwright.delivery.certificates import Counted, ServiceCertificates
+from meshwright.delivery.ack_handling import Answers
+from meshwright.delivery.certificates.certificates import Counted, ServiceCertificates
 from meshwright.delivery.debounce import Pace
 from meshwright.delivery.gathering import Gathering, Paces
 from meshwright.delivery.loop import Loop, MeshState
 from meshwright.delivery.model import Model, Work
-from meshwright.delivery.presence import Lingering, Presence
+from meshwright.delivery.presence.connected import Lingering, Presence
 from meshwright.delivery.publishing import Publishing
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.published import Step
@@ -29,7 +29,7 @@ from meshwright.sidecars.envoy.empty import empty
 from tests.meshes import values as a
 from tests.meshes.sources import MemorySource
 from xds.cache import GroupKey, NodeKey, SnapshotCache, Watch
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.snapshot import Snapshot
 
 LINGERING = 300.0
 

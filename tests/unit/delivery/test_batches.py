@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from meshwright.delivery.batches import parts
 from meshwright.delivery.snapshots.published import Failure, Published, Step
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.layers import Layers
-from xds.protocol.resource import CLUSTER, Resource, ResourceName, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.layers import Layers
+from xds.protocol.resources.resource import CLUSTER, Resource, ResourceName, Version
+from xds.protocol.resources.snapshot import Snapshot
 
 GROUPS = [GroupKey(f"group {number}") for number in range(8)]
 NODES = [NodeKey(f"node {number}") for number in range(12)]

@@ -25,16 +25,16 @@ from meshwright.sidecars.document.driver import DocumentDriver
 from meshwright.sidecars.document.translate import DOCUMENT, NAME
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
-from xds.protocol.resource import ENDPOINT, TypeUrl
+from xds.protocol.resources.resource import ENDPOINT, TypeUrl
 
 ALL = a.http("all")
 MOVED = replace(a.workload("shop-1", "10.1.0.1", app="shop", account="shop"), address=IpAddress("10.1.0.9"))
 ONCE = (
-    "catalog.relations.backing.backing",
-    "catalog.relations.backing.services_of",
-    "catalog.relations.endpoints.endpoints",
-    "catalog.relations.readiness.taking_traffic",
-    "catalog.relations.targets.given_ports",
+    "catalog.relations.backends.backing.backing",
+    "catalog.relations.backends.backing.services_of",
+    "catalog.relations.backends.endpoints.endpoints",
+    "catalog.relations.backends.readiness.taking_traffic",
+    "catalog.relations.backends.targets.given_ports",
     "catalog.policy.outbound.who_is_behind",
     "catalog.policy.outbound.spoken_there",
     "catalog.policy.destinations.endpoints_of",
@@ -162,7 +162,7 @@ def test_an_endpoint_that_is_admitted_translates_nothing(computed: Counter[str])
     step = server.wave(Edits(admissions={proxy: Admission.ADMITTED}))
     assert server.translated == []
     assert dict(computed) == {
-        "catalog.relations.readiness.taking_traffic": 1,
+        "catalog.relations.backends.readiness.taking_traffic": 1,
         "catalog.policy.destinations.endpoints_of": 1,
         "meshwright.delivery.snapshots.rendering._completed": 1,
         "meshwright.delivery.snapshots.rendering.made": 1,

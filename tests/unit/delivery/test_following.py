@@ -12,14 +12,14 @@ from google.protobuf import any_pb2
 
 from catalog.store.view import MeshSettings
 from certs.issuers.authority import CertificateAuthority
-from certs.pair_files import PairFiles
+from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
-from meshwright.delivery.certificates import ServiceCertificates
+from meshwright.delivery.certificates.certificates import ServiceCertificates
 from meshwright.delivery.debounce import Pace
 from meshwright.delivery.gathering import Gathering, Paces
 from meshwright.delivery.loop import Loop
 from meshwright.delivery.model import Model
-from meshwright.delivery.presence import Lingering, Presence
+from meshwright.delivery.presence.connected import Lingering, Presence
 from meshwright.delivery.publishing import Publishing
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.published import Step
@@ -37,8 +37,8 @@ from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from tests.meshes import values as a
 from tests.meshes.sources import MemorySource, instead
 from xds.cache import GroupKey, SnapshotCache
-from xds.protocol.resource import ENDPOINT, ResourceName
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import ENDPOINT, ResourceName
+from xds.protocol.resources.snapshot import Snapshot
 
 ADDRESS = IpAddress("10.0.0.1")
 FOUND = ResourceName("default/db|8080")

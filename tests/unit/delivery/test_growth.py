@@ -12,11 +12,11 @@ from benchmarks import meshes
 from catalog.store.settings import EndpointAdmission
 from catalog.store.view import MeshSettings
 from certs.issuers.authority import CertificateAuthority
-from certs.pair_files import PairFiles
+from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
-from meshwright.controller.gauges import Gauging
+from meshwright.controller.observing.gauges import Gauging
 from meshwright.delivery.assembly import Delivery, delivery
-from meshwright.delivery.certificates import ServiceCertificates
+from meshwright.delivery.certificates.certificates import ServiceCertificates
 from meshwright.delivery.debounce import Pace
 from meshwright.delivery.gathering import Paces
 from meshwright.delivery.model import Model

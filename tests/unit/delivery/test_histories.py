@@ -12,11 +12,11 @@ from catalog.lint.codes import Code
 from catalog.lint.problems import Linter
 from catalog.lint.problems import problems as found_from_nothing
 from catalog.policy.inbound import inbound_ports
-from catalog.policy.limits import connection_limits
+from catalog.policy.objects.limits import connection_limits
+from catalog.policy.objects.telemetry import logging
 from catalog.policy.outbound import visible
 from catalog.policy.proxy import Logging, ServiceDestination
 from catalog.policy.reachable import reachable
-from catalog.policy.telemetry import logging
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.view import View
@@ -26,26 +26,26 @@ from meshwright.delivery.snapshots.published import Step
 from meshwright.engine.derived import derived
 from meshwright.engine.graph import Graph
 from meshwright.engine.node import Derivation
-from meshwright.mesh.authorization import Authorizer, ExternalAuthorization
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.host_port import HostPort
-from meshwright.mesh.limits import ConnectionLimits, UpstreamTrafficSetting
-from meshwright.mesh.mutual_tls import MutualTLS, PlainText, TlsMode
 from meshwright.mesh.names import Namespace, SecretName, ServiceName
-from meshwright.mesh.retries import FailedWith, Retries, Retry
-from meshwright.mesh.roots import MeshRootCertificate, Role
-from meshwright.mesh.routing import RouteActions, RoutePolicy, RouteRule
+from meshwright.mesh.policies.authorization import Authorizer, ExternalAuthorization
+from meshwright.mesh.policies.limits import ConnectionLimits, UpstreamTrafficSetting
+from meshwright.mesh.policies.mutual_tls import MutualTLS, PlainText, TlsMode
+from meshwright.mesh.policies.retries import FailedWith, Retries, Retry
+from meshwright.mesh.policies.roots import MeshRootCertificate, Role
+from meshwright.mesh.policies.routing import RouteActions, RoutePolicy, RouteRule
+from meshwright.mesh.policies.telemetry import AccessLog, ExtensionService, LogExport, LogFilter, Telemetry
+from meshwright.mesh.policies.upstreams import Balancing, HashKey, KeyKind, LoadBalancing, UpstreamPolicy
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.tap import TapChoice
-from meshwright.mesh.telemetry import AccessLog, ExtensionService, LogExport, LogFilter, Telemetry
-from meshwright.mesh.upstreams import Balancing, HashKey, KeyKind, LoadBalancing, UpstreamPolicy
 from tests.meshes import values as a
 from tests.meshes.random_meshes import Mesh, random_mesh
 from tests.pins import Pin
 from tests.trying import examples
 from tests.unit.delivery.histories import Replica, mismatch
 from tests.unit.delivery.killers import STEPS, forgetful, names
-from xds.protocol.resource import TYPES
+from xds.protocol.resources.resource import TYPES
 
 pytestmark = pytest.mark.timeout(30)  # many histories each
 

@@ -14,16 +14,16 @@ import structlog
 import catalog.relations.groups
 from catalog.store.view import MeshSettings
 from certs.issuers.authority import CertificateAuthority
-from certs.pair_files import PairFiles
+from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
-from meshwright.delivery.answers import Answers
-from meshwright.delivery.certificates import ServiceCertificates
+from meshwright.delivery.ack_handling import Answers
+from meshwright.delivery.certificates.certificates import ServiceCertificates
 from meshwright.delivery.debounce import Pace
 from meshwright.delivery.gathering import Gathering, Paces
 from meshwright.delivery.linting import Linting
 from meshwright.delivery.loop import Loop, MeshState
 from meshwright.delivery.model import Model
-from meshwright.delivery.presence import Lingering, Presence
+from meshwright.delivery.presence.connected import Lingering, Presence
 from meshwright.delivery.publishing import Publishing
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.rendering import GroupInput, Translate
@@ -31,14 +31,14 @@ from meshwright.delivery.snapshots.translation import translation
 from meshwright.delivery.verifying import Verification
 from meshwright.engine.graph import Graph
 from meshwright.mesh.names import TrustDomain
-from meshwright.mesh.picture import Picture
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.directory.source import DirectorySource
 from meshwright.providers.sources import Sources
 from meshwright.sidecars.contract.driver import Piece
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from xds.cache import NodeKey, SnapshotCache
-from xds.protocol.resource import CLUSTER, Resource, ResourceName, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import CLUSTER, Resource, ResourceName, Version
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Rejection, Response
 
 NODE = NodeKey("a.store.shop")

@@ -31,18 +31,24 @@ from meshwright.delivery.snapshots.serving import Serving
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.kinds import UPSTREAM_TRAFFIC_SETTING, WORKLOAD
-from meshwright.mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, UpstreamTrafficSetting
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey, Sourced
-from meshwright.mesh.policy import PolicyKey
-from meshwright.sidecars.envoy import outbound_listeners
+from meshwright.mesh.policies.limits import (
+    ConnectionLimits,
+    RateLimit,
+    RateLimits,
+    RateUnit,
+    UpstreamTrafficSetting,
+)
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.envoy.listeners import outbound as outbound_listeners
 from tests.meshes import values as a
 from xds.cache import NodeKey
-from xds.protocol import resource_set
-from xds.protocol import snapshot as snapshots
-from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, ResourceName, TypeUrl, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources import resource_set
+from xds.protocol.resources import snapshot as snapshots
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, ResourceName, TypeUrl, Version
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Rejection, Response
 
 NOW = Moment(0.0, datetime(2026, 1, 1, tzinfo=UTC))

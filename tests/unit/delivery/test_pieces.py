@@ -10,18 +10,16 @@ from catalog.policy.proxy import ExternalDestination, InterceptionKind, ProxyPol
 from catalog.policy.whole import outline, proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
-from meshwright.sidecars.envoy import (
-    clusters,
-    endpoints,
-    inbound_listeners,
-    names,
-    outbound_listeners,
-    routes,
-)
-from meshwright.sidecars.envoy.outbound_listeners import Calling
+from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.clusters import cluster as clusters
+from meshwright.sidecars.envoy.clusters import endpoints
+from meshwright.sidecars.envoy.listeners import inbound as inbound_listeners
+from meshwright.sidecars.envoy.listeners import outbound as outbound_listeners
+from meshwright.sidecars.envoy.listeners.outbound import Calling
+from meshwright.sidecars.envoy.routes import route as routes
 from tests.meshes.random_meshes import random_mesh
 from tests.meshes.resources import pieces
-from xds.protocol.resource import Resource
+from xds.protocol.resources.resource import Resource
 
 
 def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:

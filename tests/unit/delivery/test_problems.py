@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from meshwright.delivery.problems import AllProblems
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.problems import Problem, Severity, ordered
+from meshwright.mesh.problems.problem import Problem, Severity, ordered
 
 
 def _problem(number: int, severity: Severity = Severity.ERROR) -> Problem:

@@ -9,13 +9,12 @@ from catalog.policy.provenance import ISSUER, MadeFrom
 from catalog.relations import groups
 from catalog.relations.groups import members
 from catalog.store.view import MeshSettings, View, kind_in
-from certs.material import ServiceCertificate
+from certs.keys.material import ServiceCertificate
 from meshwright.delivery.snapshots.published import Published
 from meshwright.delivery.snapshots.rendering import GroupInput, resources
 from meshwright.delivery.snapshots.serving import Serving
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.engine.table import Table
-from meshwright.mesh.authorization import Authorizer, ExternalAuthorization
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.kinds import (
@@ -41,21 +40,28 @@ from meshwright.mesh.kinds import (
     UPSTREAM_TRAFFIC_SETTING,
     WORKLOAD,
 )
-from meshwright.mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, UpstreamTrafficSetting
-from meshwright.mesh.mutual_tls import MutualTLS, PlainText, TlsMode
 from meshwright.mesh.names import Namespace, ServiceAccountName
 from meshwright.mesh.objects import EndpointSlice, ObjectKey
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.retries import FailedWith, Retries, Retry
-from meshwright.mesh.routing import RouteActions, RoutePolicy, RouteRule
-from meshwright.mesh.telemetry import AccessLog, ExtensionService, LogExport, Telemetry
-from meshwright.mesh.upstreams import Ejecting, UpstreamPolicy
+from meshwright.mesh.policies.authorization import Authorizer, ExternalAuthorization
+from meshwright.mesh.policies.limits import (
+    ConnectionLimits,
+    RateLimit,
+    RateLimits,
+    RateUnit,
+    UpstreamTrafficSetting,
+)
+from meshwright.mesh.policies.mutual_tls import MutualTLS, PlainText, TlsMode
+from meshwright.mesh.policies.retries import FailedWith, Retries, Retry
+from meshwright.mesh.policies.routing import RouteActions, RoutePolicy, RouteRule
+from meshwright.mesh.policies.telemetry import AccessLog, ExtensionService, LogExport, Telemetry
+from meshwright.mesh.policies.upstreams import Ejecting, UpstreamPolicy
 from meshwright.providers.dns.slices import FoundSlice
 from meshwright.sidecars.contract.driver import Piece
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
 from xds.cache import NodeKey
-from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, ResourceName, TypeUrl
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, ResourceName, TypeUrl
 
 THINGS = (
     MeshConfig(),

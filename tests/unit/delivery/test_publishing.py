@@ -16,9 +16,9 @@ from meshwright.delivery.snapshots.published import Step
 from meshwright.delivery.time_slices import SLICE_SECONDS, Slices
 from meshwright.delivery.wave import Wave
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.resource import CLUSTER, Resource, ResourceName, Version
-from xds.protocol.snapshot import Snapshot
-from xds.server.waking import Waking
+from xds.protocol.resources.resource import CLUSTER, Resource, ResourceName, Version
+from xds.protocol.resources.snapshot import Snapshot
+from xds.server.streams.waking import Waking
 
 ALL = range(2 * GROUPS + 10)
 WAVE = Wave(0, (), 0, 0.0, 0.0, datetime(2026, 1, 1, tzinfo=UTC))

@@ -22,15 +22,15 @@ from meshwright.delivery.snapshots.serving import Serving
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.names import Namespace, Port
-from meshwright.mesh.policy import PolicyKey, TrafficTarget
+from meshwright.mesh.policies.smi import PolicyKey, TrafficTarget
 from meshwright.mesh.service import Scope, Service, ServiceKey
 from meshwright.mesh.workload import Transparent
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
 from tests.meshes.resources import pieces
 from tests.trying import examples
-from xds.protocol.resource import SECRET
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import SECRET
+from xds.protocol.resources.snapshot import Snapshot
 
 OF_EACH_KIND = (0, 5, 6, 26, 48)
 """Seeds of meshes that together have groups of each kind (see `_parts`)."""

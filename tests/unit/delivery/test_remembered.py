@@ -28,7 +28,7 @@ SERVED = 60
 WIDELY_READ = {
     *("settings", "trust bundle"),
     *(f"catalog.store.mesh_wide._{each}()" for each in ("authorization", "egress", "sidecar", "tracing")),
-    *("catalog.lint.reach.crowd()", "catalog.relations.addresses.moved()"),
+    *("catalog.lint.smi.reach.crowd()", "catalog.relations.backends.addresses.moved()"),
     *("catalog.policy.reachable._open", "catalog.policy.reachable.open_to_all"),
     *(
         "namespaces",
@@ -37,7 +37,7 @@ WIDELY_READ = {
         "MutualTLSes by namespace",
         "catalog.relations.telemetry.of_namespace",
         "ExternalAuthorizations by namespace",
-        "catalog.relations.localities._asked()",
+        "catalog.relations.backends.localities._asked()",
     ),
     *("catalog.lint.lint._fine()", "further problems"),
 }

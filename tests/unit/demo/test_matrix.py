@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from demo import matrix
+from demo.display.verdicts import CellResult, Verdict, controls
 from demo.matrix import CELLS, PHASES
 from demo.topology import BOOKBUYER, BOOKTHIEF, STORE_V1, STORE_V2
-from demo.verdicts import CellResult, Verdict, controls
 
 
 def test_every_row_has_a_cell_for_every_phase() -> None:

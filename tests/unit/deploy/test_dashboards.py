@@ -12,10 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.admin.metrics.tallies import Durations
-from meshwright.agent.figures.counted import Who
-from meshwright.agent.figures.edges import Edges
-from meshwright.agent.figures.exposition import written
-from meshwright.agent.figures.statistics import read
+from meshwright.agent.statistics.counted import Who
+from meshwright.agent.statistics.edges import Edges
+from meshwright.agent.statistics.exposition import written
+from meshwright.agent.statistics.statistics import read
 from meshwright.delivery.proxies.status import ProxyState
 from tests import libyaml
 from tests.promql import Series, Wrong, labels_of

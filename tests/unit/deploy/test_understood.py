@@ -7,8 +7,8 @@ import pytest
 
 from meshwright.chart.overriding import merged
 from meshwright.chart.rendering import defaults, manifests
-from meshwright.controller.settings import load
-from meshwright.kubernetes.injection.configuration import InjectionConfig, read
+from meshwright.controller.settings.settings import load
+from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig, read
 from meshwright.mesh.names import Namespace
 from meshwright.providers.kubernetes.scope import selector
 from meshwright.sidecars.contract.pod import RulesBy

@@ -14,7 +14,7 @@ from meshwright.chart.rendering import chart, defaults, manifests
 from meshwright.chart.template.tokens import TemplateError
 from meshwright.chart.values import Values, ValuesError, checked
 from meshwright.cli.main import app
-from meshwright.controller.chart_settings import wrong
+from meshwright.controller.settings.chart import wrong
 from tests.typed import ROOT
 from tools import chart_schema
 

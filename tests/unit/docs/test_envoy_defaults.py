@@ -13,7 +13,7 @@ from google.protobuf import any_pb2, json_format
 
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
-from meshwright.sidecars.envoy.bootstrap import BootstrapSettings, bootstrap
+from meshwright.sidecars.envoy.bootstrap.bootstrap import BootstrapSettings, bootstrap
 from tests.golden.cases import MESSAGES, case_groups
 from tests.unit.docs.fields import fields
 

@@ -134,10 +134,11 @@ def test_the_engines_example_runs() -> None:
 
 def test_the_catalogs_picture_shows_imports() -> None:
     """Each arrow between two modules is an import of the left one by the right one."""
+    catalog = ROOT / "catalog"
     modules = {
-        each.stem: each for room in ("relations", "policy") for each in (ROOT / "catalog" / room).glob("*.py")
+        module.stem: module for room in ("relations", "policy") for module in (catalog / room).rglob("*.py")
     }
-    text = ast.get_docstring(ast.parse((ROOT / "catalog" / "__init__.py").read_text("utf-8"))) or ""
+    text = ast.get_docstring(ast.parse((catalog / "__init__.py").read_text("utf-8"))) or ""
     steps = [
         line.strip().split(" -> ") for line in text.splitlines() if " -> " in line and "View" not in line
     ]
@@ -153,7 +154,7 @@ def test_the_catalogs_picture_shows_imports() -> None:
 
 
 def _imports(module: Path, other: Path) -> bool:
-    room = f"catalog.{other.parent.name}"
+    room = ".".join(other.parent.relative_to(ROOT).parts)
     tree = ast.walk(ast.parse(module.read_text("utf-8")))
     found = [each for each in tree if isinstance(each, ast.ImportFrom)]
     return any(

@@ -9,7 +9,7 @@ from certs.errors import IssuerError
 from meshwright.enrolment.limits import EnrolmentLimits
 from meshwright.enrolment.proofs.contract import ProofRefused
 from meshwright.enrolment.server import EnrolmentPort
-from xds.server.hooks import Peer
+from xds.hooks import Peer
 from xds.server.tls import TlsIdentity
 
 

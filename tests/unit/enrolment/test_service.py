@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from certs.errors import IssuerError, RequestError
 from certs.issuers.authority import CertificateAuthority
-from certs.leaf import read_leaf
+from certs.keys.leaf import read_leaf
+from certs.keys.material import SignedProxy
+from certs.keys.signing_request import SigningRequest
 from certs.ledger.contract import Judge
 from certs.ledger.sqlite import SqliteLedger
-from certs.material import SignedProxy
 from certs.proxy import sign_proxy
-from certs.signing_request import SigningRequest
 from meshwright.enrolment.limits import Allowances, EnrolmentLimits, Exhausted, Pace
 from meshwright.enrolment.proofs.contract import Entitled, Evidence, ProofRefused
 from meshwright.enrolment.proofs.join_token import KIND, JoinTokenProof

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from certs.database import JOURNAL_BYTES
 from certs.errors import RequestError, StateError
+from certs.state.database import JOURNAL_BYTES
 from meshwright.enrolment.store.contract import TokenRefused
 from meshwright.enrolment.store.sqlite import SqliteTokens
 from meshwright.enrolment.tokens import (

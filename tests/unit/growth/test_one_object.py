@@ -12,13 +12,15 @@ import pytest
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import MeshSettings, View
-from meshwright.admin.pages import access, describe, explain
+from meshwright.admin.pages import access
+from meshwright.admin.pages.calls import explain
+from meshwright.admin.pages.proxies import description as describe
 from meshwright.delivery.snapshots.rendering import Rendering, resources
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.kubernetes.admission.trial import Trial
 from meshwright.mesh.objects import ObjectKey, Sourced
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.picture import Picture
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.merge import merge
 from meshwright.sidecars.document.driver import DocumentDriver
 from meshwright.sidecars.envoy.driver import EnvoyDriver

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import pytest
 
-from meshwright.kubernetes.injection.configuration import read
+from meshwright.kubernetes.injection.configuration.configuration import read
 from meshwright.kubernetes.injection.injecting import Known
-from meshwright.kubernetes.injection.reviewing import Result, answer, response
+from meshwright.kubernetes.injection.webhook.reviewing import Result, answer, response
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.injection.names import ADDED_ANNOTATION

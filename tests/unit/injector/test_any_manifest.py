@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from meshwright.kubernetes.injection.configuration import InjectionConfig
+from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
 from meshwright.kubernetes.injection.injecting import Known
 from meshwright.kubernetes.injection.manifests import TEMPLATES, inject, uninject
 from meshwright.sidecars.envoy.driver import EnvoyDriver

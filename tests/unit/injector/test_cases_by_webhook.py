@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import pytest
 
-from meshwright.kubernetes.injection.configuration import read
+from meshwright.kubernetes.injection.configuration.configuration import read
 from meshwright.kubernetes.injection.injecting import Known
 from meshwright.kubernetes.injection.manifests import namespaces_in
-from meshwright.kubernetes.injection.reviewing import Result, answer
+from meshwright.kubernetes.injection.webhook.reviewing import Result, answer
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.envoy.driver import EnvoyDriver

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from meshwright.kubernetes.injection.comparing import differences
-from meshwright.kubernetes.injection.configuration import read
+from meshwright.kubernetes.injection.configuration.configuration import read
 from meshwright.kubernetes.injection.injecting import Known, injected
 from meshwright.kubernetes.injection.shapes import checked
 from meshwright.mesh.names import Namespace, ProxyUuid

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from meshwright.kubernetes.injection.configuration import (
+from meshwright.kubernetes.injection.configuration.configuration import (
     RESOURCES,
     ConfigurationError,
     InjectionConfig,
     Policy,
     read,
 )
-from meshwright.kubernetes.injection.overlays import chosen
+from meshwright.kubernetes.injection.configuration.overlays import chosen
 from meshwright.kubernetes.injection.selectors import LabelSelector, Operator, Requirement
 from meshwright.kubernetes.injection.shapes import checked
 from meshwright.mesh.names import Namespace

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from meshwright.kubernetes.injection.configuration import InjectionConfig, read
+from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig, read
 from meshwright.kubernetes.injection.decision import Reason, decide
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject

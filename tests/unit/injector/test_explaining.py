@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from meshwright.kubernetes.injection.configuration import read
+from meshwright.kubernetes.injection.configuration.configuration import read
 from meshwright.kubernetes.injection.explaining import Explanation, Standing, Step, explained
 from meshwright.kubernetes.injection.injecting import Known, injected
-from meshwright.kubernetes.injection.registration import configuration
 from meshwright.kubernetes.injection.shapes import checked
+from meshwright.kubernetes.injection.webhook.registration import configuration
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.registry import DriverRegistry

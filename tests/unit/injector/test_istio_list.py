@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from meshwright.kubernetes.injection.configuration import InjectionConfig
+from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
 from meshwright.kubernetes.injection.injecting import Known, injected
 from meshwright.kubernetes.injection.manifests import TEMPLATES
 from meshwright.mesh.names import Namespace

@@ -10,15 +10,15 @@ from datetime import UTC, datetime
 import pytest
 
 import meshwright.kubernetes.admission.registration
-from meshwright.kubernetes.injection import keeper
-from meshwright.kubernetes.injection.configuration import InjectionConfig, read
-from meshwright.kubernetes.injection.keeper import PodRoots, Rest
-from meshwright.kubernetes.injection.pod_roots import Reach, at_home
+from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig, read
+from meshwright.kubernetes.injection.credentials import roots_writer as keeper
+from meshwright.kubernetes.injection.credentials.pod_roots import Reach, at_home
+from meshwright.kubernetes.injection.credentials.roots_writer import PodRoots, Rest
 from meshwright.mesh.kinds import NAMESPACE
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject, ObjectKey, Sourced
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.picture import Picture
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.merge import Merged
 from tests.unit.admission.test_registration import none_there
 from tests.unit.kube.played import Asked, Line, Part, Played, api_of

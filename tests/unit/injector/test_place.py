@@ -3,8 +3,8 @@
 import pytest
 
 from meshwright.controller.errors import SettingsError
-from meshwright.controller.settings import load
-from meshwright.kubernetes.injection.place import ConfigMapKey
+from meshwright.controller.settings.settings import load
+from meshwright.kubernetes.injection.configuration.place import ConfigMapKey
 from meshwright.mesh.names import Namespace
 
 TOLD = {"state": "s", "kubernetes": True, "webhook_address": "127.0.0.1:1", "webhook_reached_at": "a/b"}

@@ -5,8 +5,15 @@ from typing import Any
 
 import pytest
 
-from meshwright.kubernetes.injection.configuration import read
-from meshwright.kubernetes.injection.pod_roots import Found, Reach, Standing, document, is_injected, standing
+from meshwright.kubernetes.injection.configuration.configuration import read
+from meshwright.kubernetes.injection.credentials.pod_roots import (
+    Found,
+    Reach,
+    Standing,
+    document,
+    is_injected,
+    standing,
+)
 from meshwright.mesh.kinds import NAMESPACE, POD, SERVICE
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject, ObjectKey, Sourced

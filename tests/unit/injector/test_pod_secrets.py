@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from certs.material import PrivateKey, ProxyCertificate
-from meshwright.kubernetes.injection.pod_secrets import (
+from certs.keys.material import PrivateKey, ProxyCertificate
+from meshwright.kubernetes.injection.credentials.pod_secrets import (
     Held,
     Step,
     content,

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from meshwright.kubernetes.admission.configuration import is_as
-from meshwright.kubernetes.injection.configuration import read
+from meshwright.kubernetes.injection.configuration.configuration import read
 from meshwright.kubernetes.injection.decision import SYSTEM_NAMESPACES, decide
-from meshwright.kubernetes.injection.registration import configuration
+from meshwright.kubernetes.injection.webhook.registration import configuration
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.contract.errors import CannotPatchError

@@ -7,11 +7,18 @@ from typing import Any
 import pytest
 
 from meshwright.kubernetes.admission.turns import LateError
-from meshwright.kubernetes.injection.configuration import read
+from meshwright.kubernetes.injection.configuration.configuration import read
 from meshwright.kubernetes.injection.decision import Reason
 from meshwright.kubernetes.injection.injecting import Known, injected
-from meshwright.kubernetes.injection.reviewing import Answer, Cause, Result, answer, operations, response
 from meshwright.kubernetes.injection.shapes import checked
+from meshwright.kubernetes.injection.webhook.reviewing import (
+    Answer,
+    Cause,
+    Result,
+    answer,
+    operations,
+    response,
+)
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.registry import DriverRegistry

@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from certs.ledger.entry import LedgerState
-from certs.terms import ProxyTerms
-from meshwright.controller.proxies import ProxyIssuing, without_server
-from meshwright.kubernetes.injection.pod_secrets import ORPHANED_AFTER
-from meshwright.kubernetes.injection.secret_keeper import PodSecrets
+from certs.lifetimes import ProxyTerms
+from meshwright.controller.identity.proxy_certificates import ProxyIssuing, without_server
+from meshwright.kubernetes.injection.credentials.pod_secrets import ORPHANED_AFTER
+from meshwright.kubernetes.injection.credentials.secret_writer import PodSecrets
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from tests.unit.injector.test_reviewing import _done

@@ -13,14 +13,14 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from meshwright.admin.metrics.registry import Metrics
-from meshwright.controller.injection_file import InjectionFile
+from meshwright.controller.kubernetes.injection_file import InjectionFile
 from meshwright.kubernetes.admission import turns
 from meshwright.kubernetes.admission.server import patience
-from meshwright.kubernetes.injection import server as injection
-from meshwright.kubernetes.injection.lookup import Lookup
-from meshwright.kubernetes.injection.reviewing import Answer, Cause, Result
-from meshwright.kubernetes.injection.secret_keeper import PodSecrets
-from meshwright.kubernetes.injection.server import Injection
+from meshwright.kubernetes.injection.credentials.secret_writer import PodSecrets
+from meshwright.kubernetes.injection.webhook import server as injection
+from meshwright.kubernetes.injection.webhook.lookup import Lookup
+from meshwright.kubernetes.injection.webhook.reviewing import Answer, Cause, Result
+from meshwright.kubernetes.injection.webhook.server import Injection
 from meshwright.mesh.config import MeshConfig
 from meshwright.sidecars.contract.kubernetes import Pod
 from meshwright.sidecars.contract.pod import InjectorContext

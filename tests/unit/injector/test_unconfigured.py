@@ -7,10 +7,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from meshwright.admin.metrics.registry import Metrics
-from meshwright.controller.injection_file import InjectionFile
-from meshwright.kubernetes.injection.lookup import Lookup
-from meshwright.kubernetes.injection.secret_keeper import PodSecrets
-from meshwright.kubernetes.injection.server import Injection
+from meshwright.controller.kubernetes.injection_file import InjectionFile
+from meshwright.kubernetes.injection.credentials.secret_writer import PodSecrets
+from meshwright.kubernetes.injection.webhook.lookup import Lookup
+from meshwright.kubernetes.injection.webhook.server import Injection
 from meshwright.mesh.config import MeshConfig
 from meshwright.providers.merge import Merged
 from meshwright.sidecars.registry import DriverRegistry

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
-from meshwright.kube.access import Access, Server, User
 from meshwright.kube.api import Api
-from meshwright.kube.connection import Connection
+from meshwright.kube.connection.access import Access, Server, User
+from meshwright.kube.connection.connection import Connection
 from meshwright.kube.resource import Resource
 
 SERVICES = Resource("", "v1", "services", "Service")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from meshwright.kube import answers
-from meshwright.kube.access import Access, Server, User
+from meshwright.kube import responses as answers
 from meshwright.kube.api import Api
-from meshwright.kube.connection import Connection
+from meshwright.kube.connection.access import Access, Server, User
+from meshwright.kube.connection.connection import Connection
 from meshwright.kube.errors import ApiError, KubeError, Nonsense, Reason, Unreachable
 from meshwright.kube.resource import Raw, Resource
 from tests.unit.kube.played import (

@@ -9,9 +9,9 @@ import threading
 from pathlib import Path
 from typing import Final, Self
 
-from meshwright.kube.access import Access, Server, User
 from meshwright.kube.api import Api
-from meshwright.kube.connection import Connection
+from meshwright.kube.connection.access import Access, Server, User
+from meshwright.kube.connection.connection import Connection
 from tests.unit.kube.played import SERVICES
 
 BEGUN: Final = (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from meshwright.traffic.figures import BOUNDS_MS, CLASSES, TIMES, Figures
+from meshwright.traffic.statistics import BOUNDS_MS, CLASSES, TIMES, Figures
 
 
 def times(**below: int) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
 """Which rows come of what was counted."""
 
 from meshwright.mesh.identity import ProxyName
-from meshwright.traffic.figures import OTHERS, Called, Calls, Direction, Figures, Kind, Of, Protocol
-from meshwright.traffic.standing import Row, Wanted, of_proxies, rows
+from meshwright.traffic.current import Row, Wanted, of_proxies, rows
+from meshwright.traffic.statistics import OTHERS, Called, Calls, Direction, Figures, Kind, Of, Protocol
 from meshwright.traffic.traffic import BySource, Caller
 
 IN, OUT, HTTP, TCP = Direction.INBOUND, Direction.OUTBOUND, Protocol.HTTP, Protocol.TCP

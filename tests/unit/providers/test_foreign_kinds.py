@@ -6,7 +6,7 @@ from meshwright.mesh import kinds
 from meshwright.mesh.kinds import TCP_ROUTE, Kind
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.problems import Severity
+from meshwright.mesh.problems.problem import Severity
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.specs.kinds import READ
 from tests.meshes.texts import account

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from meshwright.controller.errors import SettingsError
-from meshwright.controller.settings import load
+from meshwright.controller.settings.settings import load
 from meshwright.mesh.origins import FromSource
-from meshwright.mesh.problems import Problem
-from meshwright.mesh.tally import Tally
+from meshwright.mesh.problems.problem import Problem
+from meshwright.mesh.problems.tally import Tally
 from meshwright.providers.contract import CONTRACT
 from meshwright.providers.installed.registry import GROUP, ProviderError, providers
 from meshwright.providers.installed.source import ProviderSource

@@ -7,8 +7,8 @@ import pytest
 from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
 from meshwright.mesh.origins import FromSource, InFile
-from meshwright.mesh.problems import Problem, Severity
-from meshwright.mesh.tally import MOST
+from meshwright.mesh.problems.problem import Problem, Severity
+from meshwright.mesh.problems.tally import MOST
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.providers.text.documents import documents
 from meshwright.specs.reader import read

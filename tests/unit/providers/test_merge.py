@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from meshwright.mesh.names import IpAddress, Namespace
 from meshwright.mesh.objects import EndpointSlice, ObjectKey, Sourced
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.picture import Picture
-from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.problems.problem import Problem, Severity
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.merge import Merged, merge
 from tests.meshes import values as a
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshwright.mesh.objects import ObjectKey, Sourced
-from meshwright.mesh.picture import Picture
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.providers.merge import Merged, merge
 from tests.meshes.texts import account, workload

@@ -6,14 +6,14 @@ from functools import partial
 
 import pytest
 
-from meshwright.kubernetes.status import conditions as of
-from meshwright.kubernetes.status.conditions import Condition, differ, differ_in_words, read
+from meshwright.kubernetes.status.conditions import conditions as of
+from meshwright.kubernetes.status.conditions.conditions import Condition, differ, differ_in_words, read
 from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.mesh.kinds import WORKLOAD
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import InCluster
-from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.problems.problem import Problem, Severity
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 SECOND = NOW.replace(microsecond=0)

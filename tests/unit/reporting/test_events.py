@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from meshwright.kubernetes.status.events import (
+from meshwright.kubernetes.status.event import (
     RENEWED,
     Act,
     Action,
@@ -23,7 +23,7 @@ from meshwright.mesh.kinds import NAMESPACE, SERVICE, TRAFFIC_TARGET
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import InCluster
-from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.problems.problem import Problem, Severity
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 KEY = ObjectKey(TRAFFIC_TARGET, Namespace("shop"), "buyers")

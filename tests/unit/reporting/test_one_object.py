@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from meshwright.kubernetes.status.events import Who
-from meshwright.kubernetes.status.one_object import OneObject
+from meshwright.kubernetes.status.event import Who
+from meshwright.kubernetes.status.events.one_object import OneObject
 from meshwright.mesh.kinds import CONFIG_MAP
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey

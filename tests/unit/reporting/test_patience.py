@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from meshwright.kubernetes.status.patience import HELD_SECONDS, Patience
+from meshwright.kubernetes.status.events.patience import HELD_SECONDS, Patience
 from meshwright.mesh.kinds import TRAFFIC_TARGET
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import InCluster
-from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.problems.problem import Problem, Severity
 
 MISSING = Problem(
     code="MW2001",

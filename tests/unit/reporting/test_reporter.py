@@ -11,10 +11,10 @@ import pytest
 from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings
 from certs.issuers.authority import CertificateAuthority
-from certs.pair_files import PairFiles
+from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.delivery.assembly import Delivery, delivery
-from meshwright.delivery.certificates import ServiceCertificates
+from meshwright.delivery.certificates.certificates import ServiceCertificates
 from meshwright.delivery.debounce import Pace
 from meshwright.delivery.gathering import Paces
 from meshwright.delivery.model import Model
@@ -25,9 +25,9 @@ from meshwright.delivery.snapshots.translation import translation
 from meshwright.delivery.snapshots.wanted import WhoIsHere
 from meshwright.delivery.wave import ADMISSIONS, NAMED, Cause, Change, Wave
 from meshwright.kube.lease import Lease
+from meshwright.kubernetes.status.object_status import Standing
 from meshwright.kubernetes.status.reporter import Reporter
 from meshwright.kubernetes.status.rollouts import Progress, Rollouts
-from meshwright.kubernetes.status.standing import Standing
 from meshwright.kubernetes.status.writer import Writer
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.identity import ProxyName
@@ -35,8 +35,8 @@ from meshwright.mesh.kinds import ADMISSION, WORKLOAD
 from meshwright.mesh.names import IpAddress, Port, TrustDomain
 from meshwright.mesh.objects import ObjectKey, Sourced
 from meshwright.mesh.origins import InCluster
-from meshwright.mesh.picture import Picture
-from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.problems.problem import Problem, Severity
+from meshwright.mesh.values.picture import Picture
 from meshwright.mesh.workload import Explicit, Upstream, Workload
 from meshwright.providers.sources import Sources
 from meshwright.sidecars.envoy.driver import EnvoyDriver
@@ -44,9 +44,9 @@ from meshwright.sidecars.envoy.empty import empty
 from tests.meshes import values as a
 from tests.meshes.sources import MemorySource
 from xds.cache import NodeKey
-from xds.protocol.resource import Version
+from xds.protocol.resources.resource import Version
 from xds.protocol.wire import Nonce, Response
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 SHOP, BUYER = "shop", "buyer"
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

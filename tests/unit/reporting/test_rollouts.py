@@ -10,8 +10,16 @@ from meshwright.mesh.kinds import WORKLOAD
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, Resource, ResourceName, TypeUrl, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import (
+    CLUSTER,
+    ENDPOINT,
+    LISTENER,
+    Resource,
+    ResourceName,
+    TypeUrl,
+    Version,
+)
+from xds.protocol.resources.snapshot import Snapshot
 
 KEY = ObjectKey(WORKLOAD, Namespace("shop"), "till-1")
 A, B, C = (NodeKey(f"{each}.till.shop") for each in "abc")

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from meshwright.kubernetes.status.standing import Standing
+from meshwright.kubernetes.status.object_status import Standing
 from meshwright.mesh.kinds import TRAFFIC_TARGET, WORKLOAD
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey, Sourced
 from meshwright.mesh.origins import InCluster, InFile
-from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.problems.problem import Problem, Severity
 from tests.meshes import values as a
 
 SHOP = Namespace("default")

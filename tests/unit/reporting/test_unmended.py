@@ -3,8 +3,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from meshwright.kubernetes.status.events import RENEWED, Who, again, body
-from meshwright.kubernetes.status.unmended import LATE, unmended
+from meshwright.kubernetes.status.event import RENEWED, Who, again, body
+from meshwright.kubernetes.status.events.open_problems import LATE, unmended
 from tests.unit.reporting.test_events import API, BEGUN, MENDED, METADATA, NOW, ONE
 
 WHO = Who("meshwright-0", "mesh")

@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-import meshwright.kubernetes.status.event_writer
+import meshwright.kubernetes.status.events.writer
 from meshwright.kube.api import Api
 from meshwright.kube.resource import Resource
-from meshwright.kubernetes.status import events
+from meshwright.kubernetes.status import event as events
 from meshwright.kubernetes.status.attempts import Attempts, NotWritten
 from meshwright.kubernetes.status.cluster import Cluster
-from meshwright.kubernetes.status.event_writer import EventWriter
-from meshwright.kubernetes.status.events import Who
-from meshwright.kubernetes.status.standing import Standing
-from meshwright.kubernetes.status.status_writer import FIRST, StatusWriter
+from meshwright.kubernetes.status.conditions.writer import FIRST, StatusWriter
+from meshwright.kubernetes.status.event import Who
+from meshwright.kubernetes.status.events.writer import EventWriter
+from meshwright.kubernetes.status.object_status import Standing
 from meshwright.mesh.kinds import NAMESPACE, TRAFFIC_TARGET, WORKLOAD, Kind
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey, Sourced
 from meshwright.mesh.origins import InCluster
-from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.problems.problem import Problem, Severity
 from tests.meshes import values as a
 from tests.unit.kube.played import Asked, Line, Played, api_of, refusing
 from tests.unit.reporting.test_attempts import Counted
@@ -77,8 +77,8 @@ async def test_no_more_problems_are_told_than_may_be_though_one_object_has_them_
     played: tuple[Played, Api], monkeypatch: pytest.MonkeyPatch, per_minute: float
 ) -> None:
     """However few Events may be written at once; of the rest its namespace says how many they are."""
-    monkeypatch.setattr(meshwright.kubernetes.status.event_writer, "OPEN", 5)
-    monkeypatch.setattr(meshwright.kubernetes.status.event_writer, "A_MINUTE", per_minute)
+    monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "OPEN", 5)
+    monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "A_MINUTE", per_minute)
     server, api = played
     standing = Standing("east", {WORKLOAD})
     standing.heard({problem(number): True for number in range(20)})
@@ -99,7 +99,7 @@ async def test_what_was_told_before_a_restart_counts_before_anything_else_is_tol
     played: tuple[Played, Api], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever object is looked at first; what of it is mended has made room."""
-    monkeypatch.setattr(meshwright.kubernetes.status.event_writer, "OPEN", 5)
+    monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "OPEN", 5)
     server, api = played
     other = ObjectKey(TRAFFIC_TARGET, SHOP, "sellers")
     said = [events.notice(other, replace(problem(number), key=other)) for number in range(6)]

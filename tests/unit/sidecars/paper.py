@@ -7,7 +7,7 @@ from meshwright.sidecars.contract.health import HealthProbe, HealthProbes
 from meshwright.sidecars.contract.kubernetes import Pod
 from meshwright.sidecars.contract.pod import InjectorContext
 from meshwright.sidecars.contract.reasons import Reason
-from xds.protocol.resource import Reference, Resource, TypeUrl
+from xds.protocol.resources.resource import Reference, Resource, TypeUrl
 
 
 class Paper:

@@ -21,7 +21,7 @@ from meshwright.mesh.kinds import (
 )
 from meshwright.mesh.names import Namespace, ServiceName
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.workload import WorkloadKey
 from meshwright.sidecars.codes import Code

@@ -7,7 +7,7 @@ from meshwright.mesh.kinds import DEPLOYMENT
 from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceName
 from meshwright.mesh.objects import MeshObject, NamespaceObject
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.policy import (
+from meshwright.mesh.policies.smi import (
     Backend,
     HeaderMatch,
     HTTPMatch,

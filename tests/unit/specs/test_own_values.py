@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from meshwright.kubernetes.injection.configuration import InjectionConfig
+from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
 from meshwright.kubernetes.injection.decision import decide
 from meshwright.kubernetes.injection.injecting import Known, injected
 from meshwright.mesh.kinds import NAMESPACE, POD

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.problems import Severity
-from meshwright.sidecars.envoy.bootstrap import REGEX_PROGRAM_SIZE
+from meshwright.mesh.problems.problem import Severity
+from meshwright.sidecars.envoy.bootstrap.bootstrap import REGEX_PROGRAM_SIZE
 from meshwright.specs.reader import read
 from meshwright.specs.regexes import MAX_PROGRAM_SIZE, MAX_TOTAL_SIZE, regex_fault
 

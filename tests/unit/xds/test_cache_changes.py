@@ -3,8 +3,8 @@
 import pytest
 
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.resource import SECRET, Resource, ResourceName, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import SECRET, Resource, ResourceName, Version
+from xds.protocol.resources.snapshot import Snapshot
 
 ONE, TWO = GroupKey("one"), GroupKey("two")
 A, B, C = NodeKey("a"), NodeKey("b"), NodeKey("c")

@@ -12,7 +12,7 @@ from meshwright.admin.html.markup import Markup, code, joined, listed, text
 from meshwright.admin.html.tables import Column, table
 from meshwright.admin.html.tones import Tone, Verdict, badge, counted
 from meshwright.admin.html.values import NONE
-from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.jsonable import Document
 
 
 def of_access(found: Document) -> Verdict:

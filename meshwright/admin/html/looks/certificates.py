@@ -13,7 +13,7 @@ from meshwright.admin.html.tables import Column, table
 from meshwright.admin.html.timeline import Span, timeline
 from meshwright.admin.html.tones import Tone, Verdict, badge, counted
 from meshwright.admin.html.values import NONE, moment
-from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.jsonable import Document
 
 
 def of_certificates(found: Document) -> Verdict:

@@ -13,7 +13,7 @@ from meshwright.admin.html.markup import Markup, listed, name, tag, text
 from meshwright.admin.html.tables import Column, table
 from meshwright.admin.html.tones import Tone, Verdict, badge, counted, worst
 from meshwright.admin.html.values import NONE
-from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.jsonable import Document
 from meshwright.mesh.kinds import SERVICE, WORKLOAD
 
 IN_STEP: Final = "in step"

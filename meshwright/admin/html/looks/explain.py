@@ -12,7 +12,7 @@ from meshwright.admin.html.markup import NOTHING, Markup, joined, listed, tag, t
 from meshwright.admin.html.tables import Column, table
 from meshwright.admin.html.tones import Tone, Verdict, badge, tone_of, worst
 from meshwright.admin.html.values import NONE, block, pairs, shown
-from meshwright.admin.pages.jsonable import Document, Json
+from meshwright.admin.jsonable import Document, Json
 from meshwright.mesh.kinds import SERVICE
 from meshwright.providers.text.printed import printed
 

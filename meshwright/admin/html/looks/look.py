@@ -8,7 +8,7 @@ from meshwright.admin.html.frame import Asked
 from meshwright.admin.html.markup import Markup
 from meshwright.admin.html.tones import Tone, Verdict
 from meshwright.admin.html.values import shown
-from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.jsonable import Document
 
 
 def _counts(found: Document) -> Verdict:

@@ -11,7 +11,7 @@ from meshwright.admin.html.markup import Markup, joined, listed, name, tag, text
 from meshwright.admin.html.tables import Column, table
 from meshwright.admin.html.tones import Tone, Verdict, badge, counted
 from meshwright.admin.html.values import NONE, moment, shown
-from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.jsonable import Document
 from meshwright.mesh.kinds import MESH_CONFIG
 
 SLOW: Final = 1.0

@@ -12,7 +12,7 @@ from meshwright.admin.html.markup import NOTHING, Markup, code, detail, joined, 
 from meshwright.admin.html.tables import Column, plain, table
 from meshwright.admin.html.tones import Tone, Verdict, badge, counted, tone_of
 from meshwright.admin.html.values import NONE, pairs, raw
-from meshwright.admin.pages.jsonable import Document, Json
+from meshwright.admin.jsonable import Document, Json
 
 
 def of_policies(found: Document) -> Verdict:

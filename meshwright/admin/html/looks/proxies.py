@@ -13,9 +13,9 @@ from meshwright.admin.html.markup import NOTHING, Markup, code, detail, joined, 
 from meshwright.admin.html.tables import Column, table
 from meshwright.admin.html.tones import Tone, Verdict, badge, badges, counted, tone_of, worst
 from meshwright.admin.html.values import NONE, moment, pairs, raw, shown
-from meshwright.admin.pages.behind import REFUSED
-from meshwright.admin.pages.jsonable import Document
-from meshwright.admin.pages.proxy import SECTIONS
+from meshwright.admin.jsonable import Document
+from meshwright.admin.pages.proxies.proxy import SECTIONS
+from meshwright.admin.pages.proxies.sync_reason import REFUSED
 
 
 def tone(proxy: Document) -> Tone:

@@ -12,7 +12,7 @@ from meshwright.admin.html.markup import NOTHING, Markup, joined, listed, name, 
 from meshwright.admin.html.tables import Column, table
 from meshwright.admin.html.tones import Tone, Verdict, badge, badges, counted, tone_of, worst
 from meshwright.admin.html.values import NONE, moment
-from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.jsonable import Document
 
 PROXY: Final = Field("proxy", "Proxy: UUID, common name or workload", "shop/store-1", required=True)
 

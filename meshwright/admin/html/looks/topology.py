@@ -14,7 +14,7 @@ from meshwright.admin.html.picture import Arrow, Node, picture
 from meshwright.admin.html.tables import Column, table
 from meshwright.admin.html.tones import Tone, Verdict, badge, counted, worst
 from meshwright.admin.html.values import NONE
-from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.jsonable import Document
 
 MOST_DRAWN: Final = 80
 """Of more nodes nobody sees anything; what there is then is the tables."""

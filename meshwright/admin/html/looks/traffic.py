@@ -12,8 +12,8 @@ from meshwright.admin.html.markup import Markup, joined, name, text
 from meshwright.admin.html.tables import Column, table
 from meshwright.admin.html.tones import Tone, Verdict, badge, counted, worst
 from meshwright.admin.html.values import NONE
-from meshwright.admin.pages.jsonable import Document
-from meshwright.traffic.figures import Of
+from meshwright.admin.jsonable import Document
+from meshwright.traffic.statistics import Of
 
 WELL: Final = 0.99
 BADLY: Final = 0.9

@@ -11,7 +11,7 @@ from meshwright.admin.html.looks.versions import difference
 from meshwright.admin.html.markup import Markup, detail, joined, tag, text
 from meshwright.admin.html.tables import Column, plain, table
 from meshwright.admin.html.tones import Tone, Verdict, badge, counted
-from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.jsonable import Document
 
 _ROWS: Final = "14"
 _PARTS: Final = ("origin", "field", "value", "expected")

@@ -13,7 +13,7 @@ from meshwright.admin.html.markup import Markup, code, joined, listed, tag, text
 from meshwright.admin.html.tables import Column, table
 from meshwright.admin.html.tones import Tone, Verdict, counted
 from meshwright.admin.html.values import pairs
-from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.jsonable import Document
 
 CONFIGURATIONS: Final = 50
 """How many of them are drawn."""

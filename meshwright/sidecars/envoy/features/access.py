@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from catalog.policy import proxy as policy
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.tap import Tapped
-from meshwright.sidecars.envoy import rbac
 from meshwright.sidecars.envoy.features.feature import Feature
+from meshwright.sidecars.envoy.rules import rbac
 from meshwright.sidecars.envoy.typed import packed
 from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2

@@ -1,8 +1,8 @@
 """Why a request was denied: a header of the answer, for callers of the mesh.
 
 The rules that decide say no name where none of them fits. Before them stand others that are never in force
-(`meshwright.sidecars.envoy.rbac.looked_for`): by them Envoy notes which TrafficTarget has the caller as a
-source. Its answer names that one and no other. Nothing is noted of a caller from outside the mesh, who is
+(`meshwright.sidecars.envoy.rules.rbac.looked_for`): by them Envoy notes which TrafficTarget has the caller as
+a source. Its answer names that one and no other. Nothing is noted of a caller from outside the mesh, who is
 told nothing.
 
 They are shadow rules of a filter of their own: one that has rules in force as well notes what it has found
@@ -19,8 +19,8 @@ from google.protobuf.wrappers_pb2 import BoolValue
 from catalog.policy import proxy as policy
 from catalog.store.settings import DenialReasons
 from meshwright.mesh.names import TrustDomain
-from meshwright.sidecars.envoy import rbac
 from meshwright.sidecars.envoy.features.feature import Feature
+from meshwright.sidecars.envoy.rules import rbac
 from meshwright.sidecars.envoy.typed import packed
 from meshwright.sidecars.layout import DENIED_HEADER
 from protos.envoy.config.accesslog.v3 import accesslog_pb2

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.policy.proxy import MeshTerms
-from meshwright.mesh.routing import RouteActions
+from meshwright.mesh.policies.routing import RouteActions
+from meshwright.sidecars.envoy.clusters.outlier_detection import duration
 from meshwright.sidecars.envoy.features.feature import Feature
-from meshwright.sidecars.envoy.surviving import duration
 from meshwright.sidecars.envoy.typed import packed, percent
 from protos.envoy.config.route.v3 import route_components_pb2
 from protos.envoy.extensions.filters.common.fault.v3 import fault_pb2 as common_pb2

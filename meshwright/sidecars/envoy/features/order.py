@@ -22,8 +22,8 @@ from typing import Final
 
 from catalog.policy.proxy import InboundPort, OutboundService
 from catalog.store.settings import DenialReasons
-from meshwright.mesh.calling import RetryPolicy
 from meshwright.mesh.names import TrustDomain
+from meshwright.mesh.policies.resilience import RetryPolicy
 from meshwright.mesh.service import EscapedSlashes, Protocol, ServiceKey
 from meshwright.sidecars.envoy.features.access import Access
 from meshwright.sidecars.envoy.features.authorization import Authorization

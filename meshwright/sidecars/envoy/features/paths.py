@@ -13,8 +13,8 @@ from google.protobuf.wrappers_pb2 import BoolValue
 
 from catalog.policy.proxy import MeshTerms
 from meshwright.mesh.service import EscapedSlashes
-from meshwright.sidecars.envoy import matching
 from meshwright.sidecars.envoy.features.feature import Feature
+from meshwright.sidecars.envoy.rules import matching
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,

@@ -8,9 +8,9 @@ together: the listener says who is asked, the route configuration what it is tol
 from dataclasses import dataclass
 
 from catalog.policy.proxy import MeshTerms
-from meshwright.mesh.limits import RateLimits
-from meshwright.sidecars.envoy import matching, rate_services, rates
+from meshwright.mesh.policies.limits import RateLimits
 from meshwright.sidecars.envoy.features.feature import Feature
+from meshwright.sidecars.envoy.rules import matching, rate_services, rates
 from meshwright.sidecars.envoy.typed import packed
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from catalog.policy.proxy import MeshTerms
-from meshwright.sidecars.envoy import access_log
 from meshwright.sidecars.envoy.features.feature import Feature
+from meshwright.sidecars.envoy.telemetry import access_log
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
@@ -12,7 +12,7 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 
 @dataclass(frozen=True, slots=True)
 class RequestLog(Feature):
-    """The access log; connections have one as well (`meshwright.sidecars.envoy.access_log`)."""
+    """The access log; connections have one as well (`meshwright.sidecars.envoy.telemetry.access_log`)."""
 
     inbound: bool
 

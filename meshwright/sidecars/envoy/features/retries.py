@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
-from meshwright.mesh.calling import RetryOn, RetryPolicy
+from meshwright.mesh.policies.resilience import RetryOn, RetryPolicy
 from meshwright.sidecars.envoy.features.feature import Feature
-from meshwright.sidecars.envoy.retries import elsewhere
+from meshwright.sidecars.envoy.rules.retries import elsewhere
 from meshwright.sidecars.layout import UNDELIVERED_HEADER
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 

@@ -1,7 +1,7 @@
 """Requests that somebody watches, told to the control plane one by one.
 
 The log stands in every inbound connection manager, since none can be added without ending connections. It
-tells of those alone that the RBAC filter has noted (`meshwright.sidecars.envoy.rbac.watched`): of none,
+tells of those alone that the RBAC filter has noted (`meshwright.sidecars.envoy.rules.rbac.watched`): of none,
 unless their route configuration says so. No stream is opened before there is something to tell.
 https://www.envoyproxy.io/docs/envoy/latest/api-v3/extensions/access_loggers/grpc/v3/als.proto
 """
@@ -13,9 +13,9 @@ from typing import Final
 from google.protobuf.wrappers_pb2 import BoolValue
 
 from catalog.policy.proxy import MeshTerms
-from meshwright.sidecars.envoy import rbac
-from meshwright.sidecars.envoy.bootstrap import ADS_CLUSTER
+from meshwright.sidecars.envoy.bootstrap.bootstrap import ADS_CLUSTER
 from meshwright.sidecars.envoy.features.feature import Feature
+from meshwright.sidecars.envoy.rules import rbac
 from meshwright.sidecars.envoy.typed import packed
 from protos.envoy.config.accesslog.v3 import accesslog_pb2
 from protos.envoy.config.core.v3 import config_source_pb2, grpc_service_pb2

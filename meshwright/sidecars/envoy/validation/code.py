@@ -13,7 +13,7 @@ from typing import Any, Final
 import re2
 from google.protobuf.duration_pb2 import Duration
 
-from meshwright.sidecars.envoy.bootstrap import REGEX_PROGRAM_SIZE
+from meshwright.sidecars.envoy.bootstrap.bootstrap import REGEX_PROGRAM_SIZE
 from meshwright.sidecars.envoy.validation.faults import Fault, Way, fault
 from meshwright.specs import regexes
 from protos.envoy.config.cluster.v3 import cluster_pb2

@@ -3,7 +3,6 @@
 from typing import Final
 
 from meshwright.specs.core.services import TOPOLOGY_ANNOTATIONS
-from meshwright.specs.protocols import BY_NAME
 from meshwright.specs.reference.meaning import (
     ADDRESS,
     CLUSTER_IP,
@@ -16,6 +15,7 @@ from meshwright.specs.reference.meaning import (
     under,
 )
 from meshwright.specs.reference.meanings.own import OF_NAMESPACE, OF_POD, OF_SERVICE, OF_TEMPLATE
+from meshwright.specs.values.protocols import BY_NAME
 
 _ACCOUNT: Final = Meaning("The ServiceAccount: the identity.", "`default`", NAME)
 _PROTOCOL: Final = Meaning("The transport; a port that is not TCP is left out.")

@@ -31,9 +31,9 @@ from meshwright.mesh.kinds import (
     WORKLOAD,
     Kind,
 )
-from meshwright.specs.durations import LIFE_RULE
 from meshwright.specs.policy.health_check import CHECK_RULE
 from meshwright.specs.policy.upstream_policy import HASH_RULE, NO_HASH
+from meshwright.specs.values.durations import LIFE_RULE
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from meshwright.mesh.names import Namespace, ServiceName
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.tap import TapChoice
 from meshwright.traffic.taps import MOST_TAPS, Taps, Watched
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.snapshot import Snapshot
 
 Client = TestClient[Any, Any]
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}

@@ -11,14 +11,14 @@ from catalog.policy.proxy import ExternalDestination, OutboundRoute, ProxyPolicy
 from meshwright.admin.api import shapes
 from meshwright.admin.api.proxies import PROXY
 from meshwright.admin.api.shape import TEXT, WHOLE, fitted, record
-from meshwright.admin.pages import describe
-from meshwright.admin.pages.proxy import policy_of
-from meshwright.admin.pages.sources import sources
-from meshwright.mesh.hashing import Shared
+from meshwright.admin.pages.mesh.sources import sources
+from meshwright.admin.pages.proxies import description as describe
+from meshwright.admin.pages.proxies.proxy import policy_of
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import Namespace, Port
-from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ExternalHost
+from meshwright.mesh.values.hashing import Shared
 from meshwright.providers.contract import Freshness, Watch
 from tests.meshes import values as a
 

@@ -18,12 +18,12 @@ from meshwright.admin.html.looks import (
     versions,
 )
 from meshwright.admin.html.tones import Tone, badges
-from meshwright.admin.pages import connectivity as connectivity_page
-from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.jsonable import Document
+from meshwright.admin.pages.calls import connectivity as connectivity_page
 from meshwright.admin.pages.routes import pages
 from meshwright.providers.contract import Freshness, Watch
-from xds.protocol.snapshot import Snapshot
-from xds.server.status import SyncState
+from xds.protocol.resources.snapshot import Snapshot
+from xds.stream_status import SyncState
 
 GOOD, WARNING, BAD, PLAIN = Tone.GOOD, Tone.WARNING, Tone.BAD, Tone.PLAIN
 EVIL = "<evil a='\"&>"

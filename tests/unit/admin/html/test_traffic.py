@@ -4,7 +4,7 @@ import pytest
 
 from meshwright.admin.html.looks.traffic import of_traffic
 from meshwright.admin.html.tones import Tone
-from meshwright.admin.pages.jsonable import Document, Json
+from meshwright.admin.jsonable import Document, Json
 
 BANK, STORE = "shop/buyer to shop/bank:80", "shop/buyer to shop/store:80"
 TOLD = "2 of 3 connected proxies have told."

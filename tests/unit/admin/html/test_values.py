@@ -3,7 +3,7 @@
 from meshwright.admin.html.forms import Field, Form, form
 from meshwright.admin.html.tables import MOST, plain, table
 from meshwright.admin.html.values import shown
-from meshwright.admin.pages.jsonable import Document
+from meshwright.admin.jsonable import Document
 
 NONE = '<span class="none">&ndash;</span>'
 

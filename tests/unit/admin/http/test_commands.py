@@ -9,14 +9,14 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from certs.errors import RequestError, StateError
+from certs.keys.material import PrivateKey, ProxyCertificate
 from certs.ledger.entry import LedgerEntry, Noted, Stamp
-from certs.material import PrivateKey, ProxyCertificate
 from meshwright.admin.http import commands
 from meshwright.admin.http.commands import CommandError, ProxyRequest, read_proxy_request
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import ProxyUuid, TrustDomain
 from tests.unit.admin.conftest import NAME
-from xds.protocol.resource import ROUTE, Reference, ResourceName
+from xds.protocol.resources.resource import ROUTE, Reference, ResourceName
 
 KEY = "-----BEGIN PRIVATE KEY-----\n"
 

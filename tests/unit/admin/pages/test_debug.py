@@ -5,12 +5,12 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from meshwright.admin.jsonable import Document
 from meshwright.admin.pages import debug
-from meshwright.admin.pages.certificates import certificates
-from meshwright.admin.pages.jsonable import Document
-from meshwright.admin.pages.proxies import proxies
-from meshwright.admin.pages.sources import sources
-from meshwright.admin.pages.streams import streams
+from meshwright.admin.pages.mesh.certificates import certificates
+from meshwright.admin.pages.mesh.sources import sources
+from meshwright.admin.pages.proxies.proxies import proxies
+from meshwright.admin.pages.proxies.streams import streams
 
 
 def _all_pages(reading: Any, now: Any) -> dict[str, Callable[[], Document]]:

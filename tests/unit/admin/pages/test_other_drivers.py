@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 
-from meshwright.admin.pages.decoding import REDACTED, decoded
-from meshwright.admin.pages.differences import difference, pair, read_type
-from meshwright.admin.pages.naming import NotShown
-from meshwright.admin.pages.proxy import left_out, secrets
-from meshwright.admin.pages.published import published, versions
+from meshwright.admin.pages.mesh.published import published, versions
+from meshwright.admin.pages.proxies.decoding import REDACTED, decoded
+from meshwright.admin.pages.proxies.differences import difference, pair, read_type
+from meshwright.admin.pages.proxies.proxy import left_out, secrets
+from meshwright.admin.proxy_names import NotShown
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import WORKLOAD
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
-from xds.protocol.resource import CLUSTER, ROUTE, Resource, ResourceName, TypeUrl, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import CLUSTER, ROUTE, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.snapshot import Snapshot
 
 PROXY = ProxyName.parse("uuid-1.store.shop")
 THING = TypeUrl("type.example/things.v1.Thing")

@@ -8,11 +8,12 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from certs.ledger.entry import LedgerEntry
+from meshwright.admin import jsonable
 from meshwright.admin.http import answering
-from meshwright.admin.pages import debug, jsonable, routes, site
-from meshwright.admin.pages.jsonable import Document, pieces
+from meshwright.admin.jsonable import Document, pieces
+from meshwright.admin.pages import debug, routes, site
 from meshwright.mesh.objects import Sourced
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.snapshot import Snapshot
 
 PATHS = ["/debug/proxy", "/debug/proxy/show", "/debug/xds", "/debug/xds/diff", "/debug/published"]
 PATHS += [

@@ -16,9 +16,9 @@ from meshwright.delivery.history.wave_record import Ending, PushRecord, WaveReco
 from meshwright.delivery.wave import Cause, Change, Wave
 from meshwright.mesh.kinds import TRAFFIC_SPLIT
 from xds.cache import NodeKey
-from xds.protocol.resource import ROUTE, SECRET, Version
+from xds.protocol.resources.resource import ROUTE, SECRET, Version
 from xds.protocol.wire import Rejection
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 DATE = datetime(2026, 1, 2, tzinfo=UTC)
 CAUSE = Cause(TRAFFIC_SPLIT, "shop/store", "split.yaml:2 (document 1)", Change.CHANGED)

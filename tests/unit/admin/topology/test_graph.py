@@ -16,8 +16,8 @@ from meshwright.admin.topology.graph import (
 )
 from meshwright.admin.topology.parts import around, by_namespace, within
 from meshwright.mesh.identity import ProxyName
-from meshwright.traffic.figures import Called, Direction, Figures, Kind, Protocol
-from meshwright.traffic.figures import Calls as Counts
+from meshwright.traffic.statistics import Called, Direction, Figures, Kind, Protocol
+from meshwright.traffic.statistics import Calls as Counts
 from meshwright.traffic.traffic import BySource, Caller
 from tests.meshes import texts
 from tests.meshes.views import view

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from meshwright.agent.calling.outcomes import Outcome, OwnAnswer
 from meshwright.agent.calling.request import Call, made
-from meshwright.agent.calling.seen import Outcome, OwnAnswer
-from meshwright.agent.calling.taken import is_listened_at, is_taken, other_ends
+from meshwright.agent.calling.response import is_listened_at, is_taken, other_ends
 from meshwright.mesh.host_port import HostPort
 from meshwright.sidecars.layout import Side
 

@@ -9,7 +9,7 @@ from meshwright.agent.envoy.listeners import Chain, Listener, listeners
 from meshwright.agent.hosts.file import BEGIN, END, HostsFile, called, lines, with_block
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
 from meshwright.mesh.service import Protocol, ServiceKey
-from meshwright.sidecars.envoy.chain_names import called_service, outbound_chain
+from meshwright.sidecars.envoy.listeners.chain_names import called_service, outbound_chain
 
 STORE = ServiceKey(Namespace("books"), ServiceName("store"))
 NODES = ServiceKey(Namespace("data"), ServiceName("nodes"))

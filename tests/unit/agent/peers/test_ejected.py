@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import structlog
 
-from meshwright.agent.apart import ApartFailed
 from meshwright.agent.enrolment.settings import Failed
 from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
 from meshwright.agent.peers.ejected import CLUSTERS_PATH, STATS_PATH, ejected, has_ejected
-from meshwright.agent.peers.telling import Answer, EjectionsTold, Telling, Told
+from meshwright.agent.peers.reporting import Answer, EjectionsTold, Telling, Told
+from meshwright.agent.subprocess_call import ApartFailed
 from meshwright.mesh.host_port import HostPort
 
 AT = HostPort("10.0.0.1", 15131)

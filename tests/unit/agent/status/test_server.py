@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from meshwright.agent.reach.watching import Standing
-from meshwright.agent.status.asking import AgentSilent, status_of
+from meshwright.agent.status.client import AgentSilent, status_of
 from meshwright.agent.status.described import described
 from meshwright.agent.status.server import from_here
 from meshwright.agent.status.waiting import until_ready

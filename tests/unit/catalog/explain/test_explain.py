@@ -28,14 +28,14 @@ from catalog.oracle.decide import (
 from catalog.store.edits import Edits
 from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings, View
-from meshwright.mesh.authorization import Authorizer, ExternalAuthorization
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.kinds import TRAFFIC_TARGET
 from meshwright.mesh.names import Port, ServiceAccountName
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.policy import Rule, TrafficSplit
+from meshwright.mesh.policies.authorization import Authorizer, ExternalAuthorization
+from meshwright.mesh.policies.smi import Rule, TrafficSplit
 from meshwright.mesh.service import Protocol
 from meshwright.mesh.workload import WorkloadPort
 from meshwright.providers.directory.manifests import Manifests

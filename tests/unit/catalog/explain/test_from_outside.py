@@ -4,9 +4,9 @@ import pytest
 import yaml
 
 from catalog.store.view import View
-from meshwright.admin.pages.explain import QueryError, answer, read_request
-from meshwright.mesh.callers import Outsider
+from meshwright.admin.pages.calls.explain import QueryError, answer, read_request
 from meshwright.mesh.names import IpAddress
+from meshwright.mesh.policies.callers import Outsider
 from tests.meshes import values as a
 from tests.meshes.reading import value
 

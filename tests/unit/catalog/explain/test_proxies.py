@@ -6,7 +6,7 @@ import pytest
 
 from catalog.explain.proxies import nobody_has
 from meshwright.mesh.identity import ProxyName
-from meshwright.mesh.spelling import COMPARED
+from meshwright.mesh.problems.spelling import COMPARED
 from tests.meshes import values as a
 
 

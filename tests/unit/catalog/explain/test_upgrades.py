@@ -4,7 +4,7 @@ import pytest
 
 from catalog.explain.explanation import explain
 from catalog.oracle.decide import TurnedDown
-from catalog.oracle.requests import Request
+from catalog.oracle.request.request import Request
 from catalog.store.settings import MeshSettings
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.long_lived import LongLived

@@ -10,7 +10,7 @@ from catalog.lint.problems import problems
 from catalog.oracle.decide import Answer, Request
 from catalog.store.view import View
 from meshwright.mesh.names import Port
-from meshwright.mesh.problems import Severity
+from meshwright.mesh.problems.problem import Severity
 from meshwright.mesh.service import Protocol
 from meshwright.mesh.workload import WorkloadPort
 from tests.meshes import values as a

@@ -6,12 +6,12 @@ import pytest
 
 from catalog.lint.budget import MOST, Budget, SpentError, within
 from catalog.lint.problems import problems
-from catalog.lint.told import Place
+from catalog.lint.wording import Place
 from catalog.store.view import MeshSettings, View
 from meshwright.mesh.kinds import TRAFFIC_TARGET
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.policy import HeaderMatch, HTTPMatch
-from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.policies.smi import HeaderMatch, HTTPMatch
+from meshwright.mesh.problems.problem import Problem, Severity
 from tests.meshes import values as a
 
 BASE = (

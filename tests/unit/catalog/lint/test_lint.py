@@ -6,15 +6,15 @@ from dataclasses import replace
 import pytest
 
 from catalog.lint.codes import Code
-from catalog.lint.covering import Shape
 from catalog.lint.problems import problems
+from catalog.lint.smi.covering import Shape
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.kinds import TRAFFIC_TARGET
 from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.policy import HTTPMatch, TrafficTarget
+from meshwright.mesh.policies.smi import HTTPMatch, TrafficTarget
+from meshwright.mesh.problems.spelling import nearest
 from meshwright.mesh.service import Protocol
-from meshwright.mesh.spelling import nearest
 from meshwright.mesh.workload import WorkloadPort
 from tests.meshes import values as a
 
@@ -327,7 +327,7 @@ def test_of_many_names_that_nobody_has_a_few_are_told_what_may_be_meant(
         compared.append(word)
         return nearest(word, there)
 
-    monkeypatch.setattr("catalog.lint.told.nearest", counting)
+    monkeypatch.setattr("catalog.lint.wording.nearest", counting)
     names = [f"shop-{each}" for each in range(300)]
     target = replace(admits("t", *names), rules=(a.http("books", *(f"book-{each}" for each in range(300))),))
     found = {each.code: each.expected for each in problems(a.view(*SHOP, target))}

@@ -8,7 +8,7 @@ from meshwright.mesh.kinds import TRAFFIC_TARGET
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import InCluster
-from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.problems.problem import Problem, Severity
 
 
 def problem(code: Code, name: str = "buyers") -> Problem:

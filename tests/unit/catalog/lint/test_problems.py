@@ -13,8 +13,8 @@ from meshwright.mesh.kinds import MESH_CONFIG
 from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid
 from meshwright.mesh.objects import EndpointSlice, ObjectKey, Sourced
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.policy import TrafficSplit, TrafficTarget
-from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.policies.smi import TrafficSplit, TrafficTarget
+from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.mesh.workload import WorkloadKey, WorkloadPort
 from meshwright.specs.kinds import kind_meant
 from tests.meshes import values as a

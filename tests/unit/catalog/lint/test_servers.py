@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from catalog.lint.problems import problems
-from meshwright.mesh.authorization import Authorizer
 from meshwright.mesh.config import MeshConfig, Tracing
 from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.policies.authorization import Authorizer
 from tests.meshes import values as a
 
 AUTHORIZER = "spec.traffic.inboundExternalAuthorization.address"

@@ -4,8 +4,8 @@ import pytest
 
 from catalog.lint.problems import Linter, problems
 from catalog.policy.access import may_call
-from catalog.relations.backing import backing
-from catalog.relations.endpoints import endpoints
+from catalog.relations.backends.backing import backing
+from catalog.relations.backends.endpoints import endpoints
 from catalog.store.edits import Edits
 from catalog.store.inventory import by_identity
 from catalog.store.inventory import templates as templates_in
@@ -15,7 +15,7 @@ from meshwright.mesh.kinds import POD
 from meshwright.mesh.names import Port
 from meshwright.mesh.objects import ObjectKey, Sourced
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.policy import TrafficTarget
+from meshwright.mesh.policies.smi import TrafficTarget
 from meshwright.mesh.service import Protocol
 from meshwright.mesh.workload import WorkloadPort
 from tests.meshes import values as a

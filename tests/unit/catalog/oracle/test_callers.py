@@ -6,9 +6,16 @@ import pytest
 
 from catalog.oracle.callers import is_caller
 from catalog.oracle.decide import Answer, Request, decide
-from meshwright.mesh.callers import AuthenticatedName, Caller, Client, EncryptedRange, IpRange, Outsider
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, TrustDomain
+from meshwright.mesh.policies.callers import (
+    AuthenticatedName,
+    Caller,
+    Client,
+    EncryptedRange,
+    IpRange,
+    Outsider,
+)
 from meshwright.mesh.service import ServiceKey
 from tests.meshes import values as a
 

@@ -9,7 +9,7 @@ from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.kinds import TRAFFIC_SPLIT
 from meshwright.mesh.names import Port
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.policy import TrafficTarget
+from meshwright.mesh.policies.smi import TrafficTarget
 from meshwright.mesh.workload import WorkloadPort
 from tests.meshes import values as a
 

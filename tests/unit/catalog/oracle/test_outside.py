@@ -8,18 +8,18 @@ import pytest
 
 from catalog.oracle.decide import Answer
 from catalog.oracle.outside import OutsideCall, OutsideDecision, Speaks, decide_outside
-from catalog.oracle.paths import TurnedDown, hidden_dots
-from catalog.oracle.requests import Request, fits, passed
+from catalog.oracle.request.paths import TurnedDown, hidden_dots
+from catalog.oracle.request.request import Request, fits, passed
 from catalog.policy.outside import OutsideHost, OutsideRange
 from catalog.policy.proxy import InterceptionKind, ProxyPolicy, SocketAddress
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig
-from meshwright.mesh.egress import covers
 from meshwright.mesh.kinds import EGRESS
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.egress import covers
 from meshwright.mesh.service import EscapedSlashes
 from tests.meshes import values as a
 from tests.meshes.random_meshes import random_mesh

@@ -15,7 +15,7 @@ from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.kinds import TRAFFIC_SPLIT, TRAFFIC_TARGET
 from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.policy import HTTPMatch, TrafficTarget
+from meshwright.mesh.policies.smi import HTTPMatch, TrafficTarget
 from tests.meshes import values as a
 
 BOOKS, READ = a.match("books", "/books.*"), a.match("read", ".*", "GET")

@@ -6,15 +6,15 @@ import pytest
 
 from catalog.explain import explain
 from catalog.lint.problems import problems
-from catalog.oracle.requests import Request
+from catalog.oracle.request.request import Request
 from catalog.policy.proxy import ServiceDestination
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.names import Port
+from meshwright.mesh.policies.upstreams import HealthCheck, UpstreamPolicy
 from meshwright.mesh.service import Protocol
-from meshwright.mesh.upstreams import HealthCheck, UpstreamPolicy
 from tests.meshes import values as a
 
 GET, CONNECT, RPC = HealthCheck("/well"), HealthCheck(None), HealthCheck(None, grpc="shop.v1.Cart")

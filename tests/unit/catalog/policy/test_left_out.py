@@ -15,11 +15,11 @@ from catalog.policy.proxy import (
     ProxyPolicy,
     ServiceDestination,
 )
-from meshwright.mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
-from meshwright.mesh.policy import HeaderMatch, HTTPMatch
-from meshwright.mesh.retries import FailedWith, Retries
+from meshwright.mesh.policies.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
+from meshwright.mesh.policies.retries import FailedWith, Retries
+from meshwright.mesh.policies.smi import HeaderMatch, HTTPMatch
+from meshwright.mesh.policies.upstreams import Ejecting, HashKey, HealthCheck, KeyKind
 from meshwright.mesh.service import Protocol
-from meshwright.mesh.upstreams import Ejecting, HashKey, HealthCheck, KeyKind
 from tests.unit.delivery.quarantine.guilty import (
     SHOP,
     admitted,

@@ -9,13 +9,13 @@ from catalog.policy.left_out import Limiting, Reaching
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.view import View
-from meshwright.mesh.limits import UpstreamTrafficSetting
 from meshwright.mesh.objects import MeshObject, Sourced
-from meshwright.mesh.upstreams import LoadBalancing, UpstreamPolicy
+from meshwright.mesh.policies.limits import UpstreamTrafficSetting
+from meshwright.mesh.policies.upstreams import LoadBalancing, UpstreamPolicy
 from meshwright.sidecars.contract.driver import each_piece
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from tests.golden.cases import view
-from xds.protocol.resource import ENDPOINT, ResourceName, TypeUrl
+from xds.protocol.resources.resource import ENDPOINT, ResourceName, TypeUrl
 
 Made = dict[tuple[TypeUrl, ResourceName], bytes]
 

@@ -6,7 +6,7 @@ import pytest
 from google.protobuf.any_pb2 import Any
 
 from catalog.explain import explain
-from catalog.oracle.requests import Request
+from catalog.oracle.request.request import Request
 from catalog.policy.proxy import DestinationEndpoint, Near, ServiceDestination
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
@@ -14,13 +14,13 @@ from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
 from meshwright.mesh.objects import EndpointSlice
+from meshwright.mesh.policies.upstreams import Nearest, UpstreamPolicy, Within, prefix
 from meshwright.mesh.service import Protocol
-from meshwright.mesh.upstreams import Nearest, UpstreamPolicy, Within, prefix
 from meshwright.mesh.workload import Workload
-from meshwright.sidecars.envoy import endpoints
+from meshwright.sidecars.envoy.clusters import endpoints
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from tests.meshes import values as a
-from xds.protocol.resource import ENDPOINT
+from xds.protocol.resources.resource import ENDPOINT
 
 B = ServiceName("b")
 SHOP = UpstreamPolicy(a.policy_key("near"), a.service_key("shop"), nearest=Nearest(Within.ZONE))

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from catalog.policy.outbound import called_at
-from catalog.relations.addresses import called_addresses
-from catalog.relations.endpoints import endpoints
+from catalog.relations.backends.addresses import called_addresses
+from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.hosts import hosts
 from catalog.store.settings import MeshSettings
 from meshwright.mesh.names import IpAddress, Namespace

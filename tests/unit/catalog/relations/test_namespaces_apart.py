@@ -23,7 +23,7 @@ from tests.meshes import values as a
 from tests.meshes.random_meshes import random_mesh
 from tests.meshes.resources import resources
 from tests.trying import examples
-from xds.protocol.resource import Resource
+from xds.protocol.resources.resource import Resource
 
 OURS, THEIRS = Namespace("one"), ("another", "zone")
 """Theirs come before ours, and after it: of two that claim one thing the first by key has it."""

@@ -16,7 +16,7 @@ from meshwright.mesh.service import Scope
 from tests.meshes import values as a
 from tests.meshes.resources import resources
 from tests.pins import Pin
-from xds.protocol.resource import CLUSTER
+from xds.protocol.resources.resource import CLUSTER
 
 PERMISSIVE = MeshConfig(permissive=True)
 SHOPS = (

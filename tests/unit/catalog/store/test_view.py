@@ -7,8 +7,8 @@ import pytest
 
 import catalog.store.view
 from catalog.policy.whole import proxy_policy
-from catalog.relations.backing import services_of
-from catalog.relations.endpoints import endpoints
+from catalog.relations.backends.backing import services_of
+from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.groups import groups
 from catalog.relations.hosts import hosts
 from catalog.relations.identities import service_identities

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
-from certs.profile import key_usage
+from certs.keys.profile import key_usage
 
 
 @dataclass(frozen=True)

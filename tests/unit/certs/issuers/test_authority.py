@@ -14,14 +14,14 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
+from certs.contract import CertificateRequest, Issuer, Names, Usage
 from certs.errors import IssuerError, RequestError, StateError
 from certs.issuers import authority as authorities
 from certs.issuers import root
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import CertificateRequest, Issuer, Names, Usage
-from certs.leaf import stands_below
-from certs.pair import issue_pair
-from certs.possession import SignedRequest
+from certs.keys.leaf import stands_below
+from certs.keys.pair import issue_pair
+from certs.keys.proof_of_possession import SignedRequest
 from meshwright.mesh.names import TrustDomain
 
 DOMAIN = TrustDomain("mesh.example")

@@ -14,15 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from certs.bundle import TrustBundle
+from certs.contract import CertificateRequest, Names, Usage
 from certs.errors import IssuerError
 from certs.issuers.cert_manager.answers import Refused, Signed, Waiting, ends, judged, unfit
 from certs.issuers.cert_manager.asking import Asking
 from certs.issuers.cert_manager.beside import Beside
 from certs.issuers.cert_manager.requests import UNTIL, is_left_behind, request
-from certs.issuers.contract import CertificateRequest, Names, Usage
 from certs.issuers.reference import IssuerReference
-from certs.possession import SignedRequest
+from certs.keys.bundle import TrustBundle
+from certs.keys.proof_of_possession import SignedRequest
 from meshwright.kube.api import Api
 from meshwright.kube.errors import ApiError, KubeError
 from meshwright.kube.resource import Raw

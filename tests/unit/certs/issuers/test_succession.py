@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 import structlog
 
-from certs.bundle import TrustBundle
+from certs.contract import IssuerKind, Names, Usage
 from certs.errors import IssuerError, StateError
+from certs.issuer_selection import open_issuer
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import IssuerKind, Names, Usage
-from certs.issuers.opening import open_issuer
 from certs.issuers.succeeding import ISSUER_FILE, SucceedingIssuer, known
-from certs.issuers.succeeding_authority import OpenedAuthority
 from certs.issuers.succession import SETTLING, Former, Succession, read, written
 from certs.issuers.watched import WatchedFiles, WatchedIssuer
-from certs.pair import issue_pair
-from certs.pair_files import PairFiles
-from certs.stored import Holder
+from certs.keys.bundle import TrustBundle
+from certs.keys.pair import issue_pair
+from certs.roots.succeeding_authority import OpenedAuthority
+from certs.state.pair_files import PairFiles
+from certs.state.stored import Holder
 from meshwright.mesh.names import TrustDomain
 
 DOMAIN = TrustDomain("mesh.example")
@@ -85,7 +85,7 @@ def test_a_full_disk_keeps_no_server_from_starting_with_the_same_issuer(
         raise StateError(f"{path} cannot be written: No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("certs.files.write_private", full)
+        patched.setattr("certs.state.files.write_private", full)
         again = scene.start(1)
         assert again.trust_bundle() == scene.roots(0, 1).pem
         with pytest.raises(StateError, match="No space left"):

@@ -16,12 +16,12 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, ObjectIdentifier
 
+from certs.contract import Names, Usage
 from certs.errors import StateError
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import Names, Usage
 from certs.issuers.root import CaFiles, read_root
 from certs.issuers.watched import WatchedFiles, WatchedIssuer
-from certs.pair import Pair, issue_pair
+from certs.keys.pair import Pair, issue_pair
 from meshwright.mesh.names import TrustDomain
 from tests.unit.certs.issuers.cas import Ca, ca
 

@@ -15,14 +15,14 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from certs.contract import Names, Usage
 from certs.errors import StateError
 from certs.issuers import watched
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import Names, Usage
 from certs.issuers.root import Root, read_root
 from certs.issuers.watched import WatchedFiles, WatchedIssuer
-from certs.leaf import stands_below
-from certs.pair import Pair, issue_pair
+from certs.keys.leaf import stands_below
+from certs.keys.pair import Pair, issue_pair
 from meshwright.mesh.names import TrustDomain
 from tests.unit.certs.issuers.cas import Ca, ca
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from certs.errors import StateError, UnwrittenError
+from certs.keys.serial import read_serial
 from certs.ledger.contract import Judge, unknown
 from certs.ledger.entry import LedgerEntry, Noted, Stamp
-from certs.serial import read_serial
 from meshwright.mesh.identity import ProxyName
 
 

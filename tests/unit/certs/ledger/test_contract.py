@@ -13,10 +13,10 @@ from typing import Protocol
 import pytest
 
 from certs.errors import RequestError, StateError, UnwrittenError
+from certs.keys.serial import read_serial, serial_text
 from certs.ledger.contract import Ledger
 from certs.ledger.entry import MOST_WORDS, SEEN_EVERY, LedgerEntry, LedgerState
 from certs.ledger.sqlite import SqliteLedger
-from certs.serial import read_serial, serial_text
 from meshwright.mesh.names import ProxyUuid
 from tests.unit.certs.ledger.entries import START, YEAR, new_entry, proxy
 from tests.unit.certs.ledger.memory import MemoryLedger, Record

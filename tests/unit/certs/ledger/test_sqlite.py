@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from certs.database import BUSY_SECONDS
 from certs.errors import StateError, UnwrittenError
 from certs.ledger import file
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
+from certs.state.database import BUSY_SECONDS
 from tests.unit.certs.ledger.entries import START, YEAR, new_entry, proxy
 
 DAY = timedelta(days=1)

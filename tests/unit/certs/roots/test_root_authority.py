@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from certs.bundle import TrustBundle
+from certs.contract import Names, Usage
 from certs.errors import StateError
-from certs.issuers.contract import Names, Usage
 from certs.issuers.root import VALIDITY
-from certs.leaf import stands_below
-from certs.pair import Pair, issue_pair
+from certs.keys.bundle import TrustBundle
+from certs.keys.leaf import stands_below
+from certs.keys.pair import Pair, issue_pair
 from certs.roots.authority import ChangingAuthority
 from certs.roots.rotation import Rotation, aborted, advanced
 from meshwright.mesh.names import TrustDomain

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import structlog
 
-from certs import files
 from certs.errors import StateError
 from certs.issuers.root import fingerprint_in, open_root
-from certs.roots import kept
+from certs.roots import rotation_file as kept
 from certs.roots.rotation import Rotation, Stage, aborted, advanced, without
+from certs.state import files
 from meshwright.mesh.names import TrustDomain
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from certs.custody import LEDGER_FILE, begun, opened, rebuilt
 from certs.ledger.progress import Progress, progress
-from certs.opening import LEDGER_FILE, begun, opened, rebuilt
 from certs.peer import read_peer
 from certs.proxy import issue_proxy
-from certs.roots import kept
+from certs.roots import rotation_file as kept
 from certs.roots.rotation import advanced
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain

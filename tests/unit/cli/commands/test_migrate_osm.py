@@ -9,8 +9,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from meshwright.controller.settings import load
-from meshwright.kubernetes.injection.configuration import read as read_injection
+from meshwright.controller.settings.settings import load
+from meshwright.kubernetes.injection.configuration.configuration import read as read_injection
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.origins import InFile
 from meshwright.specs.osm.unenforced import UNENFORCED

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from meshwright.cli.agent_settings import LOG_LEVELS
 from meshwright.cli.main import app
+from meshwright.cli.process.agent_settings import LOG_LEVELS
 from meshwright.cli.units import AGENT_UNIT, INTERCEPT_UNIT, SERVER_UNIT, quoted
 from meshwright.controller.process.logs import LogLevel
 from tests.invoked import CliRunner

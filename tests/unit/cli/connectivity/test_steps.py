@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from catalog.oracle.decide import Answer
-from meshwright.admin.pages.sidecars import Stand
+from meshwright.admin.pages.calls.sidecars import Stand
+from meshwright.agent.calling.outcomes import DENIED, Outcome, OwnAnswer, Seen
 from meshwright.agent.calling.request import Call
-from meshwright.agent.calling.seen import DENIED, Outcome, OwnAnswer, Seen
 from meshwright.cli.connectivity.facts import Agent, Brought, Endpoint, Facts, Sidecar, read_agent, read_facts
 from meshwright.cli.connectivity.request import not_tried, planned
 from meshwright.cli.connectivity.steps import NAMED, Point, first_difference, status, steps

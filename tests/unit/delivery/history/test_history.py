@@ -19,13 +19,22 @@ from meshwright.delivery.proxies.registry import ProxyRegistry
 from meshwright.delivery.snapshots.published import Step
 from meshwright.delivery.wave import Cause, Change, Wave
 from meshwright.mesh.kinds import TRAFFIC_TARGET
-from meshwright.mesh.picture import Picture
+from meshwright.mesh.values.picture import Picture
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
-from xds.protocol.snapshot import Snapshot
-from xds.protocol.versions import NO_VERSIONS, Versions
+from xds.protocol.resources.resource import (
+    CLUSTER,
+    ENDPOINT,
+    ROUTE,
+    SECRET,
+    Resource,
+    ResourceName,
+    TypeUrl,
+    Version,
+)
+from xds.protocol.resources.snapshot import Snapshot
+from xds.protocol.resources.versions import NO_VERSIONS, Versions
 from xds.protocol.wire import Nonce, Rejection, Response
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 NODE, OTHER = NodeKey("a.store.shop"), NodeKey("b.store.shop")
 GROUP = GroupKey("g")

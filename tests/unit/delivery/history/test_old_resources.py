@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from meshwright.delivery.history.old_resources import BESIDE, Replaced
-from xds.protocol.resource import ROUTE, SECRET, Renewal, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.resource import ROUTE, SECRET, Renewal, Resource, ResourceName, TypeUrl, Version
 
 NAME = ResourceName("a")
 

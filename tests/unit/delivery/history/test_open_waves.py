@@ -21,10 +21,10 @@ from meshwright.delivery.wave import Cause, Change, Wave
 from meshwright.mesh.kinds import TRAFFIC_TARGET
 from tests.trying import examples
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.resource import ROUTE, Resource, ResourceName, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import ROUTE, Resource, ResourceName, Version
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Rejection, Response
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 GROUP, ROUTES = GroupKey("g"), ResourceName("routes")
 DATE = datetime(2026, 1, 2, tzinfo=UTC)

@@ -1,7 +1,7 @@
 """Connections that were ended are counted one by one, and said once in a while."""
 
 from meshwright.delivery.proxies.ended_connections import Ended, EndedConnections
-from xds.server.hooks import Cause, Peer
+from xds.hooks import Cause, Peer
 
 
 def _peer(port: int) -> Peer:

@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 
 from certs.issuers.authority import CertificateAuthority
+from certs.keys.material import ServiceCertificate
 from certs.manager import CertificateManager
-from certs.material import ServiceCertificate
-from certs.pair_files import PairFiles
+from certs.state.pair_files import PairFiles
 from meshwright.delivery.proxies.held_certificates import HeldCertificate, HeldCertificates
 from meshwright.delivery.proxies.proxy import Proxy
 from meshwright.delivery.quarantine.accepted import OWN, Noted
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from meshwright.sidecars.document.translate import CREDENTIALS, NAME
-from meshwright.sidecars.envoy.secrets import service_certificate, trust_root
+from meshwright.sidecars.envoy.security.secrets import service_certificate, trust_root
 from xds.cache import NodeKey
-from xds.protocol.resource import LISTENER, SECRET, Resource
-from xds.protocol.snapshot import Snapshot
-from xds.server.status import Variant
+from xds.protocol.resources.resource import LISTENER, SECRET, Resource
+from xds.protocol.resources.snapshot import Snapshot
+from xds.stream_status import Variant
 
 NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 DOMAIN = TrustDomain("cluster.local")

@@ -10,12 +10,12 @@ import pytest
 
 from catalog.store.edits import Edits
 from catalog.store.view import View
+from certs.contract import Names, Usage
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import Names, Usage
+from certs.keys.material import PeerCertificate
+from certs.keys.pair import issue_pair
 from certs.ledger.entry import LedgerState
 from certs.ledger.sqlite import SqliteLedger
-from certs.material import PeerCertificate
-from certs.pair import issue_pair
 from certs.peer import read_peer
 from certs.proxy import issue_proxy
 from meshwright.delivery.proxies import identity
@@ -25,8 +25,8 @@ from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import ServiceName, TrustDomain
 from meshwright.mesh.workload import Workload
 from xds.cache import NodeKey
+from xds.hooks import Peer, Refused
 from xds.protocol.wire import Node
-from xds.server.hooks import Peer, Refused
 
 NAME = ProxyName.parse("a.store.shop")
 HOUR = timedelta(hours=1)

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from catalog.store.settings import EndpointAdmission
 from meshwright.admin.metrics.registry import Metrics
-from meshwright.delivery.answers import Answers
+from meshwright.delivery.ack_handling import Answers
 from meshwright.delivery.history.history import Delays, PushHistory
 from meshwright.delivery.history.open_waves import OpenWaves
 from meshwright.delivery.history.push import Answer, Push
@@ -32,11 +32,11 @@ from meshwright.delivery.wave import Cause, Change, Wave
 from meshwright.mesh.kinds import TRAFFIC_TARGET
 from tests.trying import examples
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.resource import CLUSTER, ROUTE, Resource, ResourceName, TypeUrl, Version
-from xds.protocol.snapshot import Snapshot
+from xds.hooks import Ending, Peer
+from xds.protocol.resources.resource import CLUSTER, ROUTE, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Rejection, Response
-from xds.server.hooks import Ending, Peer
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 NODES = tuple(NodeKey(f"{each}.store.shop") for each in "abc")
 ONE, OTHER, THIRD = NODES

@@ -15,12 +15,12 @@ from meshwright.delivery.proxies.readiness import EndpointReadiness
 from meshwright.delivery.proxies.registry import ProxyRegistry
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.mesh.objects import ObjectKey
+from xds.budget import Bound, Excess
 from xds.cache import NodeKey, SnapshotCache
-from xds.protocol.resource import CLUSTER, LISTENER, Version
+from xds.hooks import Cause, Ending, Peer
+from xds.protocol.resources.resource import CLUSTER, LISTENER, Version
 from xds.protocol.wire import Node, Nonce, Rejection, Response
-from xds.server.budget import Bound, Excess
-from xds.server.hooks import Cause, Ending, Peer
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 NODE = NodeKey("a.store.shop")
 PEER = Peer(None, "ipv4:1.2.3.4:5")

@@ -20,7 +20,7 @@ from meshwright.delivery.proxies.readiness import EndpointReadiness, admission
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName
 from xds.cache import NodeKey
-from xds.protocol.resource import CLUSTER, LISTENER
+from xds.protocol.resources.resource import CLUSTER, LISTENER
 
 NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 ONE, TWO = (ProxyName(ProxyUuid(uuid), ServiceName("shop"), Namespace("default")) for uuid in ("u1", "u2"))

@@ -9,10 +9,10 @@ from meshwright.delivery.proxies.registry import REMEMBERED, ProxyRegistry
 from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
 from meshwright.delivery.quarantine.accepted import Noted
 from meshwright.mesh.identity import ProxyName, SidecarKey
-from meshwright.mesh.picture import Picture
+from meshwright.mesh.values.picture import Picture
 from xds.cache import NodeKey
-from xds.protocol.resource import CLUSTER
-from xds.server.status import Variant
+from xds.protocol.resources.resource import CLUSTER
+from xds.stream_status import Variant
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ONE, TWO = ProxyName.parse("one.s.n"), ProxyName.parse("two.s.n")

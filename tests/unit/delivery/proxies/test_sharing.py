@@ -12,15 +12,15 @@ from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.record import Moment
 from meshwright.delivery.snapshots.published import Step
 from meshwright.mesh.origins import FromSource
-from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.sidecars.envoy.reasons import reason
 from tests.deadline import until
 from tests.meshes import values as a
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import LISTENER, Resource, ResourceName, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import LISTENER, Resource, ResourceName, Version
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Rejection, Response
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 NODE = NodeKey("shop-1-uuid.shop.default")
 START = datetime(2026, 1, 1, tzinfo=UTC)

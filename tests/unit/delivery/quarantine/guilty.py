@@ -20,9 +20,9 @@ from catalog.policy.proxy import (
     TlsRange,
     WeightedBackend,
 )
-from meshwright.delivery.quarantine.lessened import piece_of, units_of
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.record import Moment
+from meshwright.delivery.quarantine.reduced import piece_of, units_of
 from meshwright.delivery.quarantine.verdicts import Verdict
 from meshwright.delivery.snapshots.published import Published, Step
 from meshwright.mesh.config import TlsVersion
@@ -30,13 +30,13 @@ from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import TRAFFIC_TARGET
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, TrustDomain
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.policy import HTTPMatch, PolicyKey
-from meshwright.mesh.retries import Retries
+from meshwright.mesh.policies.retries import Retries
+from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
 from meshwright.mesh.service import Protocol, ServiceKey
 from meshwright.sidecars.envoy.empty import empty
 from tests.meshes.resources import resources
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import (
+from xds.protocol.resources.resource import (
     CLUSTER,
     LISTENER,
     ROUTE,
@@ -48,7 +48,7 @@ from xds.protocol.resource import (
     Version,
     is_another_version,
 )
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Rejection, Response
 
 NODE, GROUP = NodeKey("a.shop.default"), GroupKey("shop")

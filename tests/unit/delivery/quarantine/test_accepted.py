@@ -10,9 +10,9 @@ import pytest
 from meshwright.delivery.quarantine import accepted
 from meshwright.delivery.quarantine.accepted import OF_GROUP, OWN, Accepted, Acknowledged, Noted
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import CLUSTER, SECRET, Resource, ResourceName, TypeUrl, Version
-from xds.protocol.resources import NO_RESOURCES, Resources
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import CLUSTER, SECRET, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.resources import NO_RESOURCES, Resources
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Response
 
 GROUP = GroupKey("group")

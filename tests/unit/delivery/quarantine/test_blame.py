@@ -4,7 +4,7 @@ from catalog.policy.proxy import InboundPort, OnlyRules
 from meshwright.delivery.quarantine.blame import likeliest
 from meshwright.mesh.service import Protocol
 from tests.unit.delivery.quarantine.guilty import policy, port, rule, snapshot
-from xds.protocol.resource import ROUTE, Resource
+from xds.protocol.resources.resource import ROUTE, Resource
 
 
 def _port(number: int, *matches: str) -> InboundPort:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshwright.delivery.quarantine.fallback import Exclusion, Fallback, fallback
-from xds.protocol.resource import (
+from xds.protocol.resources.resource import (
     CLUSTER,
     ENDPOINT,
     LISTENER,
@@ -19,7 +19,7 @@ from xds.protocol.resource import (
     TypeUrl,
     Version,
 )
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.snapshot import Snapshot
 
 REFERS_TO: Mapping[TypeUrl, tuple[TypeUrl, ...]] = {
     LISTENER: (ROUTE, CLUSTER, SECRET),

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from catalog.policy.proxy import OnlyRules, ProxyPolicy
-from meshwright.delivery.quarantine import fallback, lessened, record
+from meshwright.delivery.quarantine import fallback, record
+from meshwright.delivery.quarantine import reduced as lessened
 from meshwright.delivery.trials import Trials
 from meshwright.mesh.service import Protocol
 from meshwright.sidecars.contract.driver import Piece

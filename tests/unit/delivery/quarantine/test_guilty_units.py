@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from catalog.policy.left_out import Unit, unit_id, units
 from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, OnlyRules, OutboundRoute, ProxyPolicy
-from meshwright.mesh.policy import HTTPMatch
-from meshwright.mesh.retries import FailedWith, Retries
+from meshwright.mesh.policies.retries import FailedWith, Retries
+from meshwright.mesh.policies.smi import HTTPMatch
 from meshwright.mesh.service import Protocol
 from tests.trying import examples
 from tests.unit.delivery.quarantine.guilty import (

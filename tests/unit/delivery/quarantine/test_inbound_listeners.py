@@ -10,7 +10,7 @@ from meshwright.mesh.service import Protocol
 from meshwright.sidecars.envoy.reasons import reason
 from tests.unit.delivery.quarantine.guilty import policy, port, snapshot
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import LISTENER, Version
+from xds.protocol.resources.resource import LISTENER, Version
 from xds.protocol.wire import Nonce, Rejection, Response
 
 NODE = NodeKey("a.shop.default")

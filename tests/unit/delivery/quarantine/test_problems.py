@@ -22,13 +22,18 @@ from meshwright.mesh.kinds import (
     WORKLOAD,
     Kind,
 )
-from meshwright.mesh.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit, UpstreamTrafficSetting
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import FromSource, InFile
-from meshwright.mesh.problems import Problem, Severity
-from meshwright.mesh.retries import FailedWith, Retries, Retry
-from meshwright.mesh.upstreams import (
+from meshwright.mesh.policies.limits import (
+    ConnectionLimits,
+    RateLimit,
+    RateLimits,
+    RateUnit,
+    UpstreamTrafficSetting,
+)
+from meshwright.mesh.policies.retries import FailedWith, Retries, Retry
+from meshwright.mesh.policies.upstreams import (
     Balancing,
     Ejecting,
     HashKey,
@@ -37,12 +42,13 @@ from meshwright.mesh.upstreams import (
     LoadBalancing,
     UpstreamPolicy,
 )
+from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.sidecars.contract.reasons import Reason
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.specs.kinds import kind_meant
 from tests.meshes import values as a
 from xds.cache import NodeKey
-from xds.protocol.resource import LISTENER, ROUTE, ResourceName, Version
+from xds.protocol.resources.resource import LISTENER, ROUTE, ResourceName, Version
 
 NODE = NodeKey("buyer-uuid.buyer.default")
 VIEW = a.view()

@@ -14,7 +14,7 @@ from meshwright.delivery.snapshots.published import Published, Step
 from meshwright.sidecars.contract.reasons import Reason
 from meshwright.sidecars.envoy.reasons import reason
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.resource import (
+from xds.protocol.resources.resource import (
     CLUSTER,
     ENDPOINT,
     LISTENER,
@@ -26,7 +26,7 @@ from xds.protocol.resource import (
     TypeUrl,
     Version,
 )
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Rejection, Response
 
 NOW = Moment(0.0, datetime(2026, 1, 1, tzinfo=UTC))

@@ -12,7 +12,7 @@ from meshwright.delivery.quarantine import verdicts
 from meshwright.delivery.quarantine.backoff import FIRST_SECONDS, LONGEST_SECONDS, SPREAD, pause
 from meshwright.delivery.quarantine.verdicts import LIMIT, Verdict, VerdictsError
 from xds.cache import NodeKey
-from xds.protocol.resource import ROUTE, ResourceName
+from xds.protocol.resources.resource import ROUTE, ResourceName
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

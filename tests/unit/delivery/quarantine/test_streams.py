@@ -8,10 +8,10 @@ from meshwright.delivery.quarantine.record import Moment
 from meshwright.delivery.snapshots.published import Published, Step
 from meshwright.sidecars.envoy.reasons import reason
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.resource import LISTENER, Reference, Resource, ResourceName, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import LISTENER, Reference, Resource, ResourceName, Version
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Rejection, Response
-from xds.server.status import Variant
+from xds.stream_status import Variant
 
 NODE = NodeKey("a.shop.default")
 GROUP = GroupKey("shop")

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 
 from meshwright.delivery.snapshots.consistency import InconsistentSnapshot, Last, after, consistent
-from xds.protocol.resource import CLUSTER, LISTENER, Resource, ResourceName, TypeUrl, Version
-from xds.protocol.resource_set import ResourceSet
-from xds.protocol.resources import Resources
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import CLUSTER, LISTENER, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.resource_set import ResourceSet
+from xds.protocol.resources.resources import Resources
+from xds.protocol.resources.snapshot import Snapshot
 
 
 def _resource(kind: TypeUrl, name: int, version: int, needs: int | None = None) -> Resource:

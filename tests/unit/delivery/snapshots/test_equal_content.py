@@ -10,9 +10,9 @@ from catalog.policy.left_out import unit_id
 from catalog.policy.proxy import EveryoneInTheMesh
 from catalog.store.view import View
 from meshwright.delivery.model import Inputs
-from meshwright.delivery.quarantine.lessened import lessened
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.record import Moment
+from meshwright.delivery.quarantine.reduced import lessened
 from meshwright.delivery.snapshots.consistency import Last, after
 from meshwright.delivery.snapshots.published import Published, Step
 from meshwright.delivery.snapshots.serving import Serving
@@ -24,7 +24,7 @@ from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.envoy.empty import empty
 from tests.meshes import values as a
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.resource import (
+from xds.protocol.resources.resource import (
     CLUSTER,
     ENDPOINT,
     ROUTE,
@@ -34,8 +34,8 @@ from xds.protocol.resource import (
     TypeUrl,
     Version,
 )
-from xds.protocol.resource_set import ResourceSet
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource_set import ResourceSet
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Rejection, Response
 
 EVERYONE = EveryoneInTheMesh()

@@ -11,14 +11,14 @@ from meshwright.delivery.snapshots.fitting import Refused, fitting
 from meshwright.delivery.snapshots.published import Published
 from meshwright.delivery.snapshots.serving import Serving
 from meshwright.delivery.snapshots.translation import translation
-from meshwright.mesh.policy import HTTPMatch
+from meshwright.mesh.policies.smi import HTTPMatch
 from meshwright.mesh.service import Protocol
 from meshwright.sidecars.contract.driver import Piece
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
 from tests.meshes.resources import pieces
 from tests.unit.delivery.quarantine.guilty import admitted, match, policy, port, rule
-from xds.protocol.resource import ROUTE, Resource, ResourceName
+from xds.protocol.resources.resource import ROUTE, Resource, ResourceName
 
 
 def _judged_by(*bad: Unit, frame: bool = False) -> Piece:

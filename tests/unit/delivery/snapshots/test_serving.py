@@ -12,7 +12,7 @@ from meshwright.delivery.snapshots.rendering import GroupInput, Translate
 from meshwright.delivery.snapshots.serving import Serving, group_name
 from meshwright.sidecars.contract.driver import Piece
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import CLUSTER, LISTENER, Resource, ResourceName, Version
+from xds.protocol.resources.resource import CLUSTER, LISTENER, Resource, ResourceName, Version
 
 Views = Callable[..., View]
 Resources = Callable[[GroupInput], Iterable[Resource]]

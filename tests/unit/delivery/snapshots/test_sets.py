@@ -5,9 +5,9 @@ import random
 import pytest
 
 from meshwright.delivery.snapshots.sets import Sets
-from xds.protocol.resource import CLUSTER, ENDPOINT, Resource, ResourceName, TypeUrl, Version
-from xds.protocol.resource_set import ResourceSet
-from xds.protocol.resources import SnapshotError
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.resource_set import ResourceSet
+from xds.protocol.resources.resources import SnapshotError
 
 Batch = tuple[Resource, ...]
 

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
-from meshwright.mesh.picture import Picture
-from meshwright.mesh.problems import ordered
+from meshwright.mesh.problems.problem import ordered
 from meshwright.mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
+from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import Counts
 from meshwright.providers.dns.book import DnsBook
-from meshwright.providers.dns.kept import read, written
+from meshwright.providers.dns.last_answers import read, written
 from meshwright.providers.dns.records import Failed, Found, Question, RecordType, Target
 from meshwright.providers.dns.schedule import Pacing
 from meshwright.providers.dns.slices import Slices, counts, problems, settled

@@ -8,7 +8,7 @@ from meshwright.mesh.kinds import SERVICE
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
 from meshwright.mesh.objects import EndpointSlice, ObjectKey
 from meshwright.mesh.origins import FromSource
-from meshwright.mesh.problems import Problem, Severity
+from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
 from meshwright.providers.contract import Counts
 from meshwright.providers.dns.records import Question, QuestionState, RecordType, Target

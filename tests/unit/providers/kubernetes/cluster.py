@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from meshwright.kube.access import Access, Server, User
 from meshwright.kube.api import Api
-from meshwright.kube.connection import Connection
+from meshwright.kube.connection.access import Access, Server, User
+from meshwright.kube.connection.connection import Connection
 from meshwright.kube.resource import Resource
 from meshwright.mesh.kinds import NAMESPACE
 from meshwright.providers.kubernetes.resources import CORE

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meshwright.kube.seen import Item
+from meshwright.kube.reflector.object_cache import Item
 from meshwright.mesh.kinds import (
     ENDPOINT_SLICE,
     MESH_CONFIG,
@@ -23,7 +23,7 @@ from meshwright.mesh.kinds import (
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import InCluster
-from meshwright.mesh.policy import TrafficTarget
+from meshwright.mesh.policies.smi import TrafficTarget
 from meshwright.providers.kubernetes.book import Book
 from meshwright.providers.kubernetes.projection import projected
 from meshwright.providers.kubernetes.scope import Scope

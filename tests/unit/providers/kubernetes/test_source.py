@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from meshwright.kube.pacing import Pacing
+from meshwright.kube.reflector.pacing import Pacing
 from meshwright.kube.turns import Turn
 from meshwright.mesh.kinds import ENDPOINT_SLICE, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT, TRAFFIC_TARGET
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.providers.contract import SourceError
 from meshwright.providers.kubernetes import source
-from meshwright.providers.kubernetes.kept import Kept
+from meshwright.providers.kubernetes.last_state import Kept
 from meshwright.providers.kubernetes.resources import CORE
 from meshwright.providers.kubernetes.scope import Scope
 from meshwright.providers.kubernetes.source import KubernetesSource

@@ -12,8 +12,8 @@ from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.layout import ProbeKind, probe_path
 from meshwright.sidecars.snapshots import OwnSnapshots
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.resource import CLUSTER, Resource, ResourceName, TypeUrl, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import CLUSTER, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.snapshot import Snapshot
 
 NODE, OTHER = NodeKey("a.s.n"), NodeKey("b.s.n")
 THING = TypeUrl("type.example/thing")

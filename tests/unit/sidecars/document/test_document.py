@@ -14,9 +14,9 @@ from aiohttp.test_utils import TestClient, TestServer
 from catalog.policy.proxy import ProxyPolicy, Reachable
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
+from certs.contract import Names, Usage
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.contract import Names, Usage
-from certs.pair import issue_pair
+from certs.keys.pair import issue_pair
 from meshwright.mesh.names import Namespace, TrustDomain
 from meshwright.mesh.workload import WorkloadKey
 from meshwright.sidecars.contract.contexts import Clients
@@ -30,14 +30,14 @@ from meshwright.sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
 from tests.meshes import values as a
 from tests.meshes.views import POLICY, view, workload
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.resource import Resource
-from xds.protocol.snapshot import Snapshot
+from xds.hooks import AnyNode, Ending, Peer, Unobserved
+from xds.limits import Limits
+from xds.protocol.resources.resource import Resource
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.type_urls import Version
 from xds.protocol.wire import Nonce, Rejection, Response
-from xds.server.hooks import AnyNode, Ending, Peer, Unobserved
-from xds.server.limits import Limits
-from xds.server.status import SyncState, Variant
 from xds.server.tls import TlsIdentity
+from xds.stream_status import SyncState, Variant
 
 NODE = NodeKey("one.store.shop")
 PEER = Peer(b"pem", "127.0.0.1:1")

@@ -8,7 +8,10 @@ from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import MeshSettings, View
 from meshwright.mesh.config import TlsVersion
-from meshwright.sidecars.envoy import clusters, connection_manager, outbound_listeners, tls
+from meshwright.sidecars.envoy.clusters import cluster as clusters
+from meshwright.sidecars.envoy.listeners import connection_manager
+from meshwright.sidecars.envoy.listeners import outbound as outbound_listeners
+from meshwright.sidecars.envoy.security import tls
 from tests.meshes.resources import resources
 
 ALIKE = (

@@ -7,20 +7,20 @@ import pytest
 
 from catalog.policy.left_out import narrowed, units, without
 from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
-from meshwright.admin.pages import describe
-from meshwright.mesh.callers import AuthenticatedName, IpRange
+from meshwright.admin.pages.proxies import description as describe
 from meshwright.mesh.kinds import Kind
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.policy import HTTPMatch
+from meshwright.mesh.policies.callers import AuthenticatedName, IpRange
+from meshwright.mesh.policies.smi import HTTPMatch
 from meshwright.mesh.service import Protocol
 from meshwright.sidecars.contract.driver import Capability
 from meshwright.sidecars.document.driver import DocumentDriver
-from meshwright.sidecars.envoy.rbac import policy_name
+from meshwright.sidecars.envoy.rules.rbac import policy_name
 from meshwright.sidecars.layout import OWN_ANSWER_HEADER
 from meshwright.sidecars.requirements import Requirement, requirements
 from tests.meshes.resources import resources
 from tests.unit.sidecars.envoy.test_translate import BUYER, BY, DEFAULT, decoded, inbound, only, policy
-from xds.protocol.resource import LISTENER, ROUTE, Resource
+from xds.protocol.resources.resource import LISTENER, ROUTE, Resource
 
 GATEWAY = ObjectKey(Kind("Gateway", "example.org"), DEFAULT, BY.name)
 NETWORK, NAME = IpRange("10.0.0.0/8"), AuthenticatedName("gateway.example.org")

@@ -13,17 +13,17 @@ from catalog.policy.proxy import (
     TlsOrigination,
     WeightedBackend,
 )
-from meshwright.admin.pages import describe
+from meshwright.admin.pages.proxies import description as describe
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.service import ExternalHost
 from meshwright.sidecars.contract.driver import Capability
 from meshwright.sidecars.document.driver import DocumentDriver
-from meshwright.sidecars.envoy.chain_names import called_service
+from meshwright.sidecars.envoy.listeners.chain_names import called_service
 from meshwright.sidecars.requirements import Requirement, requirements
 from tests.golden.policies import calling, external
 from tests.meshes.resources import resources
 from tests.unit.sidecars.envoy.test_translate import decoded, only
-from xds.protocol.resource import CLUSTER, LISTENER, ROUTE
+from xds.protocol.resources.resource import CLUSTER, LISTENER, ROUTE
 
 TLS = TlsOrigination("api.example.org", "roots")
 API = external("api.example.org", 443, http=True, tls=TLS)

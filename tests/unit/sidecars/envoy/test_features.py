@@ -9,25 +9,25 @@ import pytest
 
 from catalog.policy.proxy import Asked, MeshTerms, OnlyRules
 from catalog.store.settings import DenialReasons
-from meshwright.mesh.authorization import Authorizer
 from meshwright.mesh.config import Tracing
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ServiceIdentity
-from meshwright.mesh.limits import RateLimit, RateLimits, RateUnit
 from meshwright.mesh.names import Namespace, ServiceAccountName, ServiceName
-from meshwright.mesh.rate_services import CountedRequests, RateLimitService, RemoteAddress
+from meshwright.mesh.policies.authorization import Authorizer
+from meshwright.mesh.policies.limits import RateLimit, RateLimits, RateUnit
+from meshwright.mesh.policies.rate_services import CountedRequests, RateLimitService, RemoteAddress
 from meshwright.mesh.service import Protocol
 from meshwright.mesh.tap import TapChoice
-from meshwright.sidecars.envoy.connection_manager import connection_manager
 from meshwright.sidecars.envoy.features import order
 from meshwright.sidecars.envoy.features.feature import Feature
+from meshwright.sidecars.envoy.listeners.connection_manager import connection_manager
 from meshwright.sidecars.layout import DENIED_HEADER
 from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
 from tests.unit.sidecars.envoy.test_translate import SHOP, inbound, only, outbound, policy
-from xds.protocol.resource import CLUSTER, LISTENER, ROUTE
+from xds.protocol.resources.resource import CLUSTER, LISTENER, ROUTE
 
 TERMS = replace(
     policy().terms,

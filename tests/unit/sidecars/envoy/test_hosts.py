@@ -3,8 +3,8 @@
 import pytest
 import re2
 
-from meshwright.mesh.policy import HeaderMatch, HTTPMatch
-from meshwright.sidecars.envoy.matching import header_matchers
+from meshwright.mesh.policies.smi import HeaderMatch, HTTPMatch
+from meshwright.sidecars.envoy.rules.matching import header_matchers
 
 
 def told(name: str, regex: str) -> tuple[str, str]:

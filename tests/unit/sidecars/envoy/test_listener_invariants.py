@@ -26,8 +26,8 @@ from protos.envoy.config.listener.v3 import listener_pb2
 from tests.meshes import values as a
 from tests.meshes.resources import resources
 from tests.trying import examples
-from xds.protocol.resource import LISTENER, SECRET, Resource
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import LISTENER, SECRET, Resource
+from xds.protocol.resources.snapshot import Snapshot
 
 MESHES = 60
 TARGETS: tuple[int | str, ...] = (8080, 8081, "web")

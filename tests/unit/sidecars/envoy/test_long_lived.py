@@ -13,7 +13,7 @@ from meshwright.mesh.service import Protocol
 from meshwright.sidecars.envoy.features.upgrades import other_than
 from tests.meshes.resources import resources
 from tests.unit.sidecars.envoy.test_translate import backend, decoded, inbound, outbound, policy
-from xds.protocol.resource import LISTENER
+from xds.protocol.resources.resource import LISTENER
 
 _MANAGER = "envoy.filters.network.http_connection_manager"
 _TCP = "envoy.filters.network.tcp_proxy"

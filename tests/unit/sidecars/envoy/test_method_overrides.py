@@ -9,7 +9,7 @@ from catalog.store.settings import METHOD_OVERRIDE_HEADERS, MethodOverrides
 from meshwright.mesh.service import Protocol
 from tests.meshes.resources import resources
 from tests.unit.sidecars.envoy.test_translate import decoded, inbound, outbound, policy
-from xds.protocol.resource import LISTENER, ROUTE
+from xds.protocol.resources.resource import LISTENER, ROUTE
 
 MADE = policy(inbound=(inbound(OnlyRules()),), outbound=(outbound(Protocol.HTTP),))
 

@@ -9,10 +9,10 @@ from catalog.policy.proxy import ExternalDestination, InboundPort, OnlyRules, So
 from catalog.store.settings import HeaderLimits
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
 from meshwright.mesh.service import ExternalHost, Protocol, ServiceKey
-from meshwright.sidecars.envoy import clusters
+from meshwright.sidecars.envoy.clusters import cluster as clusters
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2
-from xds.protocol.resource import Resource
+from xds.protocol.resources.resource import Resource
 
 SHOP = ServiceKey(Namespace("shop"), ServiceName("web"))
 APPLICATION = InboundPort(

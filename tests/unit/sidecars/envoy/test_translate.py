@@ -31,17 +31,17 @@ from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import TRAFFIC_TARGET
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, TrustDomain
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.policy import HTTPMatch, PolicyKey
+from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
 from meshwright.mesh.service import Protocol, ServiceKey
 from meshwright.mesh.workload import Capture, Transparent
-from meshwright.sidecars.envoy import matching
-from meshwright.sidecars.envoy.chains import OWN_CHAINS
+from meshwright.sidecars.envoy.listeners.chains import OWN_CHAINS
+from meshwright.sidecars.envoy.rules import matching
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.config.route.v3 import route_pb2
 from tests.meshes.resources import resources
-from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource
 
 DEFAULT = Namespace("default")
 SHOP = ServiceKey(DEFAULT, ServiceName("shop"))

@@ -14,6 +14,7 @@ from meshwright.mesh.workload import Capture, Transparent
 from meshwright.sidecars.contract.errors import CannotPatchError, UnknownDriverError
 from meshwright.sidecars.contract.kubernetes import Pod, Probe
 from meshwright.sidecars.contract.pod import InjectorContext, Joining, OriginalProbe, Placement, PodOs
+from meshwright.sidecars.contract.selection import Selection
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.injection import scraping
 from meshwright.sidecars.injection.context import (
@@ -27,7 +28,6 @@ from meshwright.sidecars.injection.context import (
 from meshwright.sidecars.injection.names import INBOUND_PORTS, SIDECAR_CONTAINER
 from meshwright.sidecars.injection.restoring import restored
 from meshwright.sidecars.layout import ProbeKind
-from meshwright.sidecars.selection import Selection
 
 INJECTOR = Injector("mesh", Namespace("system"), {"envoy": 15128, "document": 15129}, trust_bundle=b"roots")
 SHOP = NamespaceObject(Namespace("shop"))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from certs.material import PrivateKey, ProxyCertificate
+from certs.keys.material import PrivateKey, ProxyCertificate
 from meshwright.agent.interception import options
 from meshwright.agent.interception.ports import PortRange
 from meshwright.agent.status.probes import GrpcProbe, HttpProbe, Probe, TcpProbe, read_probes
@@ -35,12 +35,12 @@ from meshwright.sidecars.contract.pod import (
     PullPolicy,
     RulesBy,
 )
+from meshwright.sidecars.contract.selection import Selection
 from meshwright.sidecars.document.driver import DocumentDriver
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.injection import names, probes
 from meshwright.sidecars.injection.restoring import restored
 from meshwright.sidecars.layout import STATUS_PORT, ProbeKind
-from meshwright.sidecars.selection import Selection
 from tests import libyaml
 from tests.invoked import CliRunner
 from tests.meshes import values as a

@@ -9,7 +9,7 @@ from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid, Service
 from meshwright.mesh.objects import EndpointSlice, NamespaceObject
 from meshwright.mesh.service import Protocol, Service, ServiceKey, ServicePort
 from meshwright.mesh.workload import Health, Workload, WorkloadKey, WorkloadPort
-from meshwright.specs.protocols import decide
+from meshwright.specs.values.protocols import decide
 from tests.meshes.reading import complaints, reading, value
 
 NS = Namespace("shop")

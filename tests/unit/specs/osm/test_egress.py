@@ -2,10 +2,10 @@
 
 import pytest
 
-from meshwright.mesh.egress import Egress, EgressPort, EgressProtocol, covers
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, Port, ServiceAccountName
-from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.policies.egress import Egress, EgressPort, EgressProtocol, covers
+from meshwright.mesh.policies.smi import PolicyKey
 from tests.meshes.reading import complaints, reading, value
 
 GROUP = "{apiGroup: specs.smi-spec.io/v1alpha4, kind: HTTPRouteGroup, name: books}"

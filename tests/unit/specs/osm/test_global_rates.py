@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from meshwright.mesh.host_port import HostPort
-from meshwright.mesh.limits import RateLimit, RateLimits, RateUnit, RouteRate, UpstreamTrafficSetting
-from meshwright.mesh.rate_services import (
+from meshwright.mesh.policies.limits import RateLimit, RateLimits, RateUnit, RouteRate, UpstreamTrafficSetting
+from meshwright.mesh.policies.rate_services import (
     Contains,
     CountedConnections,
     CountedRequests,

@@ -4,12 +4,12 @@ from ipaddress import ip_network
 
 import pytest
 
-from meshwright.mesh.callers import IpRange
-from meshwright.mesh.ingress import IngressBackend, IngressPort, Proof
 from meshwright.mesh.names import Namespace, Port, ServiceName
-from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.policies.callers import IpRange
+from meshwright.mesh.policies.ingress import IngressBackend, IngressPort, Proof
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
-from meshwright.specs.references import parse_network
+from meshwright.specs.values.references import parse_network
 from tests.meshes.reading import complaints, value
 
 BACKEND = "{name: httpbin, port: {number: 14001, protocol: http}}"

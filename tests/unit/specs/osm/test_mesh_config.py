@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from meshwright.mesh.authorization import Authorizer
 from meshwright.mesh.config import (
     Exclusions,
     GatewayCertificate,
@@ -17,9 +16,10 @@ from meshwright.mesh.config import (
 )
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import InterfaceName, Namespace, Port, SecretName
-from meshwright.mesh.problems import Severity
-from meshwright.specs.durations import parse_duration
+from meshwright.mesh.policies.authorization import Authorizer
+from meshwright.mesh.problems.problem import Severity
 from meshwright.specs.osm.mesh_config import NOT_USED
+from meshwright.specs.values.durations import parse_duration
 from tests.meshes.reading import complaints, reading, value
 
 

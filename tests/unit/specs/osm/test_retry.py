@@ -6,8 +6,8 @@ import pytest
 
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, ServiceName
-from meshwright.mesh.policy import PolicyKey
-from meshwright.mesh.retries import FailedWith, Retries, Retry
+from meshwright.mesh.policies.retries import FailedWith, Retries, Retry
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
 from tests.meshes.reading import complaints, reading, value
 

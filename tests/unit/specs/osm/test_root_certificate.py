@@ -3,8 +3,8 @@
 import pytest
 
 from meshwright.mesh.names import Namespace, SecretName, TrustDomain
-from meshwright.mesh.policy import PolicyKey
-from meshwright.mesh.roots import MeshRootCertificate, Role
+from meshwright.mesh.policies.roots import MeshRootCertificate, Role
+from meshwright.mesh.policies.smi import PolicyKey
 from tests.meshes.reading import reading, value
 
 OSM = Namespace("osm-system")

@@ -6,8 +6,8 @@ import pytest
 
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import Namespace
-from meshwright.mesh.policy import PolicyKey
-from meshwright.mesh.telemetry import (
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.policies.telemetry import (
     AccessLog,
     ExtensionService,
     JsonFormat,

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from meshwright.mesh.limits import (
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.policies.limits import (
     ConnectionLimits,
     RateLimit,
     RateLimits,
@@ -12,8 +13,7 @@ from meshwright.mesh.limits import (
     RouteRate,
     UpstreamTrafficSetting,
 )
-from meshwright.mesh.names import Namespace
-from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.specs.osm.global_rates import STATUSES
 from protos.envoy.type.v3 import http_status_pb2
 from tests.meshes.reading import complaints, reading, value

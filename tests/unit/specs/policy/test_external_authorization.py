@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 import yaml
 
-from meshwright.mesh.authorization import NOWHERE, Authorizer, ExternalAuthorization
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import Namespace, Port, ServiceAccountName
-from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.policies.authorization import NOWHERE, Authorizer, ExternalAuthorization
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.providers.directory.manifests import Manifests
 from tests import libyaml
 

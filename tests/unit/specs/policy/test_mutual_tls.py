@@ -3,10 +3,10 @@
 import pytest
 import yaml
 
-from meshwright.mesh.callers import IpRange
-from meshwright.mesh.mutual_tls import MutualTLS, PlainText, TlsMode
 from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceName
-from meshwright.mesh.policy import PolicyKey
+from meshwright.mesh.policies.callers import IpRange
+from meshwright.mesh.policies.mutual_tls import MutualTLS, PlainText, TlsMode
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
 from meshwright.providers.directory.manifests import Manifests
 from tests import libyaml

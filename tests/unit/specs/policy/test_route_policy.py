@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from meshwright.mesh.names import Namespace, ServiceName
-from meshwright.mesh.policy import PolicyKey, RouteKind, Rule
-from meshwright.mesh.routing import Abort, Delay, HeaderChanges, RouteActions, RoutePolicy, RouteRule
+from meshwright.mesh.policies.routing import Abort, Delay, HeaderChanges, RouteActions, RoutePolicy, RouteRule
+from meshwright.mesh.policies.smi import PolicyKey, RouteKind, Rule
 from meshwright.mesh.service import ServiceKey
 from tests.meshes.reading import complaints, reading, value
 

@@ -4,11 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from meshwright.mesh.calling import OutlierDetection
 from meshwright.mesh.names import Namespace, ServiceName
-from meshwright.mesh.policy import PolicyKey
-from meshwright.mesh.service import ServiceKey
-from meshwright.mesh.upstreams import (
+from meshwright.mesh.policies.resilience import OutlierDetection
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.policies.upstreams import (
     Balancing,
     Ejecting,
     HashKey,
@@ -19,6 +18,7 @@ from meshwright.mesh.upstreams import (
     UpstreamPolicy,
     Within,
 )
+from meshwright.mesh.service import ServiceKey
 from tests.meshes.reading import complaints, reading, value
 
 WEB = ServiceKey(Namespace("shop"), ServiceName("web"))

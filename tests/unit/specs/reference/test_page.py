@@ -7,11 +7,11 @@ import pytest
 from meshwright.cli.offline import reference
 from meshwright.mesh.kinds import UDP_ROUTE, Kind
 from meshwright.mesh.origins import FromSource
-from meshwright.mesh.problems import Severity
+from meshwright.mesh.problems.problem import Severity
 from meshwright.providers.text.documents import Document, documents
 from meshwright.specs.kinds import READ
 from meshwright.specs.reader import read
-from meshwright.specs.reference import asking
+from meshwright.specs.reference import probing as asking
 from meshwright.specs.reference.meaning import Meaning
 from meshwright.specs.reference.meanings.kinds import KINDS
 from meshwright.specs.reference.page import rows

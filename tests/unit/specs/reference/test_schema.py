@@ -12,11 +12,12 @@ from jsonschema_rs import Draft202012Validator, meta
 
 from meshwright.cli.offline import reference
 from meshwright.mesh.origins import FromSource
-from meshwright.mesh.problems import Severity
+from meshwright.mesh.problems.problem import Severity
 from meshwright.providers.text.documents import documents
 from meshwright.specs.manifest import split_api_version
 from meshwright.specs.reader import read
-from meshwright.specs.reference import asking, recording
+from meshwright.specs.reference import probing as asking
+from meshwright.specs.reference import recording
 from meshwright.specs.reference.recording import Choice, Record
 from meshwright.specs.reference.schema import Schema, of_all, of_kind
 from meshwright.specs.reference.shapes import Described, walked

@@ -4,7 +4,7 @@ import pytest
 
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceName
-from meshwright.mesh.policy import (
+from meshwright.mesh.policies.smi import (
     Backend,
     HeaderMatch,
     HTTPMatch,

@@ -8,8 +8,8 @@ import pytest
 from xds.connections.guard import LOOK_SECONDS, until_next
 from xds.connections.sockets import address
 from xds.connections.table import AT_LEAST, IN_TURN, Connections, Socket, _Known
-from xds.server.hooks import Cause, Peer
-from xds.server.limits import Limits
+from xds.hooks import Cause, Peer
+from xds.limits import Limits
 
 LIMITS = Limits(
     request_bytes=1000,

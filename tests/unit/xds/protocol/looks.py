@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from xds.protocol import resources, versions
-from xds.protocol.layers import Layers
+from xds.protocol.resources import resources, versions
+from xds.protocol.resources.layers import Layers
 
 
 @dataclass

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from xds.protocol.delta import DeltaStream
-from xds.protocol.resource import CLUSTER, LISTENER, Resource, ResourceName, TypeUrl
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import CLUSTER, LISTENER, Resource, ResourceName, TypeUrl
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.sotw import AdsStream
 from xds.protocol.wire import NO_VERSION, DeltaRequest, Rejection, Request, Response
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.unit.xds.conftest import make
 from xds.protocol.delta import DeltaStream
-from xds.protocol.resource import CLUSTER, ENDPOINT, Resource, ResourceName, TypeUrl
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, Resource, ResourceName, TypeUrl
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.sotw import AdsStream
 from xds.protocol.type_state import Channel
 from xds.protocol.wire import DeltaRequest, Nonce, Rejection, Request, Response

@@ -8,8 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xds.protocol.delta import DeltaStream
-from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, ResourceName, TypeUrl, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import (
+    CLUSTER,
+    ENDPOINT,
+    LISTENER,
+    ROUTE,
+    Resource,
+    ResourceName,
+    TypeUrl,
+    Version,
+)
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.sotw import AdsStream
 from xds.protocol.subscription import FULL_STATE
 from xds.protocol.wire import NO_NONCE, NO_VERSION, DeltaRequest, Nonce, Rejection, Request, Response

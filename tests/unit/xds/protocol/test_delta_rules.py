@@ -10,7 +10,7 @@ from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.protocol.delta import DeltaStream
-from xds.protocol.resource import (
+from xds.protocol.resources.resource import (
     CLUSTER,
     ENDPOINT,
     LISTENER,
@@ -22,7 +22,7 @@ from xds.protocol.resource import (
     Version,
     encode,
 )
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import (
     NO_NONCE,
     DeltaRequest,

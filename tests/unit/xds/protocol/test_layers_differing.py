@@ -5,7 +5,7 @@ from operator import is_not, ne
 
 import pytest
 
-from xds.protocol.layers import FLAT, Layers
+from xds.protocol.resources.layers import FLAT, Layers
 
 
 @pytest.mark.parametrize("beside", [False, True])

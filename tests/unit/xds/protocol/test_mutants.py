@@ -22,10 +22,10 @@ from tests.unit.xds.protocol import test_named as named
 from tests.unit.xds.protocol import test_sotw_rules as sotw
 from tests.unit.xds.protocol import test_special_resources as special
 from xds.protocol.delta import DeltaStream
-from xds.protocol.layers import Layers
-from xds.protocol.name_sets import Names, joined
-from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.layers import Layers
+from xds.protocol.resources.name_sets import Names, joined
+from xds.protocol.resources.resource import Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.sotw import AdsStream
 from xds.protocol.stream import Stream
 from xds.protocol.subscription import WILDCARD, Change, Subscription

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tests.trying import examples
 from xds.protocol.delta import DeltaStream
-from xds.protocol.resource import CLUSTER, LISTENER, Resource, ResourceName, TypeUrl, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import CLUSTER, LISTENER, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.subscription import WILDCARD
 from xds.protocol.wire import DeltaRequest, Response
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.delta import DeltaStream
-from xds.protocol.resource import (
+from xds.protocol.resources.resource import (
     CLUSTER,
     ENDPOINT,
     LISTENER,
@@ -19,7 +19,7 @@ from xds.protocol.resource import (
     TypeUrl,
     encode,
 )
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.sotw import AdsStream
 from xds.protocol.subscription import WILDCARD
 from xds.protocol.wire import NO_NONCE, DeltaRequest, Request, Response, delta_response_body, response_body

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tests.trying import examples
 from tests.unit.xds.protocol.looks import counted_looks
-from xds.protocol import snapshot
-from xds.protocol.layers import FLAT, Layers
-from xds.protocol.resource import (
+from xds.protocol.resources import snapshot
+from xds.protocol.resources.layers import FLAT, Layers
+from xds.protocol.resources.resource import (
     CLUSTER,
     ENDPOINT,
     LISTENER,
@@ -22,9 +22,9 @@ from xds.protocol.resource import (
     Version,
     is_seen_otherwise,
 )
-from xds.protocol.resource_set import ResourceSet
-from xds.protocol.resources import SnapshotError
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource_set import ResourceSet
+from xds.protocol.resources.resources import SnapshotError
+from xds.protocol.resources.snapshot import Snapshot
 
 Make = Callable[..., Resource]
 Content = Mapping[Reference, Resource]

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.xds.protocol.looks import counted_looks
-from xds.protocol import layers, resources
 from xds.protocol.delta import DeltaStream
-from xds.protocol.resource import (
+from xds.protocol.resources import layers, resources
+from xds.protocol.resources.resource import (
     CLUSTER,
     ENDPOINT,
     LISTENER,
@@ -20,8 +20,8 @@ from xds.protocol.resource import (
     TypeUrl,
     Version,
 )
-from xds.protocol.resource_set import ResourceSet
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource_set import ResourceSet
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.sotw import AdsStream
 from xds.protocol.subscription import FULL_STATE
 from xds.protocol.type_state import Channel

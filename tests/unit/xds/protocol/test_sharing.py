@@ -13,15 +13,15 @@ from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.delta import DeltaStream
-from xds.protocol.name_sets import NO_NAMES
-from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, Resource, ResourceName, Version, encode
-from xds.protocol.resources import MANY, Resources, SnapshotError
-from xds.protocol.snapshot import InconsistentError, Snapshot
+from xds.protocol.resources.name_sets import NO_NAMES
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, ROUTE, Resource, ResourceName, Version, encode
+from xds.protocol.resources.resources import MANY, Resources, SnapshotError
+from xds.protocol.resources.snapshot import InconsistentError, Snapshot
 from xds.protocol.wire import DeltaRequest, Nonce, Response, read_delta_request
-from xds.server import encoder as encoder_module
-from xds.server.decoder import Decoder
-from xds.server.encoder import BYTES, ENTRIES, FIELDS, OWN_BYTES, Encoder
-from xds.server.status import Variant
+from xds.server.streams import encoder as encoder_module
+from xds.server.streams.decoder import Decoder
+from xds.server.streams.encoder import BYTES, ENTRIES, FIELDS, OWN_BYTES, Encoder
+from xds.stream_status import Variant
 
 Make = Callable[..., Resource]
 

@@ -7,8 +7,17 @@ import pytest
 from google.protobuf.any_pb2 import Any
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, ResourceName, TypeUrl, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import (
+    CLUSTER,
+    ENDPOINT,
+    LISTENER,
+    ROUTE,
+    Resource,
+    ResourceName,
+    TypeUrl,
+    Version,
+)
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.sotw import AdsStream
 from xds.protocol.wire import Nonce, Rejection, Request, Response, read_request, response_body
 

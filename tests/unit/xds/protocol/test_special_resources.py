@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from xds.protocol.delta import DeltaStream
-from xds.protocol.resource import CLUSTER, LISTENER, Resource, ResourceName, TypeUrl, Version
-from xds.protocol.snapshot import Snapshot
+from xds.protocol.resources.resource import CLUSTER, LISTENER, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.sotw import AdsStream
 from xds.protocol.wire import DeltaRequest, Request, Response
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.protocol.resource import CLUSTER, SECRET, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.resource import CLUSTER, SECRET, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.wire import (
     ERROR_LIMIT,
     WITHHELD,

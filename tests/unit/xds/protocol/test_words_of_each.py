@@ -3,7 +3,7 @@
 import pytest
 
 from xds.protocol.blame import said_of
-from xds.protocol.resource import ResourceName
+from xds.protocol.resources.resource import ResourceName
 from xds.protocol.wire import Rejection
 
 START = "Error adding/updating listener(s)"

@@ -11,19 +11,19 @@ from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.unit.xds.conftest import make
 from tests.unit.xds.server.transports import Client
+from xds.budget import Account
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.protocol.resource import ENDPOINT
-from xds.protocol.snapshot import Snapshot
-from xds.server.budget import Account
-from xds.server.call import Call
-from xds.server.conversation import Conversation
-from xds.server.decoder import Decoder
-from xds.server.encoder import Encoder
-from xds.server.hooks import AnyNode, Ending, Peer, Unobserved
-from xds.server.limits import Limits
-from xds.server.services import DISCOVERY
-from xds.server.status import Variant
-from xds.server.waking import AT_ONCE, Waking
+from xds.discovery import DISCOVERY
+from xds.hooks import AnyNode, Ending, Peer, Unobserved
+from xds.limits import Limits
+from xds.protocol.resources.resource import ENDPOINT
+from xds.protocol.resources.snapshot import Snapshot
+from xds.server.streams.call import Call
+from xds.server.streams.conversation import Conversation
+from xds.server.streams.decoder import Decoder
+from xds.server.streams.encoder import Encoder
+from xds.server.streams.waking import AT_ONCE, Waking
+from xds.stream_status import Variant
 
 STREAMS = 200
 NODE, GROUP = NodeKey("n"), GroupKey("g")

@@ -1,0 +1,258 @@
+"""Whether sidecars do what policy says: what they are served without, and what cannot be known of them.
+
+Policy is what the oracle decides. A part of it that proxies refuse is left out of what they are served, and
+what it would allow is denied; a sidecar that is not connected, or has not acknowledged what it was sent, may
+have something else. Pure: what is known of the sidecars is given.
+"""
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from catalog.oracle import decide as oracle
+from catalog.oracle.decide import Admitting, Answer, Decision, Place, TurnedDown, Verdict
+from catalog.oracle.request.request import Request, fits
+from catalog.oracle.targets import matches_of
+from catalog.relations.backends.targets import served_by
+from catalog.store.inventory import by_identity
+from catalog.store.smi import http_route_groups, splits_by_apex
+from catalog.store.view import View
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.kinds import (
+    INGRESS_BACKEND,
+    MESH_CONFIG,
+    MUTUAL_TLS,
+    NAMESPACE,
+    TRAFFIC_SPLIT,
+    TRAFFIC_TARGET,
+)
+from meshwright.mesh.names import Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.callers import Outsider
+from meshwright.mesh.policies.ingress import IngressBackend
+from meshwright.mesh.policies.mutual_tls import MutualTLS
+from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey, RouteKind, TrafficTarget
+from meshwright.mesh.workload import Workload
+
+NAMED: Final = 5
+"""How many sidecars are named of which it is not known what they have."""
+
+NOT_ASKED: Final = "policy alone was looked at; what proxies have is known to a running server"
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """A part of policy that a sidecar is served without: a match wherever it is named, or a whole object.
+
+    `said` are the words of who refuses it.
+    """
+
+    object: ObjectKey
+    match: HTTPMatch | None
+    said: str
+
+    def __str__(self) -> str:
+        part = str(self.object) if self.match is None else f"match {self.match.name} of {self.object}"
+        return f"{part}, which is refused: {self.said}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """What is known of one sidecar; `unknown` says, as a predicate, why it is not known what it has."""
+
+    unknown: str = ""
+    without: tuple[Without, ...] = ()
+
+
+class InForce(enum.StrEnum):
+    """Whether what policy says is in force. NOT_ASKED: policy alone was looked at."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+    NOT_ASKED = "not asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whether policy's decision is in force, the one that is if it is another, and why, in sentences."""
+
+    in_force: InForce
+    decision: Decision
+    because: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Judge:
+    """Judges places by what their sidecars have, and notes what makes a difference."""
+
+    sidecars: Mapping[ProxyName, Sidecar]
+    lacks: dict[str, None] = field(default_factory=dict)
+    divided: bool = False
+
+    def admitting(self, view: View, request: Request, place: tuple[Place, bool]) -> Admitting | None:
+        """Return what policy does, None where no sidecar there has it in force."""
+        by_policy = oracle.admitting(view, request, place)
+        if by_policy is None:
+            return None
+        found = {name: self._parts_missed(view, request, place, name) for name in _at_place(view, place[0])}
+        for name, missed in found.items():
+            self.lacks.update(dict.fromkeys(f"{name} is served without {each}" for each in missed))
+        self.divided = self.divided or (any(found.values()) and not all(found.values()))
+        return None if found and all(found.values()) else by_policy
+
+    def _parts_missed(
+        self, view: View, request: Request, place: tuple[Place, bool], name: ProxyName
+    ) -> tuple[Without, ...]:
+        """Return the parts for want of which a sidecar does not admit what policy admits."""
+        without = self.sidecars.get(name, Sidecar()).without
+        arrived = oracle.at_server(view, request, place)
+        if not without or isinstance(arrived, TurnedDown):
+            return ()
+        if request.identity and oracle.accepts_everyone(view, place[0].identity.namespace):
+            return tuple(each for each in without if each.object.kind in (MESH_CONFIG, NAMESPACE))
+        missed: dict[Without, None] = {}
+        for target, verdict in oracle.verdicts(view, arrived, place):
+            if verdict is Verdict.ADMITS:
+                parts = tuple(_parts(view, arrived, target, is_http=place[1]))
+                gone = [[each for each in without if _is(each, part)] for part in parts]
+                if not all(gone):
+                    return ()
+                missed.update(dict.fromkeys(each for these in gone for each in these))
+        outside: list[IngressBackend | MutualTLS] = [*oracle.lets_in(view, arrived, place)]
+        outside += oracle.lets_plain_in(view, arrived, place)
+        for found in outside:
+            gone = [[e for e in without if _is(e, part)] for part in _outside_parts(view, arrived, found)]
+            if not all(gone):
+                return ()
+            missed.update(dict.fromkeys(each for these in gone for each in these))
+        return tuple(missed)
+
+
+def concerned(view: View, request: Request, decision: Decision) -> tuple[ProxyName, ...]:
+    """Return the sidecars that a request goes by: the client's, and those of whoever may be chosen."""
+    found = set(_of_client(view, request))
+    if decision.turned_down is None:
+        found.update(name for place in _chosen(view, request) for name in _at_place(view, place))
+    return tuple(sorted(found))
+
+
+def standing(
+    view: View, request: Request, decision: Decision, sidecars: Mapping[ProxyName, Sidecar]
+) -> Standing:
+    """Return whether a decision is in force at the sidecars concerned."""
+    found = {
+        name: sidecars.get(name, Sidecar("is new")).unknown for name in concerned(view, request, decision)
+    }
+    unknown = [f"{name} {clause}" for name, clause in found.items() if clause]
+    del unknown[NAMED:]
+    if request.identity is not None and not _of_client(view, request):
+        unknown.insert(0, f"there is no sidecar of {request.identity}")
+    unknown.extend(_of_splits(view, request, sidecars))
+    judge = _Judge(sidecars)
+    really = oracle.decide(view, request, judge.admitting)
+    if unknown or judge.divided:
+        return Standing(InForce.UNKNOWN, decision, (*unknown, *(judge.lacks if judge.divided else ())))
+    if replace(really, because=()) == replace(decision, because=()):
+        return Standing(InForce.YES, decision)
+    return Standing(InForce.NO, really, tuple(judge.lacks))
+
+
+def _of_client(view: View, request: Request) -> tuple[ProxyName, ...]:
+    running = () if request.identity is None else by_identity(view).found(request.identity)
+    return tuple(sorted(each.proxy_name for each in running if each.proxy_name is not None))
+
+
+def _at_place(view: View, place: Place) -> tuple[ProxyName, ...]:
+    """Return the sidecars of an identity's workloads that are called at a port, sorted."""
+    return tuple(
+        sorted(
+            each.proxy_name
+            for each in by_identity(view).found(place.identity)
+            if each.proxy_name is not None and place.port in _called_at(view, each)
+        )
+    )
+
+
+def _called_at(view: View, workload: Workload) -> set[Port]:
+    return {number for number, _, _ in served_by(view, workload)}
+
+
+def _chosen(view: View, request: Request) -> Iterator[Place]:
+    """Yield the places that may be chosen by policy, whether they admit the request or not."""
+    service, arrived = view.services.get(request.service), oracle.arriving(view, request)
+    port = service.port(request.port) if service is not None else None
+    if isinstance(request.client, Outsider) and port is not None:
+        yield from (place for place, _ in oracle.places(view, request.service, port))
+        return
+    if port is None or isinstance(arrived, TurnedDown):
+        return
+    for key, their_port, weight in oracle.backends(
+        view, arrived, port, oracle.split_for(view, arrived, port)
+    ):
+        if weight > 0:
+            for place in oracle.places(view, key, their_port):
+                if oracle.may_answer(view, arrived, place):
+                    yield place[0]
+
+
+def _of_splits(view: View, request: Request, sidecars: Mapping[ProxyName, Sidecar]) -> Iterator[str]:
+    """Yield which of the client's sidecars lack a split of the service, or a match of one that fits."""
+    arrived = oracle.arriving(view, request)
+    if isinstance(arrived, TurnedDown):
+        return
+    parts: set[ObjectKey | HTTPMatch] = set()
+    for split in splits_by_apex(view).found(request.service):
+        groups = [http_route_groups(view).get(PolicyKey(split.key.namespace, name)) for name in split.matches]
+        parts.add(ObjectKey.of(TRAFFIC_SPLIT, split.key))
+        parts.update(each for group in groups if group for each in group.matches if fits(each, arrived))
+    for name in _of_client(view, request):
+        for each in sidecars.get(name, Sidecar()).without:
+            if any(_is(each, part) for part in parts):
+                yield f"{name} is served without {each}; who answers then is not said"
+
+
+def _parts(
+    view: View, request: Request, target: TrafficTarget, *, is_http: bool
+) -> Iterable[ObjectKey | HTTPMatch]:
+    """Yield the parts of a target each of which admits a request by itself."""
+    if is_http and any(rule.kind is RouteKind.HTTP for rule in target.rules):
+        yield from (each for each in matches_of(view, target) if fits(each, request))
+    else:
+        yield ObjectKey.of(TRAFFIC_TARGET, target.key)
+
+
+def _outside_parts(
+    view: View, request: Request, found: IngressBackend | MutualTLS
+) -> tuple[ObjectKey | HTTPMatch, ...]:
+    """Return the parts of an object each of which admits a request from outside by itself."""
+    match found:
+        case IngressBackend(matches=names):
+            kind = INGRESS_BACKEND
+        case MutualTLS(plaintext=said):
+            kind, names = MUTUAL_TLS, () if said is None else said.matches
+    if not names:
+        return (ObjectKey.of(kind, found.key),)
+    groups = (http_route_groups(view).get(PolicyKey(found.key.namespace, name)) for name in names)
+    return tuple(each for group in groups if group for each in group.matches if fits(each, request))
+
+
+def _is(without: Without, part: ObjectKey | HTTPMatch) -> bool:
+    return part == (without.object if without.match is None else without.match)
+
+
+def not_asked(decision: Decision) -> Standing:
+    """Return what is said where no server is asked."""
+    return Standing(InForce.NOT_ASKED, decision, (NOT_ASKED,))
+
+
+def headline(standing: Standing, policy: Answer) -> str:
+    """Return the answer in a few words, with whether it is in force."""
+    match standing.in_force:
+        case InForce.NO:
+            return f"{standing.decision.answer.value}, although policy says {policy.value}"
+        case InForce.UNKNOWN:
+            return f"{policy.value} by policy; whether that is in force is not known"
+        case _:
+            return policy.value

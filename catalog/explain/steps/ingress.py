@@ -1,0 +1,91 @@
+"""The steps about a call from outside the mesh: what IngressBackends and MutualTLS say of it."""
+
+from collections.abc import Iterator
+from itertools import count
+
+from catalog.explain.remedy import Manifest
+from catalog.explain.steps.passing import of_server
+from catalog.explain.steps.step import Step, origin_of
+from catalog.oracle import decide as oracle
+from catalog.oracle.decide import Place, TurnedDown
+from catalog.oracle.request.request import Request
+from catalog.store.view import View
+from meshwright.mesh.kinds import INGRESS_BACKEND, MUTUAL_TLS, SERVICE
+from meshwright.mesh.policies.callers import Outsider
+from meshwright.mesh.service import ServicePort
+
+
+def from_outside(view: View, request: Request, client: Outsider, port: ServicePort) -> Iterator[Step]:
+    """Yield who would answer, and what is said of the request there."""
+    deciding = "IngressBackends" if client.is_encrypted else "IngressBackends and MutualTLS"
+    yield Step(f"{client} is outside the mesh: {deciding} decide, in permissive mode too")
+    found, origin = oracle.places(view, request.service, port), origin_of(view, SERVICE, request.service)
+    if not found:
+        yield Step(f"nobody with a sidecar stands behind Service {request.service}", origin)
+    for place in found:
+        where = place[0]
+        yield Step(f"ServiceAccount {where.identity} answers at its port {where.port}", origin)
+        at_server = oracle.at_server(view, oracle.seen(view, request, where), place)
+        yield from of_server(request, at_server)
+        if not isinstance(at_server, TurnedDown):
+            yield from _said(view, at_server, place)
+
+
+def _said(view: View, request: Request, place: tuple[Place, bool]) -> Iterator[Step]:
+    where, is_http = place
+    services = {key for each in oracle.called_there(view, request.service, where) for key in each}
+    nobody = True
+    for key in sorted(services):
+        for found, backend, verdict in oracle.ingress_verdicts(
+            view, request, key, where.port, is_http=is_http
+        ):
+            nobody = False
+            text = f"IngressBackend {found.key}, for {backend.proof.value}, {verdict.value}"
+            yield Step(text, origin_of(view, INGRESS_BACKEND, found.key), depth=1)
+    if nobody:
+        named = ", ".join(map(str, sorted(services)))
+        yield Step(f"no IngressBackend is for target port {where.port} of Service {named}", depth=1)
+    if (said := oracle.plain_verdict(view, request, place)) is not None:
+        mutual_tls, plain = said
+        origin = origin_of(view, MUTUAL_TLS, mutual_tls.key)
+        yield Step(f"MutualTLS {mutual_tls.key}, {mutual_tls.mode.value}, {plain.value}", origin, depth=1)
+
+
+def lacking(view: View, request: Request, client: Outsider) -> tuple[Manifest, ...]:
+    """Return the IngressBackend that would let a client in; none where one decides already."""
+    service = view.services.get(request.service)
+    port = service.port(request.port) if service is not None else None
+    if port is None or oracle.decide(view, request).allowed:
+        return ()
+    numbers = {
+        where.port
+        for where, is_http in oracle.places(view, request.service, port)
+        if is_http
+        and not isinstance(oracle.at_server(view, request, (where, is_http)), TurnedDown)
+        and not any(oracle.ingress_verdicts(view, request, request.service, where.port, is_http=is_http))
+    }
+    if not numbers:
+        return ()
+    source: Manifest = {"kind": "AuthenticatedPrincipal", "name": client.name}
+    if not client.name:
+        length = 128 if ":" in client.address else 32
+        source = {"kind": "IPRange", "name": f"{client.address}/{length}"}
+    tls: Manifest = {"tls": {"skipClientCertValidation": True}} if client.tls and not client.name else {}
+    protocol = "https" if client.is_encrypted else "http"
+    backends = [
+        {"name": str(request.service.name), "port": {"number": number, "protocol": protocol}, **tls}
+        for number in sorted(numbers)
+    ]
+    taken = {key.name for key in view.sourced if key.kind == INGRESS_BACKEND}
+    names = (f"{request.service.name}{f'-{number}' if number else ''}" for number in count())
+    return (
+        {
+            "apiVersion": f"{INGRESS_BACKEND.group}/v1alpha1",
+            "kind": INGRESS_BACKEND.name,
+            "metadata": {
+                "name": next(name for name in names if name not in taken),
+                "namespace": str(request.service.namespace),
+            },
+            "spec": {"backends": backends, "sources": [source]},
+        },
+    )

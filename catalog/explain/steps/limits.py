@@ -1,0 +1,86 @@
+"""The steps about limits: whether a request is over one depends on others, so it is said which there are."""
+
+from collections.abc import Iterator
+
+from catalog.explain.steps.step import Step, origin_of
+from catalog.oracle.limits import at_place, for_callers
+from catalog.oracle.request.request import Request, fits
+from catalog.oracle.targets import Place
+from catalog.store.view import View
+from meshwright.mesh.kinds import UPSTREAM_TRAFFIC_SETTING
+from meshwright.mesh.policies.limits import ConnectionLimits, RateLimit, UpstreamTrafficSetting
+from meshwright.mesh.policies.rate_services import RateLimitService
+from meshwright.mesh.policies.smi import HTTPMatch
+from meshwright.mesh.service import ServiceKey
+
+_AT_ONCE = (
+    ("connections", "connections"),
+    ("pending_requests", "requests that wait for a connection"),
+    ("requests", "requests"),
+    ("retries", "retries"),
+)
+
+
+def of_caller(view: View, key: ServiceKey) -> Iterator[Step]:
+    """Yield how much the client's sidecar lets go to a service at once."""
+    setting = for_callers(view, key)
+    if setting is None or setting.connections == ConnectionLimits():
+        return
+    found = [(getattr(setting.connections, name), word) for name, word in _AT_ONCE]
+    at_once = ", ".join(f"{limit} {word}" for limit, word in found if limit is not None)
+    if at_once:
+        text = f"to Service {key} the client's sidecar lets {at_once} at once, and refuses what is over it"
+        yield _step(view, setting, text)
+
+
+def of_server(view: View, request: Request, place: tuple[Place, bool]) -> Iterator[Step]:
+    """Yield how much the sidecar of who answers takes, and who counts it besides."""
+    where, is_http = place
+    setting = at_place(view, where)
+    if setting is None:
+        return
+    rates = setting.rates
+    if rates.connections is not None:
+        text = f"it takes {_amount(rates.connections, 'connections')}, and closes those over it"
+        yield _step(view, setting, text, 1)
+    if rates.counted_connections is not None:
+        yield _step(view, setting, _asked(rates.counted_connections.asked, "each connection"), 1)
+    if is_http:
+        yield from _of_requests(view, setting, request)
+
+
+def _of_requests(view: View, setting: UpstreamTrafficSetting, request: Request) -> Iterator[Step]:
+    rates = setting.rates
+    fitting = (each for each in rates.routes if fits(HTTPMatch("", each.path_regex), request))
+    route = next(fitting, None)
+    if route is not None and route.limit is not None:
+        yield _requests(view, setting, route.limit, f"requests for {route.path_regex}")
+    elif rates.requests is not None:
+        yield _requests(view, setting, rates.requests, "requests")
+    if rates.counted_requests is not None:
+        own = route is not None and route.descriptors
+        what = f"each request for {route.path_regex}" if route is not None and own else "each request"
+        yield _step(view, setting, _asked(rates.counted_requests.asked, what), 1)
+
+
+def _asked(service: RateLimitService, what: str) -> str:
+    silent = "passes" if service.fails_open else "is refused"
+    return (
+        f"it asks {service.server} about {what} (domain {service.domain}), which may refuse it; "
+        f"without an answer it {silent}"
+    )
+
+
+def _requests(view: View, setting: UpstreamTrafficSetting, limit: RateLimit, what: str) -> Step:
+    text = f"it takes {_amount(limit, what)}, and answers {limit.status} to those over it"
+    return _step(view, setting, text, 1)
+
+
+def _amount(limit: RateLimit, what: str) -> str:
+    burst = f" and {limit.burst} more at once" if limit.burst else ""
+    return f"{limit.amount} {what} a {limit.unit}{burst}"
+
+
+def _step(view: View, setting: UpstreamTrafficSetting, text: str, depth: int = 0) -> Step:
+    said = f"{text} (UpstreamTrafficSetting {setting.key})"
+    return Step(said, origin_of(view, UPSTREAM_TRAFFIC_SETTING, setting.key), depth)

@@ -1,0 +1,57 @@
+"""The steps about what is spoken on a port: what was decided, by what, and whether the workloads agree."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from catalog.explain.steps.step import Step, origin_of_object
+from catalog.relations.backends.backing import backing
+from catalog.relations.backends.ports import declared_protocol, spoken
+from catalog.relations.backends.targets import served_by, target_numbers
+from catalog.store.objects import workload_object
+from catalog.store.view import View
+from meshwright.mesh.names import Port
+from meshwright.mesh.service import Service, ServiceKey, ServicePort
+from meshwright.mesh.workload import Workload
+
+_BY: Final = {"appProtocol": "by its appProtocol", "name": "by its name", "port": "by its number"}
+
+
+def spoken_at(view: View, service: Service, port: ServicePort) -> str:
+    """Say what a service's port speaks, and who or what says so."""
+    behind = backing(view, service.key)
+    declared = {
+        declared_protocol(number, each.ports)
+        for each in behind
+        for number in target_numbers(view, each, service, port)
+    }
+    guessed = (
+        "as its workloads declare"
+        if len(declared - {None}) == 1
+        else "by default, for nothing says it (set appProtocol)"
+    )
+    why = _BY.get(port.protocol_source, guessed)
+    return f"Service {service.key} has port {port.port}, which speaks {spoken(port, behind).value}, {why}"
+
+
+def disputed(view: View, key: ServiceKey, port: ServicePort) -> Iterator[Step]:
+    """Yield the workloads whose sidecar speaks something else there than the service's callers (MW2026)."""
+    behind = backing(view, key)
+    called = spoken(port, behind)
+    for workload in behind:
+        there = {number: (protocol, services) for number, protocol, services in served_by(view, workload)}
+        for number in target_numbers(view, workload, view.services[key], port):
+            taken, services = there.get(number, (called, ()))
+            if taken.is_http != called.is_http:
+                named = workload_object(view, workload.key)
+                others = [str(each.key) for each in services if each.key != key]
+                by = f"as {_deciding(workload, number, others)}"
+                fail = f"so that calls as {called.value} fail (MW2026)"
+                text = f"{named} takes its port {number} for {taken.value}, {by}, {fail}"
+                yield Step(text, origin_of_object(view, named))
+
+
+def _deciding(workload: Workload, number: Port, others: list[str]) -> str:
+    """Say what decides the protocol of a workload's port."""
+    if declared_protocol(number, workload.ports) is not None:
+        return "it declares itself"
+    return f"{', '.join(others)} has it (of several Services the oldest decides)"

@@ -1,0 +1,54 @@
+"""The steps about TrafficSplits: which decides, why others do not, and which backends get no share."""
+
+from collections.abc import Iterator
+
+from catalog.explain.steps.step import Step, origin_of
+from catalog.oracle import decide as oracle
+from catalog.oracle.decide import SplitVerdict
+from catalog.oracle.request.request import Request
+from catalog.oracle.splits import backend_key
+from catalog.store.smi import splits_by_apex
+from catalog.store.view import View
+from meshwright.mesh.kinds import TRAFFIC_SPLIT
+from meshwright.mesh.policies.smi import TrafficSplit
+from meshwright.mesh.service import ServicePort
+
+
+def of_splits(view: View, request: Request, port: ServicePort, split: TrafficSplit | None) -> Iterator[Step]:
+    """Yield what each split of the service comes to, and why backends of the one in force have no share."""
+    if split is not None:
+        shares = ", ".join(f"{each.service} {each.weight}" for each in split.backends)
+        whose = "this request is one of those it is for" if split.matches else "it is for all requests"
+        text = f"TrafficSplit {split.key} says who answers, for {whose}: {shares}"
+        yield Step(text, origin_of(view, TRAFFIC_SPLIT, split.key))
+    for other in splits_by_apex(view).found(request.service):
+        if split is None or other.key != split.key:
+            verdict = oracle.judge_split(view, other, request, port)
+            outdone = verdict is SplitVerdict.DECIDES and split is not None
+            said = _outdone(split, other) if outdone and split is not None else verdict.value
+            yield Step(f"TrafficSplit {other.key} {said}", origin_of(view, TRAFFIC_SPLIT, other.key))
+    if split is not None:
+        reached = {key for key, _, _ in oracle.backends(view, request, port, split)}
+        for key in dict.fromkeys(backend_key(split, each) for each in split.backends):
+            if key not in reached:
+                lacks = (
+                    f"has no port {port.port}{_or_named(port)}" if key in view.services else "does not exist"
+                )
+                yield Step(f"Service {key} {lacks}; it gets no share")
+
+
+def _outdone(first: TrafficSplit, other: TrafficSplit) -> str:
+    """Say why one split comes before another that might decide as well."""
+    if first.matches and not other.matches:
+        why = "is for these requests in particular"
+    elif first.created and not other.created:
+        why = "has a creation time"
+    elif first.created != other.created:
+        why = "is older"
+    else:
+        why = "comes first by name"
+    return f"does not count: {first.key} goes before it, which {why}"
+
+
+def _or_named(port: ServicePort) -> str:
+    return f" and none named {port.name}" if port.name else ""

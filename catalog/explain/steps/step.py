@@ -1,0 +1,36 @@
+"""The steps of an explanation: sentences, and the objects they speak of with their places."""
+
+from dataclasses import dataclass
+
+from catalog.store.view import View
+from meshwright.mesh.kinds import Kind
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.origins import Origin
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.service import ServiceKey
+
+Objects = tuple[tuple[ObjectKey, Origin], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step: a sentence, and the objects it speaks of with their places; `depth` is how far in it stands.
+
+    `aside`: the objects are about others, and have no part in the answer.
+    """
+
+    text: str
+    objects: Objects = ()
+    depth: int = 0
+    aside: bool = False
+
+
+def origin_of(view: View, kind: Kind, key: PolicyKey | ServiceKey) -> Objects:
+    """Return an object with its place; nothing where no manifest holds it."""
+    return origin_of_object(view, ObjectKey.of(kind, key))
+
+
+def origin_of_object(view: View, key: ObjectKey) -> Objects:
+    """Return an object with its place; nothing where no manifest holds it."""
+    found = view.sourced.get(key)
+    return () if found is None else ((found.key, found.origin),)

@@ -1,0 +1,61 @@
+"""The step about which endpoint of a service is chosen, and which are left alone."""
+
+from collections.abc import Iterator
+
+from catalog.explain.steps.step import Step, origin_of
+from catalog.oracle.upstreams import reaching
+from catalog.store.view import View
+from meshwright.mesh.kinds import UPSTREAM_POLICY
+from meshwright.mesh.policies.upstreams import Balancing, Ejecting, HashKey, HealthCheck, KeyKind, Nearest
+from meshwright.mesh.service import ServiceKey
+
+_CHOSEN = {
+    Balancing.ROUND_ROBIN: "one endpoint after the other",
+    Balancing.LEAST_REQUEST: "of two endpoints the one with fewer requests under way",
+    Balancing.RANDOM: "any endpoint",
+}
+_NAMED = {KeyKind.HEADER: "header", KeyKind.COOKIE: "cookie", KeyKind.QUERY: "parameter of the query"}
+
+
+def of_caller(view: View, key: ServiceKey) -> Iterator[Step]:
+    """Yield what an UpstreamPolicy has the client's sidecar do about the endpoints of a service."""
+    policy = reaching(view, key)
+    if policy is None:
+        return
+    said = [f"it is sent to {_chosen(policy.load.balancing, policy.load.key)}"]
+    if policy.ejecting is not None:
+        said.append(_left_alone(policy.ejecting))
+    if policy.checking is not None:
+        said.append(_asked(policy.checking))
+    if policy.nearest is not None:
+        said.append(_preferred(policy.nearest))
+    text = f"UpstreamPolicy {policy.key} is for Service {key}: {'; '.join(said)}"
+    yield Step(text, origin_of(view, UPSTREAM_POLICY, policy.key))
+
+
+def _chosen(balancing: Balancing, key: HashKey | None) -> str:
+    if key is None:
+        return _CHOSEN[balancing]
+    return f"the endpoint that is its {_NAMED[key.kind]} {key.name}'s, or any without it"
+
+
+def _left_alone(ejecting: Ejecting) -> str:
+    if ejecting.failures == 0:
+        return "no endpoint is left alone because it fails"
+    return "endpoints that fail are left alone in its own way"
+
+
+def _asked(check: HealthCheck) -> str:
+    how = "by a connection"
+    if check.request is not None:
+        spoken = "HTTP" if check.grpc is None else "gRPC"
+        how = f"by {' '.join(check.request)}, at ports of {spoken},"
+    every, counts = check.interval.total_seconds(), check.unhealthy
+    return f"endpoints are asked {how} every {every:g} s, and left alone after {counts} failures in a row"
+
+
+def _preferred(nearest: Nearest) -> str:
+    near = f"those of the client's {nearest.within.lower()}"
+    return (
+        f"of endpoints {near} come first" if nearest.fails_over else f"of endpoints {near} alone are called"
+    )

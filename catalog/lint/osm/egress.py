@@ -1,0 +1,225 @@
+"""Problems of Egresses: what they name in vain, what is the mesh's, and what overrules them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from ipaddress import ip_network
+from typing import Final
+
+from catalog.lint.budget import Budget, within
+from catalog.lint.codes import Code
+from catalog.lint.wording import Place, Suggestions, listed, meant, say
+from catalog.policy.outbound import protocol_of, visible
+from catalog.relations.membership import belongs_to_the_mesh, service_of_the_mesh
+from catalog.relations.outside import service_called, services_by_port, setting_named
+from catalog.store.inventory import by_identity
+from catalog.store.osm import egresses_by_source, settings
+from catalog.store.smi import http_route_groups
+from catalog.store.view import View
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import EGRESS
+from meshwright.mesh.names import Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.egress import Egress, EgressPort, EgressProtocol
+from meshwright.mesh.policies.limits import RateLimits
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.problems.problem import Problem, Severity
+from meshwright.mesh.service import Protocol, ServiceKey
+from meshwright.mesh.values.networks import NetworkSet
+from meshwright.mesh.workload import Explicit
+
+_HOSTS: Final = "spec.hosts"
+_ADDRESSES: Final = "spec.ipAddresses"
+
+
+def problems(view: View, egress: Egress) -> Iterator[Problem]:
+    """Yield the problems of an Egress."""
+    key = ObjectKey.of(EGRESS, egress.key)
+    yield from _groups(view, key, egress)
+    yield from _limits(view, key, egress)
+    place = Place(view, key)
+    mine = "hosts that are the mesh's"
+    yield from within(place, _HOSTS, mine, partial(_hosts_of_the_mesh, view, key, egress))
+    yield from _addresses_of_the_mesh(view, key, egress)
+    yield from _sources(view, key, egress)
+    looked_for = "ports at which hosts are not looked at"
+    yield from within(place, "spec.ports", looked_for, partial(_overruled, view, key, egress))
+
+
+def _overruled(view: View, key: ObjectKey, egress: Egress, budget: Budget) -> Iterator[Problem]:
+    beside = tuple(_beside(view, egress, budget))
+    alone = tuple(each for each in beside if each[1])
+    for port in egress.ports:
+        first = tuple(_speaking_first(view, port)) if port.protocol is EgressProtocol.HTTPS else ()
+        found = _overruling(view, port, beside if first else alone, first, budget)
+        if not port.protocol.is_tcp and (why := next(found, "")):
+            yield say(view, key, Code.EGRESS_OVERRULED, Severity.WARNING, "spec.ports", _said(port), why)
+
+
+def _groups(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
+    known = http_route_groups(view)
+    names = Suggestions(lambda: (each.name for each in known if each.namespace == key.namespace))
+    for name in egress.route_groups:
+        group = known.get(PolicyKey(key.namespace, name))
+        if group is not None and group.matches:
+            continue
+        what = f"does not exist or is refused{names.of(name)}" if group is None else "has no matches"
+        wanted = f"HTTPRouteGroup {key.namespace}/{name} {what}; "
+        wanted += "no request is admitted by it"
+        yield say(view, key, Code.EGRESS_MATCH, Severity.ERROR, "spec.matches", name, wanted)
+
+
+def _limits(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
+    if egress.limits is None:
+        return
+    named, setting = f"UpstreamTrafficSetting {key.namespace}/{egress.limits}", setting_named(view, egress)
+    by_http = any(each.protocol is EgressProtocol.HTTP for each in egress.ports) and not egress.networks
+    if setting is None:
+        there = [each.name for each in settings(view) if each.namespace == key.namespace]
+        wanted = f"{named} does not exist or is refused{meant([egress.limits], there)}"
+    elif setting.host not in egress.hosts or not by_http:
+        wanted = (
+            f"{named} is for {setting.host}; limits hold for hosts of an Egress, without ipAddresses, at "
+            "ports of http"
+        )
+    elif setting.rates != RateLimits():
+        wanted = f"{named} says rates, which the called count: outside the mesh nobody does"
+        yield say(view, key, Code.EGRESS_LIMITS, Severity.WARNING, "spec.matches", egress.limits, wanted)
+        return
+    else:
+        return
+    wanted += "; its calls have no limits"
+    yield say(view, key, Code.EGRESS_LIMITS, Severity.WARNING, "spec.matches", egress.limits, wanted)
+
+
+def _hosts_of_the_mesh(view: View, key: ObjectKey, egress: Egress, budget: Budget) -> Iterator[Problem]:
+    namespaces = sorted({each.namespace for each in egress.sources})
+    for host in egress.hosts:
+        # A name with a dot says the namespace itself, and is the same service for all of them.
+        asking = namespaces[:1] if "." in host else namespaces
+        budget.spend(len(asking))
+        found = (service_of_the_mesh(view, host, each) for each in asking)
+        if service := next(filter(None, found), None):
+            yield _is_ours(view, key, _HOSTS, host, service)
+
+
+def _addresses_of_the_mesh(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
+    numbers = {port.number for port in egress.ports}
+    for each in egress.networks:
+        network = ip_network(each)
+        if network.num_addresses == 1:
+            address = str(network.network_address)
+            called = service_called(view, address, key.namespace)
+            if called is None or not any(view.services[called].port(number) for number in numbers):
+                continue
+            if belongs_to_the_mesh(view, called):
+                yield _is_ours(view, key, _ADDRESSES, each, called)
+            elif client := next((one for one in egress.sources if called in visible(view, one)), None):
+                wanted = (
+                    f"{client} calls Service {called} as policies say, and not by an Egress: left out for it"
+                )
+                yield say(view, key, Code.EGRESS_TO_MESH, Severity.WARNING, _ADDRESSES, each, wanted)
+
+
+def _is_ours(view: View, key: ObjectKey, field: str, value: str, service: ServiceKey) -> Problem:
+    wanted = f"this is Service {service} of the mesh, which policies let call and not an Egress: left out"
+    return say(view, key, Code.EGRESS_TO_MESH, Severity.WARNING, field, value, wanted)
+
+
+def _sources(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
+    workloads = [each for source in egress.sources for each in by_identity(view).found(source)]
+    if egress.sources and not workloads:
+        sources = ", ".join(map(str, egress.sources))
+        wanted = "no workload has any of these ServiceAccounts; this Egress lets nobody's calls pass so long"
+        yield say(view, key, Code.EGRESS_SOURCES, Severity.WARNING, "spec.sources", sources, wanted)
+    explicit = [each for each in workloads if each.uuid and isinstance(each.interception, Explicit)]
+    if explicit:
+        first = min(each.key for each in explicit)
+        others = f" and {len(explicit) - 1} more" if len(explicit) > 1 else ""
+        wanted = (
+            f"workload {first}{others} is intercepted explicitly: what is no upstream of it goes past its "
+            "sidecar, and this Egress says nothing of it"
+        )
+        names = ", ".join(sorted({str(each.identity) for each in explicit}))
+        yield say(view, key, Code.EGRESS_EXPLICIT, Severity.WARNING, "spec.sources", names, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """Another Egress of a source, or this one: its ports of TCP by number, and whether ranges are common."""
+
+    by: str
+    where: str
+    ports: Mapping[Port, tuple[EgressPort, ...]]
+    meets: bool
+
+
+_Beyond = tuple[tuple[ServiceIdentity, tuple[_Beside, ...]], ...]
+"""The sources of an Egress, each with the Egresses that no source before it has."""
+
+
+def _beside(
+    view: View, egress: Egress, budget: Budget
+) -> Iterator[tuple[ServiceIdentity, tuple[_Beside, ...]]]:
+    """Yield the sources, each with those Egresses for it that no source before it has."""
+    known: set[PolicyKey] = set()
+    ranges = NetworkSet(map(ip_network, egress.networks))
+    for source in egress.sources:
+        found: list[_Beside] = []
+        for other in egresses_by_source(view).found(source):
+            budget.spend()
+            if other.key not in known:
+                known.add(other.key)
+                budget.spend(len(other.ports))
+                found.append(_of_other(egress, ranges, other))
+        yield source, tuple(found)
+
+
+def _of_other(egress: Egress, ranges: NetworkSet, other: Egress) -> _Beside:
+    ports: dict[Port, tuple[EgressPort, ...]] = {}
+    for each in other.ports:
+        if each.protocol.is_tcp:
+            ports[each.number] = (*ports.get(each.number, ()), each)
+    return _Beside(
+        "this Egress" if other.key == egress.key else f"Egress {other.key}",
+        f"to {listed(other.networks)}" if other.networks else "to every address",
+        ports,
+        not egress.networks
+        or not other.networks
+        or ranges.meets(NetworkSet(map(ip_network, other.networks))),
+    )
+
+
+def _overruling(
+    view: View, port: EgressPort, beyond: _Beyond, first: Sequence[ServiceKey], budget: Budget
+) -> Iterator[str]:
+    """Yield why the hosts of a port are not looked at, or not everywhere; `first`: who speaks first there."""
+    for source, others in beyond:
+        budget.spend(1 + len(others) + len(first))
+        for other in others:
+            for each in other.ports.get(port.number, ()):
+                if each.protocol is EgressProtocol.TCP_SERVER_FIRST and port.protocol is EgressProtocol.HTTPS:
+                    yield f"{other.by} says that servers speak first at this port: no name can be read there"
+                elif other.meets:
+                    yield (
+                        f"{other.by} lets every connection of {source} pass {other.where}: "
+                        "nothing is looked at there"
+                    )
+        seen = visible(view, source) if first else ()
+        if service := next((each for each in first if each in seen), None):
+            yield (
+                f"{source} may call Service {service}, which speaks first at this port: "
+                "no name can be read there"
+            )
+
+
+def _speaking_first(view: View, port: EgressPort) -> Iterator[ServiceKey]:
+    """Yield the services whose servers speak first at a port, sorted."""
+    for key in sorted(services_by_port(view).get(port.number, ())):
+        here = view.services[key].port(port.number)
+        if here and protocol_of(view, key, here) is Protocol.TCP_SERVER_FIRST:
+            yield key
+
+
+def _said(port: EgressPort) -> str:
+    return f"{port.number} {port.protocol}"

@@ -1,0 +1,151 @@
+"""Problems of IngressBackends: backends and sources that are not there, and which of several counts."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from catalog.lint.codes import Code
+from catalog.lint.wording import OR_OUTSIDE, Suggestions, listed, say
+from catalog.policy.objects.ingress import deciding, requests
+from catalog.relations.backends.backing import backing
+from catalog.relations.backends.endpoints import addresses_behind
+from catalog.relations.backends.ports import served
+from catalog.relations.backends.targets import given_ports, target_numbers
+from catalog.relations.permissive import services_in
+from catalog.store.smi import http_route_groups
+from catalog.store.view import View
+from meshwright.engine.derived import derived
+from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, INGRESS_BACKEND, SERVICE
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.ingress import IngressBackend, IngressPort
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.problems.problem import Problem, Severity
+from meshwright.mesh.service import Service, ServiceKey
+
+
+def problems(view: View, found: IngressBackend) -> Iterator[Problem]:
+    """Yield the problems of an IngressBackend; what is wrong with one backend leaves the others in force."""
+    key = ObjectKey.of(INGRESS_BACKEND, found.key)
+    meant = Suggestions(lambda: _services(view, key.namespace))
+    for backend in found.backends:
+        yield from _of_backend(view, key, found, backend, meant)
+    yield from _of_sources(view, key, found)
+    yield from _of_matches(view, key, found)
+
+
+def _services(view: View, namespace: Namespace) -> Iterator[str]:
+    return (each.name for each in services_in(view).get(namespace, ()))
+
+
+def _of_backend(
+    view: View, key: ObjectKey, found: IngressBackend, backend: IngressPort, meant: Suggestions
+) -> Iterator[Problem]:
+    named = f"{backend.service.name}:{backend.port}"
+    service = view.services.get(backend.service)
+    if service is None:
+        wanted = (
+            f"must be a Service of namespace {key.namespace}{meant.of(backend.service.name)}; "
+            "nobody is admitted by it until there is one"
+        )
+        yield say(
+            view,
+            key,
+            Code.UNKNOWN_INGRESS_BACKEND,
+            Severity.ERROR,
+            "spec.backends",
+            backend.service.name,
+            wanted,
+        )
+        return
+    if wanted := _wrong_port(view, service, backend.port):
+        yield say(view, key, Code.INGRESS_PORT, Severity.ERROR, "spec.backends", named, wanted)
+    elif backend.port in _without_http(view, service.key):
+        wanted = (
+            "the port speaks plain TCP, and an IngressBackend is for HTTP; nobody is admitted there "
+            "(appProtocol: http in the Service says otherwise)"
+        )
+        yield say(view, key, Code.INGRESS_NOT_HTTP, Severity.ERROR, "spec.backends", named, wanted)
+    decided = deciding(view, backend.service, backend.port)
+    if decided is not None and decided[0].key != found.key:
+        wanted = (
+            f"IngressBackend {decided[0].key} is for the same service and port, and goes first: "
+            "it is older, or first by name"
+        )
+        yield say(view, key, Code.OVERRULED_INGRESS, Severity.ERROR, "spec.backends", named, wanted)
+
+
+def _wrong_port(view: View, service: Service, port: Port) -> str:
+    """Say what is wrong with a number that is no target port of a service; empty if it is one, or may be."""
+    has = _target_ports(view, service.key)
+    if has is None or port in has:
+        return ""
+    there = listed([str(each) for each in sorted(has)]) or "none"
+    slip = service.port(port)
+    said = f"; {port} is the Service's port, whose target port is {slip.target_port}" if slip else ""
+    return f"must be a target port of Service {service.key}, which has {there}{said}; nobody is admitted"
+
+
+@derived
+def _target_ports(view: View, key: ServiceKey) -> frozenset[Port] | None:
+    """Return the target ports of a service as numbers, None where one is a name that nobody has yet."""
+    workloads, has = backing(view, key), set[Port]()
+    for each in view.services[key].ports:
+        if isinstance(each.target_port, int):
+            has.add(each.target_port)
+        elif not workloads:
+            return None
+        has.update(
+            number
+            for workload in workloads
+            for number in target_numbers(view, workload, view.services[key], each)
+        )
+    return frozenset(has)
+
+
+@derived
+def _without_http(view: View, key: ServiceKey) -> frozenset[Port]:
+    """Return the ports at which some workload behind a service speaks no HTTP, as its sidecar has it."""
+    service = view.services[key]
+    return frozenset(
+        number
+        for workload in backing(view, key)
+        for number, protocol, _ in served([service], workload.ports, given_ports(view, workload.key))
+        if not protocol.is_http
+    )
+
+
+def _of_sources(view: View, key: ObjectKey, found: IngressBackend) -> Iterator[Problem]:
+    meant: dict[Namespace, Suggestions] = {}
+    for each in found.services:
+        if addresses_behind(view, each):
+            continue
+        if each in view.services:
+            wanted = f"no address is known behind {SERVICE} {each}; nobody is admitted by it until one is"
+        else:
+            here = meant.setdefault(each.namespace, Suggestions(partial(_services, view, each.namespace)))
+            wanted = (
+                f"must be a Service of the mesh{here.of(each.name)}: there is none of this name, "
+                f"{OR_OUTSIDE}; this source admits no caller yet"
+            )
+        yield say(view, key, Code.UNKNOWN_INGRESS_SOURCE, Severity.WARNING, "spec.sources", str(each), wanted)
+
+
+def _of_matches(view: View, key: ObjectKey, found: IngressBackend) -> Iterator[Problem]:
+    groups = http_route_groups(view)
+    unknown = [name for name in found.matches if PolicyKey(key.namespace, name) not in groups]
+    if unknown:
+        nothing = requests(view, found.key.namespace, found.matches) == ()
+        so = "nothing is admitted" if nothing else "the others that are named count"
+        wanted = f"must be HTTPRouteGroups of namespace {key.namespace}; {so}"
+        yield say(
+            view,
+            key,
+            Code.UNKNOWN_INGRESS_MATCH,
+            Severity.ERROR,
+            "spec.matches",
+            ", ".join(unknown),
+            wanted,
+        )
+    elif requests(view, found.key.namespace, found.matches) == ():
+        wanted = f"every {HTTP_ROUTE_GROUP} that is named has no matches; nothing is admitted"
+        yield say(view, key, Code.UNKNOWN_INGRESS_MATCH, Severity.ERROR, "spec.matches", "", wanted)

@@ -1,0 +1,104 @@
+"""Problems of UpstreamTrafficSettings: hosts that are nobody here, limits that another setting decides."""
+
+from collections.abc import Iterator
+
+from catalog.lint.codes import Code
+from catalog.lint.servers import behind_sidecars
+from catalog.lint.wording import Place, meant
+from catalog.policy.objects import limits
+from catalog.policy.outbound import protocol_of
+from catalog.relations.backends.backing import backing
+from catalog.relations.backends.targets import served_by
+from catalog.store.osm import egresses_by_limits
+from catalog.store.view import View
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.kinds import UPSTREAM_TRAFFIC_SETTING
+from meshwright.mesh.names import Namespace, ServiceName
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.limits import ConnectionLimits, RateLimits, UpstreamTrafficSetting
+from meshwright.mesh.problems.problem import Problem
+from meshwright.mesh.service import Service, ServiceKey
+
+
+def problems(view: View, setting: UpstreamTrafficSetting) -> Iterator[Problem]:
+    """Yield the problems of an UpstreamTrafficSetting."""
+    place = Place(view, ObjectKey.of(UPSTREAM_TRAFFIC_SETTING, setting.key))
+    if setting.connections == ConnectionLimits() and setting.rates == RateLimits():
+        yield place.warning(Code.NO_LIMITS, "spec", "", "says no limit that is known here; it has no effect")
+    service = called(view, setting.host)
+    if service is None:
+        if not egresses_by_limits(view).found(setting.key):
+            yield from _unknown(place, setting)
+    elif service.key.namespace != setting.key.namespace:
+        wanted = f"must be in namespace {service.key.namespace}, as its host is; it is not in force"
+        yield place.error(Code.FOREIGN_HOST, "metadata.namespace", setting.key.namespace, wanted)
+    elif (first := limits.setting_of(view, service.key)) is not None and first.key != setting.key:
+        wanted = f"UpstreamTrafficSetting {first.key} for it is older or first by name; it counts"
+        yield place.error(Code.OVERRULED_SETTING, "spec.host", setting.host, wanted)
+    else:
+        yield from _of_rates(place, setting, service)
+        yield from behind_sidecars(view, place.key, _counting(setting.rates))
+
+
+def _counting(rates: RateLimits) -> Iterator[tuple[str, HostPort]]:
+    for protocol, found in (("tcp", rates.counted_connections), ("http", rates.counted_requests)):
+        if found is not None:
+            yield f"spec.rateLimit.global.{protocol}.rateLimitService.host", found.asked.server
+
+
+def called(view: View, host: str) -> Service | None:
+    """Return the service that a host is, None where it is none."""
+    labels = host.split(".")
+    key = ServiceKey(Namespace(labels[1]), ServiceName(labels[0])) if len(labels) > 1 else None
+    if key is None or host not in key.host_names(view.settings.cluster_domain):
+        return None
+    return view.services.get(key)
+
+
+def _unknown(place: Place, setting: UpstreamTrafficSetting) -> Iterator[Problem]:
+    view, own = place.view, setting.key.namespace
+    domain = view.settings.cluster_domain
+    there = [key.fqdn(domain) for key in view.services if key.namespace == own]
+    wanted = (
+        f"no Service has this name{meant([setting.host], there)}; it has no effect until one has, or "
+        "until an Egress of the namespace names this object among its matches"
+    )
+    yield place.warning(Code.UNKNOWN_HOST, "spec.host", setting.host, wanted)
+
+
+def _of_rates(place: Place, setting: UpstreamTrafficSetting, service: Service) -> Iterator[Problem]:
+    view = place.view
+    speaks_http = any(protocol_of(view, service.key, port).is_http for port in service.ports)
+    if setting.rates.looks_at_requests and not speaks_http:
+        wanted = f"Service {service.key} has no port that speaks HTTP, and requests are seen on none else"
+        yield place.warning(
+            Code.RATE_OF_NO_REQUESTS, _of_requests(setting.rates), "", f"{wanted}; it has no effect"
+        )
+    if setting.rates == RateLimits():
+        return
+    for other in _beside(view, service):
+        first = limits.counting(view, tuple(sorted((service.key, other))))
+        if first is not None and first.key != setting.key:
+            wanted = (
+                f"Service {other} is called at the same port of a workload, and UpstreamTrafficSetting "
+                f"{first.key} is for it and is older or first by name: its rates count there"
+            )
+            yield place.warning(Code.RATES_DIFFER, "spec.host", setting.host, wanted)
+
+
+def _of_requests(rates: RateLimits) -> str:
+    """Return the first field that limits requests."""
+    if rates.requests is not None:
+        return "spec.rateLimit.local.http"
+    return "spec.httpRoutes" if rates.routes else "spec.rateLimit.global.http"
+
+
+def _beside(view: View, service: Service) -> tuple[ServiceKey, ...]:
+    """Return the other services that are called at a port of a workload at which this one is; sorted."""
+    found: set[ServiceKey] = set()
+    for workload in backing(view, service.key):
+        for _, _, there in served_by(view, workload):
+            keys = {each.key for each in there}
+            if service.key in keys:
+                found |= keys
+    return tuple(sorted(found - {service.key}))

@@ -1,0 +1,60 @@
+"""Problems of Retry objects: ends that are nobody here, and what another Retry decides."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from catalog.lint.codes import Code
+from catalog.lint.lint import Lint
+from catalog.lint.wording import OR_OUTSIDE, Suggestions, say
+from catalog.policy.objects.retries import in_force
+from catalog.policy.outbound import protocol_of
+from catalog.relations.permissive import services_in
+from catalog.store.inventory import by_identity
+from catalog.store.view import View
+from meshwright.mesh.kinds import RETRY
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.retries import Retry
+from meshwright.mesh.problems.problem import Problem, Severity
+from meshwright.mesh.service import ServiceKey
+
+
+def problems(lint: Lint, retry: Retry) -> Iterator[Problem]:
+    """Yield the problems of a Retry."""
+    view, key = lint.view, ObjectKey.of(RETRY, retry.key)
+    if not by_identity(view).found(retry.source):
+        wanted = "no workload has this identity; it has no effect until one has"
+        name = retry.source.service_account
+        yield say(view, key, Code.UNKNOWN_RETRY_SOURCE, Severity.WARNING, "spec.source.name", name, wanted)
+    decided = in_force(view, retry.source)
+    meant: dict[Namespace, Suggestions] = {}
+    for destination in retry.destinations:
+        first = decided[destination]
+        if destination not in view.services:
+            namespace = destination.namespace
+            here = meant.setdefault(namespace, Suggestions(partial(_services, view, namespace)))
+            wanted = f"there is no such Service{here.of(destination.name)}"
+            wanted += "" if namespace == key.namespace else f", {OR_OUTSIDE}"
+            wanted += "; nothing is tried again"
+            yield _of(view, key, Code.UNKNOWN_RETRY_DESTINATION, destination, wanted)
+        elif first.key != retry.key:
+            wanted = f"Retry {first.key} of the same source is older or first by name; it counts"
+            yield _of(view, key, Code.OVERRULED_RETRY, destination, wanted)
+        elif not _speaks_http(view, destination):
+            wanted = (
+                "it has no port that speaks HTTP, and requests are seen on none else; nothing is tried again"
+            )
+            yield _of(view, key, Code.RETRY_OF_NO_REQUESTS, destination, wanted)
+
+
+def _services(view: View, namespace: Namespace) -> Iterator[str]:
+    return (each.name for each in services_in(view).get(namespace, ()))
+
+
+def _speaks_http(view: View, key: ServiceKey) -> bool:
+    return any(protocol_of(view, key, port).is_http for port in view.services[key].ports)
+
+
+def _of(view: View, key: ObjectKey, code: Code, destination: ServiceKey, wanted: str) -> Problem:
+    severity = Severity.ERROR if code is Code.OVERRULED_RETRY else Severity.WARNING
+    return say(view, key, code, severity, "spec.destinations", str(destination), wanted)

@@ -1,0 +1,80 @@
+"""Problems of Telemetry objects and ExtensionServices: who is not there, who is told nothing."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from catalog.lint.codes import Code
+from catalog.lint.lint import Lint
+from catalog.lint.servers import behind_sidecars
+from catalog.lint.smi.reach import workloads_in
+from catalog.lint.wording import Place, meant
+from catalog.relations.telemetry import of_namespace, selects
+from catalog.store.osm import extension_services
+from catalog.store.view import View
+from meshwright.mesh.kinds import EXTENSION_SERVICE, TELEMETRY
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.telemetry import AccessLog, ExtensionService, Telemetry
+from meshwright.mesh.problems.problem import Problem
+
+_SECRET: Final = re.compile(
+    r"%(?:REQ|RESP)\([^)]*\b(authorization|proxy-authorization|cookie|set-cookie|x-api-key)\b", re.IGNORECASE
+)
+
+
+def problems(lint: Lint, found: Telemetry) -> Iterator[Problem]:
+    """Yield the problems of a Telemetry."""
+    view = lint.view
+    place = Place(view, ObjectKey.of(TELEMETRY, found.key))
+    if found.access_log is not None:
+        yield from _collector(place, found.access_log)
+        yield from _secrets(place, found.access_log)
+    here = workloads_in(lint).found(found.key.namespace)
+    if found.selector and not any(selects(found, each) for each in here):
+        labels = ", ".join(f"{name}={value}" for name, value in found.selector)
+        wanted = f"no workload of namespace {found.key.namespace} has these labels; it has no effect so long"
+        yield place.warning(Code.SELECTS_NOBODY, "spec.selector", labels, wanted)
+    yield from _shadowed(place, found)
+
+
+def of_service(view: View, found: ExtensionService) -> Iterator[Problem]:
+    """Yield the problems of an ExtensionService."""
+    yield from behind_sidecars(
+        view, ObjectKey.of(EXTENSION_SERVICE, found.key), [("spec.host", found.server)]
+    )
+
+
+def _collector(place: Place, log: AccessLog) -> Iterator[Problem]:
+    if log.export is None or log.export.service in (known := extension_services(place.view)):
+        return
+    key = log.export.service
+    there = [each.name for each in known if each.namespace == key.namespace]
+    wanted = f"ExtensionService {key} does not exist or is refused{meant([key.name], there)}; nobody is told"
+    field = "spec.accessLog.openTelemetry.extensionService"
+    yield place.error(Code.UNKNOWN_COLLECTOR, field, str(key), wanted)
+
+
+def _secrets(place: Place, log: AccessLog) -> Iterator[Problem]:
+    said = [("spec.accessLog.format", log.format.text if log.format else "")]
+    if log.export is not None:
+        field = "spec.accessLog.openTelemetry.attributes"
+        said += [(field, value) for _, value in log.export.attributes]
+    for field, text in said:
+        if (match := _SECRET.search(text)) is not None:
+            wanted = "callers show in it who they are; whoever reads the log could call in their name"
+            yield place.warning(Code.LOGS_CREDENTIALS, field, match.group(1).lower(), wanted)
+
+
+def _shadowed(place: Place, found: Telemetry) -> Iterator[Problem]:
+    """Yield that others for the same workloads come first, in all that it says."""
+    alike = [
+        each
+        for each in of_namespace(place.view, found.key.namespace)
+        if each.key.namespace == found.key.namespace and each.selector == found.selector
+    ]
+    before = alike[: [each.key for each in alike].index(found.key)]
+    logs = found.access_log is None or any(each.access_log is not None for each in before)
+    sampling = found.sampling is None or any(each.sampling is not None for each in before)
+    if before and logs and sampling:
+        wanted = f"Telemetry {before[0].key} with the same selector is older or first by name; it counts"
+        yield place.error(Code.SHADOWED_TELEMETRY, "spec", "", wanted)

@@ -1,0 +1,30 @@
+"""TLS settings of a MeshConfig that no service certificate fits."""
+
+from collections.abc import Iterator
+
+from catalog.lint.codes import Code
+from catalog.lint.wording import say
+from catalog.store.view import View
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.problems.problem import Problem, Severity
+from meshwright.mesh.tls_keys import fitting_curves, fitting_suites
+
+
+def problems(view: View, key: ObjectKey, config: MeshConfig) -> Iterator[Problem]:
+    """Yield the lists of cipher suites and curves to which sidecars add what fits."""
+    sidecar, keys = config.sidecar, view.settings.service_keys
+    suites = fitting_suites(sidecar.cipher_suites, keys, sidecar.tls_min_version)
+    curves = fitting_curves(sidecar.ecdh_curves, keys, sidecar.tls_max_version)
+    for name, kind, said, used in (
+        ("cipherSuites", "cipher suite", sidecar.cipher_suites, suites),
+        ("ecdhCurves", "curve", sidecar.ecdh_curves, curves),
+    ):
+        if used != said:
+            wanted = (
+                f"no {kind} of it fits service certificates in TLS 1.2, whose keys are {keys.value}: "
+                f"sidecars use {', '.join(used[len(said) :])} as well, because every call would fail "
+                "otherwise; add that here, or have other keys made (setting service_certificate_key)"
+            )
+            field = f"spec.sidecar.{name}"
+            yield say(view, key, Code.FITS_NO_CERTIFICATE, Severity.WARNING, field, ", ".join(said), wanted)

@@ -1,0 +1,92 @@
+"""Problems of RoutePolicies: a service or matches that are not there, and rules that nobody comes to."""
+
+from collections.abc import Iterator
+
+from catalog.lint.codes import Code
+from catalog.lint.wording import Place, Suggestions, meant
+from catalog.policy.access import unknown_matches
+from catalog.policy.objects.routing import mirrored, policy_of
+from catalog.policy.outbound import protocol_of
+from catalog.store.smi import http_route_groups
+from catalog.store.view import View
+from meshwright.mesh.kinds import ROUTE_POLICY
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.routing import RoutePolicy, RouteRule
+from meshwright.mesh.policies.smi import PolicyKey, Rule
+from meshwright.mesh.problems.problem import Problem
+from meshwright.mesh.service import ServiceKey
+
+
+def problems(view: View, policy: RoutePolicy) -> Iterator[Problem]:
+    """Yield the problems of a RoutePolicy."""
+    place = Place(view, ObjectKey.of(ROUTE_POLICY, policy.key))
+    yield from _of_service(place, policy)
+    services = Suggestions(lambda: _services(view, policy.service.namespace))
+    groups = Suggestions(lambda: _groups(view, policy.key.namespace))
+    for index, rule in enumerate(policy.rules):
+        yield from _of_mirror(place, f"spec.rules[{index}].mirror.service", policy, rule, services)
+        for number, reference in enumerate(rule.matches):
+            yield from _of_match(place, f"spec.rules[{index}].matches[{number}]", reference, groups)
+    first = next((n for n, rule in enumerate(policy.rules) if not rule.matches), len(policy.rules))
+    for index in range(first + 1, len(policy.rules)):
+        wanted = f"rules[{first}] before it has no matches and is for all requests; put that one last"
+        yield place.warning(Code.ROUTE_RULE_NOT_ASKED, f"spec.rules[{index}]", "", wanted)
+
+
+def _of_service(place: Place, policy: RoutePolicy) -> Iterator[Problem]:
+    view, key, field = place.view, policy.service, "spec.service"
+    service = view.services.get(key)
+    if service is None:
+        there = [each.name for each in view.services if each.namespace == key.namespace]
+        wanted = f"there is no such Service{meant([key.name], there)}; it has no effect until there is"
+        yield place.warning(Code.UNKNOWN_ROUTED_SERVICE, field, str(key), wanted)
+        return
+    counts = policy_of(view, key)
+    if counts is not None and counts.key != policy.key:
+        wanted = f"RoutePolicy {counts.key} for it is older or first by name; that one counts"
+        yield place.error(Code.OVERRULED_ROUTE_POLICY, field, str(key), wanted)
+    elif not any(protocol_of(view, key, port).is_http for port in service.ports):
+        wanted = "it has no port that speaks HTTP, and requests are seen on none else; it has no effect"
+        yield place.warning(Code.ROUTES_NO_REQUESTS, field, str(key), wanted)
+
+
+def _services(view: View, namespace: Namespace) -> Iterator[str]:
+    return (each.name for each in view.services if each.namespace == namespace)
+
+
+def _groups(view: View, namespace: Namespace) -> Iterator[str]:
+    return (key.name for key in http_route_groups(view).held() if key.namespace == namespace)
+
+
+def _of_mirror(
+    place: Place, field: str, policy: RoutePolicy, rule: RouteRule, services: Suggestions
+) -> Iterator[Problem]:
+    view, mirror = place.view, rule.actions.mirror
+    called = view.services.get(policy.service)
+    if mirror is None or called is None:
+        return
+    key = ServiceKey(policy.service.namespace, mirror.service)
+    if key not in view.services:
+        wanted = f"there is no such Service{services.of(key.name)}; no copies are sent"
+        yield place.warning(Code.NO_MIRROR, field, key.name, wanted)
+        return
+    ports = (each for each in called.ports if protocol_of(view, called.key, each).is_http)
+    for port in ports:
+        if mirrored(view, called.key, port, rule.actions) is None:
+            wanted = f"must have a port {port.port}, or one named as {called.key}'s, and not be headless"
+            yield place.warning(Code.NO_MIRROR, field, key.name, f"{wanted}; no copies are sent")
+            return
+
+
+def _of_match(place: Place, field: str, reference: Rule, known: Suggestions) -> Iterator[Problem]:
+    groups, namespace = http_route_groups(place.view), place.key.namespace
+    group = groups.get(PolicyKey(namespace, reference.name))
+    if group is None:
+        wanted = f"there is no such HTTPRouteGroup{known.of(reference.name)}; no request fits it"
+        yield place.warning(Code.UNKNOWN_ROUTE_MATCH, f"{field}.name", reference.name, wanted)
+        return
+    if unknown := unknown_matches(place.view, namespace, reference):
+        names = [each.name for each in group.matches]
+        wanted = f"{reference.name} has no match of that name{meant(unknown, names)}; no request fits it"
+        yield place.warning(Code.UNKNOWN_ROUTE_MATCH, f"{field}.matches", ", ".join(unknown), wanted)

@@ -1,0 +1,72 @@
+"""Which workloads a policy of ours is for, and what of it names none: ServiceAccounts and ports."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from catalog.lint.codes import Code
+from catalog.lint.lint import Lint
+from catalog.lint.smi.reach import workloads_in
+from catalog.lint.wording import Place, Suggestions, listed
+from catalog.relations.backends.targets import served_by
+from catalog.store.view import View
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.policies.authorization import ExternalAuthorization
+from meshwright.mesh.policies.mutual_tls import MutualTLS
+from meshwright.mesh.problems.problem import Problem
+from meshwright.mesh.service import Protocol
+from meshwright.mesh.workload import Workload
+
+Selecting = MutualTLS | ExternalAuthorization
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """The workloads of a namespace, and the ports at which those are called that a policy is for."""
+
+    there: tuple[Workload, ...]
+    serving: tuple[tuple[ServiceIdentity, Port, Protocol], ...]
+
+    @classmethod
+    def of(cls, lint: Lint, namespace: Namespace, found: Selecting) -> "Subjects":
+        """Look for those of a policy; without a sidecar nobody serves."""
+        there = tuple(workloads_in(lint).found(namespace))
+        accounts = frozenset(found.accounts)
+        its = [each for each in there if not accounts or _account(each) in accounts]
+        serving = (
+            each for workload in its if workload.uuid is not None for each in _served(lint.view, workload)
+        )
+        return cls(there, tuple(serving))
+
+    def unknown_accounts(self, place: Place, found: Selecting, code: Code) -> Iterator[Problem]:
+        """Yield the ServiceAccounts that no workload has."""
+        names = {_account(each) for each in self.there}
+        meant = Suggestions(lambda: names)
+        for index, name in enumerate(found.accounts):
+            if name not in names:
+                wanted = f"no workload of the namespace has it{meant.of(name)}; it is for nobody"
+                yield place.warning(code, f"spec.serviceAccounts[{index}]", name, wanted)
+
+    def unknown_ports(self, place: Place, found: Selecting, code: Code) -> Iterator[Problem]:
+        """Yield the ports at which nobody is called, where somebody is at others."""
+        numbers = {number for _, number, _ in self.serving}
+        has = [str(each) for each in sorted(numbers)]
+        for port in found.ports:
+            if numbers and port not in numbers:
+                wanted = f"is no target port of its workloads, which have {listed(has)}"
+                yield place.warning(code, "spec.ports", str(port), wanted)
+
+
+def are_alike(each: Selecting, found: Selecting) -> bool:
+    """Say whether two policies are equally near to something that both are for."""
+    accounts = set(each.accounts) & set(found.accounts) or not (each.accounts or found.accounts)
+    return bool(accounts) and bool(set(each.ports) & set(found.ports) or not (each.ports or found.ports))
+
+
+def _served(view: View, workload: Workload) -> Iterator[tuple[ServiceIdentity, Port, Protocol]]:
+    for number, protocol, _ in served_by(view, workload):
+        yield workload.identity, number, protocol
+
+
+def _account(workload: Workload) -> str:
+    return workload.identity.service_account

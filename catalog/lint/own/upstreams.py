@@ -1,0 +1,88 @@
+"""Problems of UpstreamPolicies: a service that is not there, or of which they cannot hold."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from catalog.lint.codes import Code
+from catalog.lint.wording import Place, meant
+from catalog.oracle.decide import admitting, places
+from catalog.oracle.request.request import Request
+from catalog.policy.destinations import asked_in
+from catalog.policy.inbound import access
+from catalog.policy.objects.upstreams import policy_of
+from catalog.policy.outbound import protocol_of
+from catalog.policy.proxy import OnlyRules, admitted
+from catalog.store.view import View
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import UPSTREAM_POLICY
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.upstreams import HealthCheck, UpstreamPolicy
+from meshwright.mesh.problems.problem import Problem
+from meshwright.mesh.service import Protocol, Service, ServiceKey, ServicePort
+
+_NAMED: Final = 3
+"""How many callers are named."""
+_SPOKEN: Final = {Protocol.HTTP: "HTTP", Protocol.GRPC: "gRPC"}
+
+
+def problems(view: View, policy: UpstreamPolicy) -> Iterator[Problem]:
+    """Yield the problems of an UpstreamPolicy."""
+    place, key, field = Place(view, ObjectKey.of(UPSTREAM_POLICY, policy.key)), policy.service, "spec.service"
+    service = view.services.get(key)
+    if service is None:
+        there = [each.name for each in view.services if each.namespace == key.namespace]
+        wanted = f"there is no such Service{meant([key.name], there)}; it has no effect until there is"
+        yield place.warning(Code.UNKNOWN_UPSTREAM_SERVICE, field, str(key), wanted)
+        return
+    counts = policy_of(view, key)
+    if counts is not None and counts.key != policy.key:
+        wanted = f"UpstreamPolicy {counts.key} for it is older or first by name; that one counts"
+        yield place.error(Code.OVERRULED_UPSTREAM_POLICY, field, str(key), wanted)
+        return
+    if service.headless:
+        wanted = "it is headless: the endpoint that is called answers, and none is chosen but behind a split"
+        yield place.warning(Code.CALLED_BY_ADDRESS, field, str(key), wanted)
+    yield from _of_key(place, policy, service)
+    yield from _of_check(place, policy, service)
+
+
+def _of_key(place: Place, policy: UpstreamPolicy, service: Service) -> Iterator[Problem]:
+    if policy.load.key is None:
+        return
+    silent = [
+        str(port.port) for port in service.ports if not protocol_of(place.view, service.key, port).is_http
+    ]
+    if silent:
+        wanted = f"no request is seen at port {', '.join(silent)}; there any endpoint is chosen"
+        yield place.warning(Code.HASHES_NOTHING, "spec.loadBalancing.hash", "", wanted)
+
+
+def _of_check(place: Place, policy: UpstreamPolicy, service: Service) -> Iterator[Problem]:
+    """Yield what is wrong with a check that is a request: it is judged as its caller's others are."""
+    check = policy.checking
+    if check is None or check.request is None or service.headless:
+        return
+    method, path = check.request
+    spoken, section = asked_in(check), "http" if check.grpc is None else "grpc"
+    asked = [each for each in service.ports if protocol_of(place.view, service.key, each) is spoken]
+    if not asked:
+        wanted = f"it has no port of {_SPOKEN[spoken]}, and no other is asked so; say tcp: {{}}"
+        yield place.warning(Code.ASKS_NO_REQUESTS, f"spec.healthCheck.{section}", "", wanted)
+    denied = sorted({str(who) for port in asked for who in _denied(place.view, service.key, port, check)})
+    if denied:
+        names = ", ".join(denied[:_NAMED]) + (f" and {len(denied) - _NAMED} more" if denied[_NAMED:] else "")
+        wanted = f"policy denies {method} {path} to {names}; to them it is unhealthy: admit it, or say tcp"
+        field = "spec.healthCheck.http.path" if check.grpc is None else "spec.healthCheck.grpc"
+        yield place.warning(Code.HEALTH_NOT_ADMITTED, field, path, wanted)
+
+
+def _denied(view: View, key: ServiceKey, port: ServicePort, check: HealthCheck) -> Iterator[ServiceIdentity]:
+    """Yield the callers of a port that may send something there, and not this; all that rules name."""
+    method, path = check.request or ("", "")
+    host = (("host", key.fqdn(view.settings.cluster_domain)),)
+    for where in places(view, key, port):
+        behind = where[0]
+        rules = access(view, behind.identity, behind.port, asked_in(check)).rules
+        for who in admitted(OnlyRules(rules), ServiceIdentity):
+            if admitting(view, Request(who, key, port.port, method, path, host), where) is None:
+                yield who

@@ -1,0 +1,4 @@
+"""Problems of SMI's kinds: TrafficSplit, TrafficTarget and route groups.
+
+It never changes what is enforced.
+"""

@@ -1,0 +1,68 @@
+"""Matches that cover others: whatever fits the one surely fits the other; expressions compare as text."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from catalog.lint.budget import Budget
+from meshwright.mesh.policies.smi import HeaderMatch, HTTPMatch
+
+_ANY = (None, ".*")
+"""The path expressions that every path fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A match without its name: two matches of one shape fit the same requests. `path` None is every path."""
+
+    path: str | None
+    methods: frozenset[str]
+    headers: frozenset[HeaderMatch]
+
+    @classmethod
+    def of(cls, match: HTTPMatch) -> "Shape":
+        """Return the shape of a match."""
+        path = None if match.path_regex in _ANY else match.path_regex
+        return cls(path, frozenset(match.methods), frozenset(match.headers))
+
+    def covers(self, other: "Shape") -> bool:
+        """Say whether whatever fits `other` surely fits this one."""
+        return (
+            self.path in (None, other.path)
+            and (not self.methods or (bool(other.methods) and other.methods <= self.methods))
+            and self.headers <= other.headers
+        )
+
+
+class Covering:
+    """Named matches, in an order, among which those are looked for that cover another one.
+
+    Only matches of the same path or of every path can cover one. So matches are kept by their path, and of
+    those of one shape the first alone: matches of different paths, however many, are never compared.
+    """
+
+    def __init__(self, named: Iterable[tuple[str, HTTPMatch]]) -> None:
+        self._by_path: dict[str | None, dict[Shape, tuple[int, str]]] = {}
+        for place, (name, match) in enumerate(named):
+            shape = Shape.of(match)
+            self._by_path.setdefault(shape.path, {}).setdefault(shape, (place, name))
+
+    def first(self, match: HTTPMatch, budget: Budget, *, wider: bool = False) -> str | None:
+        """Return the name of the first match that covers another one, None where none does.
+
+        `wider`: one of the same shape does not count. Each match that is compared is a step of the budget.
+        """
+        shape = Shape.of(match)
+        paths = (None,) if shape.path is None else (None, shape.path)
+        found = [
+            found for path in paths if (found := self._first_at(path, shape, budget, wider=wider)) is not None
+        ]
+        return min(found)[1] if found else None
+
+    def _first_at(
+        self, path: str | None, shape: Shape, budget: Budget, *, wider: bool
+    ) -> tuple[int, str] | None:
+        for other, place in self._by_path.get(path, {}).items():
+            budget.spend()
+            if other.covers(shape) and not (wider and other == shape):
+                return place
+        return None

@@ -1,0 +1,69 @@
+"""TCPRoutes that open HTTP: on an HTTP port a target of TCPRoutes alone admits every request.
+
+Targets unite, so that the HTTPRouteGroups of another target with the same sources narrow nothing there. In
+Open Service Mesh a TCPRoute let no HTTP request pass: who comes from there means it beside HTTPRouteGroups.
+"""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from catalog.lint.codes import Code
+from catalog.lint.lint import Lint
+from catalog.lint.smi.effect import ports_called
+from catalog.lint.templates import ports_to_come
+from catalog.lint.wording import say
+from catalog.policy.access import Everything, Matching, grant, in_force
+from catalog.store.smi import targets_by_destination
+from catalog.store.view import View
+from meshwright.engine.derived import derived
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import TRAFFIC_TARGET
+from meshwright.mesh.names import Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.smi import PolicyKey, RouteKind, TrafficTarget
+from meshwright.mesh.problems.problem import Problem, Severity
+from meshwright.mesh.service import Protocol
+
+_Narrowed = tuple[PolicyKey, ServiceIdentity]
+"""A target with HTTPRouteGroups, and a source that it shares."""
+
+
+def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
+    """Yield the HTTP ports that a target opens, and of which another says what its source may request."""
+    view, destination = lint.view, target.destination
+    if not in_force(target) or not _is_tcp(target):
+        return
+    for port, protocol in sorted({*ports_called(view, destination), *ports_to_come(lint, destination)}):
+        found = narrowed(view, destination, port).get(target.key) if protocol.is_http else None
+        if found is not None:
+            other, source = found
+            key = ObjectKey.of(TRAFFIC_TARGET, target.key)
+            wanted = (
+                f"TrafficTarget {other} says what {source} may request at this port, which speaks HTTP, and "
+                "this one admits every request; name other ports, or put both rules into one target"
+            )
+            yield say(view, key, Code.OPENS_HTTP, Severity.WARNING, "spec.rules", str(port), wanted)
+
+
+@derived
+def narrowed(view: View, destination: ServiceIdentity, port: Port) -> Mapping[PolicyKey, _Narrowed]:
+    """Return the targets of TCPRoutes alone that open an HTTP port to whom another admits some requests."""
+    targets = [each for each in targets_by_destination(view).found(destination) if in_force(each)]
+    matching: dict[ServiceIdentity, PolicyKey] = {}
+    for target in targets:
+        if isinstance(grant(view, target, port, Protocol.HTTP), Matching):
+            for source in target.sources:
+                matching.setdefault(source, target.key)
+    return MappingProxyType(
+        {
+            target.key: (matching[source], source)
+            for target in targets
+            if _is_tcp(target) and grant(view, target, port, Protocol.HTTP) == Everything()
+            for source in reversed(target.sources)
+            if source in matching
+        }
+    )
+
+
+def _is_tcp(target: TrafficTarget) -> bool:
+    return bool(target.rules) and all(rule.kind is RouteKind.TCP for rule in target.rules)

@@ -1,0 +1,186 @@
+"""Whom a TrafficTarget reaches: nobody, everybody, everything, or somebody of another namespace."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from catalog.lint.codes import Code
+from catalog.lint.lint import IN_LINT, Lint
+from catalog.lint.templates import by_identity_to_come
+from catalog.lint.wording import OR_OUTSIDE, SUGGESTED, meant, say
+from catalog.policy.access import rule_matches
+from catalog.store.inventory import by_identity, templates
+from catalog.store.smi import targets, tcp_routes
+from catalog.store.view import View
+from meshwright.engine.derived import derived
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import DAEMON_SET, DEPLOYMENT, STATEFUL_SET, TRAFFIC_TARGET
+from meshwright.mesh.names import Namespace, ServiceAccountName
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey, RouteKind, TrafficTarget
+from meshwright.mesh.problems.problem import Problem, Severity
+from meshwright.mesh.workload import PodTemplate, Workload, WorkloadKey
+
+_CONTROLLERS: Final = (DEPLOYMENT, STATEFUL_SET, DAEMON_SET)
+_FEW = 2
+"""Where so few others are in the mesh, to admit all of them is nothing to speak of."""
+
+_FEW_ACCOUNTS: Final = 500
+"""Among so many of a namespace one that is like another is looked for: each of its targets follows them."""
+
+MANY: Final = -1
+"""The number of identities where they are more than any TrafficTarget could name."""
+
+
+def _account(_: WorkloadKey, workload: Workload) -> tuple[ServiceAccountName, ...]:
+    return (workload.identity.service_account,)
+
+
+def _template_account(_: ObjectKey, template: PodTemplate) -> tuple[ServiceAccountName, ...]:
+    return (template.identity.service_account,)
+
+
+def _width(_: PolicyKey, target: TrafficTarget) -> tuple[int, ...]:
+    return (len(target.sources),)
+
+
+_accounts: Final = IN_LINT.index("workloads by ServiceAccount", lambda lint: lint.view.workloads, _account)
+_template_accounts: Final = IN_LINT.index(
+    "pod templates by ServiceAccount", lambda lint: templates(lint.view), _template_account
+)
+workloads_in: Final = IN_LINT.index(
+    "workloads by namespace", lambda lint: lint.view.workloads, lambda _, found: (found.key.namespace,)
+)
+_templates_in_namespace: Final = IN_LINT.index(
+    "pod templates by namespace", lambda lint: templates(lint.view), lambda _, found: (found.key.namespace,)
+)
+_widths: Final = IN_LINT.index("TrafficTargets by number of sources", lambda lint: targets(lint.view), _width)
+
+
+@derived
+def crowd(lint: Lint) -> int:
+    """Return how many identities the mesh has; MANY where that is too many for every TrafficTarget."""
+    running, to_come = by_identity(lint.view), by_identity_to_come(lint)
+    count, most = len(running), max(_widths(lint), default=0) + 1
+    if count <= most and len(to_come) <= most:
+        count += sum(each not in running for each in to_come)
+    return count if count <= most and len(to_come) <= most else MANY
+
+
+_crowd: Final = IN_LINT.firewall(crowd)
+
+
+def is_known(lint: Lint, identity: ServiceIdentity) -> bool:
+    """Say whether a workload has an identity, or the pods that a controller would make."""
+    return identity in by_identity(lint.view) or identity in by_identity_to_come(lint)
+
+
+def _elsewhere(lint: Lint, identity: ServiceIdentity) -> str:
+    """Say where pods or workloads have an identity of that name, if not here; empty where none has."""
+    name = identity.service_account
+    there = {each.identity for each in _accounts(lint).found(name)}
+    there.update(each.identity for each in _template_accounts(lint).found(name))
+    return ", ".join(map(str, sorted(there)))
+
+
+def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
+    """Yield what is wrong with whom a TrafficTarget reaches."""
+    yield from _nobody(lint, target)
+    yield from _everybody(lint, target)
+    if is_wide_open(lint.view, target):
+        wanted = "its sources may do everything on every port; name routes if that is not meant"
+        yield _said(lint.view, target, Code.WIDE_OPEN, Severity.INFO, "spec.rules", "", wanted)
+
+
+def is_wide_open(view: View, target: TrafficTarget) -> bool:
+    """Say whether a target admits every request and connection on every port of its destination."""
+    named = [rule.name for rule in target.rules if rule.kind is RouteKind.TCP]
+    routes = [tcp_routes(view).get(PolicyKey(target.key.namespace, name)) for name in named]
+    if target.port is not None or not any(route is not None and not route.ports for route in routes):
+        return False
+    http = [rule for rule in target.rules if rule.kind is RouteKind.HTTP]
+    matches = [match for rule in http for match in rule_matches(view, target.key.namespace, rule)]
+    return not http or any(_is_any(match) for match in matches)
+
+
+def _is_any(match: HTTPMatch) -> bool:
+    return match.path_regex in (None, ".*", "/.*") and not match.methods and not match.headers
+
+
+def _nobody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
+    view = lint.view
+    if not is_known(lint, target.destination):
+        near = _elsewhere(lint, target.destination)
+        wanted = "must be the identity of a workload; until one has it, nothing is admitted"
+        yield _said(
+            view,
+            target,
+            Code.UNKNOWN_DESTINATION,
+            Severity.WARNING,
+            "spec.destination",
+            str(target.destination),
+            wanted + (f" (there is {near})" if near else "") + _whose(lint, target.destination, near),
+        )
+    for source in target.sources:
+        if not is_known(lint, source) and (near := _elsewhere(lint, source)):
+            wanted = f"no workload has this identity; one has {near}"
+            code, named = Code.SOURCE_NAMESPACE, str(source)
+            yield _said(view, target, code, Severity.WARNING, "spec.sources", named, wanted)
+    if target.sources and not any(is_known(lint, each) for each in target.sources):
+        named = ", ".join(map(str, target.sources))
+        wanted = "must be the identity of a workload; until one has it, nobody is admitted"
+        if all(each.namespace != target.key.namespace for each in target.sources):
+            wanted += f"; there is none, {OR_OUTSIDE}"
+        wanted += "".join(_whose(lint, each, _elsewhere(lint, each)) for each in target.sources[:SUGGESTED])
+        yield _said(view, target, Code.UNKNOWN_SOURCES, Severity.WARNING, "spec.sources", named, wanted)
+
+
+def _whose(lint: Lint, identity: ServiceIdentity, elsewhere: str) -> str:
+    """Say whose identity may be meant by one that nobody has: a workload's of its name, or one like it."""
+    if said := _of_workload(lint.view, identity):
+        return said
+    return "" if elsewhere else meant((identity.service_account,), accounts(lint, identity.namespace))
+
+
+@derived
+def accounts(lint: Lint, namespace: Namespace) -> tuple[ServiceAccountName, ...]:
+    """Return the ServiceAccounts that workloads of a namespace have, sorted; none where they are too many."""
+    found = {each.identity.service_account for each in workloads_in(lint).found(namespace)}
+    found.update(each.identity.service_account for each in _templates_in_namespace(lint).found(namespace))
+    return tuple(sorted(found)) if len(found) <= _FEW_ACCOUNTS else ()
+
+
+def _of_workload(view: View, identity: ServiceIdentity) -> str:
+    """Say whose identity may be meant where a ServiceAccount has a workload's name."""
+    namespace, name = identity.namespace, identity.service_account
+    found = view.workloads.get(WorkloadKey(namespace, name))
+    if found is not None and found.identity != identity:
+        return f" (the workload {found.key} has the ServiceAccount {found.identity})"
+    for kind in _CONTROLLERS:
+        template = templates(view).get(ObjectKey(kind, namespace, name))
+        if template is not None and template.identity != identity:
+            return f" ({template} has the ServiceAccount {template.identity})"
+    return ""
+
+
+def _everybody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
+    if (crowd := _crowd(lint).value()) == MANY:
+        return
+    others = crowd - is_known(lint, target.destination)
+    named = sum(is_known(lint, each) for each in set(target.sources) - {target.destination})
+    if _FEW < others <= named:
+        wanted = "every other identity of the mesh is a source; leave out who need not call it"
+        code, number = Code.EVERYBODY, str(len(target.sources))
+        yield _said(lint.view, target, code, Severity.WARNING, "spec.sources", number, wanted)
+
+
+def _said(
+    view: View,
+    target: TrafficTarget,
+    code: Code,
+    severity: Severity,
+    field: str,
+    value: str,
+    expected: str,
+) -> Problem:
+    key = ObjectKey.of(TRAFFIC_TARGET, target.key)
+    return say(view, key, code, severity, field, value, expected)

@@ -1,0 +1,78 @@
+"""Problems of TrafficTargets: rules that refer to nothing, and targets that admit nobody."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from catalog.lint.codes import Code
+from catalog.lint.wording import Suggestions, listed, say
+from catalog.policy.access import in_force, rule_matches, unknown_matches
+from catalog.store.smi import http_route_groups, tcp_routes
+from catalog.store.view import View
+from meshwright.engine.derived import derived
+from meshwright.mesh.kinds import TRAFFIC_TARGET
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.smi import PolicyKey, RouteKind, Rule, TrafficTarget
+from meshwright.mesh.problems.problem import Problem, Severity
+
+
+def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
+    """Yield the problems of a TrafficTarget's parts."""
+    key = ObjectKey.of(TRAFFIC_TARGET, target.key)
+    if not in_force(target):
+        yield say(
+            view,
+            key,
+            Code.FOREIGN_DESTINATION,
+            Severity.ERROR,
+            "spec.destination.namespace",
+            target.destination.namespace,
+            f"a TrafficTarget must stand in its destination's namespace, not in {target.key.namespace}; "
+            "it is not in force",
+        )
+    if not target.sources:
+        wanted = "needs at least one source; nobody is admitted"
+        yield say(view, key, Code.NO_SOURCES, Severity.WARNING, "spec.sources", "", wanted)
+    if not target.rules:
+        wanted = "needs at least one rule; without one nothing is admitted"
+        yield say(view, key, Code.NO_RULES, Severity.WARNING, "spec.rules", "", wanted)
+        return
+    meant = {
+        rule.name: Suggestions(partial(_names, view, PolicyKey(key.namespace, rule.name)))
+        for rule in target.rules
+    }
+    bad = [
+        (rule, each)
+        for number, rule in enumerate(target.rules)
+        if (each := _of_rule(view, key, number, rule, meant)) is not None
+    ]
+    yield from (each for _, each in bad)
+    refused = [rule for rule, _ in bad if not rule_matches(view, key.namespace, rule)]
+    if len(refused) == len(target.rules):
+        wanted = "no rule of this target is in force, so it admits nothing"
+        yield say(view, key, Code.ALL_REFUSED, Severity.ERROR, "spec.rules", "", wanted)
+
+
+@derived
+def _names(view: View, route: PolicyKey) -> tuple[str, ...]:
+    """Return the names of the matches of an HTTPRouteGroup, sorted."""
+    group = http_route_groups(view).get(route)
+    return () if group is None else tuple(sorted(each.name for each in group.matches))
+
+
+def _of_rule(
+    view: View, key: ObjectKey, number: int, rule: Rule, meant: Mapping[str, Suggestions]
+) -> Problem | None:
+    place = f"spec.rules[{number}]"
+    route = PolicyKey(key.namespace, rule.name)
+    known = http_route_groups(view) if rule.kind is RouteKind.HTTP else tcp_routes(view)
+    if route not in known:
+        wanted = f"{rule.kind.value} {route} does not exist or is refused; this rule admits nothing so long"
+        return say(view, key, Code.UNKNOWN_ROUTE, Severity.ERROR, f"{place}.name", rule.name, wanted)
+    unknown = unknown_matches(view, key.namespace, rule) if rule.kind is RouteKind.HTTP else ()
+    if not unknown:
+        return None
+    there = listed(_names(view, route)) or "no matches"
+    wanted = f"HTTPRouteGroup {route} has {there}{meant[rule.name].of(*unknown)}; "
+    kept = rule_matches(view, key.namespace, rule)
+    wanted += "the other matches of this rule are in force" if kept else "this rule admits nothing"
+    return say(view, key, Code.UNKNOWN_MATCH, Severity.ERROR, f"{place}.matches", ", ".join(unknown), wanted)

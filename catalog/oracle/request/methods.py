@@ -1,0 +1,37 @@
+"""HTTP methods that sidecars pass on.
+
+Envoy's parser of HTTP/1 has a fixed list, and answers any other method by 400 before a route or a rule is
+asked. HTTP/2 has no such list. Envoy 1.40 also passes QUERY (RFC 10008), and answers 400 in both protocols
+to a QUERY without Content-Type.
+
+Envoy's field `allow_custom_methods` would lift the list, but Envoy marks that field as work in progress and
+outside its threat model, so that sidecars do not set it.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from catalog.oracle.request.paths import TurnedDown
+
+IN_HTTP1: Final = frozenset(
+    {
+        *("ACL", "BIND", "CHECKOUT", "CONNECT", "COPY", "DELETE", "GET", "HEAD", "LINK", "LOCK", "MERGE"),
+        *("MKACTIVITY", "MKCALENDAR", "MKCOL", "MOVE", "MSEARCH", "NOTIFY", "OPTIONS", "PATCH", "POST"),
+        *("PROPFIND", "PROPPATCH", "PURGE", "PUT", "QUERY", "REBIND", "REPORT", "SEARCH", "SOURCE"),
+        *("SUBSCRIBE", "TRACE", "UNBIND", "UNLINK", "UNLOCK", "UNSUBSCRIBE"),
+    }
+)
+"""Methods that Envoy's parser of HTTP/1 knows, in capitals as they must be sent."""
+
+
+def turned_down(method: str, headers: Iterable[tuple[str, str]], *, http2: bool) -> TurnedDown | None:
+    """Return a sidecar's own answer to a method that it does not pass on, such as BAN in HTTP/1.1."""
+    if method == "CONNECT":
+        return TurnedDown(404, "sidecars do not open tunnels (CONNECT)")
+    if not http2 and method not in IN_HTTP1:
+        return TurnedDown(
+            400, f"Envoy knows no method {method[:40]} in HTTP/1.1; in HTTP/2 any method passes"
+        )
+    if method == "QUERY" and not any(name.lower() == "content-type" for name, _ in headers):
+        return TurnedDown(400, "a QUERY needs a Content-Type (RFC 10008)")
+    return None

@@ -1,0 +1,158 @@
+r"""What a sidecar makes of a request target before splits and rules judge its path: Envoy's normalisation.
+
+Every connection manager on the way does this, the client's and the server's, in this order (Envoy's
+HttpConnectionManager with `normalize_path`; `meshwright.sidecars.envoy.listeners.chains`):
+
+- A target that its codec takes for malformed is turned down. HTTP/1.1 has printable ASCII, and the absolute
+  form, whose authority then stands for `host`; HTTP/2 has any byte from 0x80 on too, and no absolute form.
+- A fragment is turned down, be it in the path or in the query.
+- An escaped slash or backslash in the path is turned down, or kept as it is (`EscapedSlashes`).
+- `.;` or `..;` at the start of a segment loses its parameters; segments end at `/` alone here.
+- `\` becomes `/`; dot segments are resolved (RFC 3986, section 5.2.4), their dots escaped or not; escaped
+  letters, digits and `-_~.` are unescaped, where that makes no new escape; what no URL has is escaped.
+  Double slashes stay, and so does an escape that is none. A NUL is turned down, escaped or not.
+
+The query is passed on as it is. `tests/differential/test_paths.py` holds this against a real Envoy.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from meshwright.mesh.service import EscapedSlashes
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A target in origin form, as a sidecar passes it on, and the authority if the target had one."""
+
+    target: bytes
+    authority: bytes | None = None
+
+    @property
+    def path(self) -> bytes:
+        """Return what rules and splits judge: the path without query."""
+        return self.target.partition(b"?")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnedDown:
+    """A sidecar answers by itself, with this status, whatever policy says; 0 ends the connection or stream.
+
+    `why` is a clause.
+    """
+
+    status: int
+    why: str
+
+
+_PRINTABLE: Final = re.compile(rb"[!-~]+")
+_ABSOLUTE: Final = re.compile(
+    rb"https?://(?:[^/?#@]*@)?((?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?)([/?].*|)", re.IGNORECASE
+)
+_ESCAPED_SLASH: Final = re.compile(rb"%(?:2f|5c)", re.IGNORECASE)
+_DOT_PARAMETERS: Final = re.compile(rb"(?<=/)(\.\.?);[^/]*")
+_ESCAPED_DOT: Final = re.compile(rb"%2e", re.IGNORECASE)
+_SLASH: Final = re.compile(rb"[/\\]")
+_ESCAPE: Final = re.compile(rb"%[0-9A-Fa-f]{2}")
+_UNESCAPED: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_ESCAPED: Final = frozenset(range(0x21)) | frozenset(b'"#<>?^`{|}') | frozenset(range(0x7F, 0x100))
+
+_HIDDEN: Final = TurnedDown(400, "a segment of its path is read as a dot segment by some applications")
+
+
+def passed_on(
+    target: bytes, slashes: EscapedSlashes, *, method: str = "GET", http2: bool = False
+) -> Passed | TurnedDown:
+    """Return what becomes of a request target at one sidecar."""
+    found = _http2(target) if http2 else _http1(target, method)
+    if isinstance(found, TurnedDown):
+        return found
+    if b"#" in found.target:
+        return TurnedDown(400, "it has a fragment (#); write %23 for the character")
+    path, mark, query = found.target.partition(b"?")
+    if slashes is EscapedSlashes.REJECT and _ESCAPED_SLASH.search(path):
+        return TurnedDown(400, "its path has an escaped slash (%2f) or backslash (%5c)")
+    canonical = _canonical(_DOT_PARAMETERS.sub(rb"\1", path))
+    if canonical is None:
+        return TurnedDown(400, "its path has an escaped NUL (%00)")
+    return Passed(canonical + mark + query, found.authority)
+
+
+def hidden_dots(path: bytes) -> TurnedDown | None:
+    """Say whether a server's sidecar turns down a path that it has normalised: one that hides a dot segment.
+
+    A segment is one once its escaped slashes are unescaped, or its parameters (`;`) are taken away, as some
+    applications do: a rule for `/books/.*` must not admit what they read as `/admin`. It is looked for after
+    the rules, so that who is not admitted gets 403.
+    """
+    segments = _SLASH.split(_ESCAPED_SLASH.sub(b"/", path))
+    return _HIDDEN if any(each.partition(b";")[0] in (b".", b"..") for each in segments) else None
+
+
+def _http1(target: bytes, method: str) -> Passed | TurnedDown:
+    if _PRINTABLE.fullmatch(target) is None:
+        return TurnedDown(400, "HTTP/1.1 has printable ASCII alone in a request target; escape the rest")
+    if target.startswith(b"/"):
+        return Passed(target)
+    if target == b"*" and method == "OPTIONS":
+        return TurnedDown(404, "it asks about the server (*), and sidecars pass on paths alone")
+    found = _ABSOLUTE.fullmatch(target)
+    if found is None or int(found[2] or 0) > 65535:
+        return TurnedDown(400, "it is no path that begins with /, nor an http or https URL")
+    if found[3].startswith(b"?"):
+        return TurnedDown(404, "its URL has a query and no path")
+    return Passed(found[3] or b"/", found[1])
+
+
+def _http2(target: bytes) -> Passed | TurnedDown:
+    if not target.startswith(b"/") or any(byte <= 0x20 or byte == 0x7F for byte in target):
+        return TurnedDown(
+            0, "HTTP/2 has no such path: it begins with /, and has no space or control character"
+        )
+    return Passed(target)
+
+
+def _canonical(path: bytes) -> bytes | None:
+    """Resolve dot segments, and write each segment in one way; None where it has a NUL."""
+    found: list[bytes] = []
+    segments = _SLASH.split(path)[1:]
+    for segment in segments:
+        dots = _ESCAPED_DOT.sub(b".", segment)
+        if dots == b"..":
+            del found[-1:]
+        elif dots != b".":
+            written = _segment(segment)
+            if written is None:
+                return None
+            found.append(written)
+    if _ESCAPED_DOT.sub(b".", segments[-1]) in (b".", b".."):
+        found.append(b"")
+    return b"/" + b"/".join(found)
+
+
+def _segment(segment: bytes) -> bytes | None:
+    written, bare, position = bytearray(), -3, 0  # `bare`: where the last % stands that begins no escape
+    while position < len(segment):
+        byte, escape = segment[position], _ESCAPE.match(segment, position)
+        position += 3 if escape else 1
+        if escape:
+            byte = int(escape[0][1:], 16)
+            if byte == 0:
+                return None
+            written += bytes((byte,)) if byte in _UNESCAPED else escape[0]
+            if byte in _UNESCAPED and len(written) - bare <= 3:
+                _guard(written, bare, segment[position : position + 1])
+        elif byte in _ESCAPED:
+            written += b"%%%02X" % byte
+        else:
+            if byte == ord("%"):
+                bare = len(written)
+            written.append(byte)
+    return bytes(written)
+
+
+def _guard(written: bytearray, bare: int, following: bytes) -> None:
+    """Escape a bare % if with what was unescaped after it, and what follows, it now looks like an escape."""
+    if _ESCAPE.match(bytes(written[bare:]) + following):
+        written[bare : bare + 1] = b"%25"

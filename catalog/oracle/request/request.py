@@ -1,0 +1,153 @@
+"""A request, what sidecars make of it, and whether it fits a match: in full, as a server sees it."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from catalog.oracle.request.expressions import fits_in_full
+from catalog.oracle.request.headers import SINGLE, TE, UNSEEN
+from catalog.oracle.request.methods import turned_down
+from catalog.oracle.request.paths import Passed, TurnedDown, passed_on
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Port
+from meshwright.mesh.policies.callers import Client
+from meshwright.mesh.policies.smi import HeaderMatch, HTTPMatch
+from meshwright.mesh.service import EscapedSlashes, ServiceKey
+
+_HOST: Final = (":authority", "host")
+_HOST_BYTES: Final = re.compile(rb"[A-Za-z0-9._~%!$&'()*+,;=:@\[\]-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call: who (None: nobody known), to which service and port, and for HTTP what is asked.
+
+    Header names are in any case.
+
+    The path is the request target as it is sent (`catalog.oracle.request.paths`), UTF-8 but for bytes that
+    are none (surrogates). `http2`: the client speaks HTTP/2 to its sidecar, which differs in what it takes.
+    """
+
+    client: Client | None
+    service: ServiceKey
+    port: Port
+    method: str = "GET"
+    path: str = "/"
+    headers: tuple[tuple[str, str], ...] = ()
+    http2: bool = False
+
+    @property
+    def identity(self) -> ServiceIdentity | None:
+        """The client's identity in the mesh; None for one outside it, whom no sidecar speaks for."""
+        return self.client if isinstance(self.client, ServiceIdentity) else None
+
+
+def passed(request: Request, slashes: EscapedSlashes, upgrades: Iterable[str] = ()) -> Request | TurnedDown:
+    """Return a request as one sidecar passes it on; its path is in origin form then, and normalised.
+
+    `upgrades` are the protocols, in lower case, whose offer in the header Upgrade passes.
+    """
+    refused = turned_down(request.method, request.headers, http2=request.http2)
+    if refused is not None:
+        return refused
+    found = passed_on(_bytes(request.path), slashes, method=request.method, http2=request.http2)
+    if isinstance(found, TurnedDown):
+        return found
+    if any(_HOST_BYTES.fullmatch(_bytes(value)) is None for value in _hosts(request)):
+        return TurnedDown(400, "its host has characters that no host has")
+    headers = _forwarded(_headers(request, found), frozenset(upgrades))
+    return replace(request, path=_text(found.target), headers=headers)
+
+
+def _tokens(headers: Iterable[tuple[str, str]], name: str) -> tuple[str, ...]:
+    """Return the elements of a header whose value is a list, as they are written."""
+    values = (value for given, value in headers if given.lower() == name)
+    return tuple(each.strip() for value in values for each in value.split(","))
+
+
+def path_of(request: Request) -> str:
+    """Return the path of a request that was passed on: what splits and rules judge, without the query."""
+    return request.path.partition("?")[0]
+
+
+def fits(match: HTTPMatch, request: Request) -> bool:
+    """Say whether a request that was passed on fits a match."""
+    return path_fits(match, request) and method_fits(match, request) and not headers_missed(match, request)
+
+
+def path_fits(match: HTTPMatch, request: Request) -> bool:
+    """Say whether the path without query fits."""
+    return match.path_regex is None or fits_in_full(match.path_regex, _bytes(path_of(request)))
+
+
+def method_fits(match: HTTPMatch, request: Request) -> bool:
+    """Say whether the method fits."""
+    return not match.methods or request.method in match.methods
+
+
+def headers_missed(match: HTTPMatch, request: Request) -> tuple[str, ...]:
+    """Return the names of the match's headers of which the request has no value that fits."""
+    return tuple(
+        wanted.name
+        for wanted in match.headers
+        if not any(
+            fits_in_full(_expression(wanted), _bytes(value)) for value in _values(request, wanted.name)
+        )
+    )
+
+
+def _values(request: Request, name: str) -> Iterable[str]:
+    if name.lower() in UNSEEN:
+        return ()
+    if name.lower() == TE:
+        return ("trailers",) if "trailers" in _tokens(request.headers, TE) else ()
+    if name.lower() in _HOST:
+        found = _hosts(request)
+        return _spellings(",".join(found)) if found else ()
+    found = [value.strip(" \t") for given, value in request.headers if given.lower() == name.lower()]
+    return (",".join(found),) if found and name.lower() in SINGLE else found
+
+
+def _expression(wanted: HeaderMatch) -> str:
+    """Return what a header's value must fit: hosts are the same in any case (RFC 9110, section 4.2.3)."""
+    return f"(?i){wanted.regex}" if wanted.name.lower() in _HOST else wanted.regex
+
+
+def _spellings(host: str) -> tuple[str, ...]:
+    """Return a host as it is written, without its port, and each of them without the dot of the DNS' root."""
+    name, colon, port = host.rpartition(":")
+    found = [host, name] if colon and port.isascii() and port.isdigit() else [host]
+    return (*found, *(each.removesuffix(".") for each in found))
+
+
+def _hosts(request: Request) -> list[str]:
+    return [value.strip(" \t") for given, value in request.headers if given.lower() in _HOST]
+
+
+def _headers(request: Request, found: Passed) -> tuple[tuple[str, str], ...]:
+    if found.authority is None:
+        return request.headers
+    others = (each for each in request.headers if each[0].lower() not in _HOST)
+    return (("host", found.authority.decode()), *others)
+
+
+def _forwarded(headers: tuple[tuple[str, str], ...], upgrades: frozenset[str]) -> tuple[tuple[str, str], ...]:
+    """Return the headers without those that Connection names.
+
+    Connection and Upgrade themselves stay where an offer passes; Upgrade has what passes alone then.
+    """
+    named = {each.lower() for each in _tokens(headers, "connection")}
+    offered = _tokens(headers, "upgrade") if "upgrade" in named else ()
+    passing = [each for each in offered if each.lower() in upgrades]
+    ending = (named - {"te"}) | {"upgrade"} | (set() if passing else {"connection"})
+    kept = tuple(each for each in headers if each[0].lower() not in ending)
+    return (*kept, ("upgrade", ", ".join(passing))) if passing else kept
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _text(given: bytes) -> str:
+    return given.decode("utf-8", "surrogateescape")

@@ -1,0 +1,118 @@
+"""Whom IngressBackends admit from outside the mesh, by service and target port.
+
+Of several for one service and port one counts: the oldest (`metadata.creationTimestamp`; those without one
+last), then the first by name. It is for ports that speak HTTP.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from catalog.policy.proxy import AccessRule
+from catalog.relations.backends.endpoints import addresses_behind
+from catalog.store.osm import ingress_by_service
+from catalog.store.smi import http_route_groups
+from catalog.store.view import View
+from meshwright.engine.derived import derived
+from meshwright.mesh.kinds import INGRESS_BACKEND
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.callers import AuthenticatedName, Caller, EncryptedRange, IpRange
+from meshwright.mesh.policies.ingress import IngressBackend, IngressPort, Proof
+from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.values.hashing import Shared
+
+
+def precedence(found: IngressBackend) -> tuple[bool, str, PolicyKey]:
+    """Return the sort key of an IngressBackend among those of one service and port."""
+    return (not found.created, found.created, found.key)
+
+
+@derived
+def deciding(view: View, key: ServiceKey, port: Port) -> tuple[IngressBackend, IngressPort] | None:
+    """Return the IngressBackend that counts for a service's target port, with its part for that."""
+    found = [
+        (each, backend)
+        for each in ingress_by_service(view).found(key)
+        if (backend := each.part(key, port)) is not None
+    ]
+    return min(found, key=lambda each: precedence(each[0]), default=None)
+
+
+@derived
+def ingress_rule(view: View, key: ServiceKey, port: Port) -> AccessRule | None:
+    """Return whom a service's target port admits from outside the mesh; None for nobody."""
+    if (decided := deciding(view, key, port)) is None:
+        return None
+    found, backend = decided
+    callers, matches = _callers(view, found, backend), requests(view, found.key.namespace, found.matches)
+    if not callers or matches == ():
+        return None
+    return AccessRule(ObjectKey.of(INGRESS_BACKEND, found.key), callers, matches)
+
+
+def ingress_rules(view: View, services: Iterable[ServiceKey], port: Port) -> tuple[AccessRule, ...]:
+    """Return whom a port of these services' workloads admits from outside: a rule for each object."""
+    by: dict[ObjectKey, AccessRule] = {}
+    for rule in (ingress_rule(view, each, port) for each in services):
+        if rule is not None:
+            known = by[rule.by].callers if rule.by in by else ()
+            callers = _sorted({*known, *rule.callers})
+            by[rule.by] = AccessRule(rule.by, callers, rule.matches)
+    return tuple(by[each] for each in sorted(by))
+
+
+def requests(view: View, namespace: Namespace, names: Iterable[str]) -> tuple[HTTPMatch, ...] | None:
+    """Return the requests of HTTPRouteGroups by their names: of no names all (None), of none there none."""
+    if not (named := tuple(names)):
+        return None
+    groups = (http_route_groups(view).get(PolicyKey(namespace, name)) for name in named)
+    return tuple(dict.fromkeys(each for group in groups if group is not None for each in group.matches))
+
+
+def source_ranges(
+    view: View, services: Iterable[ServiceKey], ranges: Iterable[IpRange]
+) -> tuple[IpRange, ...]:
+    """Return where clients may be: the ranges, and the addresses behind the services, sorted."""
+    behind = (address for key in services for address in addresses_behind(view, key))
+    single = (IpRange(f"{each}/{128 if ':' in each else 32}") for each in behind)
+    return tuple(sorted({*ranges, *single}))
+
+
+def _callers(view: View, found: IngressBackend, backend: IngressPort) -> tuple[Caller, ...]:
+    # Each of many callers has all places or server names: their hashes are computed once for all.
+    places = Shared(source_ranges(view, found.services, found.ranges))
+    server_names = Shared(backend.server_names)
+    match backend.proof:
+        case Proof.NOTHING:
+            return places
+        case Proof.ENCRYPTION:
+            return tuple(EncryptedRange(each, server_names) for each in places)
+        case Proof.CERTIFICATE:
+            return tuple(_named(found, server_names, places))
+
+
+def _named(
+    found: IngressBackend, server_names: tuple[str, ...], places: tuple[IpRange, ...]
+) -> Iterator[AuthenticatedName]:
+    """Yield who must show a name; where places are named and nobody is there, nobody may."""
+    if places or not (found.services or found.ranges):
+        for name in found.principals:
+            yield AuthenticatedName(name, places, server_names)
+
+
+def _sorted(callers: set[Caller]) -> tuple[Caller, ...]:
+    """Return callers in an order; those of several types have none of their own.
+
+    By name or place first: what they have in common may be long, and is compared where those are equal.
+    """
+    return tuple(sorted(callers, key=_order))
+
+
+def _order(caller: Caller) -> tuple[str, str, tuple[IpRange, ...], tuple[str, ...]]:
+    match caller:
+        case AuthenticatedName(name, networks, server_names):
+            return (type(caller).__name__, name, networks, server_names)
+        case EncryptedRange(network, server_names):
+            return (type(caller).__name__, network.network, (), server_names)
+        case _:
+            return (type(caller).__name__, str(caller), (), ())

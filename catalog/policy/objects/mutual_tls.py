@@ -1,0 +1,71 @@
+"""Whom MutualTLS objects let in without a certificate: callers in plain text, by workload and port.
+
+Of several for one port of an identity's workloads one counts: those that name ServiceAccounts go before those
+for the whole namespace, then those that name ports; then the oldest (`metadata.creationTimestamp`; those
+without one last), then the first by name. Where there is none, nobody calls in plain text.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from catalog.policy.objects.ingress import requests, source_ranges
+from catalog.policy.proxy import AccessRule
+from catalog.relations.permissive import is_permissive
+from catalog.store.own import mutual_tls_in
+from catalog.store.view import View
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import MUTUAL_TLS
+from meshwright.mesh.names import Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.callers import IpRange
+from meshwright.mesh.policies.mutual_tls import MutualTLS, PlainText, TlsMode
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.service import Protocol
+
+EVERYWHERE: Final = (IpRange("0.0.0.0/0"), IpRange("::/0"))
+
+
+def precedence(found: MutualTLS) -> tuple[bool, bool, bool, str, PolicyKey]:
+    """Return the sort key of a MutualTLS among those for one port of an identity's workloads."""
+    return (not found.accounts, not found.ports, not found.created, found.created, found.key)
+
+
+def deciding(view: View, identity: ServiceIdentity, port: Port) -> MutualTLS | None:
+    """Return the MutualTLS that counts at a port of an identity's workloads."""
+    return min(_for(view, identity, port), key=precedence, default=None)
+
+
+def plain_rule(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol) -> AccessRule | None:
+    """Return who may call a port in plain text, and what; None for nobody.
+
+    On a port that speaks no HTTP no request is seen: who is let in for some of them alone is not let in.
+    """
+    found = deciding(view, identity, port)
+    if found is None or (said := admitted_by(view, found)) is None:
+        return None
+    callers = callers_of(view, said)
+    matches = requests(view, found.key.namespace, said.matches)
+    if not callers or matches == () or not (matches is None or protocol.is_http):
+        return None
+    return AccessRule(ObjectKey.of(MUTUAL_TLS, found.key), callers, matches)
+
+
+def admitted_by(view: View, found: MutualTLS) -> PlainText | None:
+    """Return who may call in plain text by an object; None for nobody."""
+    if found.mode is TlsMode.STRICT:
+        return None
+    if found.plaintext is None and is_permissive(view, found.key.namespace):
+        return PlainText()
+    return found.plaintext
+
+
+def callers_of(view: View, said: PlainText) -> tuple[IpRange, ...]:
+    """Return the ranges in which callers may be, sorted; endpoints of a Service that has none are nowhere."""
+    return EVERYWHERE if said.from_everywhere else source_ranges(view, said.services, said.ranges)
+
+
+def _for(view: View, identity: ServiceIdentity, port: Port) -> Iterator[MutualTLS]:
+    for each in mutual_tls_in(view).found(identity.namespace):
+        of_it = not each.accounts or identity.service_account in each.accounts
+        if of_it and (not each.ports or port in each.ports):
+            yield each

@@ -1,0 +1,34 @@
+"""Retries: what a client tries again of its calls to a service.
+
+Of several Retry objects of one source for one service the oldest is in force (`metadata.creationTimestamp`;
+those without one last), then the first by name. What it says replaces what holds for the mesh. A split's apex
+is a service that is called; which backend answers makes no difference.
+"""
+
+from collections.abc import Mapping
+
+from catalog.store.osm import retries_by_source
+from catalog.store.view import View
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.policies.retries import Retry
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.service import ServiceKey
+
+
+def precedence(retry: Retry) -> tuple[bool, str, PolicyKey]:
+    """Return the sort key of a Retry among those of one source and destination."""
+    return (not retry.created, retry.created, retry.key)
+
+
+def in_force(view: View, client: ServiceIdentity) -> Mapping[ServiceKey, Retry]:
+    """Return the Retry objects that hold for a client, by the service that is called."""
+    found: dict[ServiceKey, Retry] = {}
+    for retry in sorted(retries_by_source(view).found(client), key=precedence):
+        for key in retry.destinations:
+            found.setdefault(key, retry)
+    return found
+
+
+def retry_of(view: View, client: ServiceIdentity, key: ServiceKey) -> Retry | None:
+    """Return the Retry that holds for a client's calls to a service."""
+    return in_force(view, client).get(key)

@@ -1,0 +1,74 @@
+"""RoutePolicies: which is in force for a service, and what becomes of requests to it.
+
+A policy counts for a service of its own namespace, whoever calls. Of several the oldest is in force
+(`metadata.creationTimestamp`; those without one last), then the first by name. It is asked of the service
+that is called: a split's apex, and not the backend that answers. A rule whose HTTPRouteGroups, or the matches
+that it names of them, are not there fits no request.
+"""
+
+from collections.abc import Callable, Iterator
+
+from catalog.policy.access import rule_matches
+from catalog.policy.objects.splits import backend_port
+from catalog.policy.proxy import RequestRule, WeightedBackend
+from catalog.store.own import route_policies_by_service
+from catalog.store.view import View
+from meshwright.mesh.policies.routing import RouteActions, RoutePolicy
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.service import Protocol, ServiceKey, ServicePort
+
+Place = tuple[ServiceKey, ServicePort]
+"""A service's port."""
+
+
+def precedence(policy: RoutePolicy) -> tuple[bool, str, PolicyKey]:
+    """Return the sort key of a RoutePolicy among those of one service."""
+    return (not policy.created, policy.created, policy.key)
+
+
+def policy_of(view: View, key: ServiceKey) -> RoutePolicy | None:
+    """Return the RoutePolicy in force for a service, None where there is none."""
+    return min(route_policies_by_service(view).found(key), key=precedence, default=None)
+
+
+def rules(
+    view: View, key: ServiceKey, port: ServicePort, protocol: Protocol, reached: Callable[[Place], bool]
+) -> tuple[RequestRule, ...]:
+    """Return the rules for requests to a service's port, in order; none where no request is seen.
+
+    Those behind one for all requests are not asked. A copy goes to whom the client has `reached`.
+    """
+    policy = policy_of(view, key) if protocol.is_http else None
+    found: list[RequestRule] = []
+    for rule in policy.rules if policy is not None else ():
+        named = (each for ref in rule.matches for each in rule_matches(view, key.namespace, ref))
+        matches = tuple(dict.fromkeys(named)) if rule.matches else None
+        if policy is not None and matches != ():
+            place = mirrored(view, key, port, rule.actions)
+            copied = place is not None and reached(place)
+            to = WeightedBackend(place[0], str(place[1].target_port), 1) if place and copied else None
+            found.append(RequestRule(policy.key, matches, rule.actions, to))
+        if matches is None:
+            break
+    return tuple(found)
+
+
+def mirrors(view: View, key: ServiceKey, port: ServicePort) -> Iterator[Place]:
+    """Yield the places that get copies of requests to a service's port."""
+    policy = policy_of(view, key)
+    for rule in policy.rules if policy is not None else ():
+        if (place := mirrored(view, key, port, rule.actions)) is not None:
+            yield place
+
+
+def mirrored(view: View, key: ServiceKey, port: ServicePort, actions: RouteActions) -> Place | None:
+    """Return who gets copies of requests to a port: the same port of another service, by number or name.
+
+    A headless service has no place of its own, and gets none.
+    """
+    if actions.mirror is None:
+        return None
+    to = ServiceKey(key.namespace, actions.mirror.service)
+    service = view.services.get(to)
+    there = None if service is None or service.headless else backend_port(port, service)
+    return None if there is None else (to, there)

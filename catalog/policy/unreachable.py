@@ -1,0 +1,83 @@
+"""Where nobody is called: addresses of the mesh's services at which a workload may not call anybody.
+
+With passthrough, what is unknown to a proxy goes to wherever it was going, and so may what an Egress names,
+at its ports. To such an address there is no way: behind it are sidecars that take no plain text, or nobody at
+all, and the caller would wait in vain.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from catalog.policy.proxy import Reachable, SocketAddress
+from catalog.relations.backends.addresses import called_addresses
+from catalog.relations.membership import belongs_to_the_mesh
+from catalog.relations.outside import services_by_port
+from catalog.store import mesh_wide
+from catalog.store.view import IN_VIEW, View
+from meshwright.engine.derived import derived
+from meshwright.mesh.names import Port
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.values.hashing import Shared
+
+
+def closed(view: View, parts: Iterable[Reachable]) -> Shared[SocketAddress]:
+    """Return the addresses of the mesh's services that are in none of these parts, sorted."""
+    first, *others = *parts, Reachable()
+    found = _beside(view, first)
+    opened = {place for each in others for place in _places(each)}
+    return Shared(each for each in found if each not in opened) if opened else found
+
+
+def closed_at(view: View, parts: Iterable[Reachable], ports: frozenset[Port]) -> Shared[SocketAddress]:
+    """Return the same at some ports alone, whether there is passthrough or not."""
+    found = [each for port in sorted(ports) for each in _at(view, port)]
+    opened = {each for part in parts for each in _opened(view, part, ports)} if found else set()
+    return Shared(each for each in found if each not in opened)
+
+
+@derived
+def _opened(view: View, part: Reachable, ports: frozenset[Port]) -> frozenset[SocketAddress]:
+    """Return the addresses at some ports that are in one part."""
+    del view
+    return frozenset(each for each in _places(part) if each.port in ports)
+
+
+@derived
+def _at(view: View, port: Port) -> tuple[SocketAddress, ...]:
+    found = {each for key in services_by_port(view).get(port, ()) for each in _addresses(view, key)}
+    return tuple(sorted(each for each in found if each.port == port))
+
+
+@derived
+def _beside(view: View, part: Reachable) -> Shared[SocketAddress]:
+    """Return the addresses that are not in one part, which many groups may have."""
+    opened = set(_places(part))
+    return Shared(each for each in _all(view).value() if each not in opened)
+
+
+def _places(part: Reachable) -> Iterator[SocketAddress]:
+    return (SocketAddress(each, service.port) for service in part.services for each in service.addresses)
+
+
+@derived
+def addresses(view: View) -> tuple[SocketAddress, ...]:
+    """Return the addresses of the mesh's services, sorted; none without egress, where nobody asks."""
+    if not mesh_wide.egress(view).value():
+        return ()
+    return tuple(sorted({each for key in view.services for each in _addresses(view, key)}))
+
+
+_all: Final = IN_VIEW.firewall(addresses)
+
+
+@derived
+def _addresses(view: View, key: ServiceKey) -> tuple[SocketAddress, ...]:
+    """Return where a Service is called, if it is of the mesh; nothing for a headless one.
+
+    The endpoints of a headless Service are called by their own addresses, and may take plain text.
+    """
+    service = view.services[key]
+    addresses = called_addresses(view, service)
+    if not addresses or not belongs_to_the_mesh(view, key):
+        return ()
+    return tuple(SocketAddress(address, port.port) for address in addresses for port in service.ports)

@@ -1,0 +1,61 @@
+"""At which port of a workload calls to a service's port arrive.
+
+Usually the Service says it: its target port, a number or the name of a port of the workload. A Service
+without selector says nothing about workloads. Its EndpointSlices do, and there the port of the slice alone
+counts, as for every implementation of Services, because the target port may be another program's.
+"""
+
+from catalog.relations.backends.backing import services_of
+from catalog.relations.backends.ports import GivenPorts, ServedPorts, served, slice_numbers, target_number
+from catalog.store.inventory import slices_by_service
+from catalog.store.view import View
+from meshwright.engine.derived import derived
+from meshwright.mesh.names import Port
+from meshwright.mesh.service import Service, ServicePort
+from meshwright.mesh.workload import Workload, WorkloadKey
+
+
+@derived
+def given_ports(view: View, key: WorkloadKey) -> GivenPorts:
+    """Return the ports of a workload that the slices of Services without selector give, by Service.
+
+    Sorted; nearly always empty.
+    """
+    workload = view.workloads.get(key)
+    if workload is None or workload.shares_address:
+        return ()
+    own = set(workload.addresses)
+    found = []
+    for each in services_of(view, key):
+        service = view.services[each]
+        if service.selector:
+            continue
+        naming = [
+            one
+            for one in slices_by_service(view).found(each)
+            if any(address in own for address, _ in one.healths)
+        ]
+        if naming:
+            numbers = {
+                (port.port, number)
+                for port in service.ports
+                for one in naming
+                for number in slice_numbers(one, service, port)
+            }
+            found.append((each, tuple(sorted(numbers))))
+    return tuple(found)
+
+
+def target_numbers(view: View, workload: Workload, service: Service, port: ServicePort) -> tuple[Port, ...]:
+    """Return the ports of a workload to which calls to a service's port go, sorted."""
+    for key, numbers in given_ports(view, workload.key):
+        if key == service.key:
+            return tuple(number for called, number in numbers if called == port.port)
+    number = target_number(port, workload.ports)
+    return () if number is None else (number,)
+
+
+def served_by(view: View, workload: Workload) -> ServedPorts:
+    """Return the ports at which a workload serves the services that it stands behind, as `served` does."""
+    services = [view.services[each] for each in services_of(view, workload.key)]
+    return served(services, workload.ports, given_ports(view, workload.key))

@@ -1,0 +1,246 @@
+"""Opens the CA and the ledger of a state directory together, and only if they belong together."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from certs.contract import Authority
+from certs.errors import CorruptPairError, DamagedError, RequestError, StateError
+from certs.issuers.watched import WatchedFiles
+from certs.keys.serial import read_serial
+from certs.ledger.contract import Ledger
+from certs.ledger.mark import ENDING
+from certs.ledger.rebuilding import RebuildingLedger
+from certs.ledger.sqlite import SqliteLedger
+from certs.lifetimes import VALIDITY
+from certs.roots.succeeding_authority import OpenedAuthority, has_authority, open_authority
+from certs.state import files, sealed_state
+from certs.state.pair_files import PairFiles
+from certs.state.sealing import Seal
+from certs.state.stored import ADS_SERVER
+from certs.state_check import Found, Loss, Lost, loss, sentence
+from meshwright.mesh.names import TrustDomain
+
+LEDGER_FILE: Final = "ledger.sqlite"
+REBUILDING_FILE: Final = "ledger.rebuilding.sqlite"
+_MARK: Final = "first-proxy"
+_LEDGER_FILES: Final = (ENDING, "", "-journal", "-wal", "-shm")
+"""What the names of files that are one ledger end with; they are moved from the last to the first.
+
+The mark is moved after the ledger: a ledger without its mark could be an older one.
+"""
+_REBUILT: Final = frozenset({Lost.LEDGER, Lost.OTHER_LEDGER, Lost.DAMAGED_LEDGER, Lost.OLDER_LEDGER})
+"""What can be had back from what proxies show: their certificates are below a CA that is there."""
+
+_log = structlog.get_logger("certs.opening")
+
+
+class FirstProxy:
+    """The first proxy certificate that a CA has issued, noted beside it: which ledger goes with it.
+
+    One that cannot be noted now is noted when the next one is issued, or at the next start.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _MARK
+        self._noted = False
+
+    def read(self) -> str | None:
+        """Return the serial; None where none is noted. Raises StateError."""
+        content = files.read(self._path)
+        return None if content is None else content.decode("ascii", "replace").strip()
+
+    def note(self, ledger: Ledger) -> None:
+        """Note the ledger's first certificate, unless there is none or one is noted already."""
+        if not self._noted and (serial := ledger.first()) is not None:
+            with suppress(StateError):
+                if self.read() is None:
+                    files.write_private(self._path, f"{serial}\n".encode("ascii"))
+                self._noted = True
+
+    def forget(self) -> None:
+        """Remove the note."""
+        self._path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A CA with its ledger, and the note that holds them together; `made` says that the CA is new.
+
+    `seal` encrypts the private keys beside them. `rebuilding` is the ledger where it was lost and is being
+    rebuilt: then nobody is let in.
+    """
+
+    ledger: Ledger
+    first: FirstProxy
+    seal: Seal
+    whose: OpenedAuthority
+    made: bool
+    rebuilding: RebuildingLedger | None = None
+
+    @property
+    def authority(self) -> Authority:
+        """Return who signs."""
+        return self.whose.authority
+
+
+@dataclass(frozen=True, slots=True)
+class Custody:
+    """Where the keys of a mesh are.
+
+    `passphrase` is the file with that of the private keys in the state directory, if they are to be
+    encrypted; `authority` the files of a CA that is somebody else's, None for the directory's own.
+    """
+
+    passphrase: Path | None = None
+    authority: WatchedFiles | None = None
+
+
+_PLAIN: Final = Custody()
+
+
+def begun(state: Path) -> bool:
+    """Say whether a mesh has begun in a state directory: a CA or a ledger is there, or a part of one."""
+    return has_authority(state, None) or (state / LEDGER_FILE).exists()
+
+
+@contextmanager
+def opened(
+    state: Path,
+    trust_domain: TrustDomain,
+    now: datetime,
+    begin_anew: str = "",
+    rebuild: str = "",
+    usual: timedelta = VALIDITY,
+    custody: Custody = _PLAIN,
+) -> Iterator[Opened]:
+    """Open both, made on the first start, for as long as the context lasts; the caller holds the lock.
+
+    Where one of them is lost it is StateError, unless `begin_anew` is the serial that the error names: then
+    what is left of the ledger is moved aside. If `rebuild` is, a lost ledger is rebuilt beside what is left;
+    proxy certificates live the `usual` time where nothing is asked. `custody` says where keys are.
+    Raises StateError as well where any of it cannot be used.
+    """
+    seal, ledger_path = sealed_state.opened(state, custody.passphrase), state / LEDGER_FILE
+    first = FirstProxy(state if custody.authority else state / "ca")
+
+    def authority() -> OpenedAuthority:
+        return open_authority(state, trust_domain, now, seal, ledger_path, custody.authority)
+
+    made = not has_authority(state, custody.authority)
+    whose = None if made else authority()
+    lost = _lost(state, ledger_path, first, whose, seal)
+    if lost is not None:
+        if whose is not None and _is_to_be_rebuilt(lost, rebuild):
+            with SqliteLedger.open(state / REBUILDING_FILE) as confirmed:
+                confirmed.name_authority(whose.authority.fingerprint)
+                rebuilding = RebuildingLedger(confirmed, partial(_signer_of, whose.authority), usual)
+                yield Opened(rebuilding, first, seal, whose, made=False, rebuilding=rebuilding)
+            return
+        if not begin_anew or read_serial(begin_anew) != lost.serial:
+            raise StateError(sentence(lost, state, ledger_path))
+        _begin_anew(ledger_path, first)
+        _log.warning("begun anew: proxies need new certificates", lost=lost.lost.name.lower())
+    whose = whose or authority()
+    with SqliteLedger.open(ledger_path) as ledger:
+        signer = whose.authority.fingerprint
+        ledger.name_authority(signer)
+        if ledger.authority() != signer:  # another began to sign meanwhile, or a process has died as it did
+            ledger.change_authority(signer)
+        first.note(ledger)
+        ledger.note_revocations()
+        yield Opened(ledger, first, seal, whose, made)
+
+
+def _signer_of(authority: Authority, pem: bytes) -> str:
+    """Return which root signed a certificate that may have come without its intermediates.
+
+    Of which it is not known, that is the one which gives way: so it is replaced before that root is gone.
+    """
+    return authority.signer_of(pem) or authority.leaving
+
+
+def _is_to_be_rebuilt(lost: Loss, rebuild: str) -> bool:
+    return bool(rebuild) and lost.lost in _REBUILT and read_serial(rebuild) == lost.serial
+
+
+def rebuilt(state: Path) -> int:
+    """Have what was confirmed be the ledger from now on; return how many certificates that are.
+
+    No server may run; the caller holds the lock. What is left of the lost one is moved aside, and at each
+    moment the directory has a ledger that belongs to its CA, or one that is known to be lost. Raises
+    RequestError where nothing was confirmed, StateError.
+    """
+    ledger_path, kept_path = state / LEDGER_FILE, state / REBUILDING_FILE
+    if not _has_content(kept_path):
+        raise RequestError(f"no ledger is being rebuilt in {state}: start the server with --rebuild-ledger")
+    with SqliteLedger.open(kept_path) as ledger:
+        if not (count := len(ledger.entries())):
+            raise RequestError("no certificate is confirmed: the ledger would refuse every proxy")
+    _begin_anew(ledger_path, FirstProxy(state), FirstProxy(state / "ca"))
+    try:
+        for end in reversed(_LEDGER_FILES):  # what was confirmed last: until then the ledger is lost
+            with suppress(FileNotFoundError):
+                kept_path.with_name(kept_path.name + end).rename(f"{ledger_path}{end}")
+    except OSError as error:
+        raise StateError(f"{kept_path} cannot become {ledger_path}: {error.strerror}") from error
+    return count
+
+
+def _lost(
+    state: Path, ledger_path: Path, first: FirstProxy, whose: OpenedAuthority | None, seal: Seal
+) -> Loss | None:
+    """Return what is lost, by what there is; makes nothing."""
+    signer = None if whose is None else whose.authority.fingerprint
+    marked, shown = first.read(), _shown(state, seal)
+    if not _has_content(ledger_path):
+        return loss(Found(signer, marked, shown=shown))
+    try:
+        with SqliteLedger.open(ledger_path) as ledger:
+            known = marked is not None and ledger.entry(marked) is not None
+            signed_by = ledger.authority()
+            if whose is not None and signed_by is not None and whose.may_follow(signed_by):
+                signed_by = signer  # whichever of them signs now: their places may have just changed
+            stands = Found(signer, marked, True, known, ledger.first(), signed_by, shown)
+            return loss(replace(stands, forgotten=ledger.forgotten()))
+    except DamagedError:
+        if (lost := loss(Found(signer, marked, True, shown=shown, damaged=True))) is None:
+            raise
+        return lost
+
+
+def _has_content(path: Path) -> bool:
+    try:
+        return path.is_dir() or path.stat().st_size > 0
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StateError(f"ledger {path} cannot be opened: {error.strerror}") from error
+
+
+def _shown(state: Path, seal: Seal) -> str | None:
+    try:
+        pair = PairFiles(state, seal).load(ADS_SERVER)
+    except CorruptPairError:
+        return None
+    return None if pair is None else pair.leaf.serial
+
+
+def _begin_anew(ledger_path: Path, *notes: FirstProxy) -> None:
+    try:
+        number = 1
+        while (aside := ledger_path.with_name(f"{ledger_path.name}.lost-{number}")).exists():
+            number += 1
+        for end in reversed(_LEDGER_FILES):  # the ledger itself last: until then it is still to be begun anew
+            with suppress(FileNotFoundError):
+                ledger_path.with_name(ledger_path.name + end).rename(aside.with_name(aside.name + end))
+        for first in notes:
+            first.forget()
+    except OSError as error:
+        raise StateError(f"{ledger_path} cannot be moved aside: {error.strerror}") from error

@@ -1,0 +1,184 @@
+"""Opens who signs service certificates: the authority itself, or who was told of beside it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, assert_never
+
+from certs.contract import Issuer, IssuerKind
+from certs.errors import IssuerError
+from certs.issuers.exchanges import Exchanges
+from certs.issuers.reference import IssuerReference
+from certs.issuers.succeeding import SucceedingIssuer, known
+from certs.issuers.succession import Succession
+from certs.issuers.vault.http import VaultApi
+from certs.issuers.vault.issuer import VaultIssuer, VaultPki
+from certs.issuers.vault.login import SERVICE_ACCOUNT_TOKEN, ByAppRole, ByKubernetes, ByToken, Login
+from certs.issuers.watched import WatchedFiles, WatchedIssuer
+from certs.keys.bundle import TrustBundle
+from certs.roots.succeeding_authority import OpenedAuthority
+from certs.state.pair_files import PairFiles
+
+if TYPE_CHECKING:
+    from certs.issuers.cert_manager.issuer import CertManagerIssuer
+
+_LOOKING: Final = 5.0
+_AUTHORITY: Final = "authority"
+"""How an authority whose CA is somebody else's is noted as issuer: not the built-in one."""
+_ASKING: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class VaultTold:
+    """A Vault; one of `token_file`, `approle_file` and `kubernetes_role` says how to log in."""
+
+    address: str
+    mount: str
+    role: str
+    ca: Path | None = None
+    roots: Path | None = None
+    namespace: str = ""
+    token_file: Path | None = None
+    approle_file: Path | None = None
+    kubernetes_role: str = ""
+    kubernetes_token_file: Path | None = None
+    auth_mount: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return what tells its PKI from others."""
+        return f"{IssuerKind.VAULT}:{self.address}:{self.namespace}:{self.mount}"
+
+    @property
+    def login(self) -> Login:
+        """Return how to log in."""
+        if self.token_file is not None:
+            return ByToken(self.token_file)
+        if self.approle_file is not None:
+            return ByAppRole(self.approle_file, self.auth_mount or "approle")
+        token = self.kubernetes_token_file or SERVICE_ACCOUNT_TOKEN
+        return ByKubernetes(self.kubernetes_role, token, self.auth_mount or "kubernetes")
+
+
+@dataclass(frozen=True, slots=True)
+class CertManagerTold:
+    """cert-manager in a cluster, which a kubeconfig and a context of it say; how long a request may take."""
+
+    issuer: IssuerReference
+    namespace: str
+    seconds: float
+    roots: Path | None = None
+    kubeconfig: Path | None = None
+    context: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return what tells its issuer from others."""
+        within = "" if self.issuer.is_namespaced is False else f":{self.namespace}"
+        return f"{IssuerKind.CERT_MANAGER}:{self.issuer}{within}"
+
+
+Told = VaultTold | CertManagerTold | WatchedFiles | None
+"""None: the authority signs."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedIssuer:
+    """Who signs, of which kind; `remote` where it must be asked over a network.
+
+    `tend` is to be called every `seconds`, by one caller at a time, in a thread: it keeps files, logins and
+    roots current, and raises IssuerError or StateError where it cannot. `close` ends at once whatever is
+    being asked, also by other threads.
+    """
+
+    issuer: SucceedingIssuer
+    kind: IssuerKind
+    remote: bool
+    seconds: float
+    tend: Callable[[datetime], None]
+    close: Callable[[], None] = lambda: None
+
+
+def open_issuer(
+    told: Told, whose: OpenedAuthority, state: Path, now: datetime, exchanges: Exchanges | None = None
+) -> OpenedIssuer:
+    """Open who was told of. Raises IssuerError, StateError, where it cannot sign and never could.
+
+    `exchanges` are what is asked over a network: who stops them need not wait for an opening.
+    """
+    authority = whose.authority
+    own = TrustBundle.of([authority.trust_bundle()])
+    # Where nothing is noted the authority has signed: there was nobody else.
+    before = known(state) or Succession(IssuerKind.BUILT_IN, own, now)
+    if before.name == IssuerKind.BUILT_IN:
+        before = replace(before, roots=own)  # it changes them itself, and may have done so since
+    ends = PairFiles(state).services_end
+
+    def succeeding(inner: Issuer, name: str, *, drops: bool) -> SucceedingIssuer:
+        return SucceedingIssuer(inner, name, state, before, ends, now, drops=drops)
+
+    match told:
+        case None if whose.kind is IssuerKind.FILES:
+            made = succeeding(authority, _AUTHORITY, drops=False)
+            return OpenedIssuer(made, IssuerKind.FILES, False, _LOOKING, made.look)
+        case None:
+            made = succeeding(authority, IssuerKind.BUILT_IN, drops=True)
+            return OpenedIssuer(made, IssuerKind.BUILT_IN, False, _ASKING, made.look)
+        case WatchedFiles():
+            ca = WatchedIssuer(told, authority.trust_domain, now)
+            made = succeeding(ca, IssuerKind.FILES, drops=False)
+            return OpenedIssuer(made, IssuerKind.FILES, False, _LOOKING, _both(ca.look, made.look))
+        case VaultTold():
+            vault = _vault(told, authority, before, exchanges or Exchanges())
+            made = succeeding(vault, told.name, drops=False)
+            return OpenedIssuer(
+                made, IssuerKind.VAULT, True, _ASKING, _both(vault.tend, made.look), vault.close
+            )
+        case CertManagerTold():
+            asked = _cert_manager(told, authority, before, now, exchanges or Exchanges())
+            made = succeeding(asked, told.name, drops=False)
+            tend = _both(asked.tend, made.look)
+            return OpenedIssuer(made, IssuerKind.CERT_MANAGER, True, _ASKING, tend, asked.close)
+        case _:
+            assert_never(told)
+
+
+def _both(tend: Callable[[datetime], None], look: Callable[[datetime], None]) -> Callable[[datetime], None]:
+    """Return what tends an issuer, and takes note of what has become of it, however that went."""
+
+    def both(now: datetime) -> None:
+        try:
+            tend(now)
+        finally:
+            look(now)
+
+    return both
+
+
+def _vault(told: VaultTold, authority: Issuer, before: Succession, exchanges: Exchanges) -> VaultIssuer:
+    api = VaultApi(told.address, told.ca, told.namespace, exchanges=exchanges)
+    pki = VaultPki(told.mount, told.role, told.roots)
+    return VaultIssuer.open(api, told.login, pki, authority.trust_domain, _known(before, told.name))
+
+
+def _cert_manager(
+    told: CertManagerTold, authority: Issuer, before: Succession, now: datetime, exchanges: Exchanges
+) -> "CertManagerIssuer":
+    # Imported where it is asked for: nobody else needs what talks to a cluster in memory.
+    from certs.issuers.cert_manager.issuer import Asked, CertManagerIssuer
+    from meshwright.kube.connection.connection import found
+    from meshwright.kube.errors import ConfigError
+
+    try:
+        connection = found(told.kubeconfig, told.context)
+    except ConfigError as error:
+        raise IssuerError(str(error)) from error
+    asked = Asked(told.issuer, told.namespace, told.seconds, told.roots)
+    roots = _known(before, told.name)
+    return CertManagerIssuer.open(connection, asked, authority.trust_domain, roots, now, exchanges)
+
+
+def _known(before: Succession, name: str) -> TrustBundle:
+    """Return the roots that an issuer was seen with, none where another one has signed."""
+    return before.roots if before.name == name else TrustBundle.of([])

@@ -1,0 +1,175 @@
+"""A certificate with its private key: how one is made, and that the two belong together."""
+
+import itertools
+import time
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from certs.contract import CertificateRequest, Issuer, KeyKind, Names, Possession, Usage
+from certs.errors import IssuerError, RequestError
+from certs.keys.leaf import Leaf, leaf_of, read_leaf, stands_below
+from certs.keys.material import PrivateKey
+from certs.keys.pem import certificates_in, first_in
+from certs.keys.proof_of_possession import OwnKey, written
+from certs.lifetimes import BACKDATED, BACKDATED_SHARE
+
+_NAMES: Final = (x509.UniformResourceIdentifier, x509.DNSName, x509.IPAddress)
+_UNNAMED: Final = (Usage.SERVICE, Usage.GATEWAY)
+_Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """How keys and certificates are made: the kind of key, and how far before now a certificate is valid."""
+
+    key: KeyKind = KeyKind.ECDSA_P256
+    backdated: timedelta = BACKDATED
+
+
+MAKING: Final = Making()
+
+_LATER: Final = timedelta(minutes=5)
+"""By how much a certificate may end later than asked: who signs counts from later, and by another clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A certificate chain (PEM, leaf first), what its leaf says, and the leaf's private key."""
+
+    leaf: Leaf
+    chain_pem: bytes = field(repr=False)
+    key: PrivateKey = field(repr=False)
+
+
+def issue_pair(
+    issuer: Issuer, usage: Usage, names: Names, lifetime: timedelta, now: datetime, making: Making = MAKING
+) -> Pair:
+    """Make a new key and have a certificate for it signed; nothing is stored.
+
+    Valid from a little before `now`, at most BACKDATED_SHARE of `lifetime`, until `lifetime` after it. No key
+    ever serves two certificates. Raises IssuerError also where the issuer's answer is not what was asked for,
+    or nobody would believe it now.
+    """
+    key = _new_key(making.key)
+    leaf, chain_pem = sign(issuer, usage, names, lifetime, OwnKey(key, names), now, making.backdated)
+    return Pair(leaf, chain_pem, _pkcs8(key))
+
+
+def sign(
+    issuer: Issuer,
+    usage: Usage,
+    names: Names,
+    lifetime: timedelta,
+    possession: Possession,
+    now: datetime,
+    backdated: timedelta = BACKDATED,
+) -> tuple[Leaf, bytes]:
+    """Have a certificate signed for a key that whoever asks holds; return what it says, and its chain (PEM).
+
+    Validity and errors are those of `issue_pair`; one of another key is none that was asked for.
+    """
+    not_before, not_after = _valid(lifetime, now, backdated)
+    request = CertificateRequest(usage, names, not_before, not_after, possession)
+    began = time.monotonic()
+    chain_pem = issuer.issue(request, now)
+    # One elsewhere may take a minute, and what it signs is valid from the moment at which it does.
+    now += timedelta(seconds=time.monotonic() - began)
+    answer = f"the issuer's answer for {names.common_name}"
+    try:
+        certificate = first_in(chain_pem)
+        leaf = leaf_of(certificate)
+        certified = written(certificate.public_key())
+        below = stands_below(chain_pem, issuer.trust_bundle())
+    except ValueError as error:
+        raise IssuerError(f"{answer} cannot be used: {error}") from error
+    if certified != possession.public_key():
+        raise IssuerError(f"{answer} is for another key than asked")
+    if wrong := _wrong(leaf, request, now) or _more(certificate):
+        raise IssuerError(f"{answer} {wrong}")
+    if not below:
+        raise IssuerError(f"{answer} is not below a root of the issuer's own bundle: intermediates may lack")
+    return leaf, chain_pem
+
+
+def _valid(lifetime: timedelta, now: datetime, backdated: timedelta) -> tuple[datetime, datetime]:
+    if lifetime < timedelta(seconds=1):
+        raise RequestError(f"a validity of {lifetime} is too short: one second is the least")
+    second = now.replace(microsecond=0)
+    begin = second - min(backdated, lifetime * BACKDATED_SHARE)
+    return begin.replace(microsecond=0), (second + lifetime).replace(microsecond=0)
+
+
+def _wrong(leaf: Leaf, request: CertificateRequest, now: datetime) -> str:
+    """Say what keeps a certificate from being what was asked for, or from being valid now; empty if nothing.
+
+    A common name that the issuer has set is let be where a certificate is a service's or a gateway's:
+    peers decide nothing by it.
+    """
+    same_common = leaf.names.common_name == request.names.common_name or request.usage in _UNNAMED
+    if not (same_common and leaf.names.alternatives == request.names.alternatives):
+        said = ", ".join(itertools.chain(*leaf.names.alternatives)) or "none"
+        return f"has other names than asked: {said[:200]}"
+    if not leaf.serves(request.usage):
+        return "has other usages than asked: see the extended key usage it allows"
+    if now < leaf.not_before:
+        return f"is valid from {leaf.not_before}, and it is {now}: a clock is wrong"
+    if now >= leaf.not_after:
+        return f"ended at {leaf.not_after}, and it is {now}: a clock is wrong"
+    if leaf.not_after > request.not_after + _LATER:
+        return f"is valid until {leaf.not_after}, longer than asked: {request.not_after}"
+    return ""
+
+
+def _more(certificate: x509.Certificate) -> str:
+    """Say what a certificate is or says that none of ours does; empty if nothing.
+
+    With a CA's certificate a sidecar could sign for every identity.
+    """
+    others = set[str]()
+    for extension in certificate.extensions:
+        match extension.value:
+            case x509.BasicConstraints(ca=True) | x509.KeyUsage(key_cert_sign=True):
+                return "is a CA's, which may sign others"
+            case x509.SubjectAlternativeName() as names:
+                others = {type(each).__name__ for each in names if not isinstance(each, _NAMES)}
+            case _:
+                pass
+    return f"has names of other kinds than asked: {', '.join(sorted(others))}" if others else ""
+
+
+def _new_key(kind: KeyKind) -> _Key:
+    match kind:
+        case KeyKind.ECDSA_P256:
+            return ec.generate_private_key(ec.SECP256R1())
+        case KeyKind.RSA_2048 | KeyKind.RSA_3072 | KeyKind.RSA_4096:
+            return rsa.generate_private_key(65537, int(kind.removeprefix("rsa-")))
+
+
+def _pkcs8(key: _Key) -> PrivateKey:
+    return PrivateKey(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+
+
+def matched_pair(chain_pem: bytes, key: PrivateKey) -> Pair:
+    """Put a pair together; raise ValueError, with nothing of the key in it, where they do not belong."""
+    try:
+        certificate = certificates_in(chain_pem)[0]
+    except ValueError:
+        raise ValueError("there is no certificate that can be read") from None
+    try:
+        private = serialization.load_pem_private_key(key.reveal(), password=None)
+    except TypeError:
+        raise ValueError("the private key is encrypted: it must be PEM without a pass phrase") from None
+    except ValueError:
+        raise ValueError("the private key cannot be read") from None
+    if private.public_key() != certificate.public_key():
+        raise ValueError("the private key does not belong to the certificate")
+    return Pair(read_leaf(chain_pem), chain_pem, key)

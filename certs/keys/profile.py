@@ -1,0 +1,75 @@
+"""What our certificates look like: subjects, alternative names and usages, the same for every kind."""
+
+import ipaddress
+import re
+import warnings
+from typing import Final
+
+from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
+
+from certs.contract import Names, Usage
+
+PURPOSES: Final[dict[Usage, list[ObjectIdentifier]]] = {
+    Usage.SERVICE: [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH],
+    Usage.PROXY: [ExtendedKeyUsageOID.CLIENT_AUTH],
+    Usage.SERVER: [ExtendedKeyUsageOID.SERVER_AUTH],
+    Usage.GATEWAY: [ExtendedKeyUsageOID.CLIENT_AUTH],
+}
+"""The extended key usage of each kind of certificate."""
+
+_WARNED: Final = "Attribute's length must be"
+_ANY_LENGTH: Final = ("ignore", re.compile(_WARNED, re.IGNORECASE), UserWarning, None, 0)
+"""The filter of warnings that leaves these out, as Python keeps it."""
+
+
+def subject(common_name: str) -> x509.Name:
+    """Return a subject of one common name, of any length.
+
+    X.520 ends common names at 64 characters; TLS stacks do not, and `<uuid>.<service>.<namespace>` soon
+    passes it, so the library's own check is left out.
+    """
+    _allow_any_length()
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name, _validate=False)])
+
+
+def common_name(certificate: x509.Certificate) -> str:
+    """Return a certificate's common name, of any length; empty where there is not exactly one."""
+    _allow_any_length()
+    found = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(found[0].value) if len(found) == 1 else ""
+
+
+def _allow_any_length() -> None:
+    """Keep the library from warning of each common name longer than X.520's 64 characters.
+
+    For good, and for the whole process: Python's warning filters belong to it, and to put back what was
+    there could undo what another thread has set. What others have put before it gives way again.
+    """
+    if tuple(warnings.filters[:1]) != (_ANY_LENGTH,):
+        warnings.filterwarnings("ignore", _WARNED, UserWarning)
+
+
+def alternative_names(names: Names) -> x509.SubjectAlternativeName | None:
+    """Return the extension for these names (URIs, then DNS names, then addresses); None without any."""
+    general: list[x509.GeneralName] = [
+        *map(x509.UniformResourceIdentifier, names.uris),
+        *map(x509.DNSName, names.dns_names),
+        *(x509.IPAddress(ipaddress.ip_address(address)) for address in names.ip_addresses),
+    ]
+    return x509.SubjectAlternativeName(general) if general else None
+
+
+def key_usage(*, authority: bool) -> x509.KeyUsage:
+    """Return the key usage of a CA (it signs certificates and CRLs) or of a leaf (it signs handshakes)."""
+    return x509.KeyUsage(
+        digital_signature=not authority,
+        key_cert_sign=authority,
+        crl_sign=authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )

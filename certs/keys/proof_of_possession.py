@@ -1,0 +1,61 @@
+"""That whoever asks for a certificate holds the private key of it."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
+
+from certs.contract import Names
+from certs.errors import RequestError
+from certs.keys.pem import UNREADABLE
+from certs.keys.profile import alternative_names, subject
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRequest:
+    """A PKCS#10 request (PEM): it brings the public key, and is signed with the private one."""
+
+    csr_pem: bytes = field(repr=False)
+
+    def public_key(self) -> bytes:
+        """Return the key (DER); raise RequestError for what cannot be read or does not prove its key."""
+        try:
+            request = x509.load_pem_x509_csr(self.csr_pem)
+            proven = request.is_signature_valid
+        except UNREADABLE as error:
+            raise RequestError("the signing request is not PKCS#10 in PEM") from error
+        if not proven:
+            raise RequestError("the signing request is not signed with the key that it brings")
+        return written(request.public_key())
+
+
+class OwnKey:
+    """A key that was made here: to an issuer in this process there is nothing to prove.
+
+    Signing a request and checking it again is as much as half of all that a certificate costs.
+    """
+
+    def __init__(self, private: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey, names: Names) -> None:
+        self._private = private
+        self._names = names
+
+    def public_key(self) -> bytes:
+        """Return the key (DER)."""
+        return written(self._private.public_key())
+
+    @cached_property
+    def csr_pem(self) -> bytes:
+        """A PKCS#10 request for these names, for an issuer elsewhere."""
+        builder = x509.CertificateSigningRequestBuilder().subject_name(subject(self._names.common_name))
+        extension = alternative_names(self._names)
+        if extension is not None:
+            builder = builder.add_extension(extension, critical=False)
+        return builder.sign(self._private, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+def written(key: CertificatePublicKeyTypes) -> bytes:
+    """Return a public key as X.509 writes it (SubjectPublicKeyInfo, DER)."""
+    return key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)

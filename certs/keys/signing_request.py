@@ -1,0 +1,100 @@
+"""Signing requests of strangers (PKCS#10): what they bring is a key, and the proof that they hold it.
+
+Names, extensions and attributes of a request are not looked at: who somebody is, others decide.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
+
+from certs.errors import RequestError
+from certs.keys.pem import UNREADABLE
+from certs.keys.proof_of_possession import written
+
+MOST_BYTES: Final = 16 * 1024
+"""So long may a request be: one with the longest key that is taken is a tenth of that."""
+
+LEAST_RSA_BITS: Final = 2048
+MOST_RSA_BITS: Final = 4096
+_LEAST_EXPONENT: Final = 65537
+_MOST_EXPONENT: Final = 2**33 - 1
+"""BoringSSL takes no longer one: with it a stranger decides how dear it is to check his signature."""
+CURVES: Final = ("secp256r1", "secp384r1")
+"""With these alone BoringSSL, as Envoy and gRPC have it, lets a client sign its handshake."""
+
+_RIGHT: Final = (
+    f"must be ECDSA on P-256 or P-384, or RSA of {LEAST_RSA_BITS} to {MOST_RSA_BITS} bits with an exponent "
+    f"from {_LEAST_EXPONENT} to {_MOST_EXPONENT}"
+)
+_SIGNED: Final = "must be SHA-256, SHA-384 or SHA-512"
+_DIGESTS: Final = (hashes.SHA256, hashes.SHA384, hashes.SHA512)
+
+
+@dataclass(frozen=True, slots=True)
+class SigningRequest:
+    """A request whose key can be certified; `key_digest` (SHA-256, hexadecimal) tells it from others."""
+
+    csr_pem: bytes = field(repr=False)
+    key_digest: str
+
+
+def judged(der: bytes) -> SigningRequest:
+    """Return a request (DER) that may be signed; raise RequestError, which says what would be right.
+
+    It is if its key is strong enough, and has signed it with a hash that can be trusted.
+    """
+    if len(der) > MOST_BYTES:
+        raise RequestError(f"the signing request has {len(der)} bytes: {MOST_BYTES} is the most")
+    try:
+        request = x509.load_der_x509_csr(der)
+        key = request.public_key()
+    except UnsupportedAlgorithm as error:
+        raise RequestError(
+            f"the key of the signing request is of a kind that is not known: {_RIGHT}"
+        ) from error
+    except UNREADABLE as error:
+        raise RequestError(f"the signing request is not PKCS#10 in DER with a key: {_RIGHT}") from error
+    _require_strong(key)
+    _require_proven(request)
+    return SigningRequest(request.public_bytes(serialization.Encoding.PEM), key_digest(key))
+
+
+def key_digest(key: CertificatePublicKeyTypes) -> str:
+    """Return the SHA-256 of a public key as X.509 writes it, in hexadecimal."""
+    return hashlib.sha256(written(key)).hexdigest()
+
+
+def _require_strong(key: CertificatePublicKeyTypes) -> None:
+    match key:
+        case ec.EllipticCurvePublicKey():
+            if key.curve.name in CURVES:
+                return
+            found = f"ECDSA on {key.curve.name}"
+        case rsa.RSAPublicKey():
+            exponent = key.public_numbers().e
+            is_borne = _LEAST_EXPONENT <= exponent <= _MOST_EXPONENT
+            if is_borne and LEAST_RSA_BITS <= key.key_size <= MOST_RSA_BITS:
+                return
+            found = f"RSA of {key.key_size} bits with the exponent {str(exponent)[:20]}"
+        case _:
+            found = f"of the kind {type(key).__name__.removesuffix('PublicKey')}"
+    raise RequestError(f"the key of the signing request is {found}: it {_RIGHT}")
+
+
+def _require_proven(request: x509.CertificateSigningRequest) -> None:
+    try:
+        digest = request.signature_hash_algorithm
+        proven = request.is_signature_valid
+    except UNREADABLE as error:
+        raise RequestError(f"the signing request is signed in a way that is not known: {_SIGNED}") from error
+    if not isinstance(digest, _DIGESTS):
+        name = "no hash" if digest is None else digest.name
+        raise RequestError(f"the signing request is signed with {name}: {_SIGNED}")
+    if not proven:
+        raise RequestError("the signing request is not signed with the key that it brings")

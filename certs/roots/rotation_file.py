@@ -1,0 +1,235 @@
+"""Where a change of the root is kept: `rotation.json`, and beside `ca/`, which signs, the other CA.
+
+What stands in `rotation.json` rules: folders whose process died between two renames are brought in order at
+the next opening. Every function raises StateError where the file system refuses; one caller at a time.
+"""
+
+import json
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import structlog
+
+from certs.errors import StateError
+from certs.issuers.root import Root, fingerprint_in, load_root, new_root, write_root
+from certs.roots.rotation import Fingerprint, Rotation, Stage, begun
+from certs.state import files
+from certs.state.sealing import PLAIN, Seal
+from meshwright.mesh.names import TrustDomain
+
+FILE: Final = "rotation.json"
+
+_SIGNER: Final = "ca"
+_OTHER: Final = "ca.other"
+_MOVING: Final = "ca.moving"
+_MARK: Final = "first-proxy"
+_KEY: Final = "ca.key"
+
+_log = structlog.get_logger("certs.roots.kept")
+
+
+def begin(
+    state: Path,
+    trust_domain: TrustDomain,
+    now: datetime,
+    seal: Seal = PLAIN,
+    since: datetime | None = None,
+    root: Root | None = None,
+) -> Rotation:
+    """Make a new root, or take the one given, and keep that the one in force is to give way to it.
+
+    There must be no change yet.
+
+    It began `now`, or `since` another moment, by which it is known what was issued later.
+    """
+    if (state / _SIGNER).is_mount():
+        raise StateError(
+            f"{state / _SIGNER} is a mount, which cannot change places with the folder of another root: have "
+            f"its files be in {state} itself, or change the root where they come from"
+        )
+    rotation = begun(
+        Fingerprint(load_root(state / _SIGNER, trust_domain, now, seal).fingerprint),
+        _put(state, root or new_root(trust_domain, now), seal),
+        since or now,
+    )
+    keep(state, rotation)
+    return rotation
+
+
+def keep(state: Path, rotation: Rotation) -> None:
+    """Keep a step of a change; from here on it is so, wherever a process dies.
+
+    Where the disk fails, or folders cannot follow, it is taken back as far as that can be: a server would do
+    otherwise than it has said, or not start.
+    """
+    before = files.read(state / FILE)
+    try:
+        files.write_private(state / FILE, _text(rotation))
+        _order(state, rotation)
+    except StateError:
+        if before is not None:
+            with suppress(StateError):
+                files.write_private(state / FILE, before)
+                _order(state, _read(state / FILE, before))
+        raise
+
+
+def end(state: Path) -> None:
+    """Take it that a change is over: the other root goes, with its key."""
+    try:
+        # First: what is left without it is no CA, whenever the process dies.
+        (state / _OTHER / _KEY).unlink(missing_ok=True)
+        (state / FILE).unlink(missing_ok=True)
+        files.sync_directory(state)
+    except OSError as error:
+        raise StateError(f"{state / FILE} cannot be removed: {error.strerror}") from error
+    _remove(state / _OTHER)
+
+
+def is_under_way(state: Path) -> bool:
+    """Say whether a root is being changed: then there is a CA, though its folder may be on the way."""
+    return files.read(state / FILE) is not None
+
+
+def recovered(state: Path) -> Rotation | None:
+    """Return the change that is under way, None for none, with its folders in order."""
+    content = files.read(state / FILE)
+    if content is None:
+        _leave(state / _OTHER)  # of a beginning that died before it was one, or of an end
+        return None
+    rotation = _read(state / FILE, content)
+    _order(state, rotation)
+    return rotation
+
+
+def other_roots(state: Path) -> bytes:
+    """Return the root that does not sign, or those above it, as PEM; one that has expired hurts nobody."""
+    return _roots(state / _OTHER)
+
+
+def signing_roots(state: Path) -> bytes:
+    """Return the root of the CA that is in the directory, or those above it; empty where there is none."""
+    return _roots(state / _SIGNER)
+
+
+def _roots(folder: Path) -> bytes:
+    return files.read(folder / "roots.pem") or files.read(folder / "ca.pem") or b""
+
+
+def require_signer(
+    state: Path, trust_domain: TrustDomain, rotation: Rotation, now: datetime, seal: Seal = PLAIN
+) -> None:
+    """Raise StateError where a root that is to sign, now or in the end, cannot.
+
+    With it kept no server would start, or a change that goes back to it would stand still for ever.
+    """
+    for folder in (state / _SIGNER, state / _OTHER):
+        if any(_is(folder, each) for each in {rotation.signer, rotation.new}):
+            load_root(folder, trust_domain, now, seal)
+
+
+def _put(state: Path, root: Root, seal: Seal) -> Fingerprint:
+    _leave(state / _OTHER)
+    write_root(state / _OTHER, state / f".{_OTHER}.new", root, seal)
+    return Fingerprint(root.fingerprint)
+
+
+def _order(state: Path, rotation: Rotation) -> None:
+    """Bring the folders in order: three renames, each of which may have been the last before a crash."""
+    signer, other, moving = (state / each for each in (_SIGNER, _OTHER, _MOVING))
+    try:
+        if signer.exists() and _is(signer, rotation.other):
+            signer.rename(other if moving.exists() else moving)
+        if not signer.exists():
+            (moving if _is(moving, rotation.signer) else other).rename(signer)
+        if moving.exists():
+            moving.rename(other)
+        if (other / _MARK).exists():  # it goes with whoever signs
+            (other / _MARK).replace(signer / _MARK)
+        files.sync_directory(state)
+    except OSError as error:
+        raise StateError(f"the roots in {state} cannot change places: {error.strerror}") from error
+    for folder, expected in ((signer, rotation.signer), (other, rotation.other)):
+        if not _is(folder, expected):
+            raise StateError(
+                f"{folder} does not hold the root {expected[:16]} of {state / FILE}: put it back there, or "
+                f"remove {FILE} if no root is being changed"
+            )
+
+
+def _is(folder: Path, expected: Fingerprint) -> bool:
+    return fingerprint_in(folder) == expected
+
+
+def _leave(folder: Path) -> None:
+    """Have nothing be at a folder of no change: what was a CA stands aside, as somebody may need it yet."""
+    if not (folder / _KEY).exists():
+        _remove(folder)
+        return
+    number = 1
+    while (aside := folder.with_name(f"{folder.name}.lost-{number}")).exists():
+        number += 1
+    try:
+        folder.rename(aside)
+        files.sync_directory(folder.parent)
+    except OSError as error:
+        raise StateError(f"{folder} cannot be moved aside: {error.strerror}") from error
+    _log.warning(
+        "a CA of no change of the root was moved aside: remove it if none was begun, or lost",
+        path=str(aside),
+        lacking=FILE,
+    )
+
+
+def _remove(folder: Path) -> None:
+    try:
+        if folder.is_symlink():  # as `ca/` may have been: what it leads to is somebody else's to remove
+            folder.unlink()
+        elif folder.exists():
+            shutil.rmtree(folder)
+    except OSError as error:
+        raise StateError(f"{folder} cannot be removed: {error.strerror}") from error
+
+
+def _text(rotation: Rotation) -> bytes:
+    said = {
+        "stage": rotation.stage.value,
+        "signer": rotation.signer,
+        "other": rotation.other,
+        "began": rotation.began.isoformat(),
+        "since": rotation.since.isoformat(),
+        "aborted": rotation.aborted,
+        "given_up": {name: at.isoformat() for name, at in rotation.given_up.items()},
+    }
+    return (json.dumps(said, indent=2) + "\n").encode("ascii")
+
+
+def _read(path: Path, content: bytes) -> Rotation:
+    try:
+        said: Mapping[str, Any] = json.loads(content)
+        return Rotation(
+            Stage(said["stage"]),
+            Fingerprint(str(said["signer"])),
+            Fingerprint(str(said["other"])),
+            _time(said["began"]),
+            _time(said["since"]),
+            aborted=bool(said["aborted"]),
+            given_up=MappingProxyType({str(name): _time(at) for name, at in said["given_up"].items()}),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StateError(
+            f"{path} is not what a server has written there: {error}; put it back from a backup, or remove "
+            "it if no root is being changed"
+        ) from error
+
+
+def _time(said: str) -> datetime:
+    at = datetime.fromisoformat(said)
+    if at.tzinfo is None:
+        raise ValueError(f"{said} has no time zone")
+    return at

@@ -1,0 +1,196 @@
+"""Who signs for the control plane's own channel: the state directory's CA, or one in somebody else's files.
+
+Where it is, or was, in files, one CA follows another as issuers do: what the former has signed is good until
+it has ended, as proxies may be away, and so its roots are trusted until then.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from certs.contract import Authority, IssuerKind
+from certs.errors import DamagedError, StateError
+from certs.issuers import root
+from certs.issuers.succeeding import CHANNEL, SucceedingIssuer, known
+from certs.issuers.succession import Former, Succession
+from certs.issuers.watched import WatchedFiles, WatchedIssuer
+from certs.keys.bundle import TrustBundle
+from certs.ledger.sqlite import SqliteLedger
+from certs.roots import rotation_file as kept
+from certs.roots.authority import ChangingAuthority
+from certs.state import files
+from certs.state.pair_files import PairFiles
+from certs.state.sealing import Seal
+from meshwright.mesh.names import TrustDomain
+
+LOOKING: Final = 5.0
+"""So often, in seconds, it is looked whether the files of a CA hold another."""
+
+_NOT_OURS: Final = (
+    "the root is somebody else's: change it in {}, where the CA comes from; this server follows"
+)
+_FORMER: Final = (
+    "the root cannot be changed while a former CA in files is trusted, until {}: start the server again then"
+)
+
+
+class SucceedingAuthority(SucceedingIssuer):
+    """An Authority that trusts as well what those before it have signed."""
+
+    def __init__(
+        self,
+        inner: Authority,
+        name: str,
+        state: Path,
+        before: Succession,
+        ends: Callable[[], datetime | None],
+        now: datetime,
+        *,
+        drops: bool,
+    ) -> None:
+        """Note who signs now if it is another; raise StateError where that cannot be."""
+        super().__init__(inner, name, state, before, ends, now, drops=drops, role=CHANNEL)
+        self._authority = inner
+
+    @property
+    def fingerprint(self) -> str:
+        """Return what tells the key that signs from others'."""
+        return self._authority.fingerprint
+
+    @property
+    def other(self) -> str:
+        """Return the fingerprint of the other root while one gives way to the other; empty otherwise."""
+        return self._authority.other
+
+    @property
+    def leaving(self) -> str:
+        """Return the fingerprint of the root that gives way next; of the one that signs where none does."""
+        return self._authority.leaving
+
+    @property
+    def not_after(self) -> datetime:
+        """Return the end of what it signs with."""
+        return self._authority.not_after
+
+    def trusts(self, signer: str) -> bool:
+        """Say so of what a former one has signed as well: TLS lets in nothing else."""
+        if self._authority.trusts(signer):
+            return True
+        return bool(self.formers) and signer != self._authority.other
+
+    def signer_of(self, chain_pem: bytes) -> str:
+        """Return the fingerprint of what has signed a certificate of its own; empty for another's."""
+        return self._authority.signer_of(chain_pem)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whose CA signs now, where it is, by what its key is told from others, until when; who was before."""
+
+    kind: IssuerKind
+    place: str
+    signer: str
+    not_after: datetime
+    formers: tuple[Former, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedAuthority:
+    """An authority, whose it is (`place` says where its CA is), and what becomes of it.
+
+    `changing` is what changes its root, None where that cannot be, and `why_not` says why. `tend`, None where
+    there is nothing to look at, is to be called every LOOKING seconds, by one caller at a time, in a thread;
+    it raises StateError where the files hold no good CA, and then the one before goes on.
+    """
+
+    authority: Authority
+    kind: IssuerKind
+    place: Path
+    changing: ChangingAuthority | None = None
+    why_not: str = ""
+    succeeding: SucceedingAuthority | None = None
+    tend: Callable[[datetime], None] | None = field(default=None)
+
+    def standing(self) -> Standing:
+        """Return how it stands now."""
+        formers = () if self.succeeding is None else self.succeeding.formers
+        signs = self.authority
+        return Standing(self.kind, str(self.place), signs.fingerprint, signs.not_after, formers)
+
+    def may_follow(self, signer: str) -> bool:
+        """Say whether a ledger of this signer may be ours: one CA may have taken the place of another."""
+        return signer == self.authority.other or self.succeeding is not None
+
+
+def has_authority(state: Path, watched: WatchedFiles | None) -> bool:
+    """Say whether there is a CA, or a part of one: without, one would be made."""
+    return watched is not None or root.is_there(state) or kept.is_under_way(state)
+
+
+def open_authority(
+    state: Path,
+    trust_domain: TrustDomain,
+    now: datetime,
+    seal: Seal,
+    ledger: Path,
+    watched: WatchedFiles | None,
+) -> OpenedAuthority:
+    """Open who signs: the CA in the files that are `watched`, or that of the state directory.
+
+    `ledger` is the file that knows what it has signed. Raises StateError.
+    """
+    before, place = known(state, CHANNEL), state / "ca"
+
+    def ends() -> datetime | None:
+        return _last_end(state, ledger)
+
+    if watched is None:
+        own = ChangingAuthority.open(state, trust_domain, now, seal)
+        if before is None:
+            return OpenedAuthority(own, IssuerKind.BUILT_IN, place, own)
+        if before.name == IssuerKind.BUILT_IN:
+            before = replace(before, roots=TrustBundle.of([own.trust_bundle()]))
+        made = SucceedingAuthority(own, IssuerKind.BUILT_IN, state, before, ends, now, drops=True)
+        if not made.formers:
+            return OpenedAuthority(own, IssuerKind.BUILT_IN, place, own, succeeding=made)
+        until = max(each.until for each in made.formers).isoformat()
+        why = _FORMER.format(until)
+        return OpenedAuthority(made, IssuerKind.BUILT_IN, place, None, why, made, made.look)
+    if kept.is_under_way(state):
+        raise StateError(
+            f"the root in {place} is being changed: have that ended, or aborted, before another CA takes its "
+            "place (authority_directory or authority_certificate)"
+        )
+    ca = WatchedIssuer(watched, trust_domain, now, CHANNEL.signs, signs_proxies=True)
+    files.private_directory(state)
+    before = before or _begun(state, now)
+    made = SucceedingAuthority(ca, IssuerKind.FILES, state, before, ends, now, drops=False)
+
+    def tend(at: datetime) -> None:
+        try:
+            ca.look(at)
+        finally:
+            made.look(at)
+
+    why = _NOT_OURS.format(watched.place)
+    return OpenedAuthority(made, IssuerKind.FILES, watched.place, None, why, made, tend)
+
+
+def _begun(state: Path, now: datetime) -> Succession:
+    """Return who has signed where nobody has noted it: the CA of the state directory, or nobody."""
+    own = TrustBundle.of([kept.signing_roots(state)])
+    return Succession(IssuerKind.BUILT_IN if own.fingerprints else "", own, now)
+
+
+def _last_end(state: Path, path: Path) -> datetime | None:
+    """Return the end of the certificate that ends last, of proxies and of those that are kept."""
+    found = [each] if (each := PairFiles(state).last_end()) is not None else []
+    if path.exists():
+        try:
+            with SqliteLedger.open(path) as ledger:
+                found += [entry.not_after for entry in ledger.entries()]
+        except DamagedError:  # whoever opens it next says so
+            return max(found, default=None)
+    return max(found, default=None)

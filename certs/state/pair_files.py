@@ -1,0 +1,76 @@
+"""Pairs as files of the state directory."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from certs.errors import CorruptPairError, StateError
+from certs.keys.leaf import read_leaf
+from certs.keys.material import PrivateKey
+from certs.keys.pair import Pair, matched_pair
+from certs.state import files
+from certs.state.sealing import PLAIN, Seal, UnopenedError, private_keys, without_keys
+from certs.state.stored import ADS_SERVER, WEBHOOK, Holder
+
+
+class PairFiles:
+    """Pairs, each in `<state>/<holder>/certificate.pem` (0600), as certs.state.stored.Pairs has it.
+
+    `seal` encrypts their keys, if they are to be.
+    """
+
+    def __init__(self, state: Path, seal: Seal = PLAIN) -> None:
+        self._state = state
+        self._seal = seal
+
+    def load(self, holder: Holder) -> Pair | None:
+        """Read a holder's pair; None where there is none. Raises CorruptPairError, StateError."""
+        path = self._path(holder)
+        content = files.read(path)
+        if content is None:
+            return None
+        try:
+            text = self._seal.opened(content)
+            keys = private_keys(text)
+            if len(keys) != 1:
+                raise CorruptPairError(f"{path} does not hold exactly one private key (PEM, PKCS#8)")
+            return matched_pair(without_keys(text), PrivateKey(keys[0]))
+        except UnopenedError as error:  # it is whole: made anew it would be lost
+            raise StateError(f"{path} cannot be used: {error}") from None
+        except ValueError as error:
+            # Cut from its cause: what a parser says of a file with a key in it is not ours to pass on.
+            raise CorruptPairError(f"{path} cannot be used: {error}") from None
+
+    def keep(self, holder: Holder, pair: Pair) -> None:
+        """Keep a pair in one file, key first: one file is replaced as a whole, two could not be.
+
+        It is not waited until the disk has it. What a power failure takes of it, `load` notices: it is
+        made anew. Of hundreds, two waits for each are most of what they cost.
+        """
+        path = self._path(holder)
+        files.private_directory(path.parent)
+        files.write_private(path, self._seal.closed(pair.key.reveal() + pair.chain_pem), durable=False)
+
+    def place(self, holder: Holder) -> str:
+        """Return the path."""
+        return str(self._path(holder))
+
+    def services_end(self) -> datetime | None:
+        """Return the end of the service certificate that ends last, None where there is none.
+
+        What is no certificate ends never. Raises StateError.
+        """
+        return max(self._ends("services/*/*"), default=None)
+
+    def last_end(self) -> datetime | None:
+        """Return the same of all pairs, the server's own among them."""
+        return max((*self._ends("services/*/*"), *self._ends(ADS_SERVER), *self._ends(WEBHOOK)), default=None)
+
+    def _ends(self, holders: str) -> Iterator[datetime]:
+        for path in sorted(self._state.glob(f"{holders}/certificate.pem")):
+            with suppress(ValueError):
+                yield read_leaf(without_keys(files.read(path) or b"")).not_after
+
+    def _path(self, holder: Holder) -> Path:
+        return self._state / holder / "certificate.pem"

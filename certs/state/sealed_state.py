@@ -1,0 +1,154 @@
+"""The private keys of a state directory, encrypted or not: `seal.json` has the data key, by a passphrase.
+
+Each key is replaced in its file, whole or not at all, and read whether it is encrypted already or not yet: so
+whoever died on the way, in either direction, goes on where he was. One caller at a time: who holds the lock.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from certs.errors import StateError
+from certs.state import files
+from certs.state.privacy import exposure_of, own_files
+from certs.state.sealing import (
+    PLAIN,
+    Seal,
+    WrappedKey,
+    is_sealed,
+    new_data_key,
+    private_keys,
+    read_wrapped,
+    wrapped,
+)
+
+FILE: Final = "seal.json"
+_GIVE: Final = "give key_passphrase_file (MESHWRIGHT_KEY_PASSPHRASE_FILE), the file with their passphrase"
+_LONGEST: Final = 4096
+
+_log = structlog.get_logger("certs.sealed_state")
+
+
+def opened(state: Path, passphrase: Path | None) -> Seal:
+    """Return what keeps the keys of a state directory; with a passphrase all of them are encrypted then.
+
+    `passphrase` is the file that has it. Raises StateError where it is wrong, or missing, or not needed any
+    more than what it opened is there; then nothing is other.
+    """
+    content = files.read(state / FILE)
+    if passphrase is None:
+        if content is not None:
+            raise StateError(
+                f"the private keys in {state} are encrypted: {_GIVE}; `meshwright certs unseal` has them "
+                "decrypted for good"
+            )
+        return PLAIN
+    words = _passphrase(passphrase, state)
+    if content is None:
+        data_key = _begun(state, words)
+    else:
+        data_key = _data_key(state / FILE, content, words, passphrase)
+    seal = Seal(data_key)
+    _say(
+        _rewritten(state, lambda text: bool(private_keys(text)), seal.closed),
+        "private keys are encrypted from now on",
+    )
+    return seal
+
+
+def unsealed(state: Path, passphrase: Path) -> int:
+    """Decrypt the keys of a state directory for good; return how many files had some. Raises StateError."""
+    content = files.read(state / FILE)
+    if content is None:
+        raise StateError(f"the private keys in {state} are not encrypted")
+    seal = Seal(_data_key(state / FILE, content, _passphrase(passphrase, state), passphrase))
+    count = _rewritten(state, is_sealed, seal.opened)
+    try:
+        (state / FILE).unlink()  # only now: until here each key needs it, or may
+        files.sync_directory(state)
+    except OSError as error:
+        raise StateError(f"{state / FILE} cannot be removed: {error.strerror}") from error
+    _say(count, "private keys are encrypted no more")
+    return count
+
+
+def change_passphrase(state: Path, passphrase: Path, new: Path) -> None:
+    """Have another passphrase open the keys of a state directory; they stay as they are."""
+    content = files.read(state / FILE)
+    if content is None:
+        raise StateError(f"the private keys in {state} are not encrypted: there is no passphrase to change")
+    data_key = _data_key(state / FILE, content, _passphrase(passphrase, state), passphrase)
+    files.write_private(state / FILE, wrapped(data_key, _passphrase(new, state)).written())
+
+
+def _begun(state: Path, words: bytes) -> bytes:
+    """Make a data key, unless there are keys already that another one has encrypted."""
+    for path in own_files(state):
+        if is_sealed(files.read(path) or b""):
+            raise StateError(
+                f"{path} holds an encrypted private key, and {state / FILE}, which decrypts it, is missing: "
+                "put it back from a backup; without it move what is encrypted away, as it is lost"
+            )
+    files.private_directory(state)
+    data_key = new_data_key()
+    files.write_private(state / FILE, wrapped(data_key, words).written())
+    return data_key
+
+
+def _data_key(path: Path, content: bytes, words: bytes, passphrase: Path) -> bytes:
+    try:
+        found: WrappedKey = read_wrapped(content)
+    except ValueError as error:
+        raise StateError(
+            f"{path} is not what was written there: {error}; put it back from a backup: without it no "
+            "private key beside it can be used"
+        ) from error
+    try:
+        return found.data_key(words)
+    except ValueError:
+        raise StateError(
+            f"the passphrase in {passphrase} is not the one that encrypts the private keys in {path.parent}: "
+            "give that one; `meshwright certs seal --new-passphrase-file` then changes it"
+        ) from None
+
+
+def _rewritten(state: Path, concerns: Callable[[bytes], bool], change: Callable[[bytes], bytes]) -> int:
+    """Change the keys in all files that it concerns; return how many those were."""
+    count = 0
+    for path in own_files(state):
+        content = files.read(path)
+        if content is None or not concerns(content):
+            continue
+        if path.is_symlink():
+            _log.warning("a private key stays as it is: it is elsewhere", link=str(path))
+            continue
+        try:
+            changed = change(content)
+        except ValueError as error:
+            raise StateError(f"{path} cannot be used: {error}; move it away to go on without it") from None
+        files.write_private(path, changed)
+        count += 1
+    return count
+
+
+def _say(count: int, event: str) -> None:
+    if count:
+        _log.info(event, files=count)
+
+
+def _passphrase(path: Path, state: Path) -> bytes:
+    """Read a passphrase: what a file has before the end of its line. Raises StateError, without it."""
+    told = f"key_passphrase_file {path}"
+    if path.resolve().is_relative_to(state.resolve()):
+        raise StateError(f"{told} is in the state directory: whoever gets at the keys would have it as well")
+    content = files.read(path)
+    if content is None:
+        raise StateError(f"{told} is missing")
+    words = content.rstrip(b"\r\n")
+    if not words or len(words) > _LONGEST or b"\n" in words:
+        raise StateError(f"{told} must hold a passphrase, one line of at most {_LONGEST} bytes")
+    if exposed := exposure_of(path):
+        _log.warning("others can get at the passphrase of the private keys", what=exposed)
+    return words

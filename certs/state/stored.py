@@ -1,0 +1,167 @@
+"""Certificates with their keys, kept: who keeps them, and whether one can be used again."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, NewType, Protocol
+
+import structlog
+
+from certs.contract import Issuer, Names, Usage
+from certs.errors import CorruptPairError, IssuerError, StateError
+from certs.keys.leaf import stands_below
+from certs.keys.pair import MAKING, Making, Pair, issue_pair
+from certs.renewal import due
+from meshwright.mesh.identity import ServiceIdentity
+
+Holder = NewType("Holder", str)
+"""Whose a pair is: words with slashes between them, which are file names anywhere."""
+
+ADS_SERVER: Final = Holder("ads")
+WEBHOOK: Final = Holder("webhook")
+
+_OTHERS: Final = "its names are others"
+
+_log = structlog.get_logger("certs.stored")
+
+
+def holder_of(identity: ServiceIdentity) -> Holder:
+    """Return the holder that a service identity is; its parts are names of DNS, which hold no slash."""
+    return Holder(f"services/{identity.namespace}/{identity.service_account}")
+
+
+class Pairs(Protocol):
+    """Where pairs are kept, one for each holder. Ours are files (certs.state.pair_files).
+
+    What is wrong is raised: unlike other things that are kept, a key that is there and cannot be read may be
+    somebody's mistake, and is not silently made anew. Safe to use from several threads and processes: a pair
+    is replaced whole or not at all, and whoever keeps one last has it. A power failure may lose or spoil
+    one that was kept just before.
+    """
+
+    def load(self, holder: Holder) -> Pair | None:
+        """Return a holder's pair, None where there is none.
+
+        Raises CorruptPairError where what is kept is no certificate and key that belong together, StateError
+        where it cannot be read at all.
+        """
+
+    def keep(self, holder: Holder, pair: Pair) -> None:
+        """Keep a pair in the place of the holder's; private. Raises StateError, and then nothing is other."""
+
+    def place(self, holder: Holder) -> str:
+        """Return where people find a holder's pair."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A pair that is kept and can be used, if there is one; `due` says that another is to take its place."""
+
+    pair: Pair | None = None
+    due: bool = False
+
+
+def kept(
+    pairs: Pairs,
+    holder: Holder,
+    issuer: Issuer,
+    usage: Usage,
+    names: Names,
+    now: datetime,
+    *,
+    patient: bool = False,
+) -> Kept:
+    """Return the pair that is kept, as far as it can go on being used; what cannot is said in the log.
+
+    A corrupt one is a warning only: what it held can be issued again. One that cannot be read at all (its
+    permissions) is StateError: a new one could not be kept either. One of the same URI with other DNS names
+    is due, and goes on until there is another: by the URI peers know it, and they hold it themselves. To who
+    is `patient` nothing is due that is valid.
+    """
+    try:
+        pair = pairs.load(holder)
+    except CorruptPairError as error:
+        _log.warning("stored certificate replaced", reason=str(error))
+        return Kept()
+    if pair is None:
+        return Kept()
+    known = pair.leaf.names
+    others = bool(names.uris) and known.uris == names.uris and known.alternatives != names.alternatives
+    reason = misfit(pair, usage, known if others else names, issuer.signing_bundle())
+    said = {"path": pairs.place(holder), "serial": pair.leaf.serial}
+    if reason:
+        _log.info("stored certificate replaced", **said, reason=reason)
+        return Kept()
+    valid = pair.leaf.not_before <= now <= pair.leaf.not_after
+    if (patient and valid) or not (others or due(pair.leaf, now)):
+        return Kept(pair)
+    _log.info("stored certificate replaced", **said, reason=_OTHERS if others else "it is due for renewal")
+    return Kept(pair, due=True) if valid else Kept()
+
+
+def issued_pair(
+    pairs: Pairs,
+    holder: Holder,
+    issuer: Issuer,
+    usage: Usage,
+    names: Names,
+    lifetime: timedelta,
+    now: datetime,
+    making: Making = MAKING,
+) -> tuple[Pair, str]:
+    """Return a new pair, and why it is not kept; empty if it is.
+
+    Without that text the mesh would stop when the one before expires, hours after the disk was full. Raises
+    RequestError, IssuerError.
+    """
+    pair = issue_pair(issuer, usage, names, lifetime, now, making)
+    try:
+        pairs.keep(holder, pair)
+    except StateError as error:
+        return pair, str(error)
+    return pair, ""
+
+
+def kept_pair(
+    pairs: Pairs,
+    holder: Holder,
+    issuer: Issuer,
+    usage: Usage,
+    names: Names,
+    lifetime: Callable[[], timedelta],
+    now: datetime,
+    *,
+    patient: bool = False,
+) -> tuple[Pair, str | None]:
+    """Return the pair that is kept if it still fits, otherwise one that was issued, and is kept now.
+
+    The text says of one that was issued why it is not kept; None says that the kept one serves. So does one
+    that is due while its issuer cannot sign, and any that is due to who is `patient`. Raises RequestError,
+    IssuerError, and StateError where what is kept cannot be read.
+    """
+    found = kept(pairs, holder, issuer, usage, names, now, patient=patient)
+    if found.pair is not None and not found.due:
+        return found.pair, None
+    try:
+        return issued_pair(pairs, holder, issuer, usage, names, lifetime(), now)
+    except IssuerError as error:
+        if found.pair is None:
+            raise
+        said = {"path": pairs.place(holder), "until": found.pair.leaf.not_after.isoformat()}
+        _log.error("stored certificate serves on: another cannot be issued", **said, reason=str(error))
+        return found.pair, None
+
+
+def misfit(pair: Pair, usage: Usage, names: Names, bundle_pem: bytes) -> str:
+    """Say why a pair cannot go on being used for this, whatever the time; empty when it fits.
+
+    The common name is not compared: for the kinds that are kept, nobody decides anything by it. Nor is the
+    kind of key: another one is for the next.
+    """
+    if not pair.leaf.serves(usage):
+        return "its key usage is another"
+    if pair.leaf.names.alternatives != names.alternatives:
+        return _OTHERS
+    if not stands_below(pair.chain_pem, bundle_pem):
+        return "it does not stand below the root that signs"
+    return ""

@@ -1,0 +1,4 @@
+"""What the demo shows of a running bookstore.
+
+It never starts a program.
+"""

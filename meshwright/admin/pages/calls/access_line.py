@@ -1,0 +1,162 @@
+"""A line of a sidecar's access log as a question: the request that it is about, as far as it says."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from catalog.relations.backends.backing import services_of
+from catalog.relations.backends.precedence import is_superseded
+from catalog.relations.backends.targets import target_numbers
+from catalog.store.inventory import by_address
+from catalog.store.smi import splits
+from catalog.store.view import View
+from meshwright.admin.pages.calls.explain import QueryError
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import IpAddress, Namespace, ServiceName, is_dns_label, is_dns_subdomain
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.service import ServiceKey
+
+OUTCOME: Final[tuple[str, ...]] = (
+    "start_time",
+    "response_code",
+    "response_code_details",
+    "policy",
+    "policy_looked_for",
+)
+FIELDS: Final = (
+    *OUTCOME,
+    "caller",
+    "local_address",
+    "upstream_cluster",
+    "route_name",
+    "method",
+    "path",
+    "authority",
+    "user_agent",
+)
+"""What is read of a line; see `meshwright.sidecars.envoy.telemetry.access_log`."""
+
+_LOCAL: Final = "|local"
+
+
+class LineError(QueryError):
+    """A line cannot be understood; the message says what would be right."""
+
+
+def read_line(text: str) -> dict[str, str]:
+    """Read what a line says, without what it says nothing of; raise LineError."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not {"start_time", "local_address"} <= found.keys():
+        raise LineError(
+            "the line must be one of a sidecar's access log: a JSON object with start_time and local_address"
+        )
+    return {name: str(found[name]) for name in FIELDS if found.get(name) is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What explain is asked: its query and headers, and what the log says became of it, if it was logged."""
+
+    query: Mapping[str, str]
+    headers: tuple[str, ...]
+    logged: Mapping[str, str] = field(default_factory=dict)
+
+
+def question(view: View, query: Mapping[str, str], headers: Iterable[str]) -> Question:
+    """Return a query, completed by the line of an access log if there is one; what it says itself goes first.
+
+    Raises LineError where the line does not say what is asked, or names what is not there any more.
+    """
+    if not (text := query.get("line")):
+        return Question(query, tuple(headers))
+    line = read_line(text)
+    given = tuple(headers)
+    named = {each.partition(":")[0].strip().lower() for each in given}
+    known = tuple(each for each in _headers(line) if each.partition(":")[0] not in named)
+    said = {name: line[name] for name in OUTCOME if name in line}
+    return Question(_completed(view, line, query), (*known, *given), said)
+
+
+def _completed(view: View, line: Mapping[str, str], query: Mapping[str, str]) -> dict[str, str]:
+    found = {name: line[name] for name in ("method", "path") if name in line}
+    if not query.get("from"):
+        found["from"] = _caller(line)
+    if not query.get("to"):
+        found["to"] = _called(view, line)
+    return found | {name: value for name, value in query.items() if value and name != "line"}
+
+
+def _headers(line: Mapping[str, str]) -> Iterator[str]:
+    """Yield the headers that the log has; of others it says nothing."""
+    for name, header in (("authority", "host"), ("user_agent", "user-agent")):
+        if name in line:
+            yield f"{header}: {line[name]}"
+
+
+def _caller(line: Mapping[str, str]) -> str:
+    """Return the caller's identity, by its SPIFFE ID."""
+    if "caller" not in line:
+        raise LineError("the line has no caller, as in the log of the caller's own sidecar: give --from")
+    _, _, path = line["caller"].removeprefix("spiffe://").partition("/")
+    parts = path.split("/")
+    if len(parts) != 4 or (parts[0], parts[2]) != ("ns", "sa") or not is_dns_label(parts[1]):
+        raise LineError(f"caller is {line['caller'][:200]!r}: no identity of a mesh")
+    return f"{parts[1]}/{parts[3]}"
+
+
+def _called(view: View, line: Mapping[str, str]) -> str:
+    """Return the service and port that were called."""
+    host = line.get("authority", "")
+    cluster = line.get("upstream_cluster", "")
+    inbound = "caller" in line or cluster.endswith(_LOCAL)
+    found = sorted(_served_at(view, line) if inbound else _led_to(view, line, cluster))
+    if not found:
+        where = line.get("local_address", "") if inbound else line.get("route_name", "") or cluster
+        raise LineError(f"no Service of the mesh is called at {where[:200]!r} (any more): give --to")
+    name = host.partition(":")[0].partition(".")[0]
+    key, port = next((each for each in found if each[0].name == name), found[0])
+    return f"{key}:{port}"
+
+
+def _served_at(view: View, line: Mapping[str, str]) -> Iterator[tuple[ServiceKey, int]]:
+    """Yield the services and ports behind which the workload stands whose sidecar has the line."""
+    try:
+        where = HostPort.parse(line.get("local_address", ""))
+    except ValueError:
+        return
+    for workload in by_address(view).found(IpAddress(where.host)):
+        if is_superseded(view, workload):
+            continue
+        for key in services_of(view, workload.key):
+            for port in view.services[key].ports:
+                if where.port in target_numbers(view, workload, view.services[key], port):
+                    yield key, port.port
+
+
+def _led_to(view: View, line: Mapping[str, str], cluster: str) -> Iterator[tuple[ServiceKey, int]]:
+    """Yield what the caller's own sidecar was called for: by its route, or of TCP by its cluster."""
+    kind, _, named = line.get("route_name", "").partition(":")
+    backend, _, target = cluster.partition("|")
+    key = _key(named if kind in ("service", "split") else backend)
+    if key is None:
+        return
+    if kind == "split":
+        split = splits(view).get(PolicyKey(key.namespace, str(key.name)))
+        if split is None:
+            return
+        key = split.apex
+    service = view.services.get(key)
+    ports = service.ports if service is not None else ()
+    fitting = [each for each in ports if str(each.target_port) == target.partition("|")[0]]
+    yield from ((key, each.port) for each in fitting or ports)
+
+
+def _key(text: str) -> ServiceKey | None:
+    namespace, slash, name = text.partition("/")
+    if not slash or not is_dns_label(namespace) or not is_dns_subdomain(name):
+        return None
+    return ServiceKey(Namespace(namespace), ServiceName(name))

@@ -1,0 +1,189 @@
+"""`/debug/connectivity`: what policy says of a request, and how everything that it goes by really stands.
+
+Facts alone: what follows from them is decided by whoever has made the request as well
+(`meshwright.cli.connectivity`).
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Final
+
+from catalog.explain import Explanation, standing
+from catalog.explain.enforcement import Sidecar
+from catalog.oracle.decide import Request
+from catalog.relations.backends.backing import backing
+from catalog.relations.backends.ports import spoken
+from catalog.relations.backends.readiness import why_withheld
+from catalog.store.inventory import by_identity, holder_of
+from catalog.store.view import View
+from certs.ledger.entry import LedgerEntry
+from meshwright.admin.jsonable import Document, Json
+from meshwright.admin.pages.calls import explain as explaining
+from meshwright.admin.pages.calls import route_hops as on_the_way
+from meshwright.admin.pages.calls.explain import QueryError
+from meshwright.admin.pages.calls.sidecars import Stood, stands
+from meshwright.admin.pages.proxies.differences import kept
+from meshwright.admin.pages.proxies.proxies import known
+from meshwright.admin.pages.proxies.proxy import ProxyPage, policy_of
+from meshwright.admin.pages.proxies.pushes import push
+from meshwright.admin.pages.proxies.streams import stream
+from meshwright.admin.pages.proxies.sync_reason import newest, why
+from meshwright.admin.proxy_names import NotShown
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import Namespace, ServiceName
+from meshwright.mesh.service import Service, ServiceKey, ServicePort
+from meshwright.mesh.workload import Workload
+from meshwright.sidecars.type_words import short_type
+
+USAGE: Final = explaining.USAGE
+
+
+async def connectivity(
+    reading: ProxyPage, query: Mapping[str, str], headers: Iterable[str], now: datetime
+) -> Document:
+    """Return the facts about one request; raise QueryError, or NotShown where there is no such service.
+
+    `callers` and `called` are the sidecars that it goes by, with where each stands; `called` are those whose
+    endpoints get traffic. `endpoints` are all, with why one gets none.
+    """
+    if not query:
+        return {"usage": USAGE}
+    view = reading.view()
+    if view is None:
+        raise NotShown("nothing has been read yet")
+    asked, service, port = _asked(view, query, headers)
+    found, concerned = await asyncio.to_thread(explaining.explained, view, asked)
+    issued = newest(await asyncio.to_thread(reading.ledger), now)
+    there = on_the_way.behind(view, asked, port)
+    callers = _callers(view, asked)
+    called = tuple(
+        dict.fromkeys(
+            name for each in there if each.identity and not why_withheld(view, each) for name in each.proxies
+        )
+    )
+    stood = stands(reading, dict.fromkeys((*concerned, *callers, *called)))
+    sidecars = {name: each.sidecar for name, each in stood.items()}
+    lacks = await asyncio.to_thread(_lacks, view, found, sidecars)
+    shown = {
+        name: _sidecar(reading, name, each, issued, now)
+        | {"lacks": list(lacks[name]), "brought": _brought(reading, name, found)}
+        for name, each in stood.items()
+    }
+    statuses = [each.status for name, each in stood.items() if name in callers and each.status is not None]
+    policies = [made for each in statuses if (made := policy_of(reading, each)) is not None]
+    turned_down = found.decision.turned_down
+    return {
+        "explained": explaining.held(view, found, {name: sidecars[name] for name in concerned}),
+        "protocol": spoken(port, backing(view, service.key)).value,
+        "turned_down": None if turned_down is None else turned_down.status,
+        "callers": [
+            shown[name] | on_the_way.dialled(view, each, asked, service, there)
+            for name, each in callers.items()
+        ],
+        "endpoints": [on_the_way.endpoint(view, each, policies) for each in there],
+        "called": [shown[name] for name in called],
+    }
+
+
+def _callers(view: View, asked: Request) -> dict[ProxyName, Workload]:
+    """Return the caller's workloads by the names of their sidecars."""
+    running = () if asked.identity is None else by_identity(view).found(asked.identity)
+    return {each.proxy_name: each for each in running if each.proxy_name is not None}
+
+
+def _asked(
+    view: View, query: Mapping[str, str], headers: Iterable[str]
+) -> tuple[Request, Service, ServicePort]:
+    """Return the request, and what is called: a port of a Service of the mesh."""
+    if explaining.read_outside(view, query, ()) is not None:
+        raise QueryError(f"to is {query['to']!r}, outside the mesh: explain says what becomes of such a call")
+    asked = explaining.read_request(_with_port(view, query), headers)
+    if asked.identity is None:
+        raise QueryError(f"from is {asked.client}: a caller outside the mesh has no sidecar; ask explain")
+    service = view.services.get(asked.service)
+    port = service.port(asked.port) if service is not None else None
+    if service is None or port is None:
+        raise NotShown(explaining.explained(view, asked)[0].steps[0].text)
+    return asked, service, port
+
+
+def _with_port(view: View, query: Mapping[str, str]) -> Mapping[str, str]:
+    """Return a query whose `to` has a port: the Service's, where it has but one and none is said."""
+    called = query.get("to", "")
+    namespace, slash, name = called.partition("/")
+    service = view.services.get(ServiceKey(Namespace(namespace), ServiceName(name)))
+    if not slash or ":" in name or service is None:
+        return query
+    if len(service.ports) != 1:
+        has = ", ".join(str(each.port) for each in service.ports) or "none"
+        raise QueryError(f"to is {called!r}: must say which port of it; it has {has}")
+    return {**query, "to": f"{called}:{service.ports[0].port}"}
+
+
+def _lacks(
+    view: View, found: Explanation, sidecars: Mapping[ProxyName, Sidecar]
+) -> dict[ProxyName, tuple[str, ...]]:
+    """Return what each sidecar is served without that makes this request another one."""
+    whole = dict.fromkeys(sidecars, Sidecar())
+
+    def because(known: Mapping[ProxyName, Sidecar]) -> tuple[str, ...]:
+        return standing(view, found.request, found.decision, known).because
+
+    besides = because(whole)
+    return {
+        name: tuple(
+            said
+            for said in (because(whole | {name: Sidecar(without=each.without)}) if each.without else ())
+            if said not in besides
+        )
+        for name, each in sidecars.items()
+    }
+
+
+def _sidecar(
+    reading: ProxyPage,
+    name: ProxyName,
+    stood: Stood,
+    issued: Mapping[str, LedgerEntry],
+    now: datetime,
+) -> Document:
+    """Return where a sidecar stands: `said` is why in words, `types` what it was sent and acknowledged."""
+    of_it = known(reading, name, stood.streams, issued, iter((1,)), reading.ejected())
+    more = "" if stood.status is None else why(stood.status, of_it, now)
+    view = reading.view()
+    holder = holder_of(view, name) if view is not None else None
+    types: dict[str, Json] = {}
+    for each in stood.streams:
+        types |= _types(stream(each)["types"])
+    refused = [
+        f"{short_type(kind)} {resource}: {said or 'in words that are not known'}"
+        for kind, resource in reading.rejected(name)
+        for said in (reading.refusal(name, kind, resource),)
+    ]
+    return {
+        "proxy": str(name),
+        "workload": None if holder is None else str(holder.key),
+        "stands": stood.stand.value,
+        "said": "; ".join(filter(None, (stood.clause, more))),
+        "rejected": list[Json](refused),
+        "types": types,
+    }
+
+
+def _types(shown: Json) -> dict[str, Json]:
+    """Return of each type the version that was sent, and the one that was acknowledged."""
+    wanted = ("state", "version", "acknowledged_version")
+    found = shown if isinstance(shown, dict) else {}
+    return {
+        kind: {name: each[name] for name in wanted} for kind, each in found.items() if isinstance(each, dict)
+    }
+
+
+def _brought(reading: ProxyPage, name: ProxyName, found: Explanation) -> Document | None:
+    """Return the last push that brought a sidecar what decides on the request; None where none is known."""
+    decisive = {str(key) for key in found.decision.because}
+    for each in reading.pushes(name):
+        if any(f"{cause.kind} {cause.name}" in decisive for wave in each.waves for cause in wave.causes):
+            return push(each, kept(reading, name))
+    return None

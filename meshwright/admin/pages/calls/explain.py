@@ -1,0 +1,257 @@
+"""`/debug/explain`: why a request is allowed or not, for the page, the socket and the command line alike."""
+
+from collections.abc import Iterable, Mapping
+from ipaddress import IPv6Address, ip_address
+from typing import Final
+
+from catalog.explain import (
+    Explanation,
+    Outside,
+    Standing,
+    Step,
+    address_outside,
+    call_to,
+    call_to_service,
+    concerned,
+    explain,
+    explain_outside,
+    in_the_mesh,
+    not_asked,
+    standing,
+)
+from catalog.explain.enforcement import InForce, Sidecar, headline
+from catalog.oracle.decide import Request
+from catalog.store.view import View
+from meshwright.admin.jsonable import Json, jsonable
+from meshwright.admin.pages.calls.relevant_objects import deciding
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.names import (
+    Namespace,
+    Port,
+    ServiceAccountName,
+    ServiceName,
+    is_dns_label,
+    is_dns_subdomain,
+)
+from meshwright.mesh.policies.callers import Client, Outsider
+from meshwright.mesh.service import ServiceKey
+from meshwright.specs.values.references import parse_address
+
+USAGE: Final = (
+    "?from=<namespace>/<service account>&to=<namespace>/<service>:<port>&method=GET&path=/&header=name: value"
+)
+
+
+_CLIENT: Final = "<namespace>/<service account>"
+_CALLER: Final = f"{_CLIENT}, or outside the mesh <IP>[,tls][,name=<in its certificate>][,server=<asked for>]"
+_CALLED: Final = "<namespace>/<service>:<port>, or outside the mesh <IP or host>:<port>"
+
+
+class QueryError(ValueError):
+    """What is asked cannot be understood; the message says what would be right."""
+
+
+def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
+    """Read `from`, `to`, `method` (GET) and `path` (/), and headers as `name: value`; raise QueryError.
+
+    The path is the request target as a client sends it over HTTP/1.1: also an http URL, or `*`.
+
+    `from` is `<namespace>/<service account>`, or who is outside the mesh (`_CALLER`); `to` is
+    `<namespace>/<service>:<port>`. Where no header says it, the host is the service's name with its port, as
+    most clients would send it.
+    """
+    client = _client(query.get("from", ""))
+    called = query.get("to", "")
+    rest, _, number = called.rpartition(":")
+    if not (number.isascii() and number.isdigit() and 1 <= int(number[:6]) <= 65535):
+        raise QueryError(f"to is {called[:200]!r}: must be {_CALLED}")
+    namespace, name = _pair("to", rest, _CALLED)
+    path = query.get("path") or "/"
+    if not path.startswith("/") and "://" not in path and path != "*":
+        raise QueryError(f"path is {path[:200]!r}: must begin with /, or be a URL")
+    given = [_header(each) for each in headers]
+    if not any(each.lower() in ("host", ":authority") for each, _ in given):
+        given.append(("host", f"{name}.{namespace}" + ("" if number == "80" else f":{number}")))
+    return Request(
+        client=client,
+        service=ServiceKey(Namespace(namespace), ServiceName(name)),
+        port=Port(int(number)),
+        method=(query.get("method") or "GET").upper(),
+        path=path,
+        headers=tuple(given),
+    )
+
+
+def _client(text: str) -> Client:
+    """Return who calls; raise QueryError."""
+    address, *said = text.split(",")
+    found = parse_address(address)
+    if found is None:
+        namespace, account = _pair("from", text, _CALLER if said else _CLIENT)
+        return ServiceIdentity(Namespace(namespace), ServiceAccountName(account))
+    words = dict(each.partition("=")[::2] for each in said)
+    if unknown := words.keys() - {"tls", "name", "server"}:
+        raise QueryError(f"from is {text[:200]!r}: {min(unknown)[:50]!r} is not known; must be {_CALLER}")
+    return Outsider(found, words.get("name", ""), bool(words), words.get("server", "").lower())
+
+
+def read_outside(view: View, query: Mapping[str, str], headers: Iterable[str]) -> Outside | None:
+    """Explain a call out of the mesh; raise QueryError.
+
+    `to` is `<IP address>:<port>`, `<host>:<port>`, or the `<namespace>/<service>:<port>` of a Service outside
+    the mesh. Returns None for a Service of the mesh. An address or a host of the mesh is an error, which
+    names its owner.
+    """
+    called = query.get("to", "")
+    if (found := _service_outside(view, query, tuple(headers))) is not None:
+        return found
+    try:
+        where = HostPort.parse(called)
+        where = HostPort(_as_sent(where.host), where.port)
+    except ValueError:
+        return None
+    namespace, account = _pair("from", query.get("from", ""), _CLIENT)
+    if where.port < 1:
+        raise QueryError(f"to is {called[:200]!r}: the port must be 1 to 65535")
+    client = ServiceIdentity(Namespace(namespace), ServiceAccountName(account))
+    if whose := in_the_mesh(view, where, client):
+        raise QueryError(f"to is {called[:200]!r}: {whose}")
+    given = tuple(map(_header, headers))
+    method, path = (query.get("method") or "GET").upper(), query.get("path") or "/"
+    return explain_outside(view, client, where, call_to(view, client, where, method, path, given))
+
+
+def _service_outside(view: View, query: Mapping[str, str], headers: tuple[str, ...]) -> Outside | None:
+    """Explain a call to a Service that is outside the mesh; None for any other."""
+    if not {"/", ":"} <= set(query.get("to", "")):
+        return None
+    request = read_request(query, headers)
+    client = request.identity
+    address = None if client is None else address_outside(view, client, request.service, request.port)
+    if client is None or address is None:
+        return None
+    where = HostPort(str(address), request.port)
+    given = tuple(map(_header, headers))
+    asked = call_to(view, client, where, request.method, request.path, given)
+    return explain_outside(view, client, where, call_to_service(view, client, request.service, where, asked))
+
+
+def _as_sent(host: str) -> str:
+    """Return an address as packets have it: one of IPv4 that a socket of IPv6 calls is one of IPv4.
+
+    Any other host is a name in the DNS, in lower case; raises ValueError for what is none.
+    """
+    try:
+        address = ip_address(host)
+    except ValueError:
+        if not is_dns_subdomain(host.lower()) or "." not in host:  # a Service whose namespace is missing
+            raise
+        return host.lower()
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)
+
+
+def outside(view: View, found: Outside) -> dict[str, Json]:
+    """Return the explanation of a call to an address outside the mesh, with the fields that others have.
+
+    No sidecar is asked: whether the setting is in force everywhere, `/debug/proxy` says.
+    """
+    return {
+        "from": str(found.client),
+        "to": str(found.where),
+        "method": "",
+        "path": "",
+        "headers": [],
+        "answer": found.answer.value,
+        "policy": found.answer.value,
+        "in_force": InForce.NOT_ASKED.value,
+        "in_force_because": ["policy alone was looked at"],
+        "headline": found.answer.value,
+        "because": [str(key) for key in found.because],
+        "backends": [],
+        "steps": _steps(found.steps),
+        "objects": deciding(view, found.steps, found.because),
+        "missing": jsonable(found.missing),
+        "besides": [],
+    }
+
+
+def answer(view: View, query: Mapping[str, str], headers: Iterable[str]) -> dict[str, Json]:
+    """Return the explanation of one request as JSON; policy alone is looked at. Raises QueryError."""
+    if (found := read_outside(view, query, headers)) is not None:
+        return outside(view, found)
+    explained = explain(view, read_request(query, headers))
+    return document(view, explained, not_asked(explained.decision))
+
+
+def _steps(steps: Iterable[Step]) -> list[Json]:
+    return [
+        {
+            "depth": step.depth,
+            "text": step.text,
+            "objects": [{"object": str(key), "origin": str(origin)} for key, origin in step.objects],
+        }
+        for step in steps
+    ]
+
+
+def explained(view: View, request: Request) -> tuple[Explanation, tuple[ProxyName, ...]]:
+    """Return what policy says of a request, and the sidecars that it goes by."""
+    found = explain(view, request)
+    return found, concerned(view, request, found.decision)
+
+
+def held(view: View, found: Explanation, sidecars: Mapping[ProxyName, Sidecar]) -> dict[str, Json]:
+    """Return an explanation, held against what is known of the sidecars that the request goes by, as JSON."""
+    return document(view, found, standing(view, found.request, found.decision, sidecars))
+
+
+def document(view: View, found: Explanation, stands: Standing) -> dict[str, Json]:
+    """Return an explanation as JSON.
+
+    `answer` is what is in force, or, where that is not known, what policy says; `policy` is always that.
+    `objects` are those in force that have a part in it, as `deciding` has them; `missing` are manifests that
+    would make it a yes, once what `besides` says has come right.
+    """
+    asked = found.request
+    return {
+        "from": str(asked.client),
+        "to": f"{asked.service}:{asked.port}",
+        "method": asked.method,
+        "path": asked.path,
+        "headers": [list[Json](each) for each in asked.headers],
+        "answer": stands.decision.answer.value,
+        "policy": found.decision.answer.value,
+        "in_force": stands.in_force.value,
+        "in_force_because": list[Json](stands.because),
+        "headline": headline(stands, found.decision.answer),
+        "because": [str(key) for key in found.decision.because],
+        "backends": [
+            {
+                "service": str(share.service),
+                "weight": share.weight,
+                "admitted": [str(each) for each in share.admitted],
+                "refused": [str(each) for each in share.refused],
+            }
+            for share in stands.decision.shares
+        ],
+        "steps": _steps(found.steps),
+        "objects": deciding(view, found.steps, found.decision.because),
+        "missing": jsonable(found.missing),
+        "besides": list[Json](found.besides),
+    }
+
+
+def _pair(field: str, text: str, form: str) -> tuple[str, str]:
+    namespace, slash, name = text.partition("/")
+    if not slash or not is_dns_label(namespace) or not is_dns_subdomain(name):
+        raise QueryError(f"{field} is {text[:200]!r}: must be {form}")
+    return namespace, name
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon or not name.strip():
+        raise QueryError(f"header is {text[:200]!r}: must be 'name: value'")
+    return name.strip(), value.strip()

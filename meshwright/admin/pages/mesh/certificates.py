@@ -1,0 +1,122 @@
+"""`/debug/certs`: what certificates say, never their keys."""
+
+import asyncio
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Protocol
+
+from certs.keys.material import ServiceCertificate
+from certs.ledger.entry import LedgerEntry
+from certs.roots.succeeding_authority import Standing
+from meshwright.admin.jsonable import Document, Json, jsonable
+from meshwright.admin.reading import CertificateReading, ProxyReading
+from meshwright.delivery.proxies.held_certificates import HeldCertificate
+from meshwright.delivery.proxies.participants import Participation, of_statuses
+from meshwright.sidecars.addresses import plain_address
+
+
+class CertificatePage(CertificateReading, ProxyReading, Protocol):
+    """What the page on certificates reads."""
+
+
+async def certificates(reading: CertificatePage, now: datetime) -> Document:
+    """Return service certificates, the ledger of proxy certificates, and how each proxy takes part by it.
+
+    It is what they say, never their keys.
+    """
+    view, statuses = reading.view(), reading.proxies()
+    served = () if view is None else tuple(reading.certificates().values())
+
+    def made() -> Document:
+        services: list[Json] = [
+            service_certificate(each, each.identity.spiffe_id(view.settings.trust_domain), now)
+            for each in served
+            if view is not None
+        ]
+        entries = reading.ledger()
+        proxies: list[Json] = [
+            participation(each, reading.held_certificate(each.name))
+            for each in of_statuses(entries, statuses, now)
+        ]
+        return offline_certificates(entries, now, reading.authority()) | {
+            "service_certificates": services,
+            "participants": proxies,
+        }
+
+    # The ledger is a file, and may be long: not for the event loop.
+    return await asyncio.to_thread(made)
+
+
+def offline_certificates(entries: Iterable[LedgerEntry], now: datetime, authority: Standing) -> Document:
+    """Return the same without a server: nobody knows service certificates then, which is not that none are.
+
+    `service_certificates` is null, and so is `participants`: nobody is connected.
+    """
+    return {
+        "service_certificates": None,
+        "participants": None,
+        "proxy_certificates": [ledger_entry(entry, now) for entry in entries],
+        "authority": authority_document(authority),
+    }
+
+
+def authority_document(found: Standing) -> Document:
+    """Return who signs for proxies: whose CA, where it is, and the former ones that are trusted still."""
+    return {
+        "kind": found.kind.value,
+        "place": found.place,
+        "signer": found.signer,
+        "not_after": jsonable(found.not_after),
+        "formers": [
+            {"roots": list(each.roots.fingerprints), "until": jsonable(each.until)} for each in found.formers
+        ],
+    }
+
+
+def service_certificate(certificate: ServiceCertificate, uri: str, now: datetime) -> Document:
+    """Return what one service certificate says."""
+    return {
+        "identity": str(certificate.identity),
+        "serial": certificate.serial,
+        "uri": uri,
+        "dns_names": list(certificate.dns_names),
+        "not_before": jsonable(certificate.not_before),
+        "not_after": jsonable(certificate.not_after),
+        "seconds_left": int((certificate.not_after - now).total_seconds()),
+    }
+
+
+def participation(found: Participation, held: HeldCertificate | None) -> Document:
+    """Return how a proxy takes part in the mesh, what it lacks for that, and what it shows to others."""
+    return {
+        "cn": str(found.name),
+        "takes_part": found.takes_part,
+        "lacks": [each.value for each in found.lacks],
+        "serial": None if found.entry is None else found.entry.serial,
+        "service_certificate": None
+        if held is None
+        else {"serial": held.serial, "not_after": jsonable(held.not_after)},
+    }
+
+
+def ledger_entry(entry: LedgerEntry, now: datetime) -> Document:
+    """Return what the ledger says of one proxy certificate."""
+    return {
+        "cn": entry.common_name,
+        "serial": entry.serial,
+        "state": entry.state.value,
+        "issued_at": jsonable(entry.issued_at),
+        "not_after": jsonable(entry.not_after),
+        "claim_by": jsonable(entry.claim_by),
+        "claimed_at": jsonable(entry.claimed_at),
+        "claimed_from": plain_address(entry.claimed_from) or None,
+        "first_ready_at": jsonable(entry.admitted_at),
+        "last_seen": jsonable(entry.last_seen),
+        "revoked_at": jsonable(entry.revoked_at),
+        "revoked_why": entry.revoked_why or None,
+        "term_seconds": None if entry.term is None else int(entry.term.total_seconds()),
+        "joined_by": entry.joined_by or None,
+        "signer": entry.signer or None,
+        "expired": now > entry.not_after,
+        "in_force": entry.in_force(now),
+    }

@@ -1,0 +1,70 @@
+"""What the pages say of the sources: how fresh each is, what it holds, and what is held back."""
+
+from datetime import datetime
+
+from meshwright.admin.jsonable import Document, jsonable
+from meshwright.admin.pages.proxies.sync_reason import duration
+from meshwright.admin.reading import SourceReading
+from meshwright.providers.contract import Counts, Freshness, Watch
+
+
+def sources(reading: SourceReading, now: datetime) -> Document:
+    """Return every source."""
+    counts = reading.counts()
+    return {
+        "sources": [
+            source(name, each, counts.get(name, Counts()), now)
+            for name, each in sorted(reading.freshness().items())
+        ]
+    }
+
+
+def source(name: str, freshness: Freshness, counts: Counts, now: datetime) -> Document:
+    """Return one source; ages are for people and in seconds, None where it never happened.
+
+    `held` names what stays in force although the source says that it is gone; `watches` are what it is put
+    together from.
+    """
+    return {
+        "name": name,
+        "last_event": jsonable(freshness.last_event),
+        "event_age": _told(freshness.last_event, now),
+        "event_age_seconds": _age(freshness.last_event, now),
+        "last_full_read": jsonable(freshness.last_full_read),
+        "age": _told(freshness.last_full_read, now),
+        "age_seconds": _age(freshness.last_full_read, now),
+        "objects": {"good": counts.good, "stale": counts.stale, "refused": counts.refused},
+        "held": list(freshness.held),
+        "error": freshness.error or None,
+        "error_since": jsonable(freshness.error_since),
+        "watches": [_watch(each, now) for each in freshness.watches],
+    }
+
+
+def _watch(watch: Watch, now: datetime) -> Document:
+    return {
+        "name": watch.name,
+        "namespace": watch.namespace,
+        "heard": jsonable(watch.heard),
+        "heard_age": _told(watch.heard, now),
+        "heard_age_seconds": _age(watch.heard, now),
+        "last_event": jsonable(watch.last_event),
+        "event_age": _told(watch.last_event, now),
+        "event_age_seconds": _age(watch.last_event, now),
+        "last_list": jsonable(watch.last_list),
+        "list_age": _told(watch.last_list, now),
+        "list_age_seconds": _age(watch.last_list, now),
+        "relists": watch.relists,
+        "events": watch.events,
+        "errors": dict(sorted(watch.errors.items())),
+        "error": watch.error or None,
+        "error_since": jsonable(watch.error_since),
+    }
+
+
+def _told(moment: datetime | None, now: datetime) -> str | None:
+    return None if moment is None else duration(now - moment)
+
+
+def _age(moment: datetime | None, now: datetime) -> float | None:
+    return None if moment is None else (now - moment).total_seconds()

@@ -1,0 +1,149 @@
+"""Who calls whom: services and the calls between them, as policy allows and proxies have counted."""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final, Protocol
+
+from aiohttp import web
+
+from meshwright.admin.html.looks.traffic import BADLY, WELL
+from meshwright.admin.jsonable import Document, Json, jsonable
+from meshwright.admin.pages.mesh.traffic import figures_document, window_seconds
+from meshwright.admin.pages.paging import page
+from meshwright.admin.pages.proxies.streams import by_proxy, sync
+from meshwright.admin.proxy_names import NotShown
+from meshwright.admin.reading import ProxyReading, StreamReading, TrafficReading
+from meshwright.admin.topology.graph import Calls, Counted, Graph, Proxies, Sidecar, graph
+from meshwright.admin.topology.names import OUTSIDE, Name
+from meshwright.admin.topology.parts import around, by_namespace, within
+from meshwright.delivery.proxies.status import ProxyState
+from meshwright.traffic.traffic import HOUR
+
+MOST_SERVICES: Final = 300
+"""A mesh of more is shown by namespace, unless something of it is asked for."""
+
+
+class Reading(ProxyReading, StreamReading, TrafficReading, Protocol):
+    """What it is made of."""
+
+
+async def topology(reading: Reading, query: Mapping[str, str], now: datetime) -> Document:
+    """Return the nodes and edges that are asked for.
+
+    Raises web.HTTPBadRequest for what cannot be asked, NotShown for a service or namespace that there is not.
+    """
+    view = reading.view()
+    if view is None:
+        raise web.HTTPNotFound(reason="nothing has been read yet")
+    traffic, at, shown = reading.traffic(), time.monotonic(), page(query)
+    span = traffic.by_source(window_seconds(query, traffic), at)
+    hour, sidecars = traffic.by_source(HOUR, at), tuple(_sidecars(reading))
+
+    def made() -> Document:
+        whole = graph(view, sidecars, Counted(span.summed(), hour.summed()))
+        part, by = _asked(whole, query)
+        return {
+            "at": jsonable(now),
+            "window_seconds": round(span.seconds, 3),
+            "by": by,
+            "services": len(whole.nodes),
+            "edges_in_all": len(part.edges),
+            "nodes": _nodes(part, by),
+            "edges": [
+                _edge(*ends, calls, part.nodes[ends[0]].in_step, span.seconds)
+                for ends, calls in shown.of(part.edges.items())
+            ],
+        }
+
+    return await asyncio.to_thread(made)
+
+
+def _sidecars(reading: Reading) -> Iterable[Sidecar]:
+    streams = by_proxy(reading.streams())
+    for each in reading.proxies():
+        states = sync(streams.get(str(each.name), ())).values()
+        here = each.state is ProxyState.CONNECTED
+        yield Sidecar(each.name, here, here and bool(states) and {*states} == {"synced"})
+
+
+def _asked(whole: Graph, query: Mapping[str, str]) -> tuple[Graph, str]:
+    by = query.get("by", "")
+    if by not in ("", "service", "namespace"):
+        raise web.HTTPBadRequest(reason=f"by is {by[:40]!r}: it must be service or namespace")
+    if by == "namespace" and (query.get("service") or query.get("namespace")):
+        said = "by=namespace is of the whole mesh: it goes neither with service nor with namespace"
+        raise web.HTTPBadRequest(reason=said)
+    if service := query.get("service", ""):
+        named = next((each for each in whole.nodes if identifier(each) == service), None)
+        if named is None:
+            raise NotShown(f"there is no service {service[:200]!r}, such as 'shop/cart'")
+        return around(whole, named), "service"
+    if namespace := query.get("namespace", ""):
+        if all(node[0] != namespace for node in whole.nodes):
+            raise NotShown(f"there is no service in a namespace {namespace[:200]!r}")
+        return within(whole, namespace), "service"
+    if by == "namespace" or (not by and len(whole.nodes) > MOST_SERVICES):
+        return by_namespace(whole), "namespace"
+    return whole, "service"
+
+
+def identifier(name: Name) -> str:
+    """Return how a node is called: `shop/cart`, a namespace or what is outside by its name."""
+    return "/".join(filter(None, name))
+
+
+def _nodes(part: Graph, by: str) -> list[Json]:
+    """Return the nodes; the time it takes grows with nodes and edges, and not with their product."""
+    successes = defaultdict[Name, list[float]](list)
+    for (_, called), calls in part.edges.items():
+        # What policy does not allow is the word of one proxy, and is no news of a service of others.
+        counted = calls.figures if called[0] == OUTSIDE else calls.verified
+        if counted is not None and counted.success is not None:
+            successes[called].append(counted.success)
+    return [_node(name, each, successes.get(name, []), by) for name, each in part.nodes.items()]
+
+
+def _node(name: Name, proxies: Proxies, successes: Sequence[float], by: str) -> Document:
+    kind = "outside" if name[0] == OUTSIDE else by
+    return {
+        "id": identifier(name),
+        "namespace": name[0] or None,
+        "name": name[1] or name[0],
+        "kind": kind,
+        "proxies": {
+            "known": proxies.known,
+            "connected": proxies.connected,
+            "in_step": proxies.in_step,
+        },
+        "verdict": _verdict(proxies, successes),
+    }
+
+
+def _verdict(proxies: Proxies, successes: Sequence[float]) -> str:
+    """Return how a node is by how calls to it fare, and whether its sidecars are here and in step."""
+    if successes and min(successes) < BADLY:
+        return "failed"
+    if (successes and min(successes) < WELL) or proxies.in_step < proxies.known:
+        return "warning"
+    return "ok" if proxies.known or successes else "info"
+
+
+def _edge(source: Name, destination: Name, calls: Calls, in_step: int, seconds: float) -> Document:
+    figures = calls.figures
+    is_called = destination[0] != OUTSIDE and (figures is not None or not calls.weights)
+    seen = None if figures is None else figures_document(figures, seconds)
+    return {
+        "source": identifier(source),
+        "destination": identifier(destination),
+        "allowed": bool(calls.by) if is_called else None,
+        "by": list[Json](sorted(calls.by)),
+        "configured": bool(calls.by) and in_step > 0,
+        "seen": seen,
+        "verified": seen is None or calls.verified == figures,
+        "mtls": calls.mtls if figures is not None or calls.share else None,
+        "weights": [{"split": each.split, "part": round(each.part, 4)} for each in calls.weights],
+        "share": None if calls.share is None else round(calls.share, 4),
+    }

@@ -1,0 +1,158 @@
+"""How services, proxies, edges, routes and backends fare."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final, Protocol
+
+from aiohttp import web
+
+from catalog.store.smi import splits_by_apex
+from catalog.store.view import View
+from meshwright.admin.jsonable import Document, Json, jsonable
+from meshwright.admin.pages.paging import page
+from meshwright.admin.reading import ProxyReading, TrafficReading
+from meshwright.admin.topology.allowed import verified
+from meshwright.delivery.proxies.status import ProxyState
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import Namespace, ServiceName
+from meshwright.mesh.service import ServiceKey
+from meshwright.traffic.cells import Span
+from meshwright.traffic.current import QUANTILES, Row, Wanted, of_proxies, rows
+from meshwright.traffic.statistics import Called, Figures, Of
+from meshwright.traffic.traffic import BySource, Caller, Traffic
+
+LEAST_SECONDS: Final = 10
+MOST_SECONDS: Final = 3600
+DEFAULT_SECONDS: Final = 60
+"""Or as long as it takes until each proxy has reported, where that is longer."""
+
+
+class Reading(ProxyReading, TrafficReading, Protocol):
+    """What it is made of."""
+
+
+async def stat(reading: Reading, of: Of, query: Mapping[str, str], now: datetime) -> Document:
+    """Return the rows that are asked for; raises web.HTTPBadRequest for what cannot be asked."""
+    traffic, at = reading.traffic(), time.monotonic()
+    window, shown = window_seconds(query, traffic), page(query)
+    wanted = _wanted(
+        query, backends_of(reading.view(), query.get("to", "")) if of is Of.BACKENDS else frozenset()
+    )
+    # Entries of a large mesh are many: their sums are not for the event loop.
+    if of is Of.PROXIES:
+        by_proxy = traffic.by_proxy(window, at)
+        found, seconds = of_proxies(await asyncio.to_thread(by_proxy.summed)), by_proxy.seconds
+    else:
+        by_source = traffic.by_source(window, at)
+        found, seconds = await asyncio.to_thread(_rows, of, by_source, reading.view()), by_source.seconds
+    found = wanted.of(found)
+    connected = sum(each.state is ProxyState.CONNECTED for each in reading.proxies())
+    return {
+        "at": jsonable(now),
+        "window_seconds": round(seconds, 3),
+        "reporting": {
+            "proxies": traffic.reporting(at),
+            "connected": connected,
+            "every_seconds": traffic.every_seconds,
+        },
+        "rows_in_all": len(found),
+        "rows": [row_document(each, seconds) for each in shown.of(found)],
+    }
+
+
+def _rows(of: Of, span: Span[BySource], view: View | None) -> tuple[Row, ...]:
+    """Return all rows; those of services are of calls that policy allows, because anybody can be reported.
+
+    Where a service's own proxies report, their figures are taken. Where none does, those of its callers are,
+    and a caller that may not call the service has no say in them.
+    """
+    summed = span.summed()
+    if of is Of.SERVICES and view is not None:
+        summed = verified(view, summed)
+    return rows(of, summed)
+
+
+def row_document(row: Row, seconds: float) -> Document:
+    """Return a row in JSON; its rates are over so many seconds."""
+    return {
+        "source": _party(row.source),
+        "destination": _called(row.destination),
+        "proxy": None if row.proxy is None else str(row.proxy),
+        "route": row.route,
+        "backend": _called(row.backend),
+        "direction": row.direction.value,
+        "protocol": row.protocol.value,
+        **figures_document(row.figures, seconds),
+    }
+
+
+def figures_document(figures: Figures, seconds: float) -> Document:
+    """Return what was counted over so many seconds."""
+    times = {f"p{round(part * 100)}_ms": _rounded(figures.quantile_ms(part)) for part in QUANTILES}
+    return {
+        "requests": figures.requests,
+        "per_second": round(figures.requests / seconds, 3),
+        "success": _rounded(figures.success, 6),
+        "failures": figures.failures,
+        "by_class": {f"{number}xx": count for number, count in enumerate(figures.by_class, 1)},
+        "grpc_failed": figures.grpc_failed,
+        **times,
+        "retries": figures.retries,
+        "connections": figures.opened,
+        "connections_failed": figures.failed,
+        "tls_handshakes": figures.tls,
+        "sent_bytes": figures.sent_bytes,
+        "received_bytes": figures.received_bytes,
+    }
+
+
+def _party(end: Caller | ProxyName | None) -> Json:
+    return None if end is None else {"namespace": str(end.namespace), "service": str(end.service)}
+
+
+def _called(end: Called | None) -> Json:
+    if end is None:
+        return None
+    return {"namespace": end.namespace, "service": end.service, "port": end.port or end.port_name or None}
+
+
+def _rounded(value: float | None, digits: int = 1) -> float | None:
+    return None if value is None else round(value, digits)
+
+
+def window_seconds(query: Mapping[str, str], traffic: Traffic) -> float:
+    """Return the window that is asked for, or the default; raises web.HTTPBadRequest for none."""
+    text = query.get("window", str(max(DEFAULT_SECONDS, traffic.every_seconds)))
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not LEAST_SECONDS <= seconds <= MOST_SECONDS:  # nan is neither
+        words = f"window is {text[:40]!r}: it must be {LEAST_SECONDS} to {MOST_SECONDS} seconds"
+        raise web.HTTPBadRequest(reason=words)
+    return seconds
+
+
+def backends_of(view: View | None, called: str) -> frozenset[str]:
+    """Return the backends of the TrafficSplits of which a service is the apex; nothing for any other."""
+    namespace, slash, name = called.partition("/")
+    if view is None or not slash:
+        return frozenset()
+    splits = splits_by_apex(view).found(ServiceKey(Namespace(namespace), ServiceName(name)))
+    return frozenset(f"{namespace}/{backend.service}" for split in splits for backend in split.backends)
+
+
+def _wanted(query: Mapping[str, str], behind: frozenset[str]) -> Wanted:
+    for name in ("from", "to", "service"):
+        if name in query and query[name].count("/") != 1:
+            words = f"{name} is {query[name][:80]!r}: it must be namespace/service"
+            raise web.HTTPBadRequest(reason=words)
+    return Wanted(
+        query.get("namespace", ""),
+        query.get("from", ""),
+        query.get("to", ""),
+        query.get("service", ""),
+        behind,
+    )

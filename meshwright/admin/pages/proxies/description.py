@@ -1,0 +1,223 @@
+"""What a proxy was told, in the mesh's words: services, routes, who may call. Envoy's are in `configuration`.
+
+Each line has its parts for programs and `text` for people. All functions are pure.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from catalog.policy.proxy import (
+    Destination,
+    EveryoneInTheMesh,
+    ExternalDestination,
+    InboundPort,
+    OnlyRules,
+    OutboundRoute,
+    OutboundService,
+    ProxyPolicy,
+    ServiceDestination,
+    WeightedBackend,
+)
+from meshwright.admin.jsonable import Document
+from meshwright.admin.pages.access import requests_of
+from meshwright.admin.pages.proxies import outside_description as describe_outside
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.kinds import TRAFFIC_TARGET
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.smi import HTTPMatch
+
+EVERYBODY: Final = "everybody with a certificate of the mesh"
+
+
+def listeners(policy: ProxyPolicy) -> list[Document]:
+    """Return where the proxy takes calls: each port of the workload, and each service that it may call."""
+    lines = [_inbound_listener(port) for port in policy.inbound]
+    lines += [_outbound_listener(service) for service in policy.outbound]
+    lines += describe_outside.listeners(policy.outside)
+    if policy.passthrough:
+        lines.append({"direction": "outbound", "text": "outbound calls to unknown destinations pass"})
+    return lines
+
+
+def routes(policy: ProxyPolicy) -> list[Document]:
+    """Return whom each port admits, and where calls of each service go."""
+    lines = [line for port in policy.inbound for line in _admission(port)]
+    lines += [_route(service, route) for service in policy.outbound for route in service.routes]
+    return lines + describe_outside.routes(policy.outside)
+
+
+def clusters(policy: ProxyPolicy) -> list[Document]:
+    """Return what connections are opened to: the application, and services with who is expected there."""
+    lines: list[Document] = [
+        {
+            "direction": "inbound",
+            "port": port.port,
+            "application": str(port.application),
+            "text": f"inbound {port.port} goes to the application at {port.application}",
+        }
+        for port in policy.inbound
+    ]
+    return lines + [_cluster(each) for each in policy.destinations]
+
+
+def endpoints(policy: ProxyPolicy) -> list[Document]:
+    """Return the addresses behind each place that is called."""
+    return [line for place in policy.service_destinations for line in _endpoints(place)]
+
+
+def _inbound_listener(port: InboundPort) -> Document:
+    services = [str(each) for each in port.services]
+    where = str(port.listen) if port.listen is not None else f"port {port.port}"
+    text = f"inbound {where}, {port.protocol.value}, for {_listed(services)}, to {port.application}"
+    if port.access == OnlyRules():
+        text += ": admits nobody"
+    return {
+        "direction": "inbound",
+        "port": port.port,
+        "protocol": port.protocol.value,
+        "services": list(services),
+        "listen": str(port.listen) if port.listen is not None else None,
+        "application": str(port.application),
+        "text": text,
+    }
+
+
+def _outbound_listener(service: OutboundService) -> Document:
+    where = [
+        f"{each}:{service.port}" if ":" not in each else f"[{each}]:{service.port}"
+        for each in service.addresses
+    ]
+    where += map(str, service.listen)
+    return {
+        "direction": "outbound",
+        "service": str(service.upstream),
+        "port": service.port,
+        "protocol": service.protocol.value,
+        "addresses": list(where),
+        "text": f"outbound {service.upstream}:{service.port}, {service.protocol.value}, at {_listed(where)}",
+    }
+
+
+def _admission(port: InboundPort) -> Iterator[Document]:
+    def line(callers: Iterable[object], requests: Iterable[str] | None, by: ObjectKey | None) -> Document:
+        who, what = [str(each) for each in callers], None if requests is None else list(requests)
+        said = "everything" if what is None else _listed(what)
+        told = "" if by is None else f" ({by})"
+        target = None if by is None else by.path if by.kind == TRAFFIC_TARGET else str(by)
+        return {
+            "direction": "inbound",
+            "port": port.port,
+            "protocol": port.protocol.value,
+            "callers": list(who),
+            "requests": None if what is None else list(what),
+            "target": target,
+            "text": f"inbound {port.port}: {_listed(who)} may send {said}{told}"
+            if who
+            else f"inbound {port.port}: nobody is admitted",
+        }
+
+    match port.access:
+        case EveryoneInTheMesh():
+            yield line((EVERYBODY,), None, None)
+        case OnlyRules(()):
+            yield line((), None, None)
+        case _:
+            pass
+    for rule in port.access.rules:
+        yield line(rule.callers, _matches(rule.matches), rule.by)
+
+
+def _route(service: OutboundService, route: OutboundRoute) -> Document:
+    requests = _matches(route.matches)
+    called = f"{service.upstream}:{service.port}"
+    by = f" (TrafficSplit {route.split})" if route.split is not None else ""
+    to = (
+        _listed([_share(each, route.backends) for each in route.backends])
+        if route.backends
+        else "nobody: 503"
+    )
+    return {
+        "direction": "outbound",
+        "service": str(service.upstream),
+        "port": service.port,
+        "requests": None if requests is None else list(requests),
+        "split": str(route.split) if route.split is not None else None,
+        "backends": [
+            {"service": str(each.upstream), "target_port": each.target_port, "weight": each.weight}
+            for each in route.backends
+        ],
+        "text": f"outbound {called}: {'everything' if requests is None else _listed(requests)} -> {to}{by}",
+    }
+
+
+def _share(backend: WeightedBackend, among: tuple[WeightedBackend, ...]) -> str:
+    place = f"{backend.upstream} port {backend.target_port}"
+    return place if len(among) == 1 else f"{place} (weight {backend.weight})"
+
+
+def _cluster(place: Destination) -> Document:
+    return _external(place) if isinstance(place, ExternalDestination) else _service(place)
+
+
+def _external(place: ExternalDestination) -> Document:
+    what = "HTTP" if place.is_http else "TCP"
+    over = f", over TLS as {place.tls.server_name}" if place.tls is not None else ""
+    return {
+        "direction": "outbound",
+        "host": str(place.host),
+        "port": place.port,
+        "http": place.is_http,
+        "server_name": place.tls.server_name if place.tls is not None else None,
+        "text": f"outbound {place.host} port {place.port}, {what}{over}, outside the mesh",
+    }
+
+
+def _service(place: ServiceDestination) -> Document:
+    expected = [str(each) for each in place.identities]
+    what = "HTTP" if place.is_http else "TCP"
+    return {
+        "direction": "outbound",
+        "service": str(place.service),
+        "target_port": place.target_port,
+        "http": place.is_http,
+        "identities": list(expected),
+        "server_name": place.server_name,
+        "endpoints": len(place.endpoints),
+        "text": f"outbound {place.service} port {place.target_port}, {what}, answered by "
+        f"{_listed(expected) if expected else 'nobody'}, {_counted(len(place.endpoints), 'endpoint')}",
+    }
+
+
+def _endpoints(place: ServiceDestination) -> Iterator[Document]:
+    for each in place.endpoints:
+        where = " or ".join(str(HostPort(at, each.port)) for at in (each.address, *each.other_addresses))
+        locality = f", in {each.locality}" if each.locality else ""
+        yield {
+            "service": str(place.service),
+            "target_port": place.target_port,
+            "address": each.address,
+            "port": each.port,
+            "weight": each.weight,
+            "locality": each.locality,
+            "text": f"{place.service} port {place.target_port} at {where}, weight {each.weight}{locality}",
+        }
+    if not place.endpoints:
+        yield {
+            "service": str(place.service),
+            "target_port": place.target_port,
+            "text": f"{place.service} port {place.target_port} has no endpoints"
+            if not place.as_called
+            else f"{place.service} port {place.target_port} is answered by the address that is called",
+        }
+
+
+def _matches(matches: tuple[HTTPMatch, ...] | None) -> list[str] | None:
+    return None if matches is None else [requests_of(each) for each in matches]
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(words) or "nothing"

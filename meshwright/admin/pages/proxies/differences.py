@@ -1,0 +1,156 @@
+"""`/debug/xds/diff`: what changed between two versions of one resource that a proxy was sent."""
+
+import difflib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from meshwright.admin.jsonable import Document
+from meshwright.admin.pages.proxies.decoding import decode
+from meshwright.admin.pages.proxies.pushes import Kept
+from meshwright.admin.proxy_names import NotShown
+from meshwright.admin.reading import PushReading, SnapshotReading
+from meshwright.delivery.history.push import Push
+from meshwright.mesh.identity import ProxyName
+from meshwright.sidecars.type_words import type_word
+from xds.protocol.resources.resource import SECRET, TYPES, Reference, Resource, ResourceName, TypeUrl, Version
+
+USAGE: Final = (
+    "?proxy=<UUID, common name or workload>&type=<cluster, endpoint, listener or route>&name=<resource>"
+    "[&from=<version>&to=<version>]"
+)
+
+
+class VersionReading(PushReading, SnapshotReading, Protocol):
+    """Versions of resources, now and before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two versions of one resource of one proxy."""
+
+    proxy: ProxyName
+    before: Resource
+    after: Resource
+
+
+def read_type(word: str, served: Iterable[TypeUrl] = ()) -> TypeUrl:
+    """Return the type of a word such as `route`, or of a type URL: of xDS or `served`; raise NotShown."""
+    known = dict.fromkeys((*TYPES, *served))
+    for type_url in known:
+        if word in (type_url, type_word(type_url)):
+            return type_url
+    words = ", ".join(sorted(map(type_word, known)))
+    raise NotShown(f"there is no type {word[:200]!r}: it is one of {words}")
+
+
+def pair(
+    reading: VersionReading,
+    proxy: ProxyName,
+    type_url: TypeUrl,
+    name: ResourceName,
+    before: Version | None = None,
+    after: Version | None = None,
+) -> Pair:
+    """Return the two versions; raise NotShown with a sentence.
+
+    Without `after` it is the version in force, without `before` the one that the proxy was sent before it.
+    """
+    what = f"{type_word(type_url)} {name[:200]}"
+    snapshot = reading.snapshot(proxy)
+    current = snapshot.resources(type_url).get(name) if snapshot is not None else None
+    if type_url == SECRET or (current is not None and current.secret):
+        raise NotShown("what a secret holds is never shown, nor what changed in it")
+    if after is None:
+        if current is None:
+            raise NotShown(f"{proxy} is not served {what}{_kept(reading, proxy, type_url, name)}")
+        after = current.version
+    if before is None:
+        before = next(_before(reading.pushes(proxy), type_url, name, after), None)
+        if before is None:
+            raise NotShown(f"no earlier version of {what} than {after} is known to have been sent to {proxy}")
+
+    def found(version: Version) -> Resource:
+        if (there := _find(reading, current, (type_url, name, version))) is not None:
+            return there
+        raise NotShown(f"version {version[:40]} of {what} is not kept{_kept(reading, proxy, type_url, name)}")
+
+    return Pair(proxy, found(before), found(after))
+
+
+def kept(reading: VersionReading, proxy: ProxyName) -> Kept:
+    """Return what says whether a version of a proxy's resource can be shown: never that of a secret."""
+    snapshot = reading.snapshot(proxy)
+
+    def there(type_url: TypeUrl, name: ResourceName, version: Version) -> bool:
+        current = None if snapshot is None else snapshot.resources(type_url).get(name)
+        is_secret = type_url == SECRET or (current is not None and current.secret)
+        return not is_secret and _find(reading, current, (type_url, name, version)) is not None
+
+    return there
+
+
+def comparable(reading: VersionReading, proxy: ProxyName) -> frozenset[Reference]:
+    """Return what of a proxy's, by type and name, `pair` compares without being told any version."""
+    snapshot, there = reading.snapshot(proxy), kept(reading, proxy)
+    if snapshot is None:
+        return frozenset()
+    before: dict[Reference, Version] = {}
+    for push in reading.pushes(proxy):
+        in_force = snapshot.versions(push.type_url)
+        for name, old, new in push.changed:
+            if in_force.get(name) == new:
+                before.setdefault((push.type_url, name), old)
+    return frozenset(key for key, version in before.items() if there(*key, version))
+
+
+def _find(
+    reading: VersionReading, current: Resource | None, wanted: tuple[TypeUrl, ResourceName, Version]
+) -> Resource | None:
+    """Return a version of a resource: the one in force, or one that is kept."""
+    if current is not None and current.version == wanted[2]:
+        return current
+    return reading.replaced(*wanted)
+
+
+def difference(shown: Pair) -> Document:
+    """Return what changed, line by line of the decoded resources. Decodes: to be run in a thread."""
+    before, after = (
+        json.dumps(decode(each), indent=2, sort_keys=True) for each in (shown.before, shown.after)
+    )
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), shown.before.version, shown.after.version, lineterm=""
+    )
+    return {
+        "proxy": str(shown.proxy),
+        "type": type_word(shown.after.type_url),
+        "name": shown.after.name,
+        "from": shown.before.version,
+        "to": shown.after.version,
+        "diff": list(lines),
+    }
+
+
+def _before(
+    pushes: tuple[Push, ...], type_url: TypeUrl, name: ResourceName, version: Version
+) -> Iterator[Version]:
+    """Yield the versions that this one took the place of, the last first."""
+    for push in pushes:
+        for changed, old, new in push.changed if push.type_url == type_url else ():
+            if changed == name and new == version:
+                yield old
+
+
+def _kept(reading: VersionReading, proxy: ProxyName, type_url: TypeUrl, name: ResourceName) -> str:
+    """Say which versions can be shown."""
+    sent = dict.fromkeys(
+        version
+        for push in reading.pushes(proxy)
+        if push.type_url == type_url
+        for changed, *versions in push.changed
+        if changed == name
+        for version in reversed(versions)
+    )
+    there = [version for version in sent if reading.replaced(type_url, name, version) is not None]
+    return "; kept are " + ", ".join(there) if there else ""

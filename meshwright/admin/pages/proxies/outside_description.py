@@ -1,0 +1,74 @@
+"""What a proxy was told of hosts outside the mesh, in the mesh's words: what Egresses let it call."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from catalog.policy.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
+from meshwright.admin.jsonable import Document
+from meshwright.admin.pages.access import requests_of
+
+_LISTED: Final = 8
+"""Networks that a line names."""
+
+
+def listeners(ports: Iterable[OutsidePort]) -> list[Document]:
+    """Return what passes at each port, by addresses."""
+    return [_range(port, each) for port in ports for each in port.ranges]
+
+
+def routes(ports: Iterable[OutsidePort]) -> list[Document]:
+    """Return where requests for each host go, and which."""
+    return [line for port in ports for each in port.ranges for line in _routes(port, each)]
+
+
+def _range(port: OutsidePort, what: OutsideRange) -> Document:
+    passing = [f"TLS for {', '.join(what.server_names)}"] if what.server_names else []
+    passing += [f"requests for {', '.join(each.name for each in what.hosts)}"] if what.hosts else []
+    passing += ["every connection"] if what.connections else []
+    egresses = [str(each) for each in port.by]
+    return {
+        "direction": "outside",
+        "port": port.port,
+        "networks": list(what.networks),
+        "connections": what.connections,
+        "server_names": list(what.server_names),
+        "hosts": [each.name for each in what.hosts],
+        "egresses": list(egresses),
+        "text": f"outside the mesh {_where(port, what)}: {'; '.join(passing)} (Egress {', '.join(egresses)})",
+    }
+
+
+def _routes(port: OutsidePort, what: OutsideRange) -> Iterator[Document]:
+    for host in what.hosts:
+        called = f"outside the mesh {_where(port, what)}, host {host.name}"
+        for route in host.routes:
+            yield _route(port, host, route, called)
+        if not host.routes:
+            yield {
+                "direction": "outside",
+                "port": port.port,
+                "host": host.name,
+                "requests": [],
+                "text": f"{called}: no request",
+            }
+
+
+def _route(port: OutsidePort, host: OutsideHost, route: OutsideRoute, called: str) -> Document:
+    requests = None if route.matches is None else [requests_of(each) for each in route.matches]
+    to = "where it was going" if route.host is None else f"{route.host} as the DNS knows it"
+    return {
+        "direction": "outside",
+        "port": port.port,
+        "host": host.name,
+        "requests": None if requests is None else list(requests),
+        "to": None if route.host is None else str(route.host),
+        "text": f"{called}: {'everything' if requests is None else ', '.join(requests)} -> {to}",
+    }
+
+
+def _where(port: OutsidePort, what: OutsideRange) -> str:
+    """Say where a range is; of many networks some, because each route of each host says it."""
+    if not what.networks:
+        return f"port {port.port}"
+    more = f" and {len(what.networks) - _LISTED} more" if len(what.networks) > _LISTED else ""
+    return f"port {port.port} at {', '.join(what.networks[:_LISTED])}{more}"

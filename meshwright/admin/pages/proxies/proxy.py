@@ -1,0 +1,223 @@
+"""Pages about one proxy: its streams and pushes, what it was told, and how a resource of it changed."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final, Protocol
+
+from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import group_of
+from catalog.store.view import View
+from certs.keys.leaf import roots
+from meshwright.admin.jsonable import Document, Json, jsonable
+from meshwright.admin.pages.proxies import description as describe
+from meshwright.admin.pages.proxies.decoding import decoded
+from meshwright.admin.pages.proxies.differences import USAGE as DIFF_USAGE
+from meshwright.admin.pages.proxies.differences import comparable, difference, kept, pair, read_type
+from meshwright.admin.pages.proxies.proxies import one, proxies
+from meshwright.admin.pages.proxies.pushes import push
+from meshwright.admin.pages.proxies.streams import stream
+from meshwright.admin.proxy_names import NotShown, find, workload_of
+from meshwright.admin.reading import (
+    CertificateReading,
+    ObjectReading,
+    OriginReading,
+    ProxyReading,
+    PushReading,
+    RejectionReading,
+    SnapshotReading,
+    StreamReading,
+)
+from meshwright.delivery.proxies.status import ProxyStatus
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.kinds import WORKLOAD
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.problems.problem import Problems
+from meshwright.sidecars.codes import Code
+from meshwright.sidecars.type_words import short_type, type_word
+from xds.protocol.resources.resource import SECRET, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.snapshot import Snapshot
+
+SECTIONS: Final = ("listeners", "routes", "clusters", "endpoints", "secrets", "history")
+SHOW_USAGE: Final = f"?proxy=<UUID, common name or workload>[&section=<{', '.join(SECTIONS)}>]"
+
+AT_A_TIME: Final = 100
+
+Query = Mapping[str, str]
+
+
+class ProxyPage(
+    CertificateReading,
+    ObjectReading,
+    OriginReading,
+    ProxyReading,
+    PushReading,
+    RejectionReading,
+    SnapshotReading,
+    StreamReading,
+    Protocol,
+):
+    """What the pages on one proxy read."""
+
+
+async def listed(reading: ProxyPage, now: datetime) -> Document:
+    """Return every proxy, some at a time: there may be thousands, and the event loop is not to wait."""
+    shown: list[Json] = []
+    for each in proxies(reading, await asyncio.to_thread(reading.ledger), now):
+        shown.append(each)
+        if len(shown) % AT_A_TIME == 0:
+            await asyncio.sleep(0)
+    return {"proxies": shown}
+
+
+async def configured(reading: ProxyPage, wanted: str, now: datetime) -> Document:
+    """Return one proxy with its configuration in Envoy's words.
+
+    `comparable` is what of it can be compared with the version before, each as `resource` of its pushes.
+    """
+    status = find(reading, wanted)
+    shown = one(reading, status, await asyncio.to_thread(reading.ledger), now)
+    snapshot = reading.snapshot(status.name)
+    shown["configuration"] = None if snapshot is None else await asyncio.to_thread(decoded, snapshot)
+    found = comparable(reading, status.name)
+    shown["comparable"] = list[Json](sorted(f"{type_word(kind)}/{resource}" for kind, resource in found))
+    return shown
+
+
+def pushed(reading: ProxyPage, query: Query) -> Document:
+    """Return one proxy's streams and last pushes, with `resource=TYPE/NAME` the objects behind that one."""
+    name = find(reading, query["proxy"]).name
+    shown: Document = {
+        "proxy": str(name),
+        "streams": [stream(each) for each in reading.streams() if each.node_key == str(name)],
+        "pushes": history(reading, name),
+    }
+    if (wanted := query.get("resource")) is not None:
+        word, slash, resource = wanted.partition("/")
+        if not slash:
+            raise NotShown(f"resource is {wanted[:200]!r}: must be <type>/<name>")
+        type_url = read_type(word, _served(reading, name))
+        found = reading.objects_behind(name, type_url, ResourceName(resource))
+        shown["resource"] = wanted
+        shown["objects"] = [{"object": str(each.key), "origin": str(each.origin)} for each in found]
+        shown["comparable"] = (type_url, resource) in comparable(reading, name)
+    return shown
+
+
+async def differing(reading: ProxyPage, query: Query) -> Document:
+    """Return what changed between two versions of a resource."""
+    if not query:
+        return {"usage": DIFF_USAGE}
+    if missing := [each for each in ("proxy", "type", "name") if each not in query]:
+        raise NotShown(f"{missing[0]} is missing: {DIFF_USAGE}")
+    name = find(reading, query["proxy"]).name
+    type_url = read_type(query["type"], _served(reading, name))
+    before, after = (Version(query[each]) if each in query else None for each in ("from", "to"))
+    resource = ResourceName(query["name"])
+    shown = await asyncio.to_thread(difference, pair(reading, name, type_url, resource, before, after))
+    behind = reading.objects_behind(name, type_url, resource)
+    shown["objects"] = [{"object": str(each.key), "origin": str(each.origin)} for each in behind]
+    return shown
+
+
+def _served(reading: ProxyPage, name: ProxyName) -> tuple[TypeUrl, ...]:
+    snapshot = reading.snapshot(name)
+    return () if snapshot is None else snapshot.types()
+
+
+async def told(reading: ProxyPage, query: Query, now: datetime) -> Document:
+    """Return one proxy and what it is to be told, in the mesh's words; with `section` only that.
+
+    `left_out` is what of it the proxy is not served, `rejected` what it has rejected, its
+    words and the object at fault.
+    """
+    if not query:
+        return {"usage": SHOW_USAGE}
+    if "proxy" not in query:
+        raise NotShown(f"proxy is missing: {SHOW_USAGE}")
+    wanted = query.get("section")
+    if wanted is not None and wanted not in SECTIONS:
+        raise NotShown(f"there is no section {wanted[:200]!r}: it is one of {', '.join(SECTIONS)}")
+    status = find(reading, query["proxy"])
+    shown = one(reading, status, await asyncio.to_thread(reading.ledger), now)
+    shown["left_out"] = left_out(await reading.problems(), status, reading.view())
+    shown["rejected"] = [
+        f"{short_type(kind)} {name}"
+        + (f": {said}" if (said := reading.refusal(status.name, kind, name)) else "")
+        for kind, name in reading.rejected(status.name)
+    ]
+    policy = policy_of(reading, status)
+    for section in SECTIONS if wanted is None else (wanted,):
+        shown[section] = _section(reading, status, policy, section)
+    return shown
+
+
+def left_out(problems: Problems, status: ProxyStatus, view: View | None) -> list[Json]:
+    """Return what of the sections is not served, since this kind of proxy cannot do it: a problem each."""
+    workload = workload_of(status, view)
+    if workload is None:
+        return []
+    own = ObjectKey.of(WORKLOAD, workload.key).forms()
+    return [str(each) for each in problems if each.code == Code.INCAPABLE and each.key in own]
+
+
+def policy_of(reading: ProxyPage, status: ProxyStatus) -> ProxyPolicy | None:
+    """Return what a proxy's workload needs; None where it is not known."""
+    view = reading.view()
+    workload = workload_of(status, view)
+    return proxy_policy(view, group_of(view, workload)) if view is not None and workload is not None else None
+
+
+def history(reading: ProxyPage, name: ProxyName) -> list[Json]:
+    """Return a proxy's last pushes, newest first."""
+    there = kept(reading, name)
+    return [push(each, there) for each in reading.pushes(name)]
+
+
+def secrets(reading: ProxyPage, status: ProxyStatus) -> list[Document]:
+    """Return the secrets a proxy is served: names, and serials and expiry of certificates; never content."""
+    workload = workload_of(status, reading.view())
+    held = None if workload is None else reading.certificates().get(workload.identity)
+    lines: list[Document] = []
+    for resource in _secrets(reading.snapshot(status.name)):
+        # Other drivers have it in one with the key.
+        own = resource.type_url != SECRET or resource.name == "service-cert"
+        if not own and resource.name.startswith("root-cert:"):
+            lines += [_secret(resource.name, *each) for each in roots(reading.trust_bundle())]
+        elif own and workload is not None and held is not None:
+            lines.append(_secret(f"service-cert:{workload.identity}", held.serial, held.not_after))
+        else:
+            lines.append({"name": resource.name, "serial": None, "not_after": None, "text": resource.name})
+    return lines
+
+
+def _secrets(snapshot: Snapshot | None) -> list[Resource]:
+    """Return the resources of which nothing is shown."""
+    if snapshot is None:
+        return []
+    return [each for kind in snapshot.types() for each in snapshot.ordered(kind) if each.secret]
+
+
+def _secret(name: str, serial: str, not_after: datetime) -> Document:
+    until = jsonable(not_after)
+    text = f"{name}, serial {serial}, valid until {until}"
+    return {"name": name, "serial": serial, "not_after": until, "text": text}
+
+
+def _section(reading: ProxyPage, status: ProxyStatus, policy: ProxyPolicy | None, section: str) -> list[Json]:
+    match section:
+        case "history":
+            return history(reading, status.name)
+        case "secrets":
+            return list(secrets(reading, status))
+        case _ if policy is None:
+            return []
+        case "listeners":
+            return list(describe.listeners(policy))
+        case "routes":
+            return list(describe.routes(policy))
+        case "clusters":
+            return list(describe.clusters(policy))
+        case _:
+            return list(describe.endpoints(policy))

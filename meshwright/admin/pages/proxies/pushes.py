@@ -1,0 +1,65 @@
+"""Pushes as they are shown: what one response brought, what it was due to, and what was said to it."""
+
+from collections.abc import Callable
+
+from meshwright.admin.jsonable import Document, Json, jsonable
+from meshwright.delivery.history.push import Push
+from meshwright.sidecars.type_words import short_type
+from xds.protocol.resources.resource import ResourceName, TypeUrl, Version
+
+Kept = Callable[[TypeUrl, ResourceName, Version], bool]
+"""Says whether a version of a resource can be shown, still."""
+
+
+def push(shown: Push, kept: Kept) -> Document:
+    """Return one push; what changed in it is `comparable` where both versions are kept."""
+    return {
+        "at": jsonable(shown.at),
+        "trigger": trigger(shown),
+        "type": short_type(shown.type_url),
+        "protocol": shown.protocol.value,
+        "nonce": shown.nonce,
+        "version": shown.version,
+        "added": list(shown.added),
+        "changed": _changed(shown, kept),
+        "removed": list(shown.removed),
+        "again": shown.again,
+        "bytes": shown.size,
+        "answer": shown.answer.value,
+        "seconds": None if shown.seconds is None else round(shown.seconds, 4),
+        "seconds_from_event": None if shown.since_event is None else round(shown.since_event, 4),
+        "error": None
+        if shown.rejection is None
+        else {"code": shown.rejection.code, "message": shown.rejection.message},
+    }
+
+
+def _changed(shown: Push, kept: Kept) -> list[Json]:
+    return [
+        {
+            "name": name,
+            "from": before,
+            "to": after,
+            "comparable": all(kept(shown.type_url, name, each) for each in (before, after)),
+        }
+        for name, before, after in shown.changed
+    ]
+
+
+def trigger(shown: Push) -> Document:
+    """Return what a push was due to: why, and the waves with the objects that changed."""
+    return {
+        "why": shown.trigger.value,
+        "waves": [
+            {
+                "wave": wave.number,
+                "at": jsonable(wave.at),
+                "causes": [
+                    {"object": f"{each.kind} {each.name}", "origin": each.origin, "change": each.change}
+                    for each in wave.causes
+                ],
+                "more": wave.more,
+            }
+            for wave in shown.waves
+        ],
+    }

@@ -1,0 +1,188 @@
+"""Why a proxy is behind: one short clause, from what is known of its certificate, streams and group."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from certs.ledger.entry import LedgerEntry, LedgerState
+from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
+from meshwright.mesh.identity import ProxyName
+from meshwright.sidecars.addresses import plain_address
+from meshwright.sidecars.type_words import short_type
+from xds.protocol.resources.resource import Reference, ResourceName, TypeUrl
+from xds.stream_status import StreamStatus, SyncState, TypeStatus, Variant
+
+_REVOKED, _EXPIRED, _UNUSED = "certificate revoked", "certificate expired", "certificate not used in time"
+_NAMED: Final = 2
+"""So many callers are named that have ejected it."""
+
+REFUSED: Final = (_REVOKED, _EXPIRED, _UNUSED)
+"""Why a proxy is refused, by its certificates."""
+
+Refusal = Callable[[TypeUrl, ResourceName], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of one proxy besides its standing; `entry`: see `newest`.
+
+    `failure` is why its group could not be computed, empty where it was. `rejected` is what it has rejected
+    and is withheld from it; `refusal` says why it rejected a resource, if that is known. `waits_for` is why
+    its workload gets no traffic yet, empty where it does. `unreceived` is a response that it may not be able
+    to take. `ejected_by` are callers that have ejected an endpoint at its address; a proxy that is gone for
+    longer than `dead_after` as well is dead.
+    """
+
+    streams: tuple[StreamStatus, ...] = ()
+    entry: LedgerEntry | None = None
+    failure: str = ""
+    rejected: tuple[Reference, ...] = ()
+    refusal: Refusal = field(default=lambda _, __: "")
+    waits_for: str = ""
+    unreceived: str = ""
+    ejected_by: tuple[ProxyName, ...] = ()
+    dead_after: timedelta = timedelta.max
+
+
+def newest(entries: Iterable[LedgerEntry], now: datetime) -> Mapping[str, LedgerEntry]:
+    """Return by common name the certificate that a proxy goes by.
+
+    The newest of those in force, claimed ones before others; of one that has none in force the newest.
+    """
+
+    def rank(entry: LedgerEntry) -> tuple[bool, bool, datetime]:
+        in_force = entry.in_force(now)
+        return in_force, in_force and entry.claimed_at is not None, entry.issued_at
+
+    return {each.common_name: each for each in sorted(entries, key=rank)}
+
+
+def why(proxy: ProxyStatus, known: Known, now: datetime) -> str:
+    """Return why a proxy is not in step, or its workload gets no traffic; empty if neither is so."""
+    waits = f"not admitted yet: {known.waits_for}" if known.waits_for else ""
+    behind = _behind(proxy, known, now, waits)
+    found = "; ".join(filter(None, (_shared(proxy), behind, _ejected(known.ejected_by))))
+    return f"dead: {found}" if is_dead(proxy, known, now) else found
+
+
+def is_dead(proxy: ProxyStatus, known: Known, now: datetime) -> bool:
+    """Say whether a proxy is gone for long, and callers have ejected it: neither proves it alone.
+
+    A proxy whose workload is gone is not dead: nobody calls it.
+    """
+    should_be_here = proxy.state in (ProxyState.EXPECTED, ProxyState.DISCONNECTED)
+    return should_be_here and bool(known.ejected_by) and now - proxy.since > known.dead_after
+
+
+def _behind(proxy: ProxyStatus, known: Known, now: datetime, waits: str) -> str:
+    match proxy.state:
+        case ProxyState.EXPECTED:
+            if refused := _refused(known.entry, now):
+                return refused
+            if known.entry is None or known.entry.claimed_at is None:
+                return "never connected"
+            return "; ".join(filter(None, ("not connected since the control plane started", waits)))
+        case ProxyState.DISCONNECTED:
+            ago = f"disconnected {duration(now - proxy.since)} ago"
+            return "; ".join(filter(None, (_refused(known.entry, now), ago, known.unreceived, waits)))
+        case ProxyState.ENDED:
+            ended = f"disconnected {duration(now - proxy.since)} ago, and its workload is gone"
+            return "; ".join(filter(None, (_refused(known.entry, now), ended)))
+        case ProxyState.CONNECTED:
+            return "; ".join(filter(None, (_connected(proxy, known, now), waits)))
+
+
+def _shared(proxy: ProxyStatus) -> str:
+    """Say that several proxies have this identity, and from where they are connected."""
+    if not proxy.peers:
+        return ""
+    return f"{len(proxy.peers)} proxies share this identity: {', '.join(map(plain_address, proxy.peers))}"
+
+
+def _ejected(by: tuple[ProxyName, ...]) -> str:
+    """Say who has ejected it."""
+    if not by:
+        return ""
+    named = ", ".join(map(str, by[:_NAMED]))
+    return f"ejected by {named}" + (f" and {len(by) - _NAMED} more" if len(by) > _NAMED else "")
+
+
+def type_state(stream: StreamStatus, status: TypeStatus) -> SyncState:
+    """Return where a type of a stream stands.
+
+    A delta client that reconnects says what it holds; where all of that is current it is sent nothing, and
+    there is nothing to acknowledge: that is in step, not waiting.
+    """
+    if status.state is SyncState.ASKED and stream.served and stream.variant is Variant.DELTA:
+        return SyncState.SYNCED
+    return status.state
+
+
+def pending(streams: Iterable[StreamStatus], now: datetime) -> dict[str, float]:
+    """Return for how many seconds each type has waited for an answer, the longest over all streams."""
+    found: dict[str, float] = {}
+    for status in (each for stream in streams for each in stream.types):
+        if status.state is SyncState.PENDING and status.sent_at is not None:
+            name = short_type(status.type_url)
+            found[name] = max(found.get(name, 0.0), (now - status.sent_at).total_seconds())
+    return found
+
+
+def duration(length: timedelta) -> str:
+    """Return a length of time in its greatest unit: `3 s`, `5 min`, `2 h`, `4 d`."""
+    seconds = max(0, int(length.total_seconds()))
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def _refused(entry: LedgerEntry | None, now: datetime) -> str:
+    if entry is None:
+        return "no certificate was issued"
+    if entry.state is LedgerState.REVOKED:
+        return _REVOKED
+    if now > entry.not_after:
+        return _EXPIRED
+    return _UNUSED if entry.unclaimed_too_long(now) else ""
+
+
+def _connected(proxy: ProxyStatus, known: Known, now: datetime) -> str:
+    failed = f"group failed: {known.failure}" if known.failure else ""
+    if not any(stream.served for stream in known.streams):
+        if not proxy.known:
+            return "held: workload unknown"
+        return failed or "held: nothing is published for it"
+    if rejected := _rejected(known):
+        return rejected
+    if failed:
+        return failed
+    if known.unreceived:
+        return known.unreceived
+    if waiting := pending(known.streams, now):
+        name, seconds = max(waiting.items(), key=lambda each: each[1])
+        return f"{name} pending for {duration(timedelta(seconds=seconds))}"
+    for stream in known.streams:
+        for status in stream.types:
+            if type_state(stream, status) is SyncState.ASKED:
+                return f"asked for {_plural(short_type(status.type_url))} that are not there"
+    return ""
+
+
+def _rejected(known: Known) -> str:
+    """Say why what stands first was rejected, or its name where that is not known."""
+    found = [
+        (status.type_url, name)
+        for stream in known.streams
+        for status in stream.types
+        if status.state is SyncState.REJECTED
+        for name in status.rejected
+    ]
+    for type_url, name in dict.fromkeys((*known.rejected, *found)):
+        return f"{short_type(type_url)} rejected: {known.refusal(type_url, name) or name}"
+    return ""
+
+
+def _plural(word: str) -> str:
+    return f"{word}s" if word != "other" else "types"

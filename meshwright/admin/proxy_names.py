@@ -1,0 +1,72 @@
+"""Which proxy is meant: by its common name, UUID, workload, or the beginning of its UUID."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from catalog.store.inventory import holder_of
+from catalog.store.view import View
+from meshwright.admin.reading import ProxyReading
+from meshwright.delivery.proxies.status import ProxyStatus
+from meshwright.mesh.problems.spelling import alike
+from meshwright.mesh.workload import Workload
+
+CANDIDATES: Final = 8
+"""How many names an error lists."""
+
+
+class NotShown(LookupError):
+    """What was asked for is not there, or is not one thing; the message is one sentence."""
+
+
+def find(reading: ProxyReading, wanted: str) -> ProxyStatus:
+    """Return the one proxy that is meant; raise NotShown with the candidates.
+
+    A common name or UUID comes first, then a workload's `namespace/name`, its name alone, and at last the
+    beginning of a UUID. What is found first counts, if it is one.
+    """
+    statuses, view = reading.proxies(), reading.view()
+    for found in _found(statuses, view, wanted):
+        if len(found) == 1:
+            return found[0]
+        if found:
+            said = _listed(_described(each, view) for each in found)
+            raise NotShown(f"{wanted[:200]!r} may be any of {len(found)} proxies: {said}")
+    raise NotShown(f"there is no proxy {wanted[:200]!r}{_suggested(statuses, view, wanted)}")
+
+
+def workload_of(status: ProxyStatus, view: View | None) -> Workload | None:
+    """Return a proxy's workload, None where it is not known."""
+    if view is None or not status.known:
+        return None
+    return holder_of(view, status.name)
+
+
+def _found(statuses: tuple[ProxyStatus, ...], view: View | None, wanted: str) -> Iterable[list[ProxyStatus]]:
+    yield [each for each in statuses if wanted in (str(each.name), each.name.uuid)]
+    by_workload = [(each, workload_of(each, view)) for each in statuses]
+    yield [each for each, workload in by_workload if workload and str(workload.key) == wanted]
+    yield [each for each, workload in by_workload if workload and workload.key.name == wanted]
+    yield [each for each in statuses if wanted and each.name.uuid.startswith(wanted)]
+
+
+def _described(status: ProxyStatus, view: View | None) -> str:
+    workload = workload_of(status, view)
+    return f"{workload.key} ({status.name})" if workload is not None else str(status.name)
+
+
+def _suggested(statuses: tuple[ProxyStatus, ...], view: View | None, wanted: str) -> str:
+    if not statuses:
+        return "; no proxy is known at all"
+    names: dict[str, ProxyStatus] = {}
+    for each in statuses:
+        workload = workload_of(each, view)
+        called = (str(workload.key), workload.key.name) if workload is not None else ()
+        names.update(dict.fromkeys((str(each.name), each.name.uuid, *called), each))
+    found = dict.fromkeys(names[each] for each in alike(wanted, names, CANDIDATES)) or statuses
+    return "; there is " + _listed(_described(each, view) for each in found)
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = list(names)
+    more = f" and {len(every) - CANDIDATES} more" if len(every) > CANDIDATES else ""
+    return ", ".join(every[:CANDIDATES]) + more

@@ -1,0 +1,346 @@
+"""Keeps one proxy: its credentials, its bootstrap, its Envoys, and what is known of it."""
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import structlog
+
+from certs.errors import CertificateError
+from meshwright.agent import credential_check as reading
+from meshwright.agent import credentials
+from meshwright.agent.credentials import Credentials, CredentialsError, Shows
+from meshwright.agent.enrolment.keeping import Enrolled
+from meshwright.agent.enrolment.settings import EnrolmentSettings
+from meshwright.agent.envoy import draining
+from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
+from meshwright.agent.envoy.environment import environment
+from meshwright.agent.envoy.lifecycle import Ending, Lifecycle
+from meshwright.agent.envoy.listeners import LISTENERS_PATH
+from meshwright.agent.envoy.runtime import RuntimeDirectory
+from meshwright.agent.envoy.supervisor import Supervisor, validated
+from meshwright.agent.errors import AgentError
+from meshwright.agent.hosts.file import HostsFile
+from meshwright.agent.hosts.sync import Naming
+from meshwright.agent.peers.reporting import EjectionsTold
+from meshwright.agent.reach.observations import Observed
+from meshwright.agent.reach.probing import Dialling, observe
+from meshwright.agent.reach.watching import ControlPlaneWatch
+from meshwright.agent.service_manager import Manager
+from meshwright.agent.settings import AgentSettings
+from meshwright.agent.statistics.exposition import Family, Kind, Sample, written
+from meshwright.agent.statistics.page import Figures
+from meshwright.agent.statistics.reporting import FiguresTold
+from meshwright.agent.statistics.sending import send
+from meshwright.agent.status import readiness
+from meshwright.agent.status.described import described
+from meshwright.agent.subprocess_call import ApartFailed
+from meshwright.agent.watching import changes
+from meshwright.mesh.host_port import HostPort
+from meshwright.sidecars.envoy.bootstrap.bootstrap import BootstrapSettings, server_name
+
+# The application may still have calls to make while it ends: only those to it are turned away.
+_DRAIN_PATH = "/drain_listeners?graceful&skip_exit&inboundonly"
+_POLL_SECONDS = 0.2
+# What files that others write, and Envoy, may answer: whatever it is, what is in use goes on.
+_UNUSABLE = (AgentError, CertificateError, OSError, ValueError)
+
+_log = structlog.get_logger("agent")
+
+
+class Agent:
+    """One proxy and what keeps it."""
+
+    def __init__(self, settings: AgentSettings, admin: EnvoyAdmin, stop: asyncio.Event) -> None:
+        self._settings = settings
+        self._admin = admin
+        self._stop = stop
+        self._runtime = RuntimeDirectory(settings.run)
+        self._supervisor = Supervisor(settings.envoy, self._runtime, Lifecycle(settings.restart), admin)
+        self._control_plane = ControlPlaneWatch(admin, self._observe)
+        self._figures = Figures(admin)
+        self._shows: Shows | None = None
+        self._unread = 0
+        self._text = ""
+        self._drains_since: float | None = None
+        self._quick = False
+        self._looking = asyncio.Lock()
+        self._refused = 0
+        self._renewed = 0
+        self._enrolled = None if settings.enrolment is None else self._enrolling(settings.enrolment)
+
+    async def start(self) -> bool:
+        """Prepare the directory and start the first Envoy; raise AgentError where that cannot be.
+
+        Where the machine is to join, that is waited for; False if it is told to stop meanwhile.
+        """
+        try:
+            if self._enrolled is not None:
+                await self._enrolled.begin(self._stop)
+                if self._stop.is_set():
+                    return False
+            self._runtime.prepare()
+            await self._take_new()
+        except _UNUSABLE as error:
+            raise AgentError(" ".join(str(error).split())) from error
+        return True
+
+    async def watch(self) -> None:
+        """Follow the files for as long as the agent runs; what cannot be used is not."""
+        directories = {self._settings.credentials}
+        if self._settings.override is not None:
+            directories.add(self._settings.override.parent)
+        # The first look finds what `start` has read, or what has changed between it and now.
+        async for _ in changes(sorted(directories), self._digest, self._settings.look_seconds):
+            await self._look()
+
+    async def look_again(self, asked: asyncio.Event, manager: Manager | None) -> None:
+        """Read the files whenever asked, as long as the agent runs."""
+        while True:
+            await asked.wait()
+            asked.clear()
+            with contextlib.nullcontext() if manager is None else manager.reloading():
+                if await self._look():
+                    _log.info("files read again; flags and environment need a restart")
+
+    async def enrol(self) -> None:
+        """Keep the certificate current, if that is ours to do, for as long as the agent runs."""
+        if self._enrolled is None:
+            await self._stop.wait()
+        else:
+            await self._enrolled.run()
+
+    async def tell_ejected(self) -> None:
+        """Tell the control plane whom Envoy has ejected, if it is known where, while the agent runs."""
+        enrolment = self._settings.enrolment
+        if enrolment is None or enrolment.renewal is None:
+            await self._stop.wait()
+        else:
+            own, domain = self._settings.credentials, self._settings.trust_domain
+            await EjectionsTold(self._admin, enrolment.renewal, own, told=domain).run()
+
+    async def tell_figures(self) -> None:
+        """Tell the control plane what Envoy has counted, if it is known where, while the agent runs."""
+        enrolment = self._settings.enrolment
+        if enrolment is None or enrolment.renewal is None:
+            await self._stop.wait()
+        else:
+            await FiguresTold(self._admin, partial(self._sent, enrolment.renewal)).run()
+
+    async def _sent(self, at: HostPort, report: bytes) -> int:
+        shows, files = self._in_use(), self._runtime.credential("")
+        return await send(at, server_name(shows.trust_domain), files, report)
+
+    def _enrolling(self, enrolment: EnrolmentSettings) -> Enrolled:
+        directory, shared = self._settings.credentials, self._settings.shared_credentials
+        return Enrolled(enrolment, directory, self._look, lambda: self._in_use().certificate, shared=shared)
+
+    async def _look(self, change: Callable[[], None] = lambda: None) -> bool:
+        """Take what is new in the files, after they were changed; say whether it can be used."""
+        async with self._looking:
+            try:
+                await asyncio.to_thread(change)
+                await self._take_new()
+            except _UNUSABLE as error:
+                self._refused += 1
+                _log.error("change not used; what was in use goes on", reason=" ".join(str(error).split()))
+                return False
+        return True
+
+    async def name(self) -> None:
+        """Keep the hosts file, if one is to be kept, for as long as the agent runs."""
+        settings = self._settings
+        if settings.hosts is None:
+            await self._stop.wait()
+            return
+        namespace = self._in_use().name.namespace
+        await Naming(self._admin, HostsFile(settings.hosts), namespace, settings.cluster_domain).run()
+
+    async def keep(self) -> Ending:
+        """Keep Envoy until there is none to be kept."""
+        return await self._supervisor.run()
+
+    async def end(self) -> None:
+        """Drain, unless told to hurry, and end Envoy."""
+        if not self._quick:
+            await self._drained()
+        await self._supervisor.stop()
+
+    async def not_ready(self) -> tuple[str, ...]:
+        """Say what keeps the proxy from being ready; nothing if it is."""
+        if self._drains_since is not None or self._stop.is_set():
+            return ("the proxy is draining",)
+        if words := self._supervisor.not_running():
+            return (words,)
+        try:
+            found = readiness.read_state(
+                await self._admin.server_info(),
+                await self._admin.text(readiness.STATS_PATH),
+                await self._admin.json(LISTENERS_PATH) if self._settings.application_ports else {},
+            )
+        except AdminUnreachable as error:
+            return (str(error),)
+        return readiness.missing(found, self._settings.application_ports)
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return what is wrong besides: that there is no control plane, or that the certificate runs out."""
+        ending = "" if self._enrolled is None or self._shows is None else self._enrolled.remark()
+        return tuple(filter(None, (self.remark(), ending)))
+
+    def alive(self) -> bool:
+        """Say whether the agent is of any use."""
+        return not self.not_alive()
+
+    def remark(self) -> str:
+        """Say why there is no control plane, and what to do; nothing where there is one."""
+        return self._control_plane.standing.words
+
+    async def status(self) -> Mapping[str, object]:
+        """Return all that is known of the proxy, as JSON has it."""
+        not_ready = await self.not_ready()
+        shown = None if self._shows is None else self._shows.certificate
+        pids = tuple(self._supervisor.pids.values())
+        return described(self._settings.ads, not_ready, pids, shown, self._control_plane.standing)
+
+    async def watch_control_plane(self) -> None:
+        """See how it stands with the control plane, for as long as the agent runs."""
+        await self._control_plane.run()
+
+    def not_alive(self) -> str:
+        """Say why the agent is of no use; it ends when Envoy is given up, so it is as long as it answers."""
+        return ""
+
+    async def proxy_metrics(self, whole: bool) -> str:
+        """Return the proxy's figures, with `whole` all that Envoy counts; empty if it does not answer."""
+        return "" if self._shows is None else await self._figures.page(self._shows.name, whole)
+
+    def own_metrics(self) -> str:
+        """Return how many Envoys live, and how often files were taken or refused."""
+        told = (
+            ("envoys", Kind.GAUGE, "Envoys that run: two during a hot restart.", len(self._supervisor.pids)),
+            (
+                "credentials_taken_total",
+                Kind.COUNTER,
+                "Certificates that were taken into use.",
+                self._renewed,
+            ),
+            (
+                "changes_refused_total",
+                Kind.COUNTER,
+                "Changes of files that could not be used.",
+                self._refused,
+            ),
+        )
+        return written(
+            Family(f"meshwright_agent_{name}", kind, words, (Sample((), value),))
+            for name, kind, words, value in told
+        )
+
+    async def drain(self) -> None:
+        """Begin to drain: Envoy discourages calls to the workload, and ends kept connections with an answer.
+
+        Whoever asks for it before the end has the proxy end sooner: it counts from the first time how long it
+        serves. An Envoy that cannot be asked is asked again each time, and that it was not is logged.
+        """
+        if self._drains_since is None:
+            self._drains_since = time.monotonic()
+        try:
+            await self._admin.text(_DRAIN_PATH, "POST")  # one that drains already goes on as it does
+        except AdminUnreachable as error:
+            _log.warning(
+                "envoy was not told to drain: it is at the next request, or at the end", reason=str(error)
+            )
+
+    def quit(self) -> None:
+        """End now."""
+        self._quick = True
+        self._stop.set()
+
+    async def _drained(self) -> None:
+        began = self._drains_since if self._drains_since is not None else time.monotonic()
+        await self.drain()
+        connections = await self._connections()
+        while not (
+            self._quick or draining.is_over(self._settings.drain, time.monotonic() - began, connections)
+        ):
+            await asyncio.sleep(_POLL_SECONDS)
+            connections = await self._connections()
+
+    async def _connections(self) -> int | None:
+        if not self._supervisor.pids:
+            return 0
+        try:
+            return draining.in_use(await self._admin.text(draining.CONNECTIONS_PATH))
+        except AdminUnreachable:
+            return None
+
+    def _digest(self) -> str:
+        """Return a name for the files as they are, and for another try where they could not be read."""
+        directory = self._settings.credentials
+        found = f"{credentials.digest(directory)} {credentials.written_beside(directory)!r} {self._unread}"
+        try:
+            return f"{found} {self._override()}"
+        except (OSError, ValueError):  # what is no text is no override, and is said when it is looked at
+            return found
+
+    def _override(self) -> str | None:
+        return None if self._settings.override is None else self._settings.override.read_text("utf-8")
+
+    async def _take_new(self) -> None:
+        """Read the files, and bring into use what is new: certificates at once, a bootstrap by an epoch."""
+        settings = self._settings
+        try:
+            read = await reading.read(
+                settings.credentials, shared=settings.shared_credentials, told=settings.trust_domain
+            )
+        except ApartFailed:
+            self._unread += 1
+            raise
+        if not self._is_in_use(read):
+            await asyncio.to_thread(self._runtime.put_credentials, read)
+            self._renewed += 1
+            _log.info("certificate in use", proxy=str(read.name), serial=read.serial)
+        self._shows = read.shows
+        text = await asyncio.to_thread(
+            self._runtime.propose, self._bootstrap(read), self._override(), self._text
+        )
+        if text != self._text:
+            await validated(self._settings.envoy, self._runtime)
+            self._runtime.accept()
+            self._text = text
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            await self._supervisor.configured(digest, environment(os.environ, read.name))
+
+    def _in_use(self) -> Shows:
+        if self._shows is None:
+            raise CredentialsError("no certificate is in use yet")
+        return self._shows
+
+    async def _observe(self) -> Observed:
+        """Go the way to the control plane, as Envoy does."""
+        shows, files = self._in_use(), self._runtime.credential("")
+        return await observe(Dialling(self._settings.ads, files, shows.certificate, shows.trust_domain))
+
+    def _is_in_use(self, read: Credentials) -> bool:
+        return credentials.digest(self._runtime.credential("")) == read.digest
+
+    def _bootstrap(self, read: Credentials) -> BootstrapSettings:
+        settings = self._settings
+        return self._runtime.settings(
+            BootstrapSettings(
+                proxy_name=read.name,
+                trust_domain=read.trust_domain,
+                ads_host=settings.ads.host,
+                ads_port=settings.ads.port,
+                certificate_file=Path(),
+                key_file=Path(),
+                ca_file=Path(),
+                admin=settings.admin_at,
+                protocol=settings.protocol,
+            )
+        )

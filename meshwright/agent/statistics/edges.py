@@ -1,0 +1,130 @@
+"""What a proxy counted, in Prometheus' words."""
+
+from collections.abc import Iterator
+
+from meshwright.agent.statistics.counted import GRPC_FAILED, Counted, OwnRows, Route, Who, ends
+from meshwright.agent.statistics.exposition import Family, Kind, Labels, Sample
+from meshwright.agent.statistics.statistics import Statistics
+from meshwright.agent.statistics.times import histogram, summary
+from meshwright.sidecars.envoy.telemetry.stat_names import Called
+
+
+class Edges:
+    """A proxy's edges, backends and routes."""
+
+    def __init__(self) -> None:
+        self._own = OwnRows()
+
+    def families(self, found: Statistics, who: Who) -> tuple[Family, ...]:
+        """Return all that is told of them, sorted; the same families whatever was called."""
+        rows = self._own.of(found)
+        return (
+            *_edge_families([(edge.labels(who), counted) for edge, counted in rows.edges.items()]),
+            *_backend_families([(_backend_labels(at, who), each) for at, each in rows.backends.items()]),
+            *_route_families([(_route_labels(at, who), each) for at, each in rows.routes.items()]),
+        )
+
+
+def _backend_labels(at: Called, who: Who) -> Labels:
+    return (
+        ("source_namespace", who.namespace),
+        ("source_service", who.service),
+        ("source_service_account", who.account),
+        ("backend_namespace", at.namespace),
+        ("backend_service", at.service),
+        ("backend_port", at.port),
+    )
+
+
+def _route_labels(at: Route, who: Who) -> Labels:
+    return (*ends(at.direction, at.called, who), ("route", at.name))
+
+
+_Told = list[tuple[Labels, Counted]]
+
+
+def _edge_families(told: _Told) -> Iterator[Family]:
+    yield _classes(
+        "meshwright_edge_requests_total", "Requests answered, by the class of the status.", told, "down"
+    )
+    yield _plain(
+        "meshwright_edge_grpc_failed_total",
+        "Of these, what ended in gRPC with another status than OK.",
+        told,
+        GRPC_FAILED,
+    )
+    yield Family(
+        "meshwright_edge_request_duration_seconds",
+        Kind.HISTOGRAM,
+        "From a request's first byte to its answer's last.",
+        tuple(each for labels, of in told if of.times for each in histogram(labels, of.times)),
+    )
+    for name, words, what in (
+        ("connections", "Connections that were opened.", "downstream_cx_total"),
+        ("sent_bytes", "Bytes from the source to the destination.", "downstream_cx_rx_bytes_total"),
+        ("received_bytes", "Bytes from the destination to the source.", "downstream_cx_tx_bytes_total"),
+    ):
+        yield _plain(f"meshwright_edge_{name}_total", words, told, what)
+
+
+def _backend_families(told: _Told) -> Iterator[Family]:
+    yield _classes(
+        "meshwright_backend_requests_total", "Requests that a backend had, tries again left out.", told, "up"
+    )
+    yield _plain(
+        "meshwright_backend_grpc_failed_total",
+        "Of these, what ended in gRPC with another status than OK.",
+        told,
+        GRPC_FAILED,
+    )
+    yield Family(
+        "meshwright_backend_request_duration_seconds",
+        Kind.SUMMARY,
+        "From a request's last byte to its answer's, by this backend.",
+        tuple(each for labels, of in told if of.times for each in summary(labels, of.times)),
+    )
+    for name, words, what in (
+        ("retries", "Requests that were tried again.", "upstream_rq_retry"),
+        ("connections", "Connections to a backend that were opened.", "upstream_cx_total"),
+        (
+            "connections_failed",
+            "Connections to a backend that could not be opened.",
+            "upstream_cx_connect_fail",
+        ),
+    ):
+        yield _plain(f"meshwright_backend_{name}_total", words, told, what)
+    yield _plain(
+        "meshwright_backend_connections_open",
+        "Connections to a backend now.",
+        told,
+        "upstream_cx_active",
+        Kind.GAUGE,
+    )
+
+
+def _route_families(told: _Told) -> Iterator[Family]:
+    yield _classes(
+        "meshwright_route_requests_total", "Requests that took a route, answered by its backend.", told, "up"
+    )
+    yield Family(
+        "meshwright_route_request_duration_seconds",
+        Kind.SUMMARY,
+        "From a request's last byte to its answer's, by this route.",
+        tuple(each for labels, of in told if of.times for each in summary(labels, of.times)),
+    )
+
+
+def _classes(name: str, words: str, told: _Told, side: str) -> Family:
+    at = {f"{side}stream_rq_{digit}xx": f"{digit}xx" for digit in range(1, 6)}
+    samples = (
+        Sample((*labels, ("status_class", word)), of.numbers[what])
+        for labels, of in told
+        for what, word in at.items()
+        if what in of.numbers
+    )
+    return Family(name, Kind.COUNTER, words, tuple(samples))
+
+
+def _plain(name: str, words: str, told: _Told, what: str, kind: Kind = Kind.COUNTER) -> Family:
+    samples = (Sample(labels, of.numbers[what]) for labels, of in told if what in of.numbers)
+    return Family(name, kind, words, tuple(samples))

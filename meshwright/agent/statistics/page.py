@@ -1,0 +1,70 @@
+"""A proxy's figures as a page for Prometheus: its edges, and how Envoy itself is."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from meshwright.agent.envoy.admin import AdminUnreachable, AnswerTooLarge, EnvoyAdmin
+from meshwright.agent.statistics.counted import Who
+from meshwright.agent.statistics.edges import Edges
+from meshwright.agent.statistics.exposition import written
+from meshwright.agent.statistics.statistics import STATS_PATH, read
+from meshwright.mesh.identity import ProxyName
+
+_ALL_PATH: Final = "/stats/prometheus"
+_OF_ENVOY: Final = (
+    r"^(control_plane\.connected_state"
+    r"|server\.(live|uptime|concurrency|memory_(allocated|heap_size|physical_size)|total_connections"
+    r"|hot_restart_epoch|days_until_first_cert_expiring)"
+    r"|cluster_manager\.(active_clusters|warming_clusters|cds\.update_(success|rejected))"
+    r"|listener_manager\.(total_listeners_(active|draining|warming)|lds\.update_(success|rejected)))$"
+)
+ENVOY_PATH: Final = f"{_ALL_PATH}?filter={quote(_OF_ENVOY, safe='')}"
+"""What is one of a proxy, and never more."""
+_CERTIFICATES_PATH: Final = "/certs"
+_ACCOUNT: Final = re.compile(r"spiffe://[^/]+/ns/[^/]+/sa/(?P<account>[^/]+)")
+
+
+class Figures:
+    """What Prometheus is told of one proxy."""
+
+    def __init__(self, admin: EnvoyAdmin) -> None:
+        self._admin = admin
+        self._edges = Edges()
+
+    async def page(self, name: ProxyName, whole: bool) -> str:
+        """Return the page; empty if Envoy does not answer. `whole`: all that Envoy counts, as it says it."""
+        try:
+            of_envoy = await self._all() if whole else await self._admin.text(ENVOY_PATH)
+            found = read(await self._admin.json(STATS_PATH))
+            account = account_of(await self._admin.json(_CERTIFICATES_PATH))
+        except AdminUnreachable:
+            return ""
+        who = Who(name.namespace, name.service, account)
+        return written(self._edges.families(found, who)) + of_envoy
+
+    async def _all(self) -> str:
+        """Return all that Envoy counts; the few figures, and a comment, where that is too large."""
+        try:
+            return await self._admin.text(_ALL_PATH)
+        except AnswerTooLarge as error:
+            return await self._admin.text(ENVOY_PATH) + f"# meshwright: not all of Envoy's figures: {error}\n"
+
+
+def account_of(certificates: Mapping[str, Any]) -> str:
+    """Return the ServiceAccount that Envoy's own certificate is of, from its list; empty where there is none.
+
+    https://www.envoyproxy.io/docs/envoy/latest/operations/admin#get--certs
+    """
+    for uri in _own_uris(certificates):
+        if found := _ACCOUNT.fullmatch(uri):
+            return found["account"]
+    return ""
+
+
+def _own_uris(certificates: Mapping[str, Any]) -> Iterator[str]:
+    for each in certificates.get("certificates", ()):
+        for certificate in each.get("cert_chain", ()):
+            for name in certificate.get("subject_alt_names", ()):
+                yield str(name.get("uri", ""))

@@ -1,0 +1,111 @@
+"""The report of what a proxy has counted, as the control plane takes it.
+
+`meshwright.enrolment.v1.ReportRequest`: the numbers of its fields are those of enrolment.proto.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import Final
+
+from meshwright.agent.statistics.counted import GRPC_FAILED, Counted, Edge, OwnRows, Route
+from meshwright.agent.statistics.protobuf import message
+from meshwright.agent.statistics.statistics import Bin, Statistics
+from meshwright.sidecars.envoy.telemetry.stat_names import Called
+from meshwright.traffic.statistics import BOUNDS_MS, Direction
+
+_DIRECTIONS: Final = {Direction.OUTBOUND: 1, Direction.INBOUND: 2}
+_LONGEST_NAME: Final = 253
+"""Of a route: one that is longer, or that could not be printed, would not be taken, and nothing beside it."""
+_PROTOCOLS: Final = {"http": 1, "tcp": 2}
+
+
+class Reports:
+    """The reports of one run of the agent, numbered."""
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._number = 0
+        self._own = OwnRows()
+
+    def next(self, increments: Statistics, seconds: float) -> bytes:
+        """Return the next report: what was counted in so many seconds."""
+        self._number += 1
+        rows = self._own.of(increments)
+        return message(
+            (1, self._run),
+            (2, self._number),
+            (3, float(seconds)),
+            (4, [_edge(*each) for each in rows.edges.items()]),
+            (5, [_backend(*each) for each in rows.backends.items()]),
+            (6, [_route(*each) for each in rows.routes.items()]),
+        )
+
+
+def _edge(edge: Edge, counted: Counted) -> bytes:
+    numbers = counted.numbers
+    connections = message(
+        (1, numbers["downstream_cx_total"]),
+        (3, numbers["downstream_cx_rx_bytes_total"]),
+        (4, numbers["downstream_cx_tx_bytes_total"]),
+    )
+    return message(
+        (1, _DIRECTIONS[edge.direction]),
+        (2, _PROTOCOLS[edge.protocol]),
+        (3, _called(edge.called)),
+        (4, _requests(counted, "downstream")),
+        (5, connections),
+    )
+
+
+def _backend(at: Called, counted: Counted) -> bytes:
+    numbers = counted.numbers
+    connections = message(
+        (1, numbers["upstream_cx_total"]),
+        (2, numbers["upstream_cx_connect_fail"]),
+        (5, numbers["ssl.handshake"]),
+    )
+    return message(
+        (1, _called(at)),
+        (2, _requests(counted, "upstream")),
+        (3, connections),
+        (4, numbers["upstream_rq_retry"]),
+    )
+
+
+def _route(at: Route, counted: Counted) -> bytes:
+    name = "".join(each for each in at.name[:_LONGEST_NAME] if each.isprintable())
+    direction = _DIRECTIONS[at.direction]
+    return message((1, direction), (2, _called(at.called)), (3, name), (4, _requests(counted, "upstream")))
+
+
+def _requests(counted: Counted, side: str) -> bytes:
+    by_class = tuple(counted.numbers[f"{side}_rq_{digit}xx"] for digit in range(1, 6))
+    seconds = sum((each.least + each.width / 2) * each.count for each in counted.times) / 1000
+    return message(
+        (1, by_class if any(by_class) else ()),
+        (2, _by_time(counted.times)),
+        (3, float(seconds)),
+        (4, _failed_by_grpc(counted)),
+    )
+
+
+def _failed_by_grpc(counted: Counted) -> int:
+    """Return what failed by gRPC and is no 5xx beside that: a failure is one of both to who adds them up.
+
+    A call of gRPC that the proxy itself ends, as by a timeout, has a status of gRPC behind a 200, and is
+    counted by the cluster as the 5xx that it would have been ("gRPC Statistics" in Envoy's documentation).
+    """
+    return max(0, counted.numbers[GRPC_FAILED] - counted.numbers["upstream_rq_5xx"])
+
+
+def _by_time(bins: Iterable[Bin]) -> tuple[int, ...]:
+    """Return how many took less than each bound, and how many longer; nothing of nothing."""
+    counts = [0] * (len(BOUNDS_MS) + 1)
+    for each in bins:
+        counts[bisect_right(BOUNDS_MS, each.least)] += each.count
+    return tuple(counts) if any(counts) else ()
+
+
+def _called(at: Called) -> bytes:
+    number, named = (int(at.port), "") if at.port.isdecimal() else (0, at.port)
+    return message((1, at.namespace), (2, at.service), (3, number), (4, named))

@@ -1,0 +1,96 @@
+"""Tells the control plane what the proxy has counted, as often as it wants to know."""
+
+import asyncio
+import random
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import structlog
+
+from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
+from meshwright.agent.statistics.increments import NOTHING, since
+from meshwright.agent.statistics.report import Reports
+from meshwright.agent.statistics.sending import NotTaken
+from meshwright.agent.statistics.statistics import STATS_PATH, read
+
+FIRST_SECONDS: Final = 10.0
+LEAST_SECONDS: Final = 5
+MOST_SECONDS: Final = 3600
+LONGEST_PAUSE: Final = 300.0
+"""Who does not answer, or does not want to be told, is asked again after so long at the latest."""
+
+Send = Callable[[bytes], Awaitable[int]]
+
+_log = structlog.get_logger("agent.figures")
+
+
+class FiguresTold:
+    """Reports to who takes them by `send`, which raises NotTaken.
+
+    A report that has no answer goes again; one that is unfit does not, or no other would ever follow it.
+    """
+
+    def __init__(
+        self,
+        admin: EnvoyAdmin,
+        send: Send,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        dice: random.Random | None = None,
+    ) -> None:
+        self._admin = admin
+        self._send = send
+        self._monotonic = monotonic
+        self._dice = dice or random.Random()  # noqa: S311 - it spreads calls, and hides nothing
+        self._reports = Reports(uuid.uuid4().hex)
+        self._seen = NOTHING
+        self._at = monotonic()
+        self._unanswered: bytes | None = None
+        self._pause = FIRST_SECONDS
+        self._why = ""
+
+    async def run(self) -> None:
+        """Report for as long as the agent runs; agents that start together do not report together."""
+        pause = self._dice.uniform(0, FIRST_SECONDS)
+        while True:
+            await asyncio.sleep(pause)
+            pause = await self.tell()
+
+    async def tell(self) -> float:
+        """Report once; return after how many seconds to do so again. Whatever goes wrong is said."""
+        try:
+            return await self._tell()
+        except Exception:  # noqa: BLE001 - it is said, and tried again
+            # The agent ends with its tasks, and Envoy with it.
+            _log.exception("what is counted is not told")
+            return LONGEST_PAUSE
+
+    async def _tell(self) -> float:
+        try:
+            report = self._unanswered or await self._made()
+        except AdminUnreachable:
+            return FIRST_SECONDS
+        self._unanswered = report
+        try:
+            wanted = await self._send(report)
+        except NotTaken as error:
+            return self._not_taken(error)
+        self._unanswered, self._pause, self._why = None, FIRST_SECONDS, ""
+        return min(MOST_SECONDS, max(LEAST_SECONDS, wanted))
+
+    async def _made(self) -> bytes:
+        found, now = read(await self._admin.json(STATS_PATH)), self._monotonic()
+        report = self._reports.next(since(self._seen, found), now - self._at)
+        self._seen, self._at = found, now
+        return report
+
+    def _not_taken(self, error: NotTaken) -> float:
+        if str(error) != self._why:
+            _log.warning("the control plane is not told what is counted", reason=str(error))
+        self._why = str(error)
+        if error.unfit:
+            self._unanswered = None
+        self._pause = LONGEST_PAUSE if error.refused else min(LONGEST_PAUSE, 2 * self._pause)
+        return self._pause * self._dice.uniform(0.5, 1.0)

@@ -1,0 +1,59 @@
+"""Sends a report to the control plane's renewal port."""
+
+import asyncio
+import ssl
+from pathlib import Path
+from typing import Final
+
+from meshwright.agent.own_certificate import show_own
+from meshwright.agent.statistics.grpc_call import CallFailed, call
+from meshwright.agent.statistics.protobuf import number_of
+from meshwright.mesh.host_port import HostPort
+from meshwright.sidecars.layout import AUTHORITY_FILE
+
+REPORT: Final = "/meshwright.enrolment.v1.Renewal/Report"
+SECONDS: Final = 20.0
+_INVALID_ARGUMENT, _UNIMPLEMENTED = 3, 12
+_NEXT_AFTER: Final = 1
+"""The field of ReportResponse."""
+
+
+class NotTaken(Exception):
+    """The report was not taken.
+
+    `refused`: nor will the next be, such as by an older control plane; `unfit`: nor will this one ever be.
+    """
+
+    def __init__(self, why: str, *, refused: bool = False, unfit: bool = False) -> None:
+        super().__init__(why)
+        self.refused = refused
+        self.unfit = unfit
+
+
+async def send(at: HostPort, name: str, files: Path, report: bytes) -> int:
+    """Send a report with the certificate in `files` to who is `name` by the roots there.
+
+    Returns after how many seconds the next is wanted; raises NotTaken.
+    """
+    try:
+        async with asyncio.timeout(SECONDS):
+            context = await asyncio.to_thread(_context, files)
+            answer = await call(at, name, context, REPORT, report)
+        return number_of(answer, _NEXT_AFTER)
+    except CallFailed as error:
+        unfit = error.status == _INVALID_ARGUMENT
+        refused = unfit or error.status == _UNIMPLEMENTED
+        why = f"{at} answered with status {error.status}: {error}"
+        raise NotTaken(why, refused=refused, unfit=unfit) from None
+    except (OSError, ValueError, TimeoutError) as error:
+        raise NotTaken(f"{at} is not told: {str(error) or type(error).__name__}") from error
+
+
+def _context(files: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    roots = (files / AUTHORITY_FILE).read_text("ascii", "ignore")  # in a comment may be more
+    context.load_verify_locations(cadata=roots)
+    show_own(context, files)
+    context.set_alpn_protocols(["h2"])
+    return context

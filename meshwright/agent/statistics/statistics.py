@@ -1,0 +1,94 @@
+"""What Envoy has counted and measured, from its admin interface. Pure.
+
+https://www.envoyproxy.io/docs/envoy/latest/operations/admin#get--stats. Not from its page for
+Prometheus: there a cluster's name ends at its first dot, and what comes behind it becomes part of the
+metric's name.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+from meshwright.agent.envoy.responses import records
+
+_COUNTS: Final = {
+    "http": r"downstream_(rq_[1-5]xx|rq_time|cx_total|cx_rx_bytes_total|cx_tx_bytes_total)",
+    "tcp": r"downstream_(cx_total|cx_rx_bytes_total|cx_tx_bytes_total)",
+    "vhost": r"upstream_(rq_[1-5]xx|rq_time)",
+    "cluster": r"(upstream_(rq_[1-5]xx|rq_time|rq_retry|cx_total|cx_active|cx_connect_fail)"
+    r"|grpc\.failure|ssl\.handshake)",
+}
+_FILTER: Final = "|".join(rf"^{scope}\..+\.{counts}$" for scope, counts in _COUNTS.items())
+STATS_PATH: Final = f"/stats?format=json&usedonly&histogram_buckets=detailed&filter={quote(_FILTER, safe='')}"
+"""Of what was ever used: a proxy knows many that it never calls."""
+
+_NAME: Final = re.compile(
+    "|".join(
+        rf"(?P<{scope}>{scope})\.(?P<{scope}_of>.+)\.(?P<{scope}_what>{counts})"
+        for scope, counts in _COUNTS.items()
+    )
+)
+# Of what is counted of a cluster a second time: by who calls, by zone, of tries again, of canaries.
+_AGAIN: Final = re.compile(r"\.(external|internal|retry|canary|zone\.[^.]+\.[^.]+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """How many of a histogram's values are from `least` on, and below `least + width`."""
+
+    least: float
+    width: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Numbers and histograms by what they are counted for, then by what is counted.
+
+    `http` and `tcp` have the prefixes that connection managers and TCP proxies were given, `cluster` the
+    clusters' names, `vhost` those of virtual hosts with their routes'. Times are in milliseconds.
+    """
+
+    numbers: Mapping[str, Mapping[str, Mapping[str, int]]]
+    times: Mapping[str, Mapping[str, tuple[Bin, ...]]]
+
+
+def read(answer: Mapping[str, Any]) -> Statistics:
+    """Return what Envoy answers to STATS_PATH; what is not as it should be is left out."""
+    numbers: dict[str, dict[str, dict[str, int]]] = {scope: defaultdict(dict) for scope in _COUNTS}
+    times: dict[str, dict[str, tuple[Bin, ...]]] = {scope: {} for scope in _COUNTS}
+    for each in records(answer, "stats"):
+        if (histograms := each.get("histograms")) is not None:
+            for histogram in records(histograms, "details"):
+                if (found := _read_name(histogram)) is not None:
+                    times[found[0]][found[1]] = tuple(_bins(histogram))
+        elif (found := _read_name(each)) is not None and isinstance(value := each.get("value"), int):
+            scope, of, what = found
+            numbers[scope][of][what] = value
+    return Statistics(numbers, times)
+
+
+def _read_name(said: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    """Return scope, what it is counted for and what is counted; None of what is counted twice."""
+    found = _NAME.fullmatch(str(said.get("name")))
+    if found is None:
+        return None
+    scope = next(scope for scope in _COUNTS if found[scope])
+    of = found[f"{scope}_of"]
+    return None if scope == "cluster" and _AGAIN.search(of) else (scope, of, found[f"{scope}_what"])
+
+
+def _bins(histogram: Mapping[str, Any]) -> Iterator[Bin]:
+    for each in records(histogram, "totals"):
+        match each:
+            case {
+                "lower_bound": int() | float() as least,
+                "width": int() | float() as width,
+                "count": int() as n,
+            }:
+                yield Bin(least, width, n)
+            case _:
+                pass

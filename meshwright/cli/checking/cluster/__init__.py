@@ -1,0 +1,4 @@
+"""The checks of `meshwright check --kubernetes`.
+
+It never writes to the cluster.
+"""

@@ -1,0 +1,100 @@
+"""A cluster that is looked at: each list once, each question with its time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+
+from meshwright.cli.checking.judgements.check import Check, Unseen
+from meshwright.cli.checking.judgements.permissions import Need
+from meshwright.kube.api import Api
+from meshwright.kube.errors import ApiError, KubeError
+from meshwright.kube.resource import Raw, Resource
+
+SECONDS: Final = 60.0
+"""For all that one line needs; a server that is away is known sooner."""
+
+_SELF: Final = Resource(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
+)
+_OTHER: Final = Resource(
+    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
+)
+
+
+class Asking:
+    """Asks an API server; a list that was asked for is asked for once."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        self._lists: dict[tuple[Resource, str | None, str], asyncio.Task[Sequence[Raw]]] = {}
+
+    async def all(self, resource: Resource, namespace: str | None = None, labels: str = "") -> Sequence[Raw]:
+        """Return all objects of a kind; raise KubeError."""
+        key = (resource, namespace, labels)
+        if key not in self._lists:
+            asked = self._listed(resource, namespace, labels)
+            self._lists[key] = asyncio.create_task(asked, name=f"look at {resource}")
+        return await asyncio.shield(self._lists[key])
+
+    async def _listed(self, resource: Resource, namespace: str | None, labels: str) -> Sequence[Raw]:
+        return list((await self.api.list(resource, namespace, labels=labels))["items"])
+
+    async def end(self) -> None:
+        """Wait for what nobody waits for any more."""
+        for each in self._lists.values():
+            each.cancel()
+        await asyncio.gather(*self._lists.values(), return_exceptions=True)
+
+    async def one(self, resource: Resource, namespace: str | None, name: str) -> Raw | None:
+        """Return an object, None where there is none; raise KubeError."""
+        try:
+            return await self.api.get(resource, namespace, name)
+        except ApiError as error:
+            if error.is_not_found:
+                return None
+            raise
+
+    async def may(self, needs: Sequence[Need], user: str = "") -> Mapping[Need, bool | Unseen]:
+        """Return what the authorizer says of each need, of us or of a user."""
+        answers = await asyncio.gather(*(self._may(each, user) for each in needs))
+        return dict(zip(needs, answers, strict=True))
+
+    async def _may(self, need: Need, user: str) -> bool | Unseen:
+        resource, _, subresource = need.resource.partition("/")
+        attributes = {
+            "verb": need.verb,
+            "group": need.group,
+            "resource": resource,
+            "subresource": subresource,
+            "namespace": need.namespace,
+            "name": need.name,
+        }
+        spec: dict[str, Any] = {"resourceAttributes": attributes}
+        review = _OTHER if user else _SELF
+        if user:
+            _, _, namespace, _ = user.split(":")
+            groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+            spec |= {"user": user, "groups": groups}
+        body = {"apiVersion": review.api_version, "kind": review.kind, "spec": spec}
+        try:
+            answer = await self.api.create(review, None, body)
+        except KubeError as error:
+            return Unseen(str(error), "ask as an administrator of the cluster")
+        return bool(answer.get("status", {}).get("allowed"))
+
+
+async def looked(name: str, look: Callable[[], Awaitable[Check | Sequence[Check]]]) -> Sequence[Check]:
+    """Return what a look comes to; one line that says why, where it comes to nothing."""
+    try:
+        async with asyncio.timeout(SECONDS):
+            found = await look()
+    except TimeoutError:
+        return (Check.unseen(name, Unseen(f"no answer in {SECONDS:g} s")),)
+    except ApiError as error:
+        do = "ask as an administrator of the cluster" if error.is_forbidden else "try again"
+        return (Check.unseen(name, Unseen(str(error), do)),)
+    except KubeError as error:
+        return (Check.unseen(name, Unseen(str(error))),)
+    except Exception as error:  # noqa: BLE001 - whatever it is: it is said in its line, and the others go on
+        return (Check.unseen(name, Unseen(" ".join(f"{type(error).__name__}: {error}".split()))),)
+    return (found,) if isinstance(found, Check) else found

@@ -1,0 +1,228 @@
+"""What `meshwright check --kubernetes` looks at: a cluster before an installation, and the installation."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from meshwright.cli.checking.cluster import installation as installed
+from meshwright.cli.checking.cluster.client import Asking, looked
+from meshwright.cli.checking.cluster.webhooks import ready_behind
+from meshwright.cli.checking.judgements import cluster as judging
+from meshwright.cli.checking.judgements import permissions, storage
+from meshwright.cli.checking.judgements.check import Check
+from meshwright.cli.checking.judgements.cluster import Injector
+from meshwright.cli.checking.judgements.storage import StorageClass
+from meshwright.cli.errors import CommandFailed, lines_of
+from meshwright.kube.api import Api
+from meshwright.kube.builtin import (
+    DAEMON_SETS,
+    DEFINITIONS,
+    DEPLOYMENTS,
+    MUTATING,
+    PODS,
+    STORAGE_CLASSES,
+    VALIDATING,
+    minor_version,
+)
+from meshwright.kube.connection.connection import found
+from meshwright.kube.discovery import Served, served
+from meshwright.kube.errors import KubeError
+from meshwright.kubernetes.injection.decision import OSM_UUID
+from meshwright.mesh.kinds import STATEFUL_SET, Kind
+from meshwright.specs.kinds import READ
+from meshwright.specs.osm.own_names import CONTROL_PLANE, WEBHOOKS
+from meshwright.specs.osm.unenforced import UNENFORCED
+from meshwright.specs.reference.meanings.installed import INSTALLED
+
+_SERVICE: Final = "Service "
+_IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
+_NODES: Final = frozenset({"istio-cni-node", "ztunnel", "linkerd-cni", "consul-cni", "kuma-cni-node"})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to look: the cluster, the control plane's namespace, and the manifests that install it."""
+
+    kubeconfig: Path | None
+    context: str
+    home: str
+    manifests: Sequence[Mapping[str, Any]]
+
+
+def manifests(values: Path | None, home: str) -> Sequence[Mapping[str, Any]]:
+    """Return what the chart comes to with values, in a namespace; raise CommandFailed."""
+    from meshwright.chart.rendering import home as namespace
+    from meshwright.chart.rendering import manifests as rendered
+    from meshwright.chart.template.tokens import TemplateError
+    from meshwright.chart.values import ValuesError
+    from meshwright.cli.commands.install import read_values
+
+    try:
+        texts = [namespace(home), *rendered(read_values([values] if values else (), ()), home)]
+    except (ValuesError, TemplateError) as error:
+        raise CommandFailed(*lines_of(error)) from error
+    return [dict(yaml.safe_load(each)) for each in texts]
+
+
+def checks(place: Place, *, before: bool) -> Sequence[Check]:
+    """Look at a cluster; raise CommandFailed where it is not known which."""
+    try:
+        api = Api(found(place.kubeconfig, place.context))
+    except KubeError as error:
+        raise CommandFailed(" ".join(str(error).split())) from error
+    return asyncio.run(_checks(api, place, before=before))
+
+
+async def _checks(api: Api, place: Place, *, before: bool) -> Sequence[Check]:
+    async with api:
+        asking = Asking(api)
+        version, text = (0, 0), ""
+        try:
+            version, text = await _version(api)
+        except KubeError as error:
+            do = "name the right cluster with --kubeconfig and --context"
+            return (Check.failed("API server", str(error), do),)
+        there = partial(_there, await _served(api))
+        looks: list[tuple[str, Callable[[], Awaitable[Check | Sequence[Check]]]]] = [
+            ("kinds", lambda: _kinds(there(), before=before)),
+            ("conversion", lambda: _conversions(asking)),
+            ("other meshes", lambda: _other_meshes(asking)),
+            ("Open Service Mesh", lambda: _osm(asking)),
+        ]
+        if before:
+            looks.insert(0, ("permissions", lambda: _permissions(asking, there(), place)))
+            looks += [
+                ("volume", lambda: _volume(asking, place)),
+                ("definitions", lambda: _definitions(asking, place)),
+            ]
+        else:
+            looks += installed.looks(asking, place.home, place.manifests, version, there)
+        try:
+            found = await asyncio.gather(*(looked(name, look) for name, look in looks))
+        finally:
+            await asking.end()
+        return (judging.api_server(version, text), *(check for each in found for check in each))
+
+
+async def _version(api: Api) -> tuple[tuple[int, int], str]:
+    said = await api.read("/version")
+    return minor_version(said) or (0, 0), str(said.get("gitVersion", "?"))
+
+
+async def _served(api: Api) -> Served | KubeError:
+    try:
+        return await served(api)
+    except KubeError as error:
+        return error
+
+
+def _there(found: Served | KubeError) -> Served:
+    if isinstance(found, KubeError):
+        raise found
+    return found
+
+
+async def _kinds(there: Served, *, before: bool) -> Check:
+    versions = {kind: tuple(each.version for each in there.of(kind.group, kind.name)) for kind in INSTALLED}
+    return judging.kinds(versions, before=before)
+
+
+async def _conversions(asking: Asking) -> Sequence[Check]:
+    """Look who converts kinds that are read; nothing where none is converted."""
+    found: dict[str, list[str]] = {}
+    for raw in await asking.all(DEFINITIONS):
+        spec = raw["spec"]
+        kind, conversion = Kind(spec["names"]["kind"], spec["group"]), spec.get("conversion") or {}
+        if (kind in READ or kind in UNENFORCED) and conversion.get("strategy") == "Webhook":
+            config = conversion["webhook"].get("clientConfig") or {}
+            found.setdefault(_converter(config), []).append(str(kind))
+    services = {name: name.removeprefix(_SERVICE).split("/") for name in found if name.startswith(_SERVICE)}
+    away = [name for name, at in services.items() if not await ready_behind(asking, *at)]
+    return (judging.conversions(found, away),) if found else ()
+
+
+def _converter(config: Mapping[str, Any]) -> str:
+    service = config.get("service")
+    return f"{_SERVICE}{service['namespace']}/{service['name']}" if service else str(config.get("url"))
+
+
+async def _permissions(asking: Asking, there: Served, place: Place) -> Check:
+    plurals = {(each.group, each.kind): each.plural for each in there.resources}
+    unknown = permissions.unserved(place.manifests, plurals)
+    answers = await asking.may(permissions.to_apply(place.manifests, plurals))
+    do = "ask an administrator of the cluster, or `meshwright install --print` for one to read and apply"
+    return permissions.permitted("permissions", "you", answers, do, unknown)
+
+
+async def _volume(asking: Asking, place: Place) -> Check:
+    """Look whether the claim of the control plane's StatefulSet can be bound."""
+    claims = [
+        claim["spec"]
+        for each in place.manifests
+        if each["kind"] == STATEFUL_SET.name
+        for claim in each["spec"].get("volumeClaimTemplates") or ()
+    ]
+    wanted = str(claims[0].get("storageClassName") or "") if claims else None
+    found = [
+        StorageClass(
+            str(raw["metadata"]["name"]),
+            (raw["metadata"].get("annotations") or {}).get(_IS_DEFAULT) == "true",
+        )
+        for raw in await asking.all(STORAGE_CLASSES)
+    ]
+    return storage.volume(wanted, found)
+
+
+async def _definitions(asking: Asking, place: Place) -> Check:
+    """Look for definitions of the chart's names that no release of ours in this namespace has made."""
+    of_chart = {str(each["metadata"]["name"]) for each in place.manifests if each["kind"] == DEFINITIONS.kind}
+    ours = {f"{kind.group}/{kind.name}" for kind in INSTALLED}
+    foreign = []
+    for raw in await asking.all(DEFINITIONS):
+        metadata, spec = raw["metadata"], raw["spec"]
+        named = str(metadata["name"]) in of_chart or f"{spec['group']}/{spec['names']['kind']}" in ours
+        if named and not _is_of_release(metadata, place.home):
+            foreign.append(str(metadata["name"]))
+    return storage.definitions(sorted(foreign), installed=bool(of_chart))
+
+
+def _is_of_release(metadata: Mapping[str, Any], home: str) -> bool:
+    """Say whether Helm takes an object for that of a release in `home`, by its label and annotations."""
+    annotations = metadata.get("annotations") or {}
+    managed = (metadata.get("labels") or {}).get("app.kubernetes.io/managed-by") == "Helm"
+    return managed and annotations.get("meta.helm.sh/release-namespace") == home
+
+
+async def _other_meshes(asking: Asking) -> Check:
+    found = [
+        Injector(str(each.get("name")), str(raw["metadata"]["name"]), each.get("failurePolicy") != "Ignore")
+        for raw in await asking.all(MUTATING)
+        for each in raw.get("webhooks") or ()
+    ]
+    daemons = [
+        f"{raw['metadata']['namespace']}/{raw['metadata']['name']}"
+        for raw in await asking.all(DAEMON_SETS)
+        if raw["metadata"]["name"] in _NODES
+    ]
+    return judging.other_meshes(found, daemons)
+
+
+async def _osm(asking: Asking) -> Check:
+    planes = [
+        f"{raw['metadata']['namespace']}/{raw['metadata']['name']}"
+        for raw in await asking.all(DEPLOYMENTS)
+        if raw["metadata"]["name"] in CONTROL_PLANE
+    ]
+    hooks = [
+        f"{resource.kind.lower()}/{raw['metadata']['name']}"
+        for resource in (MUTATING, VALIDATING)
+        for raw in await asking.all(resource)
+        if any(each.get("name") in WEBHOOKS for each in raw.get("webhooks") or ())
+    ]
+    pods = [raw for raw in await asking.all(PODS) if OSM_UUID in (raw["metadata"].get("labels") or {})]
+    return judging.open_service_mesh(sorted(planes), hooks, len(pods))

@@ -1,0 +1,74 @@
+"""What the injector of a cluster goes by: its configuration, the MeshConfig, and the cluster's version."""
+
+from collections.abc import Iterable
+
+from catalog.store.view import MeshSettings, View
+from meshwright.cli.checking.cluster.client import Asking
+from meshwright.cli.checking.cluster.pods import Injection, config_of
+from meshwright.controller.errors import SettingsError
+from meshwright.controller.settings.config_file import only_in
+from meshwright.kube.builtin import CONFIG_MAPS
+from meshwright.kube.discovery import served
+from meshwright.kube.resource import Raw, Resource
+from meshwright.kubernetes.injection.configuration.configuration import ConfigurationError, InjectionConfig
+from meshwright.kubernetes.injection.configuration.place import CONFIG_KEY, CONFIG_MAP, SETTINGS, ConfigMapKey
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.kinds import MESH_CONFIG
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import Sourced
+from meshwright.mesh.origins import InFile
+from meshwright.providers.kubernetes.resources import newest
+from meshwright.sidecars.registry import DriverRegistry
+from meshwright.specs.displayed import read_shown
+
+
+async def place_of(asking: Asking, home: str) -> ConfigMapKey:
+    """Return where a control plane has the configuration: as its settings say, or else the chart.
+
+    Raises ConfigurationError for settings that cannot be read, KubeError where nobody may look.
+    """
+    raw = await asking.one(CONFIG_MAPS, home, SETTINGS)
+    what = f"ConfigMap {home}/{SETTINGS}, {CONFIG_KEY}"
+    try:
+        told = only_in(str(((raw or {}).get("data") or {}).get(CONFIG_KEY, "")), what, as_text=True)
+        said = told.get("injection_config_map") if isinstance(told, dict) else None
+        return ConfigMapKey.parse(str(said)) if said else ConfigMapKey(Namespace(home), CONFIG_MAP)
+    except SettingsError as error:
+        raise ConfigurationError(str(error)) from error
+    except ValueError as error:
+        raise ConfigurationError(f"{what}: injection_config_map {error}") from error
+
+
+async def config_in(asking: Asking, home: str) -> tuple[ConfigMapKey, InjectionConfig | None]:
+    """Return the configuration of a cluster and its place; None where there is none. Raises as `place_of`."""
+    place = await place_of(asking, home)
+    raw = await asking.one(CONFIG_MAPS, place.namespace, place.name)
+    try:
+        return place, None if raw is None else config_of(raw, home, place.key)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"ConfigMap {place.namespace}/{place.name}: {error}") from error
+
+
+async def injection_of(asking: Asking, home: str, version: tuple[int, int]) -> Injection:
+    """Return what the injector would do; raise ConfigurationError, KubeError, or DriverError."""
+    _, config = await config_in(asking, home)
+    drivers = DriverRegistry.discover().drivers
+    return Injection(config or config_of(None, home), drivers, await mesh_config(asking, home), version)
+
+
+async def mesh_config(asking: Asking, home: str) -> MeshConfig:
+    """Return the MeshConfig of a control plane, the defaults without; raise KubeError."""
+    resource = newest(MESH_CONFIG, await served(asking.api, {MESH_CONFIG.group}))
+    if resource is None:
+        return MeshConfig()
+    return config_of_all((await asking.api.list(resource, home))["items"], resource)
+
+
+def config_of_all(items: Iterable[Raw], resource: Resource) -> MeshConfig:
+    """Return the one that the control plane takes of several MeshConfigs as the API server lists them."""
+    objects = {}
+    for raw in items:
+        document = {**raw, "apiVersion": resource.api_version, "kind": resource.kind}
+        for key, value in read_shown(document, InFile("")).objects:
+            objects[key] = Sourced(key, value, InFile(""))
+    return View.build(objects, MeshSettings()).config

@@ -1,0 +1,230 @@
+"""What is looked at of an installation in a cluster: its control plane, its webhooks, its Pods."""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from meshwright.cli.checking.cluster import measurements as answered
+from meshwright.cli.checking.cluster import streams
+from meshwright.cli.checking.cluster.client import Asking
+from meshwright.cli.checking.cluster.injection import injection_of
+from meshwright.cli.checking.cluster.pods import Injection, Sorted, is_active, sorted_out
+from meshwright.cli.checking.cluster.webhooks import Webhooks, certificates
+from meshwright.cli.checking.judgements import installed as judging
+from meshwright.cli.checking.judgements import permissions, reported
+from meshwright.cli.checking.judgements.check import Check
+from meshwright.cli.checking.judgements.installed import Offer, Runner
+from meshwright.kube.builtin import CONFIG_MAPS, MUTATING, NAMESPACES, PODS, STATEFUL_SETS, VALIDATING
+from meshwright.kube.discovery import Served
+from meshwright.kube.errors import ApiError
+from meshwright.kube.resource import Raw
+from meshwright.kubernetes.injection.configuration.configuration import ConfigurationError
+from meshwright.kubernetes.injection.credentials.pod_roots import Standing, asks_for_sidecars
+from meshwright.kubernetes.injection.namespaces import namespace_of
+from meshwright.kubernetes.status.event import EVENTS
+from meshwright.kubernetes.status.events.open_problems import LABEL, unmended
+from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, POD
+from meshwright.providers.kubernetes.resources import newest
+from meshwright.sidecars.injection.names import SIDECAR_CONTAINER
+from meshwright.sidecars.layout import AUTHORITY_FILE
+
+Look = tuple[str, Callable[[], Awaitable[Check | Sequence[Check]]]]
+
+ACCOUNT: Final = "meshwright"
+_OFFERED: Final = 50
+"""So many namespaces are offered a Pod, in the order of their names."""
+_POD: Final[Mapping[str, Any]] = {
+    "securityContext": {
+        "runAsNonRoot": True,
+        "runAsUser": 65534,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    },
+    "automountServiceAccountToken": False,
+    "containers": [
+        {
+            "name": "check",
+            "image": "meshwright-check",
+            "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+            "resources": {
+                "requests": {"cpu": "1m", "memory": "1Mi"},
+                "limits": {"cpu": "1m", "memory": "1Mi"},
+            },
+        }
+    ],
+}
+"""A Pod that every namespace takes; it is never made."""
+
+
+def looks(
+    asking: Asking,
+    home: str,
+    manifests: Sequence[Mapping[str, Any]],
+    version: tuple[int, int],
+    there: Callable[[], Served],
+) -> list[Look]:
+    """Return what is looked at, by the name of its line; `there` raises KubeError."""
+    webhooks = Webhooks(asking, home, {str(each["kind"]) for each in manifests})
+    found = _Installed(asking, home, webhooks, version)
+    return [
+        ("control plane", found.control_plane),
+        ("readiness", found.answered),
+        ("its permissions", lambda: _permissions(asking, home, manifests)),
+        ("policy webhook", lambda: webhooks.looked_at(VALIDATING)),
+        ("policy webhook asked", lambda: webhooks.judged(newest(HTTP_ROUTE_GROUP, there()))),
+        ("injection webhook", lambda: webhooks.looked_at(MUTATING)),
+        ("injection webhook asked", found.injects),
+        ("Pods", found.pods),
+        ("proxies of Pods", found.streams),
+        ("roots", found.roots),
+        (reported.NAME, lambda: _reported(asking, home)),
+    ]
+
+
+async def _permissions(asking: Asking, home: str, manifests: Sequence[Mapping[str, Any]]) -> Check:
+    needs = permissions.granted(manifests)
+    answers = await asking.may(needs, f"system:serviceaccount:{home}:{ACCOUNT}")
+    do = "`meshwright install --print | kubectl apply -f -`, with this installation's values (--values)"
+    return permissions.permitted("its permissions", f"ServiceAccount {home}/{ACCOUNT}", answers, do)
+
+
+async def _reported(asking: Asking, home: str) -> Check:
+    """Look at the Events about objects of the control plane's namespace, which only Events report."""
+    events = await asking.all(EVENTS, home, LABEL)
+    found = [
+        reported.Reported(str(each.about), each.reason, each.note)
+        for each in unmended(events, datetime.now(UTC))
+    ]
+    return reported.reported(found, home)
+
+
+class _Installed:
+    def __init__(
+        self,
+        asking: Asking,
+        home: str,
+        webhooks: Webhooks,
+        version: tuple[int, int],
+    ) -> None:
+        self._asking, self._home, self._webhooks = asking, home, webhooks
+        self._version = version
+
+    async def _runners(self) -> Sequence[Raw]:
+        pods = await self._asking.all(PODS, self._home)
+        return [each for each in pods if each["spec"].get("serviceAccountName") == ACCOUNT]
+
+    async def control_plane(self) -> Check:
+        found = [each for each in map(_runner, await self._runners()) if each is not None]
+        if found:
+            return judging.control_plane(found, self._home)
+        sets = await self._asking.all(STATEFUL_SETS, self._home)
+        ours = [each for each in sets if _account(each) == ACCOUNT]
+        stopped = {str(each["metadata"]["name"]): each["spec"].get("replicas", 1) for each in ours}
+        return judging.no_control_plane(stopped, self._home)
+
+    async def answered(self) -> Sequence[Check]:
+        return await answered.looked_at(self._asking.api, self._home, await self._runners())
+
+    async def injects(self) -> Sequence[Check]:
+        raw, name = await self._webhooks.ours(MUTATING), "injection webhook asked"
+        if not (raw or {}).get("webhooks"):
+            return ()
+        try:
+            config, revision = (await self._injection()).config, await self._webhooks.revision()
+        except ConfigurationError:
+            return ()  # which is a line of its own
+        active = [namespace_of(each) for each in await self._asking.all(NAMESPACES) if is_active(each)]
+        asking = sorted(str(each.name) for each in active if asks_for_sidecars(config, each, revision))
+        offered = [await self._offered(each) for each in asking[:_OFFERED]]
+        return judging.offers(name, offered, len(asking))
+
+    async def _offered(self, namespace: str) -> Offer:
+        """Offer a Pod to a namespace in a dry run: the API server judges it with its sidecar."""
+        metadata = {"generateName": "meshwright-check-"}
+        body = {"apiVersion": "v1", "kind": POD.name, "metadata": metadata, "spec": _POD}
+        try:
+            made = await self._asking.api.create(PODS, namespace, body, dry_run=True)
+        except ApiError as error:
+            if error.is_forbidden and not error.is_of_one:
+                raise
+            return Offer(namespace, refused=str(error))
+        images = [str(each.get("image")) for each in _containers(made) if each["name"] == SIDECAR_CONTAINER]
+        return Offer(namespace, image=images[0] if images else "")
+
+    async def _injection(self) -> Injection:
+        return await injection_of(self._asking, self._home, self._version)
+
+    async def _sorted(self) -> Sorted:
+        found = await self._asking.all(NAMESPACES)
+        namespaces = [namespace_of(each) for each in found if is_active(each)]
+        injection, revision = await self._injection(), await self._webhooks.revision()
+        return sorted_out(injection, namespaces, await self._asking.all(PODS), datetime.now(UTC), revision)
+
+    async def pods(self) -> Sequence[Check]:
+        try:
+            found = await self._sorted()
+        except ConfigurationError as error:
+            do = "mend it: the control plane goes on with what it had"
+            return (Check.failed("injection", str(error), do),)
+        return (
+            judging.misworded(found.misworded),
+            judging.outside(await self._webhooks.outside(found.asking)),
+            judging.uninjected(found.without, len(found.asking)),
+            judging.outdated(found.outdated, found.injected),
+            judging.sidecars(found.unready, found.late, found.injected),
+        )
+
+    async def streams(self) -> Sequence[Check]:
+        try:
+            ready = (await self._sorted()).ready
+        except ConfigurationError:
+            return ()  # which is a line of its own
+        return (judging.streams(await streams.without(self._asking.api, ready), len(ready), streams.MOST),)
+
+    async def roots(self) -> Sequence[Check]:
+        try:
+            name, found = (await self._injection()).config.joining.roots_config_map, await self._sorted()
+        except ConfigurationError:
+            return ()
+        trusted = await self._webhooks.roots()
+        where = sorted({*found.asking, *found.namespaces})
+        standings = {each: await self._standing(each, name, trusted) for each in where}
+        return (judging.roots(standings, name),)
+
+    async def _standing(self, namespace: str, name: str, trusted: Collection[bytes]) -> Standing:
+        raw = await self._asking.one(CONFIG_MAPS, namespace, name)
+        if raw is None:
+            return Standing.ABSENT
+        there = set(certificates(str((raw.get("data") or {}).get(AUTHORITY_FILE, "")).encode()))
+        return Standing.WRONG if not there or (trusted and not there <= {*trusted}) else Standing.RIGHT
+
+
+def _containers(pod: Raw) -> list[Raw]:
+    spec = pod["spec"]
+    return [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+
+
+def _account(stateful_set: Raw) -> object:
+    return (stateful_set["spec"]["template"].get("spec") or {}).get("serviceAccountName")
+
+
+def _runner(pod: Raw) -> Runner | None:
+    """Read a Pod of the control plane; None for one that has ended, or is to."""
+    status = pod.get("status") or {}
+    if status.get("phase") in ("Succeeded", "Failed") or pod["metadata"].get("deletionTimestamp"):
+        return None
+    conditions = {each["type"]: each for each in status.get("conditions") or ()}
+    ready = conditions.get("Ready", {})
+    scheduled = conditions.get("PodScheduled", {})
+    unscheduled = scheduled.get("message") if scheduled.get("status") == "False" else None
+    waiting = next(
+        (
+            reason
+            for each in status.get("containerStatuses") or ()
+            if (reason := ((each.get("state") or {}).get("waiting") or {}).get("reason"))
+        ),
+        None,
+    )
+    told = (unscheduled, waiting, ready.get("message"), status.get("phase"))
+    why = str(next(filter(None, told), ""))
+    image = str(pod["spec"]["containers"][0].get("image"))
+    return Runner(str(pod["metadata"]["name"]), ready.get("status") == "True", image, why)

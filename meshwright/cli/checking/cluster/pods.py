@@ -1,0 +1,192 @@
+"""A cluster's Pods beside what the injector would make of them now: functions of values."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, cast
+
+from meshwright.cli.checking.cluster.starts import Start, trouble_of
+from meshwright.cli.checking.judgements.check import counted
+from meshwright.cli.checking.judgements.installed import PodFound
+from meshwright.controller.errors import SettingsError
+from meshwright.controller.settings.config_file import only_in
+from meshwright.kubernetes.injection.comparing import differences
+from meshwright.kubernetes.injection.configuration.configuration import ConfigurationError, InjectionConfig
+from meshwright.kubernetes.injection.configuration.configuration import read as read_configuration
+from meshwright.kubernetes.injection.configuration.place import CONFIG_KEY
+from meshwright.kubernetes.injection.credentials.pod_roots import is_injected, is_of
+from meshwright.kubernetes.injection.decision import Reason, decide
+from meshwright.kubernetes.injection.injecting import Known
+from meshwright.kubernetes.injection.selectors import required
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.kinds import NAMESPACE
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.contract import kubernetes
+from meshwright.sidecars.contract.driver import SidecarDriver
+from meshwright.sidecars.contract.errors import CannotPatchError, DriverError
+from meshwright.sidecars.injection.names import PROXY_UUID_LABEL, SIDECAR_CONTAINER
+from meshwright.sidecars.injection.restoring import is_patched
+from meshwright.specs.own_names import unread
+from meshwright.specs.own_values import unread_name, wrong_values
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """What the injector would do now."""
+
+    config: InjectionConfig
+    drivers: Mapping[str, SidecarDriver]
+    mesh_config: MeshConfig
+    version: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """Pods by what is to be said of them, and the namespaces that ask for sidecars, or have some.
+
+    `injected` counts Pods with sidecars, in any phase. `unready` are Pods whose sidecars cannot start, or run
+    and are not ready. `late` are Pods whose sidecars have not started in time, or were killed lately.
+    `ready` are Pods that run and whose sidecars are ready. `misworded` are namespaces with a label or an
+    annotation of ours that has an unknown name or value.
+    """
+
+    without: tuple[PodFound, ...]
+    outdated: tuple[PodFound, ...]
+    unready: tuple[PodFound, ...]
+    late: tuple[PodFound, ...]
+    ready: tuple[Mapping[str, Any], ...]
+    injected: int
+    asking: frozenset[str]
+    namespaces: frozenset[str]
+    misworded: tuple[PodFound, ...] = ()
+
+
+def config_of(raw: Mapping[str, Any] | None, home: str, key: str = CONFIG_KEY) -> InjectionConfig:
+    """Read the configuration from its ConfigMap, as the control plane reads it; raise ConfigurationError."""
+    text = str(((raw or {}).get("data") or {}).get(key, ""))
+    try:
+        read = read_configuration(only_in(text, key), key)
+    except SettingsError as error:
+        raise ConfigurationError(str(error)) from error
+    return replace(read, control_plane_namespace=Namespace(home))
+
+
+def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
+    """Say whether a webhook's selector has what bears these labels; none, or an empty one, has all."""
+    return all(each.holds(labels) for each in required(selector))
+
+
+def is_active(namespace: Mapping[str, Any]) -> bool:
+    """Say whether a namespace is not about to go."""
+    return bool((namespace.get("status") or {}).get("phase") != "Terminating")
+
+
+def sorted_out(
+    injection: Injection,
+    namespaces: Sequence[NamespaceObject],
+    pods: Sequence[Mapping[str, Any]],
+    now: datetime,
+    revision: str = "",
+) -> Sorted:
+    """Sort the Pods of a cluster that have not ended; those of namespaces of another revision are its own."""
+    by_name = {str(each.name): each for each in namespaces if is_of(each, revision)}
+    config = injection.config
+    asking = frozenset(name for name, each in by_name.items() if is_injected(config, each, revision))
+    there = [each for each in pods if _is_there(each) and each["metadata"]["namespace"] in by_name]
+    ours = [each for each in there if _has_sidecar(each)]
+    others = [each for each in there if not _has_sidecar(each)]
+    running = [each for each in ours if each.get("status", {}).get("phase") == "Running"]
+    troubles = [(name_of(each), found) for each in ours if (found := trouble_of(each, now)) is not None]
+    faulty = {name: found.why for name, found in troubles if found.start is Start.FAULTY}
+    unready = {name_of(each): why for each in running if (why := _unready(each))}
+    return Sorted(
+        without=tuple(_without(config, by_name, others, revision)),
+        outdated=tuple(_outdated(injection, by_name, ours)),
+        unready=tuple(PodFound(name, why) for name, why in sorted((unready | faulty).items())),
+        late=tuple(PodFound(name, found.why) for name, found in troubles if found.start is Start.LATE),
+        ready=tuple(each for each in running if not _unready(each)),
+        injected=len(ours),
+        asking=asking,
+        namespaces=frozenset(str(each["metadata"]["namespace"]) for each in ours),
+        misworded=tuple(_misworded(namespaces)),
+    )
+
+
+def _misworded(namespaces: Sequence[NamespaceObject]) -> Iterator[PodFound]:
+    """Yield namespaces whose labels or annotations have a value or a name that is none of ours."""
+    for each in sorted(namespaces, key=lambda one: str(one.name)):
+        for section, pairs in (("labels", each.labels), ("annotations", each.annotations)):
+            for wrong in wrong_values(NAMESPACE, section, pairs):
+                yield PodFound(str(each.name), str(wrong))
+            for name, _ in pairs:
+                if why := unread(NAMESPACE, section, name) or unread_name(NAMESPACE, section, name):
+                    yield PodFound(str(each.name), f"metadata.{section}[{name}]: {why}")
+
+
+def _is_there(pod: Mapping[str, Any]) -> bool:
+    ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return not ended and not pod["metadata"].get("deletionTimestamp")
+
+
+def _has_sidecar(pod: Mapping[str, Any]) -> bool:
+    return is_patched(cast("kubernetes.Pod", pod)) or PROXY_UUID_LABEL in (
+        pod["metadata"].get("labels") or {}
+    )
+
+
+def name_of(pod: Mapping[str, Any]) -> str:
+    """Return namespace and name."""
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+
+
+def _without(
+    config: InjectionConfig,
+    namespaces: Mapping[str, NamespaceObject],
+    pods: Sequence[Mapping[str, Any]],
+    revision: str,
+) -> Iterator[PodFound]:
+    """Yield the Pods that would get a sidecar if they were made now, with what decides that."""
+    for each in pods:
+        namespace = namespaces[each["metadata"]["namespace"]]
+        try:
+            decision = decide(config, namespace, cast("kubernetes.Pod", each))
+        except CannotPatchError as error:
+            yield PodFound(name_of(each), f"would be refused: {error}")
+            continue
+        if decision.inject and (decision.reason is Reason.POD or is_injected(config, namespace, revision)):
+            yield PodFound(name_of(each), decision.words)
+
+
+def _outdated(
+    injection: Injection,
+    namespaces: Mapping[str, NamespaceObject],
+    pods: Sequence[Mapping[str, Any]],
+) -> Iterator[PodFound]:
+    known = Known(injection.config, injection.drivers, injection.mesh_config, version=injection.version)
+    for each in pods:
+        pod = cast("kubernetes.Pod", each)
+        if not is_patched(pod):
+            continue
+        try:
+            other = differences(known, namespaces[each["metadata"]["namespace"]], pod)
+        except DriverError as error:
+            yield PodFound(name_of(each), f"would be refused: {' '.join(str(error).split())}")
+            continue
+        if other is None:
+            yield PodFound(name_of(each), "would have none")
+        elif other:
+            more = f"; and {counted(len(other) - 1, 'more field')}" if len(other) > 1 else ""
+            yield PodFound(name_of(each), f"{other[0]}{more}")
+
+
+def _unready(pod: Mapping[str, Any]) -> str:
+    """Say why the sidecar of a Pod that runs is not ready; nothing where it is."""
+    status = pod.get("status") or {}
+    containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    for each in containers:
+        if each.get("name") == SIDECAR_CONTAINER and not (each.get("started") and each.get("ready", True)):
+            state = each.get("state") or {}
+            waiting = state.get("waiting") or state.get("terminated") or {}
+            return str(waiting.get("reason") or "it has not begun")
+    return ""

@@ -1,0 +1,53 @@
+"""Which Pods' proxies have no control plane, as their agents say it: asked by way of the API server."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from meshwright.cli.checking.cluster.pods import name_of
+from meshwright.cli.checking.judgements.installed import PodFound
+from meshwright.kube.api import Api
+from meshwright.kube.errors import ApiError, KubeError
+from meshwright.sidecars.layout import READY_PATH, STATUS_PORT
+
+MOST: Final = 500
+"""So many Pods are asked, in the order of their names."""
+
+_AT_ONCE: Final = 16
+_BUT: Final = "but: "
+"""What an agent says before a remark on a proxy that is ready (`meshwright.agent.status.server`)."""
+
+
+async def without(api: Api, pods: Sequence[Mapping[str, Any]]) -> tuple[PodFound, ...]:
+    """Return the Pods whose proxies are without, and why; raise KubeError where nobody may ask.
+
+    A Pod that has gone meanwhile is none; one that does not answer is named.
+    """
+    turn = asyncio.Semaphore(_AT_ONCE)
+
+    async def asked(pod: Mapping[str, Any]) -> PodFound | None:
+        async with turn:
+            why = await _why(api, str(pod["metadata"]["namespace"]), str(pod["metadata"]["name"]))
+        return PodFound(name_of(pod), why) if why else None
+
+    found = await asyncio.gather(*(asked(each) for each in sorted(pods, key=name_of)[:MOST]))
+    return tuple(each for each in found if each is not None)
+
+
+def remark(said: str) -> str:
+    """Return what an agent adds to its answer that the proxy is ready, empty where it adds nothing."""
+    lines = (line for line in said.splitlines() if line.startswith(_BUT))
+    return next(lines, "").removeprefix(_BUT)
+
+
+async def _why(api: Api, namespace: str, pod: str) -> str:
+    try:
+        return remark(await api.proxied(namespace, pod, STATUS_PORT, READY_PATH))
+    except ApiError as error:
+        if error.is_not_found:
+            return ""
+        if error.is_forbidden:
+            raise
+        return f"its agent does not answer as it should: {error}"
+    except KubeError as error:
+        return f"its agent does not answer: {error}"

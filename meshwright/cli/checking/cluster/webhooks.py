@@ -1,0 +1,154 @@
+"""What is looked at of a control plane's webhooks: how they are registered, and what they answer."""
+
+import base64
+import binascii
+from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from certs.keys.pem import as_pem, certificates_in
+from meshwright.cli.checking.cluster.client import Asking
+from meshwright.cli.checking.cluster.pods import is_active, selects
+from meshwright.cli.checking.judgements import installed as judging
+from meshwright.cli.checking.judgements.check import Check
+from meshwright.cli.checking.judgements.installed import Registered
+from meshwright.kube.builtin import MUTATING, NAMESPACES, SLICES, VALIDATING
+from meshwright.kube.errors import ApiError
+from meshwright.kube.resource import Raw, Resource
+from meshwright.kubernetes.admission.configuration import WEBHOOK, home_of, is_of_a_control_plane
+from meshwright.specs.annotations import REVISION
+
+_WRONG: Final = {"matches": [{"name": "wrong", "pathRegex": "(", "methods": ["*"]}]}
+"""What no schema can refuse, and the webhook does: a regular expression that is none."""
+
+
+class Webhooks:
+    """Those of the control plane whose own namespace is `home`; `wanted` are the kinds that are installed."""
+
+    def __init__(self, asking: Asking, home: str, wanted: Collection[str]) -> None:
+        self._asking, self._home, self._wanted = asking, home, wanted
+
+    async def ours(self, resource: Resource) -> Raw | None:
+        """Return the configuration; of one that does not say whose it is, it is ours. Raises KubeError."""
+        there = [each for each in await self._asking.all(resource) if is_of_a_control_plane(each)]
+        homes = {home_of(each): each for each in reversed(there)}
+        return homes.get(self._home, homes.get(""))
+
+    async def revision(self) -> str:
+        """Return which of several control planes it is."""
+        for resource in (MUTATING, VALIDATING):
+            if (raw := await self.ours(resource)) is not None:
+                return str((raw["metadata"].get("labels") or {}).get(REVISION, ""))
+        return ""
+
+    async def roots(self) -> frozenset[bytes]:
+        """Return the certificates by which API servers verify it."""
+        hooks = [await self.ours(each) for each in (VALIDATING, MUTATING)]
+        return frozenset(root for each in hooks if each is not None for root in registered(each).roots)
+
+    async def looked_at(self, resource: Resource) -> Sequence[Check]:
+        """Look whether it is registered, and whether anybody is behind it."""
+        name = "policy webhook" if resource is VALIDATING else "injection webhook"
+        raw = await self.ours(resource)
+        found = None if raw is None else registered(raw)
+        checks = [judging.webhook(name, found, datetime.now(UTC), wanted=resource.kind in self._wanted)]
+        for namespace, service in sorted(found.services if found is not None else ()):
+            ready = await ready_behind(self._asking, namespace, service)
+            checks.append(judging.service(f"{name} reached", f"{namespace}/{service}", ready))
+        return checks
+
+    async def judged(self, routes: Resource | None) -> Sequence[Check]:
+        """Offer it what is wrong, in a dry run; nothing where nobody is asked, or there are no routes."""
+        raw, name = await self.ours(VALIDATING), "policy webhook asked"
+        if routes is None:
+            return ()
+        webhooks = [each for each in (raw or {}).get("webhooks") or () if _is_about(each, routes.plural)]
+        namespace = await self._asked_about(webhooks)
+        if not namespace:
+            return ()
+        metadata = {"name": "meshwright-check"}
+        body = {"apiVersion": routes.api_version, "kind": routes.kind, "metadata": metadata}
+        try:
+            await self._asking.api.create(routes, namespace, {**body, **_said(routes)}, dry_run=True)
+        except ApiError as error:
+            ours = any(f'admission webhook "{each["name"]}"' in error.message for each in webhooks)
+            if not ours and not error.is_of_one:
+                raise
+            return (judging.judged(name, namespace, str(error), ours=ours),)
+        return (judging.judged(name, namespace, "it would have been taken", ours=False),)
+
+    async def outside(self, namespaces: Collection[str]) -> Sequence[str]:
+        """Return which of these namespaces are not of the mesh, by whose policy it is asked about."""
+        hooks = ((await self.ours(VALIDATING)) or {}).get("webhooks") or ()
+        scope = [each.get("namespaceSelector") for each in hooks if each["name"] == WEBHOOK]
+        if not scope:
+            return ()
+        return [
+            name
+            for raw in await self._asking.all(NAMESPACES)
+            if (name := str(raw["metadata"]["name"])) in namespaces
+            and not selects(scope[0], raw["metadata"].get("labels") or {})
+        ]
+
+    async def _asked_about(self, webhooks: Sequence[Raw]) -> str:
+        """Return a namespace about which one of these webhooks is asked, empty where there is none."""
+        for raw in await self._asking.all(NAMESPACES):
+            labels = raw["metadata"].get("labels") or {}
+            if is_active(raw) and any(selects(each.get("namespaceSelector"), labels) for each in webhooks):
+                return str(raw["metadata"]["name"])
+        return ""
+
+
+async def ready_behind(asking: Asking, namespace: str, service: str) -> int:
+    """Return how many ready endpoints a Service has; raise KubeError."""
+    slices = await asking.all(SLICES, namespace, f"kubernetes.io/service-name={service}")
+    endpoints = [each for raw in slices for each in raw.get("endpoints") or ()]
+    return sum(1 for each in endpoints if (each.get("conditions") or {}).get("ready") is not False)
+
+
+def registered(raw: Raw) -> Registered:
+    """Read a webhook configuration as the API server has it."""
+    webhooks = raw.get("webhooks") or ()
+    configs = [each.get("clientConfig") or {} for each in webhooks]
+    services = frozenset(
+        (str(each["service"]["namespace"]), str(each["service"]["name"]))
+        for each in configs
+        if each.get("service")
+    )
+    bundles = [_decoded(str(each.get("caBundle") or "")) for each in configs]
+    roots = [root for each in bundles for root in certificates(each)]
+    ends = tuple(end for each in bundles for end in _ends(each))
+    return Registered(str(raw["metadata"]["name"]), len(webhooks), services, ends, frozenset(roots))
+
+
+def certificates(pem: bytes) -> Iterator[bytes]:
+    """Yield the certificates in a text, each by itself; none of what has none."""
+    try:
+        found = certificates_in(pem)
+    except ValueError:
+        return
+    yield from (as_pem([each]) for each in found)
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return b""
+
+
+def _ends(pem: bytes) -> Iterator[datetime]:
+    try:
+        found = certificates_in(pem)
+    except ValueError:
+        return
+    yield from (each.not_valid_after_utc for each in found)
+
+
+def _is_about(webhook: Raw, plural: str) -> bool:
+    return any(plural in (each.get("resources") or ()) for each in webhook.get("rules") or ())
+
+
+def _said(routes: Resource) -> Raw:
+    """Return what is wrong, in a version of the kind: before v1alpha3 it had no `spec`."""
+    return _WRONG if routes.version in ("v1alpha1", "v1alpha2") else {"spec": _WRONG}

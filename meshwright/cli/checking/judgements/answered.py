@@ -1,0 +1,31 @@
+"""Judgements of what a control plane in a cluster says of itself: its proxies, their certificates."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from meshwright.agent.reach.times import length
+from meshwright.cli.checking.judgements.check import Check, counted
+
+_INSIDE = "`kubectl -n {home} exec {pod} -- meshwright {command}`"
+
+
+def proxies(found: Mapping[str, int], home: str, pod: str) -> Check:
+    """Judge who is here of those that should be, by state. Proxies that have ended are no fault."""
+    name, do = "proxies", f"{_INSIDE.format(home=home, pod=pod, command='proxies')} names them"
+    here, gone, expected = (found.get(each, 0) for each in ("connected", "disconnected", "expected"))
+    said = f"{here} connected, {expected} expected, {gone} disconnected"
+    if gone:
+        return Check.failed(name, said, do)
+    return Check.warning(name, said, do) if expected else Check.ok(name, said)
+
+
+def certificates(running_out: int, first: Mapping[str, timedelta], home: str, pod: str) -> Check:
+    """Judge what proxies hold: how many cannot be renewed, and in how long the first of a kind ends."""
+    name, do = "certificates", f"{_INSIDE.format(home=home, pod=pod, command='check')} names them"
+    if ended := sorted(kind for kind, left in first.items() if left <= timedelta()):
+        return Check.failed(name, f"expired, and held by a proxy: one of {' and one of '.join(ended)}", do)
+    if running_out:
+        said = f"{counted(running_out, 'certificate')} of services cannot be renewed, and will end"
+        return Check.failed(name, said, do)
+    left = [f"the first of {kind} ends in {length(each)}" for kind, each in sorted(first.items())]
+    return Check.ok(name, "; ".join(left) or "no proxy holds one")

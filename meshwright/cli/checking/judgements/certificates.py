@@ -1,0 +1,110 @@
+"""How long certificates still last: the CA's, those of services, those of proxies, a machine's own."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from certs.renewal import CA_ENDS_SOON, Lived, alarm_at, renewed_by
+from meshwright.agent.reach.times import length, stamp
+from meshwright.cli.checking.judgements.check import Check, counted, listed
+
+_LATE: Final = timedelta(minutes=10)
+"""So long after its time a renewal by the server is late: it tries again within minutes."""
+_ANEW: Final = (
+    "where its agent renews, that one's log says why it did not; else issue it anew "
+    "(`meshwright certs issue-proxy`) and put it into the credentials' directory"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """Whose it is, and from when to when it is valid."""
+
+    whose: str
+    not_before: datetime
+    not_after: datetime
+
+
+def authority(found: Lived, now: datetime) -> Check:
+    """Judge the CA of a state directory."""
+    name, until = "CA", stamp(found.not_after)
+    if now < found.not_before:
+        said = f"it is valid from {stamp(found.not_before)}, and it is {stamp(now)}"
+        return Check.failed(name, said, "set the clock, or put the right CA there")
+    if now > found.not_after:
+        do = (
+            "have a new one made, and machines join again by tokens (docs/certificates.md, Changing the root)"
+        )
+        return Check.failed(name, f"it expired at {until}: nobody believes what it signs", do)
+    left = f"valid until {until}, {length(found.not_after - now)} left"
+    if found.not_after - now < CA_ENDS_SOON:
+        do = "change it while it is valid (`meshwright certs rotate-root`): nothing that it signs outlives it"
+        return Check.warning(name, left, do)
+    return Check.ok(name, left)
+
+
+def given_authority(found: Lived | None, now: datetime, place: str) -> Check:
+    """Judge a CA that somebody else renews, in files at a place; None where there is none."""
+    name, do = "CA", f"whoever renews {place} must put a CA there: the server takes it as soon as it is good"
+    if found is None:
+        return Check.failed(name, f"it is to be in {place}, and is not there", do)
+    until = stamp(found.not_after)
+    if now < found.not_before:
+        return Check.failed(name, f"that in {place} is valid from {stamp(found.not_before)}", "set the clock")
+    if now > found.not_after:
+        return Check.failed(name, f"that in {place} expired at {until}", do)
+    left = f"somebody else's, in {place}, valid until {until}, {length(found.not_after - now)} left"
+    return Check.ok(name, left)
+
+
+def services(found: Iterable[Certificate], now: datetime) -> Check:
+    """Judge the service certificates in force, which the server renews after about half of their life."""
+    name, known = "service certificates", sorted(found, key=lambda each: each.not_after)
+    over = [each.whose for each in known if now > each.not_after]
+    if over:
+        return Check.failed(
+            name, f"expired: {listed(over)}", "the server's log says why it cannot renew them"
+        )
+    late = [each.whose for each in known if now > renewed_by(each) + _LATE]
+    if late:
+        said = f"{counted(len(late), 'renewal')} overdue: {listed(late)}"
+        return Check.warning(name, said, "the server's log says why (`certificate-not-issued`)")
+    if not known:
+        return Check.ok(name, "none is needed before a proxy connects")
+    said = f"{len(known)} in force, the next ends at {stamp(known[0].not_after)} and is renewed before"
+    return Check.ok(name, said)
+
+
+def proxies(found: Iterable[Certificate], now: datetime) -> Check:
+    """Judge the newest certificate of each proxy, which its agent renews where it is told to."""
+    name, known = "proxy certificates", sorted(found, key=lambda each: (each.not_after, each.whose))
+    over = [f"{each.whose} (at {stamp(each.not_after)})" for each in known if now > each.not_after]
+    if over:
+        return Check.failed(name, f"expired: {listed(over)}", _ANEW)
+    soon = [f"{each.whose} ({length(each.not_after - now)} left)" for each in known if now >= alarm_at(each)]
+    if soon:
+        said = f"{counted(len(soon), 'certificate')} in the last quarter of its life: {listed(soon)}"
+        return Check.warning(name, said, _ANEW)
+    if not known:
+        return Check.ok(name, "none was issued yet")
+    said = f"{len(known)} valid, the first ends at {stamp(known[0].not_after)}"
+    return Check.ok(name, said)
+
+
+def own(found: Certificate, now: datetime) -> Check:
+    """Judge a machine's own."""
+    name = "certificate"
+    if now < found.not_before:
+        early = length(found.not_before - now)
+        said = (
+            f"it is {found.whose}'s, and valid from {stamp(found.not_before)}, in {early} by the clock here"
+        )
+        return Check.failed(name, said, "set the clock here, or that of the machine that issued it")
+    if now > found.not_after:
+        ago = length(now - found.not_after)
+        said = f"it is {found.whose}'s, and expired at {stamp(found.not_after)}, {ago} ago by the clock here"
+        return Check.failed(name, said, f"{_ANEW}; if the clock here is wrong, set it")
+    left = length(found.not_after - now)
+    said = f"it is {found.whose}'s, and valid until {stamp(found.not_after)}, {left} left"
+    return Check.warning(name, said, _ANEW) if now >= alarm_at(found) else Check.ok(name, said)

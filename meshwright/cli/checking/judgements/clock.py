@@ -1,0 +1,54 @@
+"""The clock, against whatever else knows the time: the control plane, certificates, the kernel."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from certs.lifetimes import BACKDATED
+from meshwright.agent.reach.times import length, stamp
+from meshwright.cli.checking.judgements.check import Check
+
+NAME: Final = "clock"
+DIFFERS: Final = timedelta(seconds=5)
+"""More than a `date` in whole seconds, and the way of the answer, may differ."""
+_SET: Final = "set it, and keep it in step (chrony, systemd-timesyncd): `timedatectl` says how it is kept"
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """What the clock says, and whether the kernel knows of somebody who keeps it; None: it does not tell."""
+
+    now: datetime
+    kept: bool | None = None
+
+    def __str__(self) -> str:
+        return f"{stamp(self.now)}" + (
+            "" if self.kept is None or self.kept else ", and the kernel knows nobody who keeps it in step"
+        )
+
+
+def beside_control_plane(clock: Clock, ahead: timedelta | None) -> Check:
+    """Judge the clock of a machine by that of its control plane, None where that could not be asked.
+
+    A new certificate is valid from `BACKDATED` before its making: a clock that is further behind refuses it.
+    """
+    if ahead is None:
+        return Check.ok(NAME, f"it is {clock}; the control plane's is not known")
+    if abs(ahead) <= DIFFERS:
+        return Check.ok(NAME, f"it is {clock}; within {DIFFERS.seconds} s of the control plane's")
+    word = "ahead of" if ahead > timedelta() else "behind"
+    said = f"it is {clock}; {length(abs(ahead))} {word} the control plane's"
+    if abs(ahead) >= BACKDATED:
+        return Check.failed(NAME, said, f"certificates will be refused: {_SET}")
+    return Check.warning(NAME, said, _SET)
+
+
+def beside_certificates(clock: Clock, made: Iterable[datetime]) -> Check:
+    """Judge the clock of a server by what cannot have been later: when certificates were made."""
+    newest = max(made, default=None)
+    if newest is not None and clock.now < newest - BACKDATED:
+        behind = length(newest - clock.now)
+        said = f"it is {clock}; a certificate was made at {stamp(newest)}: it is behind by {behind} or more"
+        return Check.failed(NAME, said, f"what is issued now is refused elsewhere: {_SET}")
+    return Check.ok(NAME, f"it is {clock}" + ("" if newest is None else "; later than all that was issued"))

@@ -1,0 +1,117 @@
+"""Judgements of a cluster on which nothing is installed yet, and of what else is at work in it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from meshwright.cli.checking.judgements.check import Check, counted, listed
+from meshwright.mesh.kinds import POD, Kind
+from meshwright.sidecars.injection.context import NATIVE_SINCE
+from meshwright.specs.kinds import READ
+
+_NAMED: Final = 8
+"""How many kinds are named."""
+
+RULES_SINCE: Final = (1, 25)
+"""The first version of Kubernetes that judges rules (CEL) in definitions without being told to."""
+_KNOWN: Final[Mapping[str, str]] = {
+    "istio.io": "Istio",
+    "linkerd.io": "Linkerd",
+    "osm-inject.k8s.io": "Open Service Mesh",
+    "consul.hashicorp.com": "Consul",
+    "kuma.io": "Kuma",
+    "kuma-admission.kuma.io": "Kuma",
+    "cilium.io": "Cilium",
+}
+"""Who is known by the end of a webhook's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Injector:
+    """A webhook that may change Pods as they are made, of which configuration, and what if it is away."""
+
+    name: str
+    configuration: str
+    fails: bool = True
+
+
+def api_server(version: tuple[int, int], text: str) -> Check:
+    """Judge the API server's version."""
+    name, said = "API server", f"Kubernetes {text}"
+    if version < RULES_SINCE:
+        need = ".".join(map(str, RULES_SINCE))
+        return Check.failed(name, f"{said}: the kinds' rules need {need}", f"take {need} or newer")
+    if version < NATIVE_SINCE:
+        native = ".".join(map(str, NATIVE_SINCE))
+        said += f": sidecars are classic, native ones need {native}"
+        return Check.warning(name, said, "docs/injection.md says what a classic one cannot do")
+    return Check.ok(name, f"{said}: sidecars are native")
+
+
+def other_meshes(found: Sequence[Injector], daemons: Sequence[str]) -> Check:
+    """Judge who else puts sidecars into Pods, or sets their rules on nodes (`daemons`)."""
+    name = "other meshes"
+    meshes = [f"{mesh} ({each.configuration})" for each in found if (mesh := mesh_of(each.name))]
+    meshes += [f"DaemonSet {each}" for each in daemons]
+    if not meshes:
+        return Check.ok(name, "none is here")
+    do = "let no namespace have both: docs/from-istio.md; a Pod that has another's sidecar is left alone"
+    return Check.warning(name, f"also at work: {listed(sorted(set(meshes)))}", do)
+
+
+def mesh_of(webhook: str) -> str:
+    """Return whose a webhook is by its name, empty where nobody knows it."""
+    return next((mesh for end, mesh in _KNOWN.items() if webhook.endswith(end)), "")
+
+
+def open_service_mesh(control_plane: Sequence[str], webhooks: Sequence[str], pods: int) -> Check:
+    """Judge what of Open Service Mesh is there: Deployments, webhook configurations, Pods with its sidecar.
+
+    Webhooks that outlive what answers them have API servers refuse what they ask about.
+    """
+    name = "Open Service Mesh"
+    if not (control_plane or webhooks or pods):
+        return Check.ok(name, "nothing of it is here")
+    with_sidecar = f"{counted(pods, POD.name)} with its sidecar"
+    if webhooks and not control_plane:
+        said = f"no control plane, {with_sidecar}, and its webhooks are still asked: {listed(webhooks)}"
+        do = f"nobody answers, and what they are asked about is not made: `kubectl delete {webhooks[0]}`"
+        return Check.failed(name, said, do)
+    said = f"{listed(control_plane) or 'no control plane'}, {with_sidecar}"
+    return Check.warning(name, said, "`meshwright migrate osm --kubernetes`; docs/from-osm.md has the way")
+
+
+def conversions(found: Mapping[str, Sequence[str]], away: Sequence[str]) -> Check:
+    """Judge definitions of kinds that are read, and converted: by Service, and which of those are `away`."""
+    name = "conversion"
+    do = "docs/from-osm.md: take the conversion away, and apply `meshwright crds`, which needs nobody"
+    if gone := {service: found[service] for service in away}:
+        which = listed(sorted(each for kinds in gone.values() for each in kinds), _NAMED)
+        said = f"nobody ready is behind {listed(sorted(gone))}: objects cannot be read of {which}"
+        return Check.failed(name, said, do)
+    which = listed(sorted(each for kinds in found.values() for each in kinds), _NAMED)
+    said = f"{listed(sorted(found))} must be there for objects to be read of {which}"
+    return Check.warning(name, said, do)
+
+
+def kinds(served: Mapping[Kind, Sequence[str]], *, before: bool) -> Check:
+    """Judge in which versions the kinds are served that are not Kubernetes' own; none where there is none."""
+    name, do = "kinds", "`meshwright crds | kubectl apply --server-side -f -`"
+    unread = [
+        f"{kind} ({', '.join(versions)})"
+        for kind, versions in served.items()
+        if versions and not set(versions) & set(READ[kind].versions)
+    ]
+    if unread:
+        return Check.failed(name, f"served in versions that are not read alone: {listed(unread)}", do)
+    missing = [str(kind) for kind, versions in served.items() if not versions]
+    if missing and not before:
+        return Check.failed(name, f"not defined: {listed(missing, _NAMED)}", do)
+    older = [str(kind) for kind, versions in served.items() if READ[kind].versions[-1] not in (*versions,)]
+    there = {kind: versions for kind, versions in served.items() if versions}
+    if there and (others := [each for each in older if each not in missing]):
+        said = f"defined in older versions than are read: {listed(others, _NAMED)}"
+        return Check.warning(name, said, f"it works; ours have the newest: {do}")
+    if missing:
+        return Check.ok(name, f"{len(there)} of {len(served)} are defined; the others are installed with it")
+    return Check.ok(name, f"all {len(served)} are defined, in the newest version that is read")

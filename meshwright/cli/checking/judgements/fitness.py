@@ -1,0 +1,74 @@
+"""Judgements of a machine on which nothing is set up yet: whether a server, or an agent, could run there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from meshwright.agent.interception.owners import named
+from meshwright.cli.checking.judgements.check import Check, counted
+from meshwright.cli.checking.judgements.problems import Found, judged
+
+_PYTHON: Final = (3, 11)
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """A directory that is to be there: whether it is, and why it could not be made or written."""
+
+    path: Path
+    there: bool
+    error: str = ""
+
+
+def python(version: Sequence[int], system: str) -> Check:
+    """Judge what the program runs on."""
+    said = f"Python {'.'.join(map(str, version[:3]))} on {system}"
+    if system != "Linux":
+        return Check.failed("Python", said, "take a machine with Linux: sockets, locks and rules are its own")
+    if tuple(version[:2]) < _PYTHON:
+        return Check.failed("Python", said, f"install Python {_PYTHON[0]}.{_PYTHON[1]} or newer")
+    return Check.ok("Python", said)
+
+
+def directory(name: str, found: Directory, option: str) -> Check:
+    """Judge a directory of ours."""
+    if found.error:
+        return Check.failed(name, found.error, f"make it for this user, or name another with {option}")
+    return Check.ok(name, f"{found.path} {'can be written' if found.there else 'can be made'}")
+
+
+def mesh(where: Path, objects: int, found: Sequence[Found], error: str = "") -> Check:
+    """Judge the mesh directory as lint does."""
+    name = "mesh directory"
+    if error:
+        return Check.failed(name, error, "make it, or name the right one with --mesh")
+    what = f"{where} has {counted(objects, 'object')}"
+    return judged(
+        name, found, f"`meshwright lint {where}` has them all", f"{what}, and nothing is wrong", f"{what}: "
+    )
+
+
+def cluster(objects: int, found: Sequence[Found], error: str = "") -> Check:
+    """Judge a cluster as lint does."""
+    name = "cluster"
+    if error:
+        return Check.failed(name, error, "docs/kubernetes.md says how it is reached, and what it must permit")
+    what = f"the cluster has {counted(objects, 'object')}"
+    do = "`meshwright lint --kubernetes` has them all"
+    return judged(name, found, do, f"{what}, and nothing is wrong", f"{what}: ")
+
+
+def program(name: str, found: str | None, need: str, do: str) -> Check:
+    """Judge a program that is to be found."""
+    if found is None:
+        return Check.failed(name, f"there is none here: {need}", do)
+    return Check.ok(name, f"{found} is there")
+
+
+def user(uid: int, *, known: bool) -> Check:
+    """Judge the proxy's user."""
+    if known:
+        return Check.ok("proxy's user", f"{named(uid)} is there")
+    do = f"useradd --system --uid {uid} --no-create-home meshwright-proxy"
+    return Check.warning("proxy's user", f"no user has the number {uid}", do)

@@ -1,0 +1,255 @@
+"""Judgements of a machine with a sidecar: what it dials in with, what runs, and what leads there."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from meshwright.agent.interception.iptables import Led
+from meshwright.agent.interception.owners import complaint, named
+from meshwright.agent.reach.reasons import Reason, Unreached
+from meshwright.agent.sockets import Holder, Owner
+from meshwright.cli.checking.judgements.check import Check, Status, counted, listed
+from meshwright.mesh.host_port import HostPort
+from meshwright.sidecars.envoy.bootstrap.versions import NEWEST, OLDEST, Version, is_tried
+from meshwright.sidecars.layout import OUTBOUND_PORT
+
+_NAMES: Final = (Reason.WORKLOAD_UNKNOWN, Reason.OTHER_WORKLOAD)
+_SAME: Final = "have `meshwright intercept` and the Workload's `interception` say the same"
+_NOBODY: Final = "see `agent` and `Envoy`; or take the rules away: `meshwright intercept --clean`"
+_ISSUE: Final = "have it issued (`meshwright certs issue-proxy`), and copy the three files there"
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """What the agent says of its proxy: why it is not ready, Envoy's pids, whether it has its control plane.
+
+    `reason` is why that is not reached, empty where it has not been found out (yet).
+    """
+
+    proxy: str
+    not_ready: tuple[str, ...]
+    pids: tuple[int, ...]
+    reached: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Envoy:
+    """What our Envoy says of itself."""
+
+    state: str
+    version: Version | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Who listens at a port, and the processes, as far as they can be seen."""
+
+    owner: Owner
+    holders: tuple[Holder, ...] = ()
+
+    @property
+    def who(self) -> str:
+        """Return who it is, with its user."""
+        return f"{', '.join(map(str, self.holders)) or 'a program'} as {named(self.owner.uid)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """A hosts file: whether the agent keeps names there, whether it can be read, and names that lack there.
+
+    `lacking` is None where no Envoy could be asked which there are.
+    """
+
+    path: Path
+    kept: bool
+    whole: bool = True
+    error: str = ""
+    lacking: tuple[str, ...] | None = None
+
+
+_LOG: Final = "`kubectl logs POD -c meshwright-sidecar` says why"
+_RESTART: Final = "`kubectl rollout restart` of what the Pod belongs to"
+_IN_A_POD: Final[Mapping[str, str]] = {
+    "credentials": f"the agent joins by the Pod's own token: {_LOG}; {_RESTART}",
+    "certificate": f"the agent renews it by itself: {_LOG}; {_RESTART}",
+    "agent": f"{_LOG} if it ends",
+    "Envoy": f"{_LOG} if it does not run",
+    "Envoy's program": "take another image of the sidecar (the chart's proxyImage)",
+}
+"""What to do in a Pod, by the name of a line whose words are for machines."""
+
+
+def in_a_pod(found: Check) -> Check:
+    """Return a line as it is said in a Pod, where nobody installs, copies or starts anything by hand."""
+    do = _IN_A_POD.get(found.name)
+    return found if found.status is Status.OK or do is None else replace(found, do=do)
+
+
+def credentials(directory: Path, name: str, error: str, *, before: bool = False) -> Check:
+    """Judge the three files: `error` is why they cannot be used, `name` whose they are."""
+    if error and before and "No such file" in error:
+        return Check.warning("credentials", f"there are none in {directory} yet", _ISSUE)
+    if error:
+        said, _, do = error.partition(": chmod ")
+        return Check.failed("credentials", said, f"chmod {do}" if do else _ISSUE)
+    said = f"the three files in {directory} fit together, are private, and are those of {name}"
+    return Check.ok("credentials", said)
+
+
+def control_plane(at: HostPort, why: Unreached | None) -> Check:
+    """Judge the way there."""
+    if why is not None:
+        return Check.failed("control plane", f"{why.reason.value}: {why.said}", why.do)
+    return Check.ok("control plane", f"{at} answers, and serves this proxy")
+
+
+def workload(name: str, why: Unreached | None) -> Check:
+    """Judge the certificate's name: the control plane knows who should have it."""
+    if why is None:
+        return Check.ok("workload", f"{name} is the name of a workload of the mesh")
+    if why.reason in _NAMES:
+        return Check.failed("workload", why.said, why.do)
+    do = "mend the line `control plane` first"
+    return Check.warning("workload", f"only the control plane knows whether a workload is to have {name}", do)
+
+
+def envoy_program(program: str, said: str, version: Version | None) -> Check:
+    """Judge Envoy's binary by what it says for its version; `said` without one is why it cannot be run."""
+    name, tried = "Envoy's program", f"{OLDEST} to {NEWEST} are tried"
+    if version is None:
+        do = f"install Envoy ({tried}), and name it with --envoy (or MESHWRIGHT_ENVOY)"
+        return Check.failed(name, f"{program} cannot be used: {said}", do)
+    if not is_tried(version):
+        return Check.warning(
+            name, f"{program} is {version}: {tried}", "take one of those if it rejects something"
+        )
+    return Check.ok(name, f"{program} is {version}; {tried}")
+
+
+def agent(at: HostPort, found: Agent | str) -> Check:
+    """Judge what the agent says; words are why it says nothing."""
+    if isinstance(found, str):
+        do = "start it (`systemctl start meshwright-agent`); its log says why if it ends"
+        return Check.failed("agent", found, do)
+    if found.not_ready:
+        do = "mend what the other lines name; the agent's log has more"
+        return Check.failed("agent", f"the proxy is not ready: {'; '.join(found.not_ready)}", do)
+    if found.reason:
+        do = "mend the line `control plane`: meanwhile the proxy serves with what it has"
+        return Check.warning("agent", f"the proxy is ready, and has no control plane ({found.reason})", do)
+    plane = "has its control plane" if found.reached else "has just asked its control plane"
+    return Check.ok("agent", f"it answers at {at}; the proxy {found.proxy} is ready, and {plane}")
+
+
+def envoy(found: Envoy | str, program: Version | None) -> Check:
+    """Judge our own Envoy; words are why it could not be asked."""
+    name = "Envoy"
+    if isinstance(found, str):
+        return Check.failed(
+            name, found, "its agent's log says why it does not run; else look at --admin and --run here"
+        )
+    if found.state != "LIVE":
+        return Check.failed(
+            name, f"it is {found.state}", "wait if it has just started; else see `control plane`"
+        )
+    if program is not None and found.version not in (None, program):
+        said = f"it runs {found.version}, and the program is {program} by now"
+        return Check.warning(name, said, "restart the agent")
+    return Check.ok(name, f"it is live, and is version {found.version or 'unknown'}")
+
+
+def interception(led: Led, listeners: Iterable[Listener], waits_at: Sequence[int] | None) -> Check:
+    """Judge whose the ports are to which the rules in force lead; `waits_at` is where Envoy expects that.
+
+    None where no Envoy could be asked. The proxy must be whose own traffic is left alone.
+    """
+    name, known = "interception", tuple(listeners)
+    targets = dict.fromkeys(led.inbound, "inbound") | dict.fromkeys(led.outbound, "outbound")
+    if not targets:
+        if waits_at:
+            at = ", ".join(map(str, sorted(waits_at)))
+            said = f"no rules lead traffic to the proxy, which waits for it at {at}: it is passed by"
+            return Check.failed(name, said, "as root: `meshwright intercept`")
+        if waits_at is None:
+            return Check.warning(
+                name, "there are no rules; whether there should be, Envoy would tell", "see `Envoy`"
+            )
+        return Check.ok(name, "there are no rules, and the proxy expects none")
+    for port, direction in sorted(targets.items()):
+        there = [each for each in known if each.owner.port == port]
+        if not there and (expected := _expected(waits_at, direction)) != ():
+            said = f"{direction} traffic is led to port {port}, where nobody listens: it is refused"
+            if expected is not None:
+                return Check.failed(name, f"{said}; the proxy waits for it at {_ports(expected)}", _SAME)
+            return Check.failed(name, said, _NOBODY)
+        for each in there:
+            if each.owner.uid not in led.users:
+                holders = ", ".join(map(str, each.holders))
+                words = complaint(each.owner, direction, min(led.users, default=0), holders)
+                said, _, do = words.rpartition("; ")
+                return Check.failed(name, said, do)
+    users = listed(named(uid) for uid in sorted(led.users))
+    return Check.ok(
+        name, f"rules lead to {_ports(targets)}, which {users} has, whose own traffic is left alone"
+    )
+
+
+def _expected(waits_at: Sequence[int] | None, direction: str) -> tuple[int, ...] | None:
+    """Return where the proxy waits for traffic of a direction; nothing where it takes none."""
+    if waits_at is None:
+        return None
+    return tuple(port for port in waits_at if (port == OUTBOUND_PORT) is (direction == "outbound"))
+
+
+def _ports(ports: Iterable[int]) -> str:
+    found = sorted(ports)
+    return f"port{'s' if len(found) > 1 else ''} {', '.join(map(str, found))}"
+
+
+def hosts_file(found: Hosts) -> Check:
+    """Judge whether the names of services that can be called are in the hosts file, if they are to be."""
+    name = "hosts file"
+    if found.error:
+        return Check.failed(name, found.error, "let the proxy's user read and write it")
+    if not found.kept:
+        return Check.ok(name, f"no names of the mesh are kept in {found.path}")
+    if not found.whole:
+        do = "take away what is left of the block; the agent writes it anew when it starts"
+        return Check.failed(name, f"the block of the mesh's names in {found.path} has no end", do)
+    if found.lacking is None:
+        return Check.warning(
+            name, f"{found.path} has names, and no Envoy can be asked which are right", "see `Envoy`"
+        )
+    if found.lacking:
+        said = f"{found.path} lacks {counted(len(found.lacking), 'name')}: {listed(found.lacking)}"
+        return Check.failed(
+            name, said, "let the proxy's user write the file; the agent's log says what it could not"
+        )
+    return Check.ok(name, f"{found.path} has the names of all services that can be called")
+
+
+def application(
+    at: HostPort, listeners: Iterable[Listener], own: AbstractSet[tuple[str | None, int | None]] = frozenset()
+) -> Check:
+    """Judge whether the application listens where its proxy calls it.
+
+    `own` are the proxy's sockets: called by address, it has the application's port at the workload's.
+    """
+    name = f"application port {at.port}"
+    there = [
+        each
+        for each in listeners
+        if each.owner.port == at.port and (each.owner.address, each.owner.port) not in own
+    ]
+    if not there:
+        said = f"nobody listens at {at}, where the proxy calls the application"
+        return Check.failed(name, said, "start the application, or mend the targetPort of its Service")
+    if reached := [each for each in there if each.owner.takes(at.host)]:
+        where = HostPort(reached[0].owner.address, at.port)
+        return Check.ok(name, f"{reached[0].who} listens at {where}")
+    places = listed(str(HostPort(each.owner.address, at.port)) for each in there)
+    do = f"have it listen at {at}, or at all addresses"
+    return Check.failed(name, f"{there[0].who} listens at {places}, and the proxy calls it at {at}", do)

@@ -1,0 +1,85 @@
+"""What somebody must be permitted in a cluster: to install manifests, or to do what roles in them grant."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from meshwright.cli.checking.judgements.check import Check, Unseen, counted, listed
+
+Manifest = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Need:
+    """One verb on one resource, as `workloads/status`; in one namespace, of one name, or of all ("")."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        of = f"{self.resource}.{self.group}" if self.group else self.resource
+        return f"{self.verb} {of}" + (f" in {self.namespace}" if self.namespace else "")
+
+
+def group_of(manifest: Manifest) -> str:
+    """Return an object's API group, empty for Kubernetes' core."""
+    return str(manifest["apiVersion"]).rpartition("/")[0]
+
+
+def to_apply(manifests: Iterable[Manifest], plurals: Mapping[tuple[str, str], str]) -> tuple[Need, ...]:
+    """Return what is needed to apply manifests; `plurals` are the resources served, by group and kind."""
+    found = {
+        Need(verb, group, plurals[group, kind], each["metadata"].get("namespace", ""))
+        for each in manifests
+        if (kind := str(each["kind"])) and (group := group_of(each), kind) in plurals
+        for verb in ("create", "patch")
+    }
+    return tuple(sorted(found))
+
+
+def unserved(manifests: Iterable[Manifest], plurals: Mapping[tuple[str, str], str]) -> tuple[str, ...]:
+    """Return the kinds that the cluster does not serve, but for those that the manifests define."""
+    given = list(manifests)
+    defined = {
+        (each["spec"]["group"], each["spec"]["names"]["kind"])
+        for each in given
+        if each["kind"] == "CustomResourceDefinition"
+    }
+    kinds = {(group_of(each), str(each["kind"])) for each in given} - defined - plurals.keys()
+    return tuple(sorted(f"{kind}.{group}" if group else kind for group, kind in kinds))
+
+
+def granted(manifests: Iterable[Manifest]) -> tuple[Need, ...]:
+    """Return what the roles among manifests grant."""
+    return tuple(sorted(set(_granted(manifests))))
+
+
+def _granted(manifests: Iterable[Manifest]) -> Iterator[Need]:
+    for each in manifests:
+        if each["kind"] not in ("Role", "ClusterRole"):
+            continue
+        namespace = each["metadata"].get("namespace", "")
+        for rule in each["rules"]:
+            for group in rule.get("apiGroups", ()):
+                for resource in rule.get("resources", ()):
+                    for verb in rule["verbs"]:
+                        for name in rule.get("resourceNames", [""]):
+                            yield Need(verb, group, resource, namespace, name)
+
+
+def permitted(
+    name: str, who: str, answers: Mapping[Need, bool | Unseen], do: str, unknown: Sequence[str] = ()
+) -> Check:
+    """Judge what the API server's authorizer said of each need; `unknown` are kinds that are not served."""
+    if unknown:
+        said = f"the cluster does not serve {listed(unknown)}"
+        return Check.failed(name, said, "install its definition first, or leave that out of the values")
+    denied = [str(need) for need, answer in answers.items() if answer is False]
+    if denied:
+        return Check.failed(name, f"{who} may not: {listed(denied, 5)}", do)
+    if unseen := next((each for each in answers.values() if isinstance(each, Unseen)), None):
+        return Check.unseen(name, unseen)
+    return Check.ok(name, f"{who} may do all that is needed: {counted(len(answers), 'permission')}")

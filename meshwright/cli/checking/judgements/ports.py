@@ -1,0 +1,58 @@
+"""Whose the ports are at which something of ours listens, or is to listen."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from meshwright.agent.sockets import Holder
+from meshwright.cli.checking.judgements.check import Check
+from meshwright.mesh.host_port import HostPort
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An address of ours, by what it is for and what chooses it; and who listens there.
+
+    `taken`: somebody listens there. `holders` are the processes; none where they belong to another user.
+    """
+
+    purpose: str
+    setting: str
+    address: HostPort
+    taken: bool
+    holders: tuple[Holder, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Return the name of its line."""
+        return f"port {self.purpose}"
+
+    @property
+    def who(self) -> str:
+        """Return who listens, as far as that can be seen."""
+        return ", ".join(map(str, self.holders)) or "a program of another user"
+
+
+def free(port: Port) -> Check:
+    """Judge a port at which nothing of ours listens, and something is to."""
+    if not port.address.port:
+        return Check.ok(port.name, "the system chooses one that is free")
+    if port.taken:
+        do = f"end that program, or choose another address with {port.setting}"
+        return Check.failed(port.name, f"{port.address} is taken, by {port.who}", do)
+    return Check.ok(port.name, f"{port.address} is free")
+
+
+def ours(port: Port, pids: Sequence[int]) -> Check:
+    """Judge a port at which one of our processes listens."""
+    if not port.address.port:
+        return Check.ok(port.name, "the system has chosen one; the server's log has it (`serving`)")
+    if not port.taken:
+        do = f"restart the server; it was told to listen there by {port.setting}"
+        return Check.failed(port.name, f"nobody listens at {port.address}", do)
+    if not port.holders:
+        do = "ask as the user that runs it, or as root"
+        return Check.warning(port.name, f"whose {port.address} is cannot be seen by this user", do)
+    if not any(each.pid in pids for each in port.holders):
+        do = f"end that program and restart ours, or choose another address with {port.setting}"
+        return Check.failed(port.name, f"{port.address} is not ours: {port.who} has it", do)
+    return Check.ok(port.name, f"{port.who} serves at {port.address}")

@@ -1,0 +1,38 @@
+"""A judgement of the problems that Events report of the control plane's own objects, as its MeshConfig."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from meshwright.cli.checking.judgements.check import Check, listed
+
+NAME: Final = "reported problems"
+
+_BROKEN: Final = frozenset({"GatewayCertificateNotWritten", "InjectionConfigurationRefused"})
+"""Reasons of Events without whose remedy a part of the installation does not work."""
+
+_NAMED: Final = 3
+"""How many problems are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A problem that an Event reports: the object, the Event's reason, and its note."""
+
+    about: str
+    reason: str
+    note: str
+
+    def __str__(self) -> str:
+        return f"{self.about}: {self.note} ({self.reason})"
+
+
+def reported(found: Sequence[Reported], home: str) -> Check:
+    """Judge the problems of objects in the control plane's namespace, those first that stop something."""
+    if not found:
+        return Check.ok(NAME, f"no Event reports a problem of an object in namespace {home}")
+    ordered = sorted(found, key=lambda each: (each.reason not in _BROKEN, each.about, each.note))
+    said = listed([str(each) for each in ordered], _NAMED)
+    do = f"do what the Event says; `kubectl -n {home} get events` has them all"
+    make = Check.failed if ordered[0].reason in _BROKEN else Check.warning
+    return make(NAME, said, do)

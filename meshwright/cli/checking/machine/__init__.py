@@ -1,0 +1,4 @@
+"""The checks of `meshwright agent check`.
+
+It never changes the machine.
+"""

@@ -1,0 +1,95 @@
+"""What Envoy's program and our running Envoy say of themselves."""
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
+from meshwright.agent.envoy.listeners import LISTENERS_PATH, Listener, listeners
+from meshwright.cli.checking.judgements.machine import Envoy
+from meshwright.mesh.host_port import HostPort
+from meshwright.sidecars.envoy.bootstrap.versions import Version, read_version
+from meshwright.sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, TPROXY_PORT
+
+_CLUSTERS_PATH: Final = "/clusters?format=json"
+_LOCAL: Final = "|local"
+"""How the names of clusters end behind which the application is (`meshwright.sidecars.envoy.names`)."""
+_INTERCEPTING: Final = frozenset({OUTBOUND_PORT, INBOUND_PORT, TPROXY_PORT})
+_SECONDS: Final = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What a running Envoy says: its state, its listeners, and where it calls the application."""
+
+    envoy: Envoy
+    listeners: tuple[Listener, ...]
+    applications: tuple[HostPort, ...]
+
+    @property
+    def sockets(self) -> frozenset[tuple[str | None, int | None]]:
+        """Return where it listens."""
+        return frozenset((each.address, each.port) for each in self.listeners)
+
+    @property
+    def waits_at(self) -> tuple[int, ...]:
+        """Return where it waits for what rules lead there; nothing where it is called by address."""
+        ports = (each.port for each in self.listeners if "|" not in each.name)
+        return tuple(sorted(port for port in ports if port in _INTERCEPTING))
+
+
+def program(path: str, user: int | None = None) -> tuple[str, Version | None]:
+    """Ask a program for its version; return its words, or why it cannot be run, and the version.
+
+    As `user`, where we are root: of a program that is only known to be that one's.
+    """
+    identity = {"user": user, "group": user, "extra_groups": []} if user and os.geteuid() == 0 else {}
+    try:
+        done = subprocess.run(
+            [path, "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            check=False,
+            **identity,  # type: ignore[call-overload]
+        )
+    except FileNotFoundError:
+        return "there is no such program", None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error), None
+    said = (done.stdout + done.stderr).strip()
+    found = read_version(said)
+    return (said if found else f"what it says is not Envoy's version: {said[:80]!r}"), found
+
+
+async def running(admin: HostPort | Path, bootstrap: Path) -> Running | str:
+    """Ask the Envoy that runs with this bootstrap; return why not, where it does not answer."""
+    try:
+        async with EnvoyAdmin(admin, bootstrap) as asked:
+            info = await asked.server_info()
+            known = listeners(await asked.json(LISTENERS_PATH))
+            clusters = await asked.json(_CLUSTERS_PATH)
+    except AdminUnreachable as error:
+        return str(error)
+    envoy = Envoy(str(info.get("state", "unknown")), read_version(str(info.get("version"))))
+    return Running(envoy, known, tuple(sorted(set(_applications(clusters)))))
+
+
+def _applications(page: Mapping[str, object]) -> Iterator[HostPort]:
+    for cluster in _objects(page.get("cluster_statuses")):
+        if str(cluster.get("name")).endswith(_LOCAL):
+            for host in _objects(cluster.get("host_statuses")):
+                at = _object(_object(host.get("address")).get("socket_address"))
+                yield HostPort(str(at.get("address")), int(str(at.get("port_value", 0))))
+
+
+def _object(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: object) -> list[Mapping[str, object]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

@@ -1,0 +1,28 @@
+"""Checks as a table for a terminal, and as JSON."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from meshwright.cli.checking.judgements.check import Check, Status, worst
+from meshwright.cli.printing.responses import print_json
+from meshwright.cli.printing.table import columns, console, styled, with_step
+
+_STYLES: Final = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "red"}
+
+
+def show(checks: Sequence[Check], *, as_json: bool) -> None:
+    """Print what was found of each thing, and under it what is to be done."""
+    if as_json:
+        print_json({"status": worst(checks).value, "checks": [record(each) for each in checks]})
+        return
+    made = columns("CHECK", "STATE", "FOUND")
+    for each in checks:
+        made.add_row(
+            each.name, styled(each.status.value, _STYLES[each.status]), with_step(each.said, each.do)
+        )
+    console().print(made)
+
+
+def record(check: Check) -> dict[str, str]:
+    """Return one as JSON has it."""
+    return {"name": check.name, "status": check.status.value, "said": check.said, "do": check.do}

@@ -1,0 +1,120 @@
+"""What is looked at of a server whether it runs or not: its directory, its CA, its ports, its clock."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from certs.custody import Custody
+from certs.keys.material import PeerCertificate
+from certs.peer import read_peer
+from certs.state.privacy import exposures, user_of
+from meshwright.cli.checking import kernel
+from meshwright.cli.checking.judgements import certificates, ports, server
+from meshwright.cli.checking.judgements import clock as clocks
+from meshwright.cli.checking.judgements.check import Check, Unseen
+from meshwright.cli.checking.judgements.server import State
+from meshwright.cli.checking.looking import Look
+from meshwright.cli.errors import CommandFailed
+from meshwright.controller.errors import SettingsError
+from meshwright.controller.issuing.issuing import custody
+from meshwright.controller.process.disk_space import probed
+from meshwright.controller.settings.settings import Settings, load
+from meshwright.mesh.host_port import HostPort
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the server was told: where things are.
+
+    `sources` names what the mesh is read from, and is empty where nobody said that; `cluster` has how the
+    cluster is reached, where one is among them.
+    """
+
+    state: Path
+    mesh: Path | None
+    sources: tuple[str, ...] = ()
+    trust_domain: str = "cluster.local"
+    shared: bool = False
+    addresses: tuple[tuple[str, str, HostPort], ...] = ()
+    cluster: Settings | None = None
+    custody: Custody = field(default_factory=Custody)
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Told":
+        """Return it as settings have it."""
+        named = (("ADS", "ads_address"), ("HTTP", "http_address"), ("debug", "debug_address"))
+        addresses = [
+            (purpose, f"--{name.replace('_', '-')}", getattr(settings, name)) for purpose, name in named
+        ]
+        addresses += [(name, "driver_addresses", at) for name, at in settings.driver_addresses.items()]
+        return cls(
+            settings.state,
+            settings.mesh,
+            settings.sources,
+            settings.trust_domain,
+            settings.shared_state,
+            tuple(addresses),
+            settings if settings.kubernetes else None,
+            custody(settings),
+        )
+
+
+def told_by(flags: Mapping[str, object]) -> Told:
+    """Return what a server would be told; that nothing is named to read is no reason to look at nothing."""
+    try:
+        return Told.of(load(flags, nothing_to_read=True))
+    except SettingsError as error:
+        raise CommandFailed(error) from error
+
+
+def directory(told: Told) -> Check:
+    """Look at the state directory: a small file is written, and removed, as the server does."""
+    return Look("state directory", lambda: _seen(told.state)).judged(
+        "state directory", lambda found: server.state_directory(found, shared=told.shared)
+    )
+
+
+def _seen(path: Path) -> State:
+    if not path.is_dir():
+        return State(path, there=False)
+    room = os.statvfs(path)
+    return State(
+        path,
+        there=True,
+        exposed=exposures(path, user_of(path)),
+        unwritable=probed(path),
+        free=room.f_bavail * room.f_frsize,
+    )
+
+
+def authority(told: Told, now: datetime) -> Check:
+    """Look at the CA's certificate; its key is not read."""
+    found, files = Look("CA", lambda: _ca(told)).seen(), told.custody.authority
+    if isinstance(found, Unseen):
+        return Check.unseen("CA", found)
+    if files is not None:
+        return certificates.given_authority(found, now, str(files.place))
+    if found is None:
+        return Check.warning("CA", f"there is none in {told.state} yet", "the first start makes one")
+    return certificates.authority(found, now)
+
+
+def _ca(told: Told) -> PeerCertificate | None:
+    files = told.custody.authority
+    path = told.state / "ca" / "ca.pem" if files is None else files.now().certificate
+    return read_peer(path.read_bytes()) if path.exists() else None
+
+
+def clock(told: Told, issued: Iterable[datetime]) -> Check:
+    """Look at the clock, beside the CA's making and when proxy certificates were issued."""
+    found = Look("CA", lambda: _ca(told)).seen()
+    made = [] if found is None or isinstance(found, Unseen) else [found.not_before]
+    return clocks.beside_certificates(kernel.clock(), [*made, *issued])
+
+
+def all_ports(told: Told, judge: Callable[[ports.Port], Check]) -> Iterator[Check]:
+    """Look who listens at each address, and judge that."""
+    for purpose, setting, at in told.addresses:
+        yield judge(kernel.port(purpose, setting, at))

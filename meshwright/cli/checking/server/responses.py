@@ -1,0 +1,194 @@
+"""What the server's API says, as values that are judged.
+
+An answer that lacks what it should have, or has something else there, is a ValueError: it is never well.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TypeVar
+
+from certs.custody import Custody
+from certs.issuers.watched import WatchedFiles
+from meshwright.cli.checking.judgements.certificates import Certificate
+from meshwright.cli.checking.judgements.problems import Found
+from meshwright.cli.checking.judgements.server import Moment, Proxy, Source
+from meshwright.cli.checking.server.paths import Told
+from meshwright.controller.settings.settings import sources_named
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.problems.problem import Severity
+
+Page = Mapping[str, object]
+"""What the API says at one path, or what stands for it where no server runs."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """What is wrong with objects and between them, and the groups of proxies that cannot be computed."""
+
+    problems: tuple[Found, ...]
+    failures: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """How many proxy certificates are known, and those that are not revoked, from when each was issued."""
+
+    known: int
+    valid: tuple[Certificate, ...]
+
+    @property
+    def moments(self) -> tuple[datetime, ...]:
+        """Return when they were issued."""
+        return tuple(each.not_before for each in self.valid)
+
+    def newest(self, names: Iterable[str] | None = None) -> tuple[Certificate, ...]:
+        """Return the newest certificate of each proxy; of these `names` alone, where there are any."""
+        wanted = None if names is None else frozenset(names)
+        found = {each.whose: each for each in self.valid}
+        return tuple(each for each in found.values() if wanted is None or each.whose in wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """Those of services, and those of proxies."""
+
+    services: tuple[Certificate, ...]
+    proxies: Issued
+
+
+def sources(page: Page) -> tuple[Source, ...]:
+    """Read `/api/v1/sources`."""
+    return tuple(map(_source, _rows(page, "sources")))
+
+
+def _source(each: Page) -> Source:
+    objects = _object(each, "objects")
+    return Source(
+        str(_field(each, "name")),
+        str(_field(each, "error") or ""),
+        str(_field(each, "error_since") or ""),
+        tuple(map(str, _list(each, "held"))),
+        _number(objects, "good"),
+        _number(objects, "stale"),
+        _number(objects, "refused"),
+        str(_field(each, "age") or ""),
+    )
+
+
+def proxies(page: Page) -> tuple[Proxy, ...]:
+    """Read `/api/v1/proxies`."""
+    return tuple(map(_proxy, _rows(page, "proxies")))
+
+
+def _proxy(each: Page) -> Proxy:
+    states, waits = _object(each, "sync"), _object(each, "pending_seconds")
+    return Proxy(
+        str(_field(each, "cn")),
+        str(_field(each, "state")),
+        bool(_field(each, "held")),
+        str(_field(each, "why") or ""),
+        tuple(sorted(name for name, state in states.items() if state == "nacked")),
+        timedelta(seconds=max((float(str(each)) for each in waits.values()), default=0.0)),
+    )
+
+
+def policies(page: Page) -> Policies:
+    """Read `/api/v1/policies`."""
+    problems = (
+        Found(str(_field(each, "code")), Severity(str(_field(each, "severity"))), str(_field(each, "line")))
+        for each in _rows(page, "problems")
+    )
+    failures = (f"{_field(each, 'group')}: {_field(each, 'error')}" for each in _rows(page, "failures"))
+    return Policies(tuple(problems), tuple(failures))
+
+
+def moments(page: Page) -> tuple[Moment, ...]:
+    """Read `/api/v1/loop`."""
+    return tuple(
+        Moment(
+            _moment(each, "at"),
+            timedelta(seconds=float(str(_field(each, "seconds")))),
+            str(_field(each, "doing") or ""),
+        )
+        for each in _rows(page, "late")
+    )
+
+
+def every_certificate(page: Page) -> Certificates:
+    """Read `/api/v1/certificates`."""
+    services = (
+        Certificate(str(_field(each, "identity")), _moment(each, "not_before"), _moment(each, "not_after"))
+        for each in _rows(page, "service_certificates")
+    )
+    return Certificates(tuple(services), issued(page))
+
+
+def issued(page: Page) -> Issued:
+    """Read the proxy certificates of `/api/v1/certificates`, or of a ledger."""
+    rows = _rows(page, "proxy_certificates")
+    valid = (
+        Certificate(str(_field(each, "cn")), _moment(each, "issued_at"), _moment(each, "not_after"))
+        for each in rows
+        if _field(each, "state") != "revoked"
+    )
+    return Issued(len(rows), tuple(sorted(valid, key=lambda each: each.not_before)))
+
+
+def told(page: Page, state: Path) -> Told:
+    """Read `/api/v1/config`: what the server of a state directory was told, and where it listens."""
+    settings, words = _object(page, "settings"), {"ads": "ADS", "http": "HTTP"}
+    addresses = tuple(
+        (words.get(name, name), f"--{name}-address", HostPort.parse(str(at)))
+        for name, at in _object(page, "listening").items()
+    )
+    directory = _field(settings, "mesh")
+    mesh = None if directory is None else Path(str(directory))
+    context = str(_field(settings, "kube_context"))
+    cluster = context if _field(settings, "kubernetes") else None
+    sources = sources_named(mesh, cluster, _object(settings, "providers"))
+    domain, shared = str(_field(settings, "trust_domain")), bool(_field(settings, "shared_state"))
+    return Told(state, mesh, sources, domain, shared, addresses, custody=Custody(None, _authority(settings)))
+
+
+def _authority(settings: Page) -> WatchedFiles | None:
+    """Return where the CA is if it is somebody else's: as far as its certificate goes."""
+    if directory := settings.get("authority_directory"):
+        return WatchedFiles.within(Path(str(directory)))
+    certificate = settings.get("authority_certificate")
+    return WatchedFiles(Path(str(certificate)), Path()) if certificate else None
+
+
+def _field(page: Page, name: str) -> object:
+    if name not in page:
+        raise ValueError(f"it has no `{name}`")
+    return page[name]
+
+
+def _rows(page: Page, name: str) -> list[Page]:
+    return [_must(each, dict, name) for each in _list(page, name)]
+
+
+def _list(page: Page, name: str) -> list[object]:
+    return _must(_field(page, name), list, name)
+
+
+def _object(page: Page, name: str) -> Page:
+    return _must(_field(page, name), dict, name)
+
+
+def _number(page: Page, name: str) -> int:
+    return _must(_field(page, name), int, name)
+
+
+def _moment(page: Page, name: str) -> datetime:
+    return datetime.fromisoformat(str(_field(page, name)))
+
+
+def _must(found: object, kind: type[_T], name: str) -> _T:
+    if not isinstance(found, kind):
+        raise ValueError(f"`{name}` is {found!r:.40}")  # noqa: TRY004 - of an answer, not of a call
+    return found

@@ -1,0 +1,77 @@
+"""The steps of a call as lines for people, and as JSON."""
+
+from meshwright.agent.calling.outcomes import Seen
+from meshwright.cli.connectivity.facts import Facts
+from meshwright.cli.connectivity.steps import Point, Step, first_difference, status
+from meshwright.cli.connectivity.verdict import Verdict
+from meshwright.cli.errors import Status
+from meshwright.cli.printing.lines import joined
+
+_VERDICT, _POINT = 8, 17
+"""How wide the columns are."""
+
+
+def text(facts: Facts, found: tuple[Step, ...]) -> str:
+    """Return the answer, the first point at which reality differs, and all steps."""
+    lines = [_headline(facts, found)]
+    if (first := first_difference(found)) is not None:
+        lines += [f"differs first at the {first.point}: {first.judged.text}", f"next: {first.judged.do}"]
+    lines.append("")
+    for each in found:
+        judged = each.judged
+        lines.append(f"{judged.verdict:<{_VERDICT}} {each.point:<{_POINT}} {judged.text}")
+        if judged.do and each is not first:
+            lines.append(f"{'':<{_VERDICT + _POINT + 2}}next: {judged.do}")
+    return joined(lines)
+
+
+def document(facts: Facts, found: tuple[Step, ...], seen: Seen | None) -> dict[str, object]:
+    """Return the same as JSON has it; `request` is what was seen of it, null where none was to be made."""
+    first = first_difference(found)
+    return {
+        "from": facts.caller,
+        "to": facts.called,
+        "method": facts.method if facts.is_http else "",
+        "path": facts.path if facts.is_http else "",
+        "policy": facts.policy.value,
+        "headline": _headline(facts, found),
+        "agrees": {Status.YES: "yes", Status.NO: "no", Status.UNKNOWN: "unknown"}[status(found)],
+        "differs_first": None if first is None else _step(first),
+        "steps": [_step(each) for each in found],
+        "request": None if seen is None else _seen(seen),
+    }
+
+
+def _headline(facts: Facts, found: tuple[Step, ...]) -> str:
+    said = (
+        "unreachable, and policy is not what is missing" if facts.is_withheld else f"{facts.policy} by policy"
+    )
+    request = next((each.judged.verdict for each in found if each.point is Point.REQUEST), None)
+    match status(found):
+        case Status.YES:
+            return f"{facts}: {said}, and so it is"
+        case Status.NO if request is Verdict.FAILED:
+            return f"{facts}: {said}, but it is not so"
+        case Status.NO:
+            return f"{facts}: {said}; not all that it goes by is as it should be"
+        case Status.UNKNOWN:
+            return f"{facts}: {said}; whether it is so was not found out"
+
+
+def _step(step: Step) -> dict[str, object]:
+    judged = step.judged
+    return {"point": step.point.value, "verdict": judged.verdict.value, "text": judged.text, "do": judged.do}
+
+
+def _seen(seen: Seen) -> dict[str, object]:
+    return {
+        "outcome": seen.outcome.value,
+        "where": seen.where,
+        "status": seen.status,
+        "denied": seen.denied,
+        "flag": seen.flag,
+        "details": seen.details,
+        "answered_by": None if seen.side is None else seen.side.value,
+        "words": seen.words,
+        "milliseconds": seen.milliseconds,
+    }

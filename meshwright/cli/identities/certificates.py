@@ -1,0 +1,57 @@
+"""Of all certificates, those that somebody asks about: of one serial, one proxy, or one service identity."""
+
+from collections.abc import Mapping
+
+from certs.errors import RequestError
+from certs.keys.serial import read_serial
+from meshwright.cli.printing.responses import Found, records
+
+
+def about(found: Found, wanted: str) -> Found | None:
+    """Return of what `/api/v1/certificates` lists that which concerns one; None where nothing does.
+
+    `wanted` is a serial as people paste it, a proxy's common name or UUID, or a service identity
+    (`namespace/serviceaccount`). Of a proxy it is all of its certificates, how it takes part, and what it
+    shows to others.
+    """
+    serial = _serial(wanted)
+    proxies = [each for each in records(found, "proxy_certificates") if _is_of(each, wanted, serial)]
+    names = {each.get("cn") for each in proxies}
+    taking = [
+        each
+        for each in records(found, "participants")
+        if each.get("cn") in names or _is_of(each, wanted, None) or (serial and _held(each) == serial)
+    ]
+    shown = {serial, *map(_held, taking)} - {None}
+    services = [
+        each
+        for each in records(found, "service_certificates")
+        if each.get("serial") in shown or each.get("identity") == wanted
+    ]
+    if not (proxies or taking or services):
+        return None
+    known = found.get("service_certificates") is not None
+    return {
+        "service_certificates": services if known else None,
+        "participants": taking if known else None,
+        "proxy_certificates": proxies,
+        **{name: found[name] for name in ("authority",) if name in found},
+    }
+
+
+def _is_of(each: Found, wanted: str, serial: str | None) -> bool:
+    name = str(each.get("cn"))
+    return name == wanted or name.partition(".")[0] == wanted or bool(serial and each.get("serial") == serial)
+
+
+def _held(participant: Found) -> object:
+    """Return the serial of what a proxy shows to others; None where that is not known."""
+    held = participant.get("service_certificate")
+    return held.get("serial") if isinstance(held, Mapping) else None
+
+
+def _serial(wanted: str) -> str | None:
+    try:
+        return read_serial(wanted)
+    except RequestError:
+        return None

@@ -1,0 +1,138 @@
+"""Join tokens for the command line: by the running server, or in the state directory itself."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from meshwright.admin.http.audit import user_name
+from meshwright.admin.http.commands import NobodysName
+from meshwright.admin.http.tokens import asked, require_expected, token_document, tokens_document
+from meshwright.cli.errors import AnsweredNo, IssuingError
+from meshwright.cli.identities.issuing import asked_of_server, by_either, now, opened_here
+from meshwright.cli.offline.mesh import read
+from meshwright.cli.printing.files import new_file
+from meshwright.cli.socket.client import ask
+from meshwright.controller.errors import NothingIssued
+from meshwright.controller.identity.join_tokens import JoinTokens
+from meshwright.enrolment.tokens import TokenRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A token as the server says it, and whether a CA was made (`ca_made`).
+
+    Its text is `token`, unless it was written to a file, `written_to`.
+
+    `unasked`: it is for one proxy, and nobody could say whether a workload has that name.
+    """
+
+    token: Mapping[str, object] = field(repr=False)
+    unasked: bool = False
+
+
+def create(
+    state: Path,
+    wanted: TokenRequest,
+    trust_domain: str,
+    out: Path | None = None,
+    *,
+    mesh: Path | None = None,
+    anyway: bool = False,
+    shared: bool = False,
+) -> Made:
+    """Have a token made, without a server in the state directory itself. Raises IssuingError.
+
+    It is written to the new file `out`, if there is to be one.
+
+    Raises AnsweredNo where it is for one proxy, and no workload has that, as the server knows, or the
+    directory `mesh`.
+    """
+
+    def without_server() -> Made:
+        if mesh is not None:
+            require_expected(read(mesh).view, wanted, anyway=anyway)
+        with opened_here(state, trust_domain, shared=shared, new=True) as issuing, _opened(out) as file:
+            tokens = JoinTokens(state, issuing.trust_bundle, now)
+            token, record = tokens.create(wanted, user_name(os.geteuid()))
+            made = {**token_document(record, record.made_at), "ca_made": issuing.made}
+            told = _put(out, file, token.text())
+        unasked = wanted.uuid is not None and mesh is None and not anyway
+        return Made({**told, **made}, unasked)
+
+    def by_server() -> Made:
+        with _opened(out) as file:
+            made = dict(asked_of_server(state, "/certs/tokens", body))
+            told = _put(out, file, made.pop("token"))
+        return Made({**told, **made, "ca_made": False})
+
+    body = {**asked(wanted), "anyway": anyway}
+    try:
+        return by_either(by_server, without_server)
+    except NobodysName as error:
+        raise AnsweredNo(error) from error
+
+
+@contextmanager
+def _opened(out: Path | None) -> Iterator[IO[str] | None]:
+    """Yield the new file that is to hold a token, None where it is printed; raise IssuingError.
+
+    It is there before the token is, which cannot be shown a second time, and goes where none is made.
+    """
+    if out is None:
+        yield None
+        return
+    with ExitStack() as opened:
+        try:
+            file = opened.enter_context(new_file(out))
+        except OSError as error:
+            raise IssuingError(
+                f"cannot write {out}: {error.strerror}; no token was made: --out must be a new file"
+            ) from error
+        yield file
+
+
+def _put(out: Path | None, file: IO[str] | None, token: str) -> dict[str, str]:
+    """Write a token to its file, if it has one; return what is said of it. Raises IssuingError."""
+    if file is None:
+        return {"token": token}
+    try:
+        file.write(f"{token}\n")
+        file.flush()
+    except OSError as error:
+        identifier = token.partition(".")[0]
+        raise IssuingError(
+            f"cannot write {out}: {error.strerror}; token {identifier} is made, and nobody has it: revoke it"
+        ) from error
+    return {"written_to": str(out)}
+
+
+def listed(state: Path, trust_domain: str, *, shared: bool = False) -> object:
+    """Return all tokens, without their secrets, which nobody has; raise IssuingError."""
+
+    def without_server() -> object:
+        with opened_here(state, trust_domain, shared=shared, new=False) as issuing:
+            return tokens_document(JoinTokens(state, issuing.trust_bundle, now).tokens(), now())
+
+    try:
+        return by_either(lambda: ask(state, "GET", "/certs/tokens"), without_server)
+    except NothingIssued as error:
+        raise IssuingError(str(error)) from error
+
+
+def revoke(state: Path, token: str, trust_domain: str, *, shared: bool = False) -> Mapping[str, object]:
+    """Have a token entitle nobody any more; raise IssuingError."""
+
+    def without_server() -> Mapping[str, object]:
+        with opened_here(state, trust_domain, shared=shared, new=False) as issuing:
+            tokens = JoinTokens(state, issuing.trust_bundle, now)
+            return token_document(tokens.revoke(token), now())
+
+    try:
+        return by_either(
+            lambda: asked_of_server(state, "/certs/tokens/revoke", {"token": token}), without_server
+        )
+    except NothingIssued as error:
+        raise IssuingError(f"there is no join token {token}: {error}") from error

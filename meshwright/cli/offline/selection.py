@@ -1,0 +1,110 @@
+"""What each proxy would be served if objects that were read were a running server's."""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from typing import Any
+
+from catalog.lint.codes import Code as CatalogCode
+from catalog.relations.groups import groups
+from catalog.store.edits import Edits
+from catalog.store.settings import Admission, DenialReasons, EndpointAdmission, HeaderLimits, MethodOverrides
+from catalog.store.view import MeshSettings, View
+from meshwright.cli.errors import OfflineError
+from meshwright.cli.offline.mesh import read
+from meshwright.delivery.snapshots.rendering import Rendering, resources
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.long_lived import LongLived
+from meshwright.mesh.names import TrustDomain
+from meshwright.mesh.policies.resilience import Resilience
+from meshwright.mesh.problems.problem import Problems, Severity
+from meshwright.mesh.tls_keys import ServiceKeys
+from meshwright.sidecars.contract.errors import DriverError
+from meshwright.sidecars.registry import DriverRegistry
+from meshwright.specs.codes import Code as ReaderCode
+from xds.protocol.resources.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Snapshots without secrets, by proxy.
+
+    `kept` are the proxies that keep what they have, with the reason: their driver cannot be chosen. `errors`
+    counts what cannot be read, and is left out here; `between` what is wrong between objects that can.
+    """
+
+    snapshots: Mapping[str, Snapshot]
+    kept: Mapping[str, str]
+    errors: int
+    between: int
+
+
+def wanted(
+    directory: Path, config: Mapping[str, Any], admitted: Iterable[str], withdrawn: Iterable[str] = ()
+) -> Wanted:
+    """Compute it of a directory, with a server's `/api/v1/config`, and whom that lets have traffic.
+
+    Raises OfflineError, also for a server that does not say all of them: one of another release.
+    """
+    try:
+        settings = _settings(config["settings"])
+    except KeyError as error:
+        raise OfflineError(
+            f"the server that runs says nothing of its setting {error}: it is of another release than this "
+            "command; compare with the command of its own, or without a server (meshwright lint)"
+        ) from error
+    offline = read(directory, settings)
+    admissions = {ProxyName.parse(name): Admission.ADMITTED for name in admitted}
+    admissions |= {ProxyName.parse(name): Admission.WITHDRAWN for name in withdrawn}
+    offline.view.apply(Edits(admissions=admissions))
+    return served(offline.view, offline.problems)
+
+
+def served(view: View, problems: Problems) -> Wanted:
+    """Compute it of a view, in which these things are wrong."""
+    snapshots, kept = dict[str, Snapshot](), dict[str, str]()
+    drivers = DriverRegistry.discover().drivers.values()
+    rendering = Rendering(view, translation(*drivers, environment=os.environ, secrets=False))
+    for group, proxies in groups(view).items():
+        names = [str(each) for each in proxies]
+        try:
+            snapshots |= dict.fromkeys(names, Snapshot.of(resources(rendering, group).resources))
+        except DriverError as error:
+            kept |= dict.fromkeys(names, str(error))
+    errors = [each.code for each in problems if each.severity is Severity.ERROR]
+    reading, between = ({each.value for each in codes} for codes in (ReaderCode, CatalogCode))
+    return Wanted(
+        snapshots,
+        kept,
+        errors=sum(each in reading for each in errors),
+        between=sum(each in between for each in errors),
+    )
+
+
+def _settings(told: Mapping[str, Any]) -> MeshSettings:
+    return MeshSettings(
+        TrustDomain(told["trust_domain"]),
+        told["cluster_domain"],
+        IPv4Network(told["virtual_addresses"]),
+        EndpointAdmission(told["endpoint_admission"]),
+        HeaderLimits(told["headers_per_message"], told["header_kibibytes"]),
+        DenialReasons(told["denial_reasons"]),
+        told["trace_sampling"],
+        Resilience.of(
+            connect_seconds=told["connect_seconds"],
+            retries=told["connect_retries"],
+            failures=told["ejecting_failures"],
+            server_errors=told["ejecting_server_errors"],
+            ejected_seconds=told["ejected_seconds"],
+            ejected_percent=told["ejected_percent"],
+            silence_seconds=told["peer_silence_seconds"],
+            reuse_seconds=told["connection_reuse_seconds"],
+        ),
+        IPv6Network(told["virtual_addresses_ipv6"]),
+        MethodOverrides(told.get("method_override_headers", MethodOverrides.KEEP)),
+        LongLived.of(upgrades=tuple(told["http_upgrades"]), tcp_idle_seconds=told["tcp_idle_seconds"]),
+        ServiceKeys.ECDSA_P256 if told["service_certificate_key"] == "ecdsa-p256" else ServiceKeys.RSA,
+    )

@@ -1,0 +1,85 @@
+"""How calls fare, as tables for a terminal."""
+
+from collections.abc import Mapping
+
+from rich.text import Text
+
+from meshwright.cli.printing.responses import Found, records
+from meshwright.cli.printing.table import Columns, columns, styled
+
+_WELL = 0.99
+_BADLY = 0.9
+
+
+def figures_tables(of: str, found: Found, rows: list[Found] | None = None) -> tuple[Columns]:
+    """Return the table of what `/api/v1/stat/OF` answers, of `rows` of it where some are given."""
+    first = _FIRST[of]
+    table = columns(*first, "SUCCESS", "RPS", "P50", "P95", "P99", "FAILED", "CONNECTIONS")
+    for row in records(found, "rows") if rows is None else rows:
+        table.add_row(
+            *(_cell(row, name) for name in first),
+            _success(row.get("success")),
+            _rate(row),
+            *(_time(row.get(f"p{part}_ms")) for part in (50, 95, 99)),
+            str(row.get("failures", 0)),
+            str(row.get("connections", 0)),
+        )
+    return (table,)
+
+
+def nothing_called(of: str, destination: str, found: Found) -> str:
+    """Return what to ask instead where nothing is known of calls to a service; empty where something is."""
+    if found.get("rows") or not destination:
+        return ""
+    words = f"no calls to {destination} were counted"
+    if of in ("edges", "routes"):
+        return f"{words}; calls to the apex of a TrafficSplit are in `stat backends --to {destination}`"
+    return words
+
+
+def remark(found: Found) -> str:
+    """Return a sentence where not every proxy has said what it counts, empty where all have."""
+    reporting = found.get("reporting")
+    said = reporting if isinstance(reporting, Mapping) else {}
+    told, here = said.get("proxies", 0), said.get("connected", 0)
+    if not isinstance(told, int) or not isinstance(here, int) or told >= here:
+        return ""
+    return f"{told} of {here} connected proxies have said lately what they count"
+
+
+_FIRST = {
+    "services": ("SERVICE", "PROTOCOL"),
+    "proxies": ("PROXY", "DIRECTION", "PROTOCOL"),
+    "edges": ("SOURCE", "DESTINATION", "PROTOCOL"),
+    "routes": ("ROUTE", "DESTINATION", "SOURCE"),
+    "backends": ("SOURCE", "BACKEND", "RETRIES"),
+}
+
+
+def _cell(row: Mapping[str, object], name: str) -> str:
+    key = {"service": "destination"}.get(name.lower(), name.lower())
+    value = row.get(key)
+    return end(value) if isinstance(value, Mapping) else "-" if value is None else str(value)
+
+
+def end(value: Mapping[str, object]) -> str:
+    """Return a service with its port as people write it."""
+    name = f"{value['namespace']}/{value['service']}" if value.get("namespace") else str(value["service"])
+    port = value.get("port")
+    return f"{name}:{port}" if port else name
+
+
+def _success(part: object) -> Text:
+    if not isinstance(part, int | float):
+        return styled("-")
+    style = "green" if part >= _WELL else "yellow" if part >= _BADLY else "red"
+    return styled(f"{part:.2%}", style)
+
+
+def _rate(row: Mapping[str, object]) -> str:
+    rate = row.get("per_second")
+    return f"{rate:.1f}" if isinstance(rate, int | float) and row.get("protocol") == "http" else "-"
+
+
+def _time(milliseconds: object) -> str:
+    return f"{milliseconds:g}ms" if isinstance(milliseconds, int | float) else "-"

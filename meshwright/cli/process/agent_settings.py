@@ -1,0 +1,125 @@
+"""What the agent is told on the command line, as its settings; `meshwright unit` refuses what it would."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from meshwright.cli.errors import CommandFailed
+from meshwright.cli.options import host_port, require_file, trust_domain_of
+from meshwright.sidecars.layout import ADMIN_PORT, STATUS_PORT
+
+if TYPE_CHECKING:
+    from meshwright.agent.enrolment.settings import EnrolmentSettings
+    from meshwright.agent.settings import AgentSettings
+    from meshwright.agent.status.probes import Probe
+    from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol
+
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+
+Told = Mapping[str, Any]
+"""Values by the names of the command's parameters."""
+
+
+def agent_settings(told: Told) -> "AgentSettings":
+    """Return the settings; raise CommandFailed for what the agent does not begin with."""
+    from meshwright.agent.envoy.command import EnvoyOptions
+    from meshwright.agent.envoy.draining import DrainSettings
+    from meshwright.agent.envoy.lifecycle import RestartSettings
+    from meshwright.agent.settings import AgentSettings
+    from meshwright.agent.status.probes import Probes
+
+    if told["log_level"] not in LOG_LEVELS:
+        raise CommandFailed(f"--log-level is {told['log_level']!r}: must be one of {', '.join(LOG_LEVELS)}")
+    ports = frozenset(told["application_port"] or ())
+    try:
+        return AgentSettings(
+            credentials=told["credentials"].absolute(),
+            ads=host_port("--ads", told["ads"], ADMIN_PORT),
+            run=told["run_directory"].absolute(),
+            envoy=EnvoyOptions(
+                told["envoy"],
+                told["concurrency"],
+                told["envoy_log_level"],
+                told["drain_seconds"],
+                told["parent_shutdown_seconds"],
+                told["hot_restart"],
+            ),
+            admin=None if told["admin"] is None else host_port("--admin", told["admin"], ADMIN_PORT),
+            status=host_port("--status", told["status"], STATUS_PORT),
+            protocol=_protocol(told["protocol"]),
+            restart=RestartSettings(hot_restart=told["hot_restart"]),
+            drain=DrainSettings(told["termination_least_seconds"], told["termination_most_seconds"]),
+            probes=Probes(told["application_address"], _probes(told["probes"]), ports),
+            application_ports=ports,
+            metrics_url=told["application_metrics"],
+            override=_absolute(told["override"]),
+            hosts=_absolute(told["hosts_file"]),
+            cluster_domain=told["cluster_domain"],
+            shared_credentials=told["shared_credentials"],
+            enrolment=_enrolment(told),
+            trust_domain=trust_domain_of(told["trust_domain"]),
+        )
+    except ValueError as error:
+        raise CommandFailed(error) from error
+
+
+def _absolute(path: Path | None) -> Path | None:
+    return None if path is None else path.absolute()
+
+
+def _protocol(text: str) -> "AdsProtocol":
+    from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol
+
+    try:
+        return AdsProtocol(text)
+    except ValueError:
+        raise CommandFailed(f"--protocol is {text!r}: must be delta or sotw") from None
+
+
+def _probes(file: Path | None) -> "Mapping[str, Probe]":
+    """Read the probes that a file has; raise CommandFailed."""
+    from meshwright.agent.status.probes import ProbeConfigError, read_probes
+
+    if file is None:
+        return {}
+    try:
+        return read_probes(json.loads(file.read_text("utf-8")))
+    except OSError as error:
+        why = error.strerror or str(error)
+    except ProbeConfigError as error:
+        why = str(error)
+    except (ValueError, RecursionError) as error:
+        why = f"must be JSON: {error}"
+    except (KeyError, TypeError):
+        why = "each of httpHeaders must have a name and a value"
+    raise CommandFailed(f"--probes is {str(file)!r}: {why}")
+
+
+def _enrolment(told: Told) -> "EnrolmentSettings | None":
+    """Return what is told of enrolment; raise CommandFailed for what goes with nothing."""
+    from meshwright.agent.enrolment.settings import EnrolmentSettings
+
+    enrol, renewal = told["enrol"], told["renewal"]
+    join_token, kubernetes_token = told["join_token"], told["kubernetes_token"]
+    require_file("--join-token", join_token)
+    require_file("--kubernetes-token", kubernetes_token)
+    proofs = [each for each in (join_token, kubernetes_token) if each is not None]
+    if len(proofs) != (0 if enrol is None else 1):
+        raise CommandFailed(
+            "--enrol goes with --join-token or with --kubernetes-token: where to join, and by what"
+        )
+    if kubernetes_token is not None and told["authority"] is None:
+        raise CommandFailed("--kubernetes-token needs --ca: it does not say whom to believe")
+    if told["authority"] is not None and enrol is None:
+        raise CommandFailed("--ca is for joining: give --enrol and --join-token as well")
+    if enrol is None and renewal is None:
+        return None
+    return EnrolmentSettings(
+        join=None if enrol is None else host_port("--enrol", enrol),
+        kind="join-token" if kubernetes_token is None else "kubernetes",
+        proof=_absolute(proofs[0]) if proofs else None,
+        authority=_absolute(told["authority"]),
+        renewal=None if renewal is None else host_port("--renewal", renewal),
+        trust_domain=trust_domain_of(told["trust_domain"]),
+    )

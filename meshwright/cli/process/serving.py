@@ -1,0 +1,44 @@
+"""Runs the control plane as a program: settings, logs, the server, and how it ended."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from functools import partial
+
+from meshwright.cli.errors import AnsweredNo, CommandFailed
+from meshwright.cli.process.environment import of_program, say_unknown
+from meshwright.cli.process.signals import until_told
+from meshwright.controller import app
+from meshwright.controller.errors import StartupError
+from meshwright.controller.process import logs
+from meshwright.controller.process.memory import returning
+from meshwright.controller.process.native_lines import NativeLines
+from meshwright.controller.process.service_manager import ServiceManager
+from meshwright.controller.process.tasks import TaskEnded
+from meshwright.controller.settings.reload import Reload
+from meshwright.controller.settings.settings import load, variables
+
+
+def run(flags: Mapping[str, object], native: NativeLines) -> None:
+    """Run the server until it is told to stop; raise CommandFailed where it cannot run, or not on.
+
+    `native` has what native libraries write meanwhile.
+    """
+    try:
+        settings = load(flags)
+        logs.configure(settings.log_level, settings.log_format)
+        manager = ServiceManager.of(os.environ)
+        reload = Reload(asyncio.Event(), partial(load, flags), manager.reloading)
+        if logs.is_json(settings.log_format, sys.stderr):
+            native.say_all()
+        say_unknown(os.environ, variables() | of_program())
+        returning()
+        server = partial(app.run, settings, handshakes=native.handshakes, reload=reload, manager=manager)
+        asyncio.run(until_told(server, reload.asked))
+    except StartupError as error:
+        raise CommandFailed(error) from error
+    except TaskEnded as error:
+        raise AnsweredNo(error) from error
+    except KeyboardInterrupt:  # before the server listened to signals
+        raise CommandFailed("interrupted before it served") from None

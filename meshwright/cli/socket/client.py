@@ -1,0 +1,161 @@
+"""Asking the running server through its Unix socket.
+
+What it knows is asked of its JSON API, by `api`; `ask` is for what changes something, and for what only the
+state directory's owner is told.
+"""
+
+import contextlib
+import http.client
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, unquote, urlencode
+
+from meshwright.cli.errors import AnsweredNo, NotRunning, NotUnderstood, ServerRefused
+from meshwright.cli.socket.unix_http import UnixConnection
+
+API: Final = "/api/v1"
+SOCKET_NAME: Final = "meshwright.sock"
+_TIMEOUT_SECONDS: Final = 60.0
+_HEADERS: Final = {"Content-Type": "application/json"}
+
+Query = Mapping[str, str] | Iterable[tuple[str, str]]
+
+
+def api(state: Path, path: str, query: Query = (), seconds: float = _TIMEOUT_SECONDS) -> dict[str, object]:
+    """Return what the server of `state` says at a path of its JSON API; wait for it so long.
+
+    Raises NotRunning, ServerRefused, and NotUnderstood where it has no such path: an older one.
+    """
+    at = API + path
+    status, answer = _answer(state, "GET", at, query, None, seconds)
+    match answer:
+        case dict() if _is_fine(status):
+            return answer
+        case _ if _is_fine(status):
+            raise NotUnderstood(f"the server's answer to {unquote(at)} is not understood: it is no object")
+        case _:
+            raise _not_told(state, at, status, answer)
+
+
+def proxy_path(name: str) -> str:
+    """Return the path at which the API has one proxy, however that is named.
+
+    Raises ServerRefused for what is no name, and would be another path.
+    """
+    if name in ("", ".", ".."):
+        raise ServerRefused(f"there is no proxy {name!r}")
+    return f"/proxies/{quote(name, safe='')}"
+
+
+def ask(
+    state: Path,
+    method: str,
+    path: str,
+    query: Query = (),
+    body: object = None,
+    seconds: float = _TIMEOUT_SECONDS,
+) -> object:
+    """Send one request to the server of `state` and return its JSON answer; wait for it so long.
+
+    Raises NotRunning when nobody answers there, and with the server's reason AnsweredNo for what it has
+    found out to be a no, ServerRefused for any other status but 2xx.
+    """
+    status, answer = _answer(state, method, path, query, body, seconds)
+    if not _is_fine(status):
+        raise _refused(status, answer)
+    return answer
+
+
+def _answer(
+    state: Path, method: str, path: str, query: Query, body: object, seconds: float
+) -> tuple[int, object]:
+    """Return the status of an answer, and its JSON, or None where that of an error is none."""
+    connection = UnixConnection(state / SOCKET_NAME, seconds)
+    asked = urlencode(list(query.items() if isinstance(query, Mapping) else query))
+    sent = None if body is None else json.dumps(body)
+    with _asking(state, connection):
+        connection.request(method, f"{path}?{asked}" if asked else path, sent, _HEADERS)
+        response = connection.getresponse()
+        return response.status, _read(response.status, response.read())
+
+
+@contextlib.contextmanager
+def _asking(state: Path, connection: http.client.HTTPConnection) -> Iterator[None]:
+    """Say what went wrong with the connection, which is closed in the end."""
+    try:
+        yield
+    except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
+        raise NotRunning(f"no meshwright serve is running with the state directory {state}") from error
+    except PermissionError as error:
+        raise ServerRefused(f"{state / SOCKET_NAME} belongs to another user") from error
+    except TimeoutError as error:
+        raise ServerRefused(f"the server has not answered within {connection.timeout:g} s") from error
+    except (ConnectionError, http.client.IncompleteRead) as error:
+        raise ServerRefused("the server went away before it had answered") from error
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise ServerRefused(f"the server did not answer as expected: {error}") from error
+    finally:
+        connection.close()
+
+
+def _read(status: int, body: bytes) -> object:
+    try:
+        return json.loads(body)
+    except ValueError:
+        if _is_fine(status):
+            raise
+        return None
+
+
+def _is_fine(status: int) -> bool:
+    return 200 <= status < 300
+
+
+def _nothing_at(path: str) -> str:
+    """Return what a server says of a path that its API does not have."""
+    return f"there is nothing at {unquote(path)}"
+
+
+def _not_told(state: Path, at: str, status: int, answer: object) -> Exception:
+    """Return what is to be said of an answer that is none."""
+    match answer:
+        case {"error": str(reason)} if status == HTTPStatus.NOT_FOUND and reason != _nothing_at(at):
+            return ServerRefused(reason)
+        case _ if status == HTTPStatus.NOT_FOUND:
+            return NotUnderstood(
+                f"the server that runs with {state} has no {unquote(at)}: it is older than this program; "
+                "ask with its own, or start it anew"
+            )
+        case _:
+            return _refused(status, answer)
+
+
+def _refused(status: int, answer: object) -> AnsweredNo | ServerRefused:
+    reason = answer.get("error") if isinstance(answer, dict) else None
+    if status == HTTPStatus.CONFLICT and reason:
+        return AnsweredNo(str(reason))
+    return ServerRefused(reason or f"status {status}")
+
+
+def follow(
+    state: Path, path: str, query: Iterable[tuple[str, str]], seconds: float
+) -> Iterator[Mapping[str, object]]:
+    """Yield what the API of `state`'s server answers to a path, a JSON object a line, until it has ended.
+
+    Silence of so many seconds ends it too. Raises as `api` does.
+    """
+    at = API + path
+    connection = UnixConnection(state / SOCKET_NAME, seconds)
+    with _asking(state, connection):
+        connection.request("GET", f"{at}?{urlencode(list(query))}")
+        response = connection.getresponse()
+        if response.status != HTTPStatus.OK:
+            said = _read(response.status, response.read())
+            raise _not_told(state, at, response.status, said)
+        for line in response:
+            found = json.loads(line)
+            if isinstance(found, dict):
+                yield found

@@ -1,0 +1,51 @@
+"""What a shell completes that only the running server knows; a server that is not there knows nothing."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from meshwright.cli.errors import CommandFailed
+from meshwright.cli.printing.responses import Found, records
+from meshwright.cli.socket.client import api
+
+_SECONDS: Final = 2.0
+"""Whoever has pressed Tab waits."""
+
+
+def proxies(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the common names of proxies that begin so."""
+    found = _asked(context, "/proxies")
+    return _beginning(incomplete, [str(each.get("cn")) for each in records(found, "proxies")])
+
+
+def serials(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Return the serials of proxy certificates that begin so, with whose each is."""
+    found = _asked(context, "/certificates")
+    whose = {
+        str(each.get("serial")): str(each.get("cn"))
+        for each in records(found, "proxy_certificates")
+        if each.get("state") != "revoked"
+    }
+    return [(serial, whose[serial]) for serial in _beginning(incomplete, whose)]
+
+
+def certificates(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the serials, and the common names of proxies, that begin so."""
+    found = records(_asked(context, "/certificates"), "proxy_certificates")
+    return _beginning(incomplete, {str(each.get(field)) for each in found for field in ("serial", "cn")})
+
+
+def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def _asked(context: typer.Context, path: str) -> Found:
+    state = context.params.get("state")
+    if state is None:
+        return {}
+    try:
+        return api(Path(state), path, seconds=_SECONDS)
+    except CommandFailed:
+        return {}

@@ -1,0 +1,129 @@
+"""What is delivered, and how, as the settings tell: the loop with its certificates, models and paces."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from catalog.store.settings import HeaderLimits
+from catalog.store.view import MeshSettings
+from certs.contract import KeyKind
+from certs.custody import Opened
+from certs.state.pair_files import PairFiles
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.controller.drivers import MeshDrivers
+from meshwright.controller.issuing.issuing import Issuing, making
+from meshwright.controller.settings.settings import Settings
+from meshwright.controller.state_files import Kept
+from meshwright.delivery.assembly import Delivery, delivery
+from meshwright.delivery.certificates.certificates import Counted, ServiceCertificates
+from meshwright.delivery.debounce import Pace
+from meshwright.delivery.gathering import Paces
+from meshwright.delivery.history.open_waves import OpenWaves
+from meshwright.delivery.model import Model
+from meshwright.delivery.proxies.readiness import EndpointReadiness
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.quarantine.verdicts import Verdict
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.delivery.snapshots.wanted import WhoIsHere
+from meshwright.mesh.long_lived import LongLived
+from meshwright.mesh.names import TrustDomain
+from meshwright.mesh.policies.resilience import Resilience
+from meshwright.mesh.tls_keys import ServiceKeys
+from meshwright.providers.sources import Sources
+from meshwright.traffic.taps import Taps
+
+
+def delivering(
+    settings: Settings,
+    found: Opened,
+    issuing: Issuing,
+    drivers: MeshDrivers,
+    sources: Sources,
+    verdicts: Kept[tuple[Verdict, ...]],
+    taps: Taps,
+    metrics: Metrics,
+    clock: Callable[[], datetime],
+    waves: OpenWaves | None,
+) -> Delivery:
+    """Return the loop and all that stands on it, as the settings tell; `waves` follow what it delivers."""
+    ready_types = frozenset(each.ready_type for each in drivers.drivers.values())
+    translate, preview = (
+        translation(*drivers.drivers.values(), environment=drivers.environment, secrets=secrets)
+        for secrets in (True, False)
+    )
+    return delivery(
+        sources=sources,
+        paces=paces(settings),
+        readiness=EndpointReadiness(found.ledger.entries(), settings.endpoint_admission, ready_types),
+        certificates=ServiceCertificates(
+            issuing.opened.issuer,
+            PairFiles(settings.state, found.seal),
+            counting(metrics, issuing.opened.kind.value),
+            making=making(settings),
+            asking=issuing.asking,
+            waits=issuing.opened.issuer.waits,
+        ),
+        new_model=lambda: Model(
+            translate, mesh_settings(settings), lambda: drivers.installed, WhoIsHere, preview
+        ),
+        new_quarantine=lambda acknowledged: Quarantine(
+            drivers.empty, drivers.reason, verdicts.load(), acknowledged=acknowledged
+        ),
+        lingering=settings.lingering_seconds,
+        meter=metrics,
+        clock=clock,
+        watched=lambda: taps.tapped,
+        verify=settings.verify,
+        waves=waves,
+    )
+
+
+def counting(metrics: Metrics, issuer: str) -> Callable[[Counted], None]:
+    """Return what counts an issuer's certificates of services; its series are there from the start."""
+    metrics.issued("service", issuer, 0)
+    metrics.renewed(issuer, 0)
+
+    def counted(found: Counted) -> None:
+        metrics.issued("service", issuer, found.issued)
+        metrics.renewed(issuer, found.renewed)
+        for reason, count in found.failed.items():
+            metrics.not_issued(issuer, reason, count)
+
+    return counted
+
+
+def paces(settings: Settings) -> Paces:
+    """Return how changes are gathered."""
+    policy = Pace(settings.quiet_seconds, settings.longest_seconds)
+    return Paces(policy, Pace(settings.endpoint_quiet_seconds, settings.endpoint_longest_seconds))
+
+
+def mesh_settings(settings: Settings) -> MeshSettings:
+    """Return the settings that the catalog works with."""
+    return MeshSettings(
+        TrustDomain(settings.trust_domain),
+        settings.cluster_domain,
+        settings.virtual_addresses,
+        settings.endpoint_admission,
+        HeaderLimits(settings.headers_per_message, settings.header_kibibytes),
+        settings.denial_reasons,
+        settings.trace_sampling,
+        resilience(settings),
+        settings.virtual_addresses_ipv6,
+        settings.method_override_headers,
+        LongLived.of(upgrades=settings.http_upgrades, tcp_idle_seconds=settings.tcp_idle_seconds),
+        ServiceKeys.ECDSA_P256 if settings.service_certificate_key is KeyKind.ECDSA_P256 else ServiceKeys.RSA,
+    )
+
+
+def resilience(settings: Settings) -> Resilience:
+    """Return what proxies do about endpoints that fail."""
+    return Resilience.of(
+        connect_seconds=settings.connect_seconds,
+        retries=settings.connect_retries,
+        failures=settings.ejecting_failures,
+        server_errors=settings.ejecting_server_errors,
+        ejected_seconds=settings.ejected_seconds,
+        ejected_percent=settings.ejected_percent,
+        silence_seconds=settings.peer_silence_seconds,
+        reuse_seconds=settings.connection_reuse_seconds,
+    )

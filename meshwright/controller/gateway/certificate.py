@@ -1,0 +1,190 @@
+"""The certificate of the gateway that a MeshConfig names: written to a Secret, renewed, taken away again."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import structlog
+
+from catalog.store.view import View
+from certs.contract import Issuer
+from certs.errors import CertificateError
+from certs.gateway import gateway_pair, outdated
+from certs.keys.pair import Making, Pair
+from certs.renewal import renew_at
+from meshwright.controller.gateway.not_written import PACE_SECONDS, unwritten
+from meshwright.controller.gateway.secret import Held, document
+from meshwright.controller.state_files import Form, Kept
+from meshwright.kube.api import Api
+from meshwright.kube.builtin import SECRETS
+from meshwright.kube.errors import KubeError, Reason
+from meshwright.kubernetes.admission.registration import LOOK_SECONDS, MANAGER, rest
+from meshwright.mesh.config import GatewayCertificate
+from meshwright.mesh.names import Namespace, SecretName
+from meshwright.mesh.problems.problem import Problems
+
+_HINT: Final = "the chart's value ingressGateway.secrets grants it"
+
+_log = structlog.get_logger("controller.gateway")
+
+
+class _Failure(Exception):
+    """Why a Secret is not as it has to be, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Goal:
+    """What is to be: a Secret or none, below these roots."""
+
+    wanted: GatewayCertificate | None
+    roots: bytes
+    signing: bytes
+
+
+class GatewaySecret:
+    """Keeps the Secret that the MeshConfig in force names, for the control plane of the namespace `home`.
+
+    `places` are those that have been written to and are to be cleared once they are named no longer. What is
+    somebody else's stays as it is. `say` takes what is wrong, `issued` is told of each certificate.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        home: str,
+        issuer: Issuer,
+        making: Making,
+        view: Callable[[], View | None],
+        places: Kept[frozenset[SecretName]],
+        issued: Callable[[], None],
+        say: Callable[[Problems], None],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._api, self._home, self._issuer, self._making = api, home, issuer, making
+        self._view, self._kept, self._issued, self._say, self._clock = view, places, issued, say, clock
+        self._places = places.load()
+        self._goal: _Goal | None = None
+        self._pair: Pair | None = None
+        self._again, self._failures = 0.0, 0
+
+    @property
+    def end(self) -> datetime | None:
+        """Return when the certificate ends; None where there is none."""
+        return None if self._pair is None else self._pair.leaf.not_after
+
+    async def run(self) -> None:
+        """Keep it right until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(PACE_SECONDS)
+
+    async def look(self) -> None:
+        """Have it be as it should, where something else is wanted or due, or it is time to look."""
+        if (view := self._view()) is None:
+            return
+        wanted = view.config.ingress_gateway
+        goal = _Goal(wanted, self._issuer.trust_bundle(), self._issuer.signing_bundle())
+        now = asyncio.get_running_loop().time()
+        due = self._pair is not None and not self._failures and self._clock() >= renew_at(self._pair.leaf)
+        if goal == self._goal and now < self._again and not due:
+            return
+        self._failures = self._failures if goal == self._goal else 0
+        self._goal = goal
+        wrong = await self._round(goal)
+        self._failures = self._failures + 1 if wrong else 0
+        self._again = now + (min(rest(self._failures), LOOK_SECONDS) if wrong else LOOK_SECONDS)
+        self._say(tuple(unwritten(view, said) for said in wrong))
+
+    async def _round(self, goal: _Goal) -> tuple[str, ...]:
+        """Do what is to be done; return why something of it cannot be."""
+        place = None if goal.wanted is None else goal.wanted.secret
+        works = [self._cleared(each) for each in sorted(self._places) if each != place]
+        works += [self._written(goal.wanted, goal)] if goal.wanted else []
+        self._pair = self._pair if goal.wanted else None
+        wrong = list[str]()
+        for work in works:
+            try:
+                await work
+            except (KubeError, CertificateError, _Failure) as error:
+                hint = isinstance(error, KubeError) and error.reason is Reason.FORBIDDEN
+                wrong.append(f"{error}; {_HINT}" if hint else str(error))
+        return tuple(wrong)
+
+    async def _written(self, wanted: GatewayCertificate, goal: _Goal) -> None:
+        place = wanted.secret
+        held = await self._held(place)
+        if held is not None and held.home != self._home:
+            whose = f"that of the control plane in namespace {held.home}" if held.home else "none of ours"
+            raise _Failure(f"Secret {place} is {whose}, and stays; name another, or delete it")
+        why = self._outdated(held, wanted)
+        if held is None or held.pair is None or why:
+            pair = await asyncio.to_thread(
+                gateway_pair, self._issuer, wanted.dns_names, wanted.validity, self._clock(), self._making
+            )
+            self._issued()
+        elif held.roots != goal.roots:
+            pair, why = held.pair, "its roots are others"
+        else:
+            self._pair = held.pair
+            return
+        await self._note(self._places | {place})
+        body = document(place.name, pair, goal.roots, wanted.validity, self._home)
+        await self._api.apply(SECRETS, place.namespace, place.name, body, manager=MANAGER)
+        self._pair = pair
+        said = {"secret": str(place), "serial": pair.leaf.serial, "until": pair.leaf.not_after.isoformat()}
+        _log.info("gateway certificate written", **said, reason=why or "there was none")
+
+    def _outdated(self, held: Held | None, wanted: GatewayCertificate) -> str:
+        if held is None or held.pair is None:
+            return ""
+        if held.validity != wanted.validity:
+            return "its validity is another"
+        return outdated(held.pair, self._issuer, wanted.dns_names, self._clock())
+
+    async def _cleared(self, place: SecretName) -> None:
+        """Take one of ours away that is wanted no longer."""
+        held = await self._held(place)
+        if held is not None and held.home == self._home:
+            await self._api.delete(SECRETS, place.namespace, place.name)
+            _log.info("gateway certificate taken away", secret=str(place))
+        await self._note(self._places - {place})
+
+    async def _held(self, place: SecretName) -> Held | None:
+        try:
+            raw: Mapping[str, Any] = await self._api.get(SECRETS, place.namespace, place.name)
+        except KubeError as error:
+            if error.reason is not Reason.NOT_FOUND:
+                raise
+            return None
+        return Held.of(raw)
+
+    async def _note(self, places: frozenset[SecretName]) -> None:
+        if places != self._places:
+            self._places = places
+            await asyncio.to_thread(self._kept.keep, places)
+
+
+def _read(content: bytes) -> frozenset[SecretName]:
+    found = json.loads(content)
+    try:
+        return frozenset(SecretName(Namespace(str(space)), str(name)) for space, name in found)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
+def _as_json(places: frozenset[SecretName]) -> bytes:
+    return json.dumps([[each.namespace, each.name] for each in sorted(places)]).encode()
+
+
+GATEWAY_SECRETS: Final[Form[frozenset[SecretName]]] = Form(
+    "gateway-secrets.json",
+    frozenset(),
+    _read,
+    _as_json,
+    "Secrets of gateways that are named no longer are not taken away",
+    "which Secrets of gateways are ours is not kept: after a restart they would not be taken away",
+)
+"""Where certificates of gateways were written to."""

@@ -1,0 +1,49 @@
+"""The certificate of a gateway that a MeshConfig names, where it is not written: what is said of that."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from catalog.store.objects import ELSEWHERE, origin_of
+from catalog.store.view import View, config_in_force
+from meshwright.mesh.problems.problem import Problem, Problems, Severity
+
+NOT_WRITTEN: Final = "gateway-certificate-not-written"
+
+PACE_SECONDS: Final = 1.0
+"""How often it is asked whether something else is wanted: nothing goes over the network for it."""
+
+_NO_CLUSTER: Final = "needs a cluster to be written to, and this server reads none (setting kubernetes)"
+
+
+class NoGatewaySecret:
+    """Says so where there is no cluster to write to."""
+
+    def __init__(self, view: Callable[[], View | None], say: Callable[[Problems], None]) -> None:
+        self._view, self._say = view, say
+
+    @property
+    def end(self) -> datetime | None:
+        """Return nothing: there is no certificate."""
+        return None
+
+    async def run(self) -> None:
+        """Say it as long as it is so, until cancelled."""
+        while True:
+            if (view := self._view()) is not None:
+                self._say((unwritten(view, _NO_CLUSTER),) if view.config.ingress_gateway else ())
+            await asyncio.sleep(PACE_SECONDS)
+
+
+def unwritten(view: View, said: str) -> Problem:
+    """Return the problem of the MeshConfig in force."""
+    about = config_in_force(view)
+    return Problem(
+        code=NOT_WRITTEN,
+        severity=Severity.ERROR,
+        origin=ELSEWHERE if about is None else origin_of(view, about),
+        key=about,
+        field="spec.certificate.ingressGateway.secret",
+        expected=said,
+    )

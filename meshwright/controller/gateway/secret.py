@@ -1,0 +1,70 @@
+"""The Secret with a gateway's certificate, as a cluster has it: what is in it, and what it is to be."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, Self
+
+from certs.keys.material import PrivateKey
+from certs.keys.pair import Pair, matched_pair
+from meshwright.kubernetes.injection.credentials.pod_roots import MANAGED_BY, US
+from meshwright.specs.annotations import HOME
+
+TYPE: Final = "kubernetes.io/tls"
+
+_VALIDITY: Final = "meshwright.dev/certificate-validity"
+"""What was asked for, in seconds: the certificate itself may end with whoever signed it."""
+
+_CHAIN: Final = "tls.crt"
+_KEY: Final = "tls.key"
+_ROOTS: Final = "ca.crt"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a Secret holds: a pair, None where there is none of use, its roots, the validity asked for.
+
+    `home` is the namespace of the control plane that keeps it, empty where none does.
+    """
+
+    home: str
+    pair: Pair | None
+    roots: bytes
+    validity: timedelta
+
+    @classmethod
+    def of(cls, raw: Mapping[str, Any]) -> Self:
+        """Read one as the API server has it."""
+        labels = raw["metadata"].get("labels") or {}
+        said = str((raw["metadata"].get("annotations") or {}).get(_VALIDITY, ""))
+        chain, key, roots = (_decoded(raw, name) for name in (_CHAIN, _KEY, _ROOTS))
+        try:
+            pair = matched_pair(chain, PrivateKey(key))
+        except ValueError:
+            pair = None
+        seconds = int(said) if said.isdecimal() and len(said) < 12 else 0
+        home = str(labels.get(HOME, "")) if labels.get(MANAGED_BY) == US else ""
+        return cls(home, pair, roots, timedelta(seconds=seconds))
+
+
+def document(name: str, pair: Pair, roots: bytes, validity: timedelta, home: str) -> Mapping[str, Any]:
+    """Return what it is to be, as a server-side apply has it."""
+    data = {_CHAIN: pair.chain_pem, _KEY: pair.key.reveal(), _ROOTS: roots}
+    return {
+        "metadata": {
+            "name": name,
+            "labels": {MANAGED_BY: US, HOME: home},
+            "annotations": {_VALIDITY: str(int(validity.total_seconds()))},
+        },
+        "type": TYPE,
+        "data": {name: base64.b64encode(each).decode("ascii") for name, each in data.items()},
+    }
+
+
+def _decoded(raw: Mapping[str, Any], name: str) -> bytes:
+    try:
+        return base64.b64decode((raw.get("data") or {}).get(name) or "")
+    except binascii.Error:
+        return b""

@@ -1,0 +1,116 @@
+"""The ports at which machines join and renew: made and joined from the server's parts."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
+from types import MappingProxyType
+
+from certs.ledger.entry import LedgerEntry
+from meshwright.controller.identity.join_tokens import open_tokens
+from meshwright.controller.identity.proxy_certificates import ProxyIssuing
+from meshwright.controller.settings.settings import Settings
+from meshwright.delivery.proxies.identity import MeshAuthenticator
+from meshwright.enrolment.ejections import Ejections
+from meshwright.enrolment.limits import EnrolmentLimits
+from meshwright.enrolment.proofs import certificate, join_token
+from meshwright.enrolment.proofs.certificate import CertificateProof
+from meshwright.enrolment.proofs.contract import Proof, ProofRefused
+from meshwright.enrolment.proofs.join_token import JoinTokenProof
+from meshwright.enrolment.proofs.registry import accepted
+from meshwright.enrolment.server import EnrolmentPort, joining, renewing
+from meshwright.enrolment.service import Enrolment
+from meshwright.enrolment.trust import Confirmations
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.identity import ProxyName
+from meshwright.traffic.traffic import Traffic
+from xds.hooks import Peer, Refused
+from xds.server.tls import TlsIdentity
+
+
+class Enrolling:
+    """Both ports, as far as the settings have them.
+
+    `counted` is told what became of each request;
+    `contradicts` says why a name cannot be certified, `confirmations` are what machines say of their roots,
+    `ejections` what their proxies have ejected, `traffic` what they have counted;
+    `further` are kinds of proof besides join tokens.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        proxies: ProxyIssuing,
+        authenticator: MeshAuthenticator,
+        clock: Callable[[], datetime],
+        contradicts: Callable[[ProxyName], str],
+        confirmations: Confirmations,
+        ejections: Ejections,
+        traffic: Traffic,
+        counted: Callable[[str, str], None],
+        further: Mapping[str, Callable[[], Proof]] = MappingProxyType({}),
+    ) -> None:
+        self._settings = settings
+        self._proxies = proxies
+        self._authenticator = authenticator
+        self._clock = clock
+        self._contradicts = contradicts
+        self._further = further
+        self._counted = counted
+        self._limits = EnrolmentLimits()
+        self._confirmations = confirmations
+        self._ejections = ejections
+        self._traffic = traffic
+
+    @asynccontextmanager
+    async def serving(self, tls: Callable[[], TlsIdentity]) -> AsyncIterator[Mapping[str, HostPort]]:
+        """Answer machines for as long as the context lasts; yields where, by what for.
+
+        Raises CertificateError for tokens or proofs that cannot be used, ListenError.
+        """
+        settings, listening = self._settings, dict[str, HostPort]()
+        async with AsyncExitStack() as stack:
+            if settings.enrolment_address is not None:
+                store = await asyncio.to_thread(open_tokens, settings.state)
+                stack.callback(store.close)
+                token_pace = self._limits.by_token
+                ours = {
+                    join_token.KIND: lambda: JoinTokenProof(store, token_pace, time.monotonic),
+                    **self._further,
+                }
+                proofs = accepted(settings.enrolment_proofs, ours)
+                port = joining(self._enrolment(proofs), tls, self._limits, self._counted)
+                listening["enrolment"] = await _started(stack, port, settings.enrolment_address, settings)
+            if settings.renewal_address is not None:
+                port = renewing(self._enrolment({}), tls, self._limits, self._counted)
+                listening["renewal"] = await _started(stack, port, settings.renewal_address, settings)
+            yield listening
+
+    def _enrolment(self, proofs: Mapping[str, Proof]) -> Enrolment:
+        return Enrolment(
+            self._proxies,
+            proofs,
+            CertificateProof(self._holder_of),
+            clock=self._clock,
+            monotonic=time.monotonic,
+            limits=self._limits,
+            contradicts=self._contradicts,
+            confirmations=self._confirmations,
+            ejections=self._ejections,
+            traffic=self._traffic,
+            ask_again_seconds=self._settings.trust_seconds,
+        )
+
+    def _holder_of(self, shown: bytes, address: str) -> LedgerEntry:
+        """Return the entry of whose certificate it is, as every RPC asks it."""
+        try:
+            return self._authenticator.admit(Peer(shown, address)).entry
+        except Refused as refused:
+            raise ProofRefused(refused.reason, proof=certificate.KIND) from refused
+
+
+async def _started(stack: AsyncExitStack, port: EnrolmentPort, at: HostPort, settings: Settings) -> HostPort:
+    found = await port.start(str(at))
+    stack.push_async_callback(port.stop, settings.drain_seconds)
+    return HostPort(at.host, found)

@@ -1,0 +1,152 @@
+"""Proxy certificates on request: what the socket's commands and the command line without a server do."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from certs.custody import Custody, Opened, begun, opened
+from certs.keys.material import ProxyCertificate, SignedProxy
+from certs.keys.signing_request import SigningRequest
+from certs.ledger.contract import Judge
+from certs.ledger.entry import LedgerEntry
+from certs.lifetimes import ProxyTerms
+from certs.proxy import issue_proxy, sign_proxy
+from meshwright.admin.http.commands import ProxyRequest
+from meshwright.controller.errors import NothingIssued, StartupError
+from meshwright.controller.process import lock
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
+
+_LEFT: Final = frozenset({"lost+found", ".ca.new"})
+"""What may be in a directory in which nobody has begun: of its file system, or of a start that died."""
+
+
+class ProxyIssuing:
+    """Issues and revokes with one CA and ledger; may be used from several threads.
+
+    `made` says that the CA is new, `whose` where it is.
+    """
+
+    def __init__(
+        self,
+        found: Opened,
+        clock: Callable[[], datetime],
+        terms: Callable[[], ProxyTerms],
+        issued: Callable[[], None],
+    ) -> None:
+        self._issuer = found.authority
+        self.whose = found.whose
+        self._ledger = found.ledger
+        self._first = found.first
+        self.made = found.made
+        self._clock = clock
+        self._terms = terms
+        self._issued = issued
+
+    def issue(self, request: ProxyRequest) -> ProxyCertificate:
+        """Issue a certificate; raise CertificateError."""
+        return self._issue(request.name, asked(request, self._terms()))
+
+    def issue_for(self, name: ProxyName) -> ProxyCertificate:
+        """Issue a certificate for as long as is usual; raise CertificateError."""
+        return self._issue(name, self._terms())
+
+    def _issue(self, name: ProxyName, terms: ProxyTerms) -> ProxyCertificate:
+        within, term = terms.claim_within, terms.term
+        issued = issue_proxy(self._issuer, self._ledger, name, terms.validity, self._clock(), within, term)
+        self._first.note(self._ledger)
+        self._issued()
+        return issued
+
+    def sign(
+        self,
+        name: ProxyName,
+        request: SigningRequest,
+        validity: timedelta | None,
+        joined_by: str,
+        judge: Judge,
+    ) -> SignedProxy:
+        """Sign for a key that stays where it was made; raise CertificateError, and what `judge` does."""
+        terms, now = self._terms().asking(validity), self._clock()
+        said = terms.claim_within, terms.term, joined_by, judge
+        signed = sign_proxy(self._issuer, self._ledger, name, request, terms.validity, now, *said)
+        self._first.note(self._ledger)
+        self._issued()
+        return signed
+
+    def revoke(self, serial: str, why: str = "") -> LedgerEntry:
+        """Revoke a certificate, for this reason; raise CertificateError."""
+        return self._ledger.revoke(serial, self._clock(), why)
+
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """Return what the ledger knows; raise StateError."""
+        return self._ledger.entries()
+
+    def trust_bundle(self) -> bytes:
+        """Return the roots as PEM."""
+        return self._issuer.trust_bundle()
+
+    @property
+    def trust_domain(self) -> TrustDomain:
+        """Return the mesh's trust domain."""
+        return self._issuer.trust_domain
+
+    @property
+    def changes_roots(self) -> bool:
+        """Say whether the root is being changed."""
+        return bool(self._issuer.other)
+
+    def replaces(self, certificate_pem: bytes) -> bool:
+        """Say whether a certificate is of the root that does not sign any more, or not yet."""
+        return self.changes_roots and self._issuer.signer_of(certificate_pem) != self._issuer.fingerprint
+
+
+def asked(request: ProxyRequest, otherwise: ProxyTerms) -> ProxyTerms:
+    """Return the terms that are asked for, and the others where none are."""
+    validity, within = (
+        None if days is None else timedelta(days=days) for days in (request.validity_days, request.claim_days)
+    )
+    return otherwise.asking(validity, within)
+
+
+@contextlib.contextmanager
+def without_server(
+    state: Path,
+    trust_domain: TrustDomain,
+    clock: Callable[[], datetime],
+    terms: ProxyTerms,
+    *,
+    shared: bool = False,
+    new: bool = False,
+    custody: Custody | None = None,
+) -> Iterator[ProxyIssuing]:
+    """Open a state directory that no server uses, for as long as the context lasts.
+
+    It is made only if it may be `new`, and only where nothing else is: a path that was mistaken is no new
+    mesh. `custody` says where its keys are. Raises StartupError if a server does use it, CertificateError if
+    it cannot be used.
+    """
+    if not begun(state):
+        _require_room(state, new=new)
+    lock.prepare(state, shared=shared)
+    with lock.held(state), opened(state, trust_domain, clock(), custody=custody or Custody()) as found:
+        yield ProxyIssuing(found, clock, lambda: terms, lambda: None)
+
+
+def _require_room(state: Path, *, new: bool) -> None:
+    """Raise StartupError unless a new CA may be made in this directory."""
+    if not new:
+        raise NothingIssued(f"there is no CA in {state}, and nothing was issued there")
+    try:
+        others = sorted(
+            path.name for path in state.iterdir() if not path.match("*.lock") and path.name not in _LEFT
+        )
+    except OSError:
+        return  # it is not there yet, or nobody can look: who locks it says why
+    if others:
+        raise StartupError(
+            f"there is no CA in {state}, but other things ({', '.join(others[:3])}): name the state "
+            "directory, or for a new mesh one that is empty or not there yet"
+        )

@@ -1,0 +1,68 @@
+"""The certificate that drivers' servers show, and its renewal."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+
+import structlog
+
+from certs.contract import Issuer
+from certs.errors import CertificateError
+from certs.keys.material import ServerCertificate
+from certs.renewal import look_again_after
+from certs.server import ads_server_certificate
+from certs.state.stored import Pairs
+from xds.server.tls import TlsIdentity
+
+_log = structlog.get_logger("controller.server_tls")
+
+
+class ServerTls:
+    """What drivers' servers show in handshakes."""
+
+    def __init__(
+        self,
+        issuer: Issuer,
+        pairs: Pairs,
+        hosts: tuple[str, ...],
+        now: datetime,
+        patient: Callable[[datetime], bool] = lambda _: False,
+    ) -> None:
+        """Raise CertificateError if there is no certificate to begin with.
+
+        `patient` says whether agents may not have heard yet of what signs.
+        """
+        self._patient = patient
+        self._issuer = issuer
+        self._pairs = pairs
+        self._hosts = hosts
+        self._said = ""
+        self._shown, self._identity = self._made(now)
+
+    def identity(self) -> TlsIdentity:
+        """Return what to show now; may be called from any thread."""
+        return self._identity
+
+    async def renewing(self, clock: Callable[[], datetime]) -> None:
+        """Renew the certificate whenever it is due, until cancelled; one that cannot be is said and kept."""
+        while True:
+            await asyncio.sleep(look_again_after(self._shown, clock()).total_seconds())
+            await self.look(clock())
+
+    async def look(self, now: datetime) -> None:
+        """Renew the certificate if it is due, or roots are others; that it cannot be is said once."""
+        try:
+            self._shown, self._identity = await asyncio.to_thread(self._made, now)
+        except CertificateError as error:
+            if str(error) != self._said:
+                _log.error("server certificate not renewed", reason=str(error))
+            self._said = str(error)
+        else:
+            self._said = ""
+
+    def _made(self, now: datetime) -> tuple[ServerCertificate, TlsIdentity]:
+        # One of a root that agents have not heard of yet would keep them from hearing of it.
+        patient = self._patient(now)
+        certificate = ads_server_certificate(self._issuer, self._pairs, now, self._hosts, patient=patient)
+        key, roots = certificate.key.reveal(), self._issuer.trust_bundle()
+        return certificate, TlsIdentity(certificate.chain_pem, key, roots)

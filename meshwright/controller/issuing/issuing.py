@@ -1,0 +1,149 @@
+"""Who signs service certificates, as the settings tell, and what keeps it able to."""
+
+import asyncio
+import os
+from asyncio import FIRST_COMPLETED
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from certs.contract import IssuerKind
+from certs.custody import Custody, Opened
+from certs.errors import CertificateError
+from certs.issuer_selection import CertManagerTold, OpenedIssuer, Told, VaultTold, open_issuer
+from certs.issuers.exchanges import Exchanges
+from certs.issuers.reference import IssuerReference
+from certs.issuers.watched import WatchedFiles
+from certs.keys.pair import Making
+from meshwright.controller.issuing.periodic import tending
+from meshwright.controller.settings.settings import Settings
+from meshwright.delivery.certificates.issuing import Asking, AtOnce, InTurn
+
+SILENT_SECONDS: Final = 5.0
+"""How long an issuer is waited for without a word."""
+
+_log = structlog.get_logger("controller.issuing")
+
+
+@dataclass(frozen=True, slots=True)
+class Issuing:
+    """An issuer, and how it is asked."""
+
+    opened: OpenedIssuer
+    asking: Asking
+
+    async def tending(self, clock: Callable[[], datetime]) -> None:
+        """Keep its logins and roots current, until cancelled; what fails is said once."""
+        await tending("issuer", self.opened.kind.value, self.opened.seconds, self._tended, clock)
+
+    def close(self) -> None:
+        """Begin with nothing more, and end at once whatever is being asked of another machine."""
+        self.asking.close()
+        self.opened.close()
+
+    async def _tended(self, now: datetime) -> None:
+        await asyncio.to_thread(self.opened.tend, now)
+
+
+async def issuing(settings: Settings, found: Opened, now: datetime, stop: asyncio.Event) -> Issuing | None:
+    """Open it; None if told to stop meanwhile: one across a network may be silent for a while.
+
+    Raises CertificateError where it cannot sign and never could.
+    """
+    exchanges = Exchanges()
+    opening = asyncio.create_task(
+        asyncio.to_thread(open_issuer, told(settings), found.whose, settings.state, now, exchanges)
+    )
+    stopping = asyncio.create_task(stop.wait())
+    done, _ = await asyncio.wait((opening, stopping), timeout=SILENT_SECONDS, return_when=FIRST_COMPLETED)
+    if not done:
+        _log.warning(
+            "waiting for the issuer: nothing is served before it has answered", issuer=settings.issuer.value
+        )
+        await asyncio.wait((opening, stopping), return_when=FIRST_COMPLETED)
+    stopping.cancel()
+    if not stop.is_set():
+        opened = await opening
+        return Issuing(opened, AtOnce() if opened.remote else InTurn())
+    exchanges.stop()
+    with suppress(CertificateError):  # nobody waits for it any more
+        (await opening).close()
+    return None
+
+
+def told(settings: Settings) -> Told:
+    """Return what the settings tell of who signs."""
+    match settings.issuer:
+        case IssuerKind.BUILT_IN:
+            return None
+        case IssuerKind.FILES:
+            return _files(settings)
+        case IssuerKind.VAULT:
+            return _vault(settings)
+        case IssuerKind.CERT_MANAGER:
+            return _cert_manager(settings, settings.cert_manager_issuer)
+
+
+def making(settings: Settings) -> Making:
+    """Return how the settings have keys and certificates made."""
+    return Making(settings.service_certificate_key, timedelta(seconds=settings.certificate_backdate))
+
+
+def custody(settings: Settings) -> Custody:
+    """Return where the settings tell the keys of the mesh to be."""
+    directory, certificate = settings.authority_directory, settings.authority_certificate
+    authority = None
+    if directory is not None or certificate is not None:
+        key, roots = settings.authority_key, settings.authority_roots
+        authority = _watched(directory, certificate, key, roots, "authority_roots")
+    return Custody(settings.key_passphrase_file, authority)
+
+
+def _files(settings: Settings) -> WatchedFiles:
+    return _watched(
+        settings.ca_directory, settings.ca_certificate, settings.ca_key, settings.ca_roots, "ca_roots"
+    )
+
+
+def _watched(
+    directory: Path | None, certificate: Path | None, key: Path | None, roots: Path | None, setting: str
+) -> WatchedFiles:
+    if directory is not None:
+        return WatchedFiles.within(directory, setting)
+    return WatchedFiles(certificate or Path(), key or Path(), roots, roots_setting=setting)
+
+
+def _vault(settings: Settings) -> VaultTold:
+    return VaultTold(
+        address=settings.vault_address,
+        mount=settings.vault_mount,
+        role=settings.vault_role,
+        ca=settings.vault_ca,
+        roots=settings.vault_roots,
+        namespace=settings.vault_namespace,
+        token_file=settings.vault_token_file,
+        approle_file=settings.vault_approle_file,
+        kubernetes_role=settings.vault_kubernetes_role,
+        kubernetes_token_file=settings.vault_kubernetes_token_file,
+        auth_mount=settings.vault_auth_mount,
+    )
+
+
+def _cert_manager(settings: Settings, issuer: IssuerReference | None) -> CertManagerTold:
+    from meshwright.controller.kubernetes.cluster import home
+
+    if issuer is None:
+        raise AssertionError("the settings are not read without it")
+    return CertManagerTold(
+        issuer=issuer,
+        namespace=settings.cert_manager_namespace or home(os.environ),
+        seconds=settings.cert_manager_seconds,
+        roots=settings.cert_manager_roots,
+        kubeconfig=settings.kubeconfig,
+        context=settings.kube_context,
+    )

@@ -1,0 +1,102 @@
+"""The cluster that a mesh may be read from: how it is reached, its source, what is kept of it.
+
+Imported where a cluster is asked for, and nowhere else: who reads none need not have its libraries in memory.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final, Self
+
+from meshwright.controller.errors import StartupError
+from meshwright.controller.settings.settings import Settings
+from meshwright.controller.state_files import Form, Kept
+from meshwright.kube.api import Api
+from meshwright.kube.connection.connection import found
+from meshwright.kube.errors import KubeError
+from meshwright.mesh.names import is_dns_label
+from meshwright.providers.guard import HOLD
+from meshwright.providers.kubernetes import last_state as kept
+from meshwright.providers.kubernetes.scope import Scope
+from meshwright.providers.kubernetes.source import PATIENCE, KubernetesSource
+
+HOME: Final = "meshwright-system"
+"""The control plane's own namespace, where it does not run in a Pod that says which."""
+
+_NAME_RULE: Final = "must be 1 to 63 of a-z, 0-9 and inner hyphens"
+
+ANSWER: Final[Form[kept.Kept]] = Form(
+    "kubernetes-answer.json",
+    kept.Kept(),
+    kept.read,
+    kept.written,
+    "what the cluster said last is not used; the server begins when the API server answers",
+    "what the cluster says is not kept: a restart without the API server would begin with what is older",
+)
+"""What the API server said last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How a cluster is reached and which of its namespaces count, as settings have it.
+
+    `home` is the control plane's own namespace, empty for that of our Pod.
+    """
+
+    kubeconfig: Path | None = None
+    context: str = ""
+    namespaces: tuple[str, ...] = ()
+    selector: str = ""
+    home: str = ""
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Return what settings say."""
+        return cls(
+            settings.kubeconfig, settings.kube_context, settings.namespaces, settings.namespace_selector
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster and what is read from it; `home` is the control plane's own namespace.
+
+    Whoever lets the source work has `api` open meanwhile.
+    """
+
+    api: Api
+    source: KubernetesSource
+    scope: Scope
+    home: str
+
+
+def home(environment: Mapping[str, str]) -> str:
+    """Return the control plane's own namespace: its Pod's, as the manifest of the Pod tells it."""
+    return environment.get("POD_NAMESPACE") or HOME
+
+
+def cluster(
+    asked: Reached,
+    clock: Callable[[], datetime],
+    answers: Kept[kept.Kept] | None = None,
+    *,
+    hold: timedelta = HOLD,
+    patience: timedelta = PATIENCE,
+) -> Cluster:
+    """Find a cluster, and make what reads it; nothing is asked yet. Raises StartupError.
+
+    It begins with the `answers` that were kept, and keeps them; the times are the source's.
+    """
+    here = asked.home or home(os.environ)
+    if not is_dns_label(here):
+        raise StartupError(f"the control plane's namespace is {here!r}: {_NAME_RULE}")
+    try:
+        api = Api(found(asked.kubeconfig, asked.context))
+        scope = Scope.of(asked.namespaces, asked.selector, here)
+    except (KubeError, ValueError) as error:
+        raise StartupError(" ".join(str(error).split())) from error
+    known, keep = (None, None) if answers is None else (answers.load(), answers.keep)
+    source = KubernetesSource(api, scope, clock, hold=hold, patience=patience, kept=known, keep=keep)
+    return Cluster(api, source, scope, here)

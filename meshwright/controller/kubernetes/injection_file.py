@@ -1,0 +1,57 @@
+"""The configuration of injection: read from a file as a whole, and again as it changes."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from meshwright.controller.errors import SettingsError
+from meshwright.controller.settings.config_file import only_document
+from meshwright.kubernetes.injection.configuration.current import Configured, Counted
+
+LOOK_SECONDS: Final = 0.2
+"""How often the file is looked at; it is read when two looks in turn find the same that was not read yet."""
+
+
+class InjectionFile(Configured):
+    """A configuration in a file, or the default one without.
+
+    Where a ConfigMap is mounted a link is exchanged, so that the file is another one.
+    """
+
+    def __init__(self, path: Path | None, home: str, counted: Counted) -> None:
+        super().__init__(home, counted)
+        self._path = path
+        self._seen = self._read_as = self._stands()
+        self._read()
+
+    @property
+    def is_one(self) -> bool:
+        """Say whether there is a file to follow."""
+        return self._path is not None
+
+    async def following(self, changed: Callable[[], None]) -> None:
+        """Read it whenever it is another, and say that it has changed, until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            before, self._seen = self._seen, self._stands()
+            if before == self._seen != self._read_as:
+                self._read_as = self._seen
+                self._read()
+                changed()
+
+    def _stands(self) -> tuple[int, ...] | None:
+        """Return what tells a file from the one before; None if it is not there."""
+        try:
+            found = None if self._path is None else self._path.stat()
+        except OSError:
+            return None
+        return None if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+    def _read(self) -> None:
+        try:
+            document = None if self._path is None else only_document(self._path, "the injection config file")
+        except SettingsError as error:
+            self.refuse(str(error))
+        else:
+            self.take(document, str(self._path))

@@ -1,0 +1,182 @@
+"""The webhook of a server: what it shows, what it asks, and how the cluster is told of it.
+
+Imported where there is one, and nowhere else.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from socket import socket
+from typing import TYPE_CHECKING
+
+import structlog
+
+from catalog.lint.lint import Further
+from catalog.store.settings import MeshSettings
+from certs.contract import Issuer
+from certs.errors import CertificateError
+from certs.keys.material import ServerCertificate
+from certs.renewal import look_again_after
+from certs.server import webhook_certificate
+from certs.state.stored import Pairs
+from meshwright.admin.http.servers import serving
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.controller.kubernetes.cluster import Cluster
+from meshwright.delivery.gathering import Gathering
+from meshwright.kube.builtin import MUTATING
+from meshwright.kube.connection.tls import load
+from meshwright.kubernetes.admission.configuration import Configuration, configuration
+from meshwright.kubernetes.admission.judging import Judge, Now, yielding
+from meshwright.kubernetes.admission.place import Place
+from meshwright.kubernetes.admission.registration import Registration
+from meshwright.kubernetes.admission.server import application
+from meshwright.kubernetes.admission.trial import Trial
+from meshwright.kubernetes.injection.webhook.registration import PATH
+from meshwright.kubernetes.injection.webhook.registration import configuration as pods
+
+if TYPE_CHECKING:
+    from meshwright.kubernetes.injection.webhook.server import Injection
+
+_log = structlog.get_logger("controller.webhook")
+
+
+class WebhookTls:
+    """What the webhook shows in handshakes: one context, whose certificate is exchanged as it is renewed."""
+
+    def __init__(self, issuer: Issuer, pairs: Pairs, host: str, now: datetime) -> None:
+        """Raise CertificateError if there is no certificate to begin with."""
+        self._issuer, self._pairs, self._host = issuer, pairs, host
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._said = ""
+        self._shown = self._made(now)
+        self._load(self._shown)
+
+    @property
+    def chain(self) -> bytes:
+        """Return the certificate that is shown, and those above it, as PEM."""
+        return self._shown.chain_pem
+
+    async def renewing(self, clock: Callable[[], datetime]) -> None:
+        """Renew it whenever it is due, until cancelled; one that cannot be is said and kept."""
+        while True:
+            await asyncio.sleep(look_again_after(self._shown, clock()).total_seconds())
+            await self.look(clock())
+
+    async def look(self, now: datetime) -> None:
+        """Renew it if it is due, or another root signs; why it cannot be is said once."""
+        try:
+            await asyncio.to_thread(self.renew, now)
+        except (CertificateError, OSError) as error:  # of TLS, or of descriptors that are used up
+            if str(error) != self._said:
+                _log.error("webhook certificate not renewed", reason=str(error))
+            self._said = str(error)
+        else:
+            self._said = ""
+
+    def renew(self, now: datetime) -> None:
+        """Show another certificate from now on, if the one that is shown is due. Raises CertificateError."""
+        certificate = self._made(now)
+        if certificate.serial != self._shown.serial:
+            self._load(certificate)
+            self._shown = certificate
+
+    def _made(self, now: datetime) -> ServerCertificate:
+        return webhook_certificate(self._issuer, self._pairs, now, self._host)
+
+    def _load(self, certificate: ServerCertificate) -> None:
+        load(self.context, certificate.chain_pem, certificate.key.reveal())
+
+
+class Webhook:
+    """All of it, made and joined; nothing runs yet. `place` is where API servers reach it."""
+
+    def __init__(
+        self,
+        place: Place,
+        cluster: Cluster,
+        *,
+        issuer: Issuer,
+        pairs: Pairs,
+        gathering: Gathering,
+        settings: MeshSettings,
+        further: Callable[[], Further],
+        metrics: Metrics,
+        clock: Callable[[], datetime],
+        register: bool,
+        injection: "Injection | None" = None,
+        revision: str = "",
+    ) -> None:
+        """Raise CertificateError if there is no certificate to begin with."""
+        self.tls = WebhookTls(issuer, pairs, place.host, clock())
+        self._metrics, self._clock = metrics, clock
+        self._judge = Judge(
+            cluster.source.name,
+            cluster.api.name,
+            lambda: Now(gathering.sources.merged, gathering.admissions),
+            lambda: Trial(settings, further, yielding),
+        )
+
+        def wanted() -> Configuration:
+            scope = cluster.scope.expressions()
+            return configuration(place, issuer.trust_bundle(), scope, cluster.home, revision)
+
+        def injecting() -> Configuration:
+            client, mesh = place.client_config(PATH), "" if injection is None else injection.mesh
+            return pods(client, issuer.trust_bundle(), cluster.home, revision=revision, mesh=mesh)
+
+        self.injection = injection
+        self.registrations: tuple[Registration, ...] = ()
+        if register:
+            self.registrations += (Registration(cluster.api, wanted, clock),)
+        if register and injection is not None:
+            what = "the injection webhook"
+            self.registrations += (Registration(cluster.api, injecting, clock, MUTATING, what),)
+
+    @property
+    def values(self) -> int:
+        """How many derived values are remembered for it."""
+        return self._judge.values
+
+    def remarks(self) -> tuple[str, ...]:
+        """Say what is not as it should be."""
+        injection = () if self.injection is None else self.injection.remarks()
+        return (*injection, *(said for each in self.registrations for said in each.remarks()))
+
+    def waited_for(self) -> tuple[str, ...]:
+        """Say what the cluster is yet to be told for the first time; what it does not allow is a remark."""
+        return tuple(f"{each.what}'s registration" for each in self.registrations if not each.is_settled)
+
+    async def look(self) -> None:
+        """Have its certificate, and what the cluster is told of roots, be as roots are now."""
+        await self.tls.look(self._clock())
+        if self.injection is not None:
+            self.injection.look()
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """Have the cluster told of what may be others now: roots, or which mesh's namespaces are ours."""
+        for each in self.registrations:
+            each.look()
+
+    def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield what runs as long as the server does, by name."""
+        yield "webhook certificate", self.tls.renewing(self._clock)
+        yield "webhook's second mesh", self._judge.tidying()
+        for each in self.registrations:
+            yield f"{each.what}'s registration", each.run()
+        if self.injection is not None:
+            yield from self.injection.works(self._look_again)
+
+    @asynccontextmanager
+    async def serving(self, listening: socket) -> AsyncIterator[None]:
+        """Answer API servers for as long as the context lasts, with the configuration of injection."""
+        if self.injection is not None:
+            await self.injection.first()
+        app = application(self._judge, self._metrics.reviewed)
+        if self.injection is not None:
+            self.injection.add_to(app)
+        async with serving(app, listening, self.tls.context):
+            yield

@@ -1,0 +1,181 @@
+"""The numbers of this moment, from what the server's parts say."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime
+from operator import is_not
+
+from meshwright.admin.metrics.gauges import Gauges
+from meshwright.delivery.loop import MeshState
+from meshwright.delivery.time_slices import Slices
+from meshwright.providers.contract import Counts, Source
+from meshwright.sidecars.type_words import short_type
+from xds.cache import GroupKey
+from xds.protocol.resources.layers import Layers
+from xds.protocol.resources.resource import ResourceName, TypeUrl, Version
+from xds.protocol.resources.resource_set import ResourceSet
+from xds.protocol.resources.snapshot import Snapshot
+
+
+class ResourceCounts:
+    """Counts distinct resources by type: one that many groups share is one.
+
+    Looks at the groups that are other than the last time, at the parts that their snapshots do not share with
+    any, and of a part that took another's place at what differs.
+    """
+
+    def __init__(self) -> None:
+        self._snapshots: Layers[GroupKey, Snapshot] = Layers()
+        self._parts: dict[ResourceSet, int] = {}
+        self._uses: dict[tuple[TypeUrl, ResourceName, Version], int] = {}
+        self._counts: Counter[str] = Counter()
+
+    def of(self, snapshots: Layers[GroupKey, Snapshot]) -> dict[str, int]:
+        """Return the counts in these snapshots, by the short names of types."""
+        *_, counts = self.steps(snapshots)
+        return counts or {}
+
+    def steps(self, snapshots: Layers[GroupKey, Snapshot]) -> Iterator[dict[str, int] | None]:
+        """Yield None after each group and part that is counted, and in the end the counts.
+
+        To be gone through: else it is not known what was counted.
+        """
+        before, self._snapshots = self._snapshots, snapshots
+        moves: Counter[ResourceSet] = Counter()
+        instead: dict[ResourceSet, ResourceSet] = {}
+        for group in snapshots.differing(before, is_not) if snapshots is not before else ():
+            old, new = _parts(before.get(group)), _parts(snapshots.get(group))
+            moves.update(new)
+            moves.subtract(old)
+            instead.update(zip(_less(new, old), _less(old, new), strict=False))
+            yield None
+        come, gone = self._move(moves)
+        for part in come:
+            if (other := instead.get(part)) in gone and other is not None:
+                del gone[other]
+                names = part.changed_since(other)
+                self._use(other, names, -1)
+                self._use(part, names, 1)
+            else:
+                self._use(part, part.tables, 1)
+            yield None
+        for part in gone:
+            self._use(part, part.tables, -1)
+            yield None
+        yield {kind: count for kind, count in self._counts.items() if count}
+
+    def _move(self, moves: Mapping[ResourceSet, int]) -> tuple[list[ResourceSet], dict[ResourceSet, None]]:
+        """Count in how many snapshots parts stand; return those that stand in any now, and in none now."""
+        come, gone = list[ResourceSet](), dict[ResourceSet, None]()
+        for part, by in moves.items():
+            before = self._parts.get(part, 0)
+            if before + by:
+                self._parts[part] = before + by
+                if not before:
+                    come.append(part)
+            elif before:
+                del self._parts[part]
+                gone[part] = None
+        return come, gone
+
+    def _use(self, part: ResourceSet, names: Mapping[TypeUrl, Iterable[ResourceName]], by: int) -> None:
+        for type_url, named in names.items():
+            kind, there = short_type(type_url), part.resources(type_url)
+            for name in named:
+                if (resource := there.get(name)) is None:
+                    continue
+                key = (type_url, name, resource.version)
+                uses = self._uses.get(key, 0) + by
+                if uses:
+                    self._uses[key] = uses
+                else:
+                    del self._uses[key]
+                if uses in (0, by):  # the last use went, or the first came
+                    self._counts[kind] += by
+
+
+def _parts(snapshot: Snapshot | None) -> tuple[ResourceSet, ...]:
+    return () if snapshot is None else snapshot.parts
+
+
+def _less(parts: Iterable[ResourceSet], others: Iterable[ResourceSet]) -> list[ResourceSet]:
+    """Return parts that are not among others."""
+    there = set(others)
+    return [each for each in parts if each not in there]
+
+
+def withheld_counts(counts: Mapping[TypeUrl, int]) -> dict[str, int]:
+    """Return by the short names of types what is withheld, each resource as often as from a proxy."""
+    return {short_type(type_url): count for type_url, count in counts.items()}
+
+
+class Gauging:
+    """Makes Gauges; remembers what it has counted."""
+
+    def __init__(self) -> None:
+        self._resources = ResourceCounts()
+
+    async def count(self, snapshots: Layers[GroupKey, Snapshot]) -> None:
+        """Count resources, in slices: what `gauges` then finds to count is what has changed meanwhile."""
+        await Slices().result(self._resources.steps(snapshots))
+
+    def gauges(
+        self,
+        state: MeshState,
+        streams: Mapping[str, int],
+        proxies: Mapping[str, int],
+        sources: Collection[Source],
+        certificates: int,
+        lateness: float,
+        now: datetime,
+        *,
+        withheld: Mapping[str, int] | None = None,
+        unacked_age: float = 0.0,
+        state_failing: bool = False,
+        ledger_unwritten: int = 0,
+        running_out: int = 0,
+        trusted_roots: int = 0,
+        root_stage: int = 0,
+        shared_identities: int = 0,
+        reporting_proxies: int = 0,
+        ejected_endpoints: int = 0,
+    ) -> Gauges:
+        """Return what is measured now; `lateness` is the worst since the measurement before."""
+        fresh = {each.name: each.freshness() for each in sources}
+        return Gauges(
+            streams=dict(streams),
+            proxies=proxies,
+            resources=self._resources.of(state.published.snapshots),
+            groups=len(state.published.snapshots),
+            problems=state.said.counts(),
+            source_age=_ages({name: each.last_full_read for name, each in fresh.items()}, now),
+            source_event_age=_ages({name: each.last_event for name, each in fresh.items()}, now),
+            source_failing={name: bool(each.error) for name, each in fresh.items()},
+            source_held={name: len(each.held) for name, each in fresh.items()},
+            source_objects=_objects({each.name: each.counts() for each in sources}),
+            withheld=withheld or {},
+            state_failing=state_failing,
+            ledger_unwritten=ledger_unwritten,
+            certificates=certificates,
+            certificates_running_out=running_out,
+            trusted_roots=trusted_roots,
+            root_stage=root_stage,
+            shared_identities=shared_identities,
+            reporting_proxies=reporting_proxies,
+            ejected_endpoints=ejected_endpoints,
+            unacked_age=unacked_age,
+            loop_lateness=lateness,
+        )
+
+
+def _objects(counts: Mapping[str, Counts]) -> dict[tuple[str, str], int]:
+    """Return what sources hold, by source and by what became of it."""
+    return {
+        (name, state): number
+        for name, each in counts.items()
+        for state, number in (("good", each.good), ("stale", each.stale), ("refused", each.refused))
+    }
+
+
+def _ages(moments: Mapping[str, datetime | None], now: datetime) -> dict[str, float]:
+    return {name: (now - moment).total_seconds() for name, moment in moments.items() if moment is not None}

@@ -1,0 +1,200 @@
+"""What the admin pages may see of the running server."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from catalog.policy.provenance import MadeFrom
+from catalog.relations.groups import group_of
+from catalog.store.inventory import holder_of
+from catalog.store.view import View
+from certs.custody import Opened
+from certs.keys.material import ServiceCertificate
+from certs.ledger.entry import LedgerEntry
+from certs.roots.succeeding_authority import Standing
+from meshwright.admin.reading import LateMoment
+from meshwright.controller.settings.settings import Settings
+from meshwright.delivery.assembly import Delivery
+from meshwright.delivery.history.push import Push
+from meshwright.delivery.proxies.held_certificates import HeldCertificate
+from meshwright.delivery.proxies.status import ProxyStatus
+from meshwright.delivery.quarantine.left_out import LeftOut
+from meshwright.delivery.quarantine.problems import clause, parts_left_out
+from meshwright.delivery.snapshots.serving import group_name
+from meshwright.enrolment.ejections import Ejections
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.problems.problem import Problems
+from meshwright.providers.contract import Counts, Freshness
+from meshwright.providers.sources import Sources
+from meshwright.traffic.traffic import Traffic
+from xds.cache import NodeKey
+from xds.protocol.resources.resource import Reference, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.snapshot import Snapshot
+from xds.stream_status import StreamStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerReading:
+    """What the admin pages read, over the server's parts: `statuses` of the open streams, `late` moments."""
+
+    delivery: Delivery
+    sources: Sources
+    opened: Opened
+    statuses: Callable[[], tuple[StreamStatus, ...]]
+    late: Callable[[], tuple[LateMoment, ...]]
+    clock: Callable[[], datetime]
+    told: Callable[[], Settings]
+    listens: Callable[[], Mapping[str, str]]
+    ejections: Ejections
+    observed: Traffic
+
+    def late_moments(self) -> tuple[LateMoment, ...]:
+        """Return when the event loop was held last."""
+        return self.late()
+
+    def streams(self) -> tuple[StreamStatus, ...]:
+        """Return the open streams."""
+        return self.statuses()
+
+    def proxies(self) -> tuple[ProxyStatus, ...]:
+        """Return every proxy that is or should be here."""
+        return self.delivery.registry.statuses(self.delivery.quarantine.streams.any_of)
+
+    def ejected(self) -> Mapping[str, tuple[ProxyName, ...]]:
+        """Return who has ejected endpoints, by their address."""
+        return self.ejections.by_address(self.clock())
+
+    def traffic(self) -> Traffic:
+        """Return what proxies have counted, by the clock `time.monotonic`."""
+        return self.observed
+
+    def dead_after(self) -> timedelta:
+        """Return how long a proxy is gone that is dead, where callers have ejected it."""
+        return timedelta(seconds=self.told().dead_after_seconds)
+
+    def snapshot(self, name: ProxyName) -> Snapshot | None:
+        """Return what is published for a proxy; for one that is not here what would be, made now."""
+        node = NodeKey(str(name))
+        found, model = self.delivery.cache.snapshot(node), self.delivery.loop.model
+        return model.serving.previewed(node) if found is None and model is not None else found
+
+    def pushes(self, name: ProxyName) -> tuple[Push, ...]:
+        """Return the last responses that a proxy was sent, newest first."""
+        node = NodeKey(str(name))
+        self.delivery.journal.settle((node,))
+        return self.delivery.history.pushes(node, time.monotonic(), self.clock())
+
+    def replaced(self, type_url: TypeUrl, resource: ResourceName, version: Version) -> Resource | None:
+        """Return an earlier version of a resource."""
+        return self.delivery.history.replaced(type_url, resource, version)
+
+    def rejected(self, name: ProxyName) -> tuple[Reference, ...]:
+        """Return what a proxy has rejected and is withheld from it."""
+        return self.delivery.quarantine.findings.rejected_by(NodeKey(str(name)))
+
+    def refusal(self, name: ProxyName, type_url: TypeUrl, resource: ResourceName) -> str:
+        """Return why a proxy rejected a resource."""
+        model = self.delivery.loop.model
+        found = self.delivery.quarantine.findings.rejections_of(NodeKey(str(name)), (type_url, resource))
+        return clause(model.serving, found[0]) if model is not None and found else ""
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Return the parts of policy that are not in force for some proxies."""
+        model = self.delivery.loop.model
+        return (
+            ()
+            if model is None
+            else parts_left_out(model.serving, self.delivery.quarantine.findings.units_out())
+        )
+
+    def objects_behind(
+        self, name: ProxyName, type_url: TypeUrl, resource: ResourceName
+    ) -> tuple[MadeFrom, ...]:
+        """Return the inputs that a proxy's resource was made from."""
+        model = self.delivery.loop.model
+        return () if model is None else model.serving.behind(NodeKey(str(name)), type_url, resource)
+
+    def unreceived(self, name: ProxyName) -> str:
+        """Return which response a proxy may not be able to take."""
+        proxy = self.delivery.registry.find(NodeKey(str(name)))
+        large = () if proxy is None else proxy.large.unanswered()
+        return "; ".join(str(each) for each in large if each.is_suspect)
+
+    def failure(self, name: ProxyName) -> str:
+        """Return why a proxy's group could not be computed."""
+        state = self.delivery.loop.state
+        if state.view is None or not state.published.failed:
+            return ""
+        workload = holder_of(state.view, name)
+        if workload is None:
+            return ""
+        failed = state.published.failed.get(group_name(group_of(state.view, workload)))
+        return failed.error if failed is not None else ""
+
+    def view(self) -> View | None:
+        """Return the newest view."""
+        return self.delivery.loop.state.view
+
+    def objects(self) -> Mapping[ObjectKey, Sourced]:
+        """Return the objects in force."""
+        return self.sources.objects()
+
+    async def problems(self) -> Problems:
+        """Return what is wrong with the input; what is still to be looked at for it is now."""
+        await self.delivery.loop.linting.finish()
+        return self.delivery.loop.state.problems
+
+    def newest(self) -> tuple[object, Problems]:
+        """Return what the newest wave came to, and what was found by now."""
+        state = self.delivery.loop.state
+        return state, state.problems
+
+    def answers(self) -> int:
+        """Return how many responses proxies have answered."""
+        return self.delivery.history.answers
+
+    def failures(self) -> tuple[tuple[str, str, bool], ...]:
+        """Return the groups that failed."""
+        return tuple(
+            (each.group, each.error, each.kept == each.proxies)
+            for each in self.delivery.loop.state.published.failures
+        )
+
+    def certificates(self) -> Mapping[ServiceIdentity, ServiceCertificate]:
+        """Return the service certificates in force."""
+        return self.delivery.certificates.certificates
+
+    def held_certificate(self, name: ProxyName) -> HeldCertificate | None:
+        """Return the service certificate that a proxy has acknowledged."""
+        proxy = self.delivery.registry.find(NodeKey(str(name)))
+        return None if proxy is None else self.delivery.held_certificates.of(proxy)
+
+    def trust_bundle(self) -> bytes:
+        """Return the roots."""
+        return self.opened.authority.trust_bundle()
+
+    def ledger(self) -> tuple[LedgerEntry, ...]:
+        """Return the proxy certificates."""
+        return self.opened.ledger.entries()
+
+    def authority(self) -> Standing:
+        """Return who signs them."""
+        return self.opened.whose.standing()
+
+    def freshness(self) -> Mapping[str, Freshness]:
+        """Return how fresh each source is."""
+        return {each.name: each.freshness() for each in self.sources.all}
+
+    def counts(self) -> Mapping[str, Counts]:
+        """Return what each source holds."""
+        return {each.name: each.counts() for each in self.sources.all}
+
+    def listening(self) -> Mapping[str, str]:
+        """Return where the server listens."""
+        return self.listens()
+
+    def settings(self) -> Mapping[str, object]:
+        """Return the server's settings."""
+        return self.told().model_dump(mode="json")

@@ -1,0 +1,142 @@
+"""Roots that MeshRootCertificates declare: the mesh's root is changed until it is as they say."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from catalog.relations.roots import MOST, wanted
+from catalog.store.objects import origin_of
+from catalog.store.osm import root_certificates
+from catalog.store.view import View
+from certs.errors import CertificateError
+from certs.roots.authority import ChangingAuthority
+from certs.roots.declared import Act, DeclaredRoot, held, next_act, state_of
+from certs.roots.rotation import Fingerprint, Rotation, aborted, turned
+from certs.roots.secrets import Found, Secrets
+from meshwright.controller.roots.change import RootChange
+from meshwright.mesh.kinds import MESH_ROOT_CERTIFICATE
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.roots import MeshRootCertificate, Role
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.problems.problem import Problem, Problems, Severity, ordered
+
+LOOK_SECONDS: Final = 2.0
+NOT_TAKEN: Final = "root-not-taken"
+
+_ERROR: Final = "error"
+
+
+class DeclaredRoots:
+    """Has `change` come to what objects of the view declare; it is the change's rule.
+
+    `say` takes what is wrong with objects, `state` how each stands, in OSM's words. `why_not` is why there
+    is no change to be had, if so. As long as an object cannot be taken, nothing is done and the CA in force
+    goes on.
+    """
+
+    def __init__(
+        self,
+        view: Callable[[], View | None],
+        authority: ChangingAuthority | None,
+        change: RootChange | None,
+        why_not: str,
+        secrets: Secrets,
+        say: Callable[[Problems], None],
+        state: Callable[[Mapping[ObjectKey, str]], None],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._view, self._authority, self._change = view, authority, change
+        self._why_not, self._secrets, self._say, self._clock = why_not, secrets, say, clock
+        self._found: Found | None = None
+        self._state = state
+        if change is not None:
+            change.rule = self
+
+    def refusal(self) -> str:
+        """Return why commands may not change the root: where there is an object in use."""
+        view = self._view()
+        if view is None or not (used := wanted(view)):
+            return ""
+        return f"which roots there are is what MeshRootCertificates say, such as {used[0].key}: change them"
+
+    def held(self, rotation: Rotation) -> str:
+        """Return why the next stage is not wanted yet: before the first look nobody knows."""
+        if self._found is None:
+            return "they have not been looked at yet"
+        if self._found.errors:
+            return "one of them cannot be taken"
+        return held(rotation, self._found.roots) if self._found.is_ruled else ""
+
+    async def run(self) -> None:
+        """Look from time to time, until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def look(self) -> None:
+        """Do what is next, if anything is, and say what cannot be done."""
+        if (view := self._view()) is None:
+            return
+        used = wanted(view)[:MOST]
+        errors: dict[PolicyKey, str] = {}
+        if self._change is None or self._authority is None:
+            errors = {each.key: self._why_not for each in used}
+        else:
+            try:
+                errors.update(await self._follow(self._authority, self._change, used))
+            except CertificateError as error:
+                errors = {each.key: str(error) for each in used}
+        self._tell(view, errors)
+
+    async def _follow(
+        self, authority: ChangingAuthority, change: RootChange, used: Sequence[MeshRootCertificate]
+    ) -> Mapping[PolicyKey, str]:
+        """Take the next step towards what is declared; return what keeps objects from being taken."""
+        rotation, signer = authority.rotation, Fingerprint(authority.fingerprint)
+        other = Fingerprint(authority.other)
+        found = await asyncio.to_thread(self._secrets.found, used, signer, other, self._clock())
+        self._found = found
+        if found.errors or not found.is_ruled:
+            return found.errors
+        match next_act(rotation, signer, found.roots):
+            case Act.ABORT:
+                await change.take(aborted)
+            case Act.TURN:
+                await change.take(turned)
+            case DeclaredRoot(name=name):
+                await change.begin_by(partial(authority.begin, root=found.read.get(name)))
+                await asyncio.to_thread(self._secrets.note, name, Fingerprint(authority.other))
+            case None:
+                pass
+        return {}
+
+    def _tell(self, view: View, errors: Mapping[PolicyKey, str]) -> None:
+        """Say of each object how it stands."""
+        self._say(ordered(_problem(view, key, said) for key, said in errors.items()))
+        authority = self._authority
+        by_name = {} if self._found is None else {each.name: each for each in self._found.roots}
+        states: dict[ObjectKey, str] = {}
+        for each in root_certificates(view).values():
+            root = by_name.get(str(each.secret))
+            if each.key in errors:
+                state = _ERROR
+            elif authority is None or root is None or each.role is Role.INACTIVE:
+                state = Role.INACTIVE.value
+            else:
+                state = state_of(root.fingerprint, authority.rotation, Fingerprint(authority.fingerprint))
+            states[ObjectKey.of(MESH_ROOT_CERTIFICATE, each.key)] = state
+        self._state(states)
+
+
+def _problem(view: View, key: PolicyKey, said: str) -> Problem:
+    about = ObjectKey.of(MESH_ROOT_CERTIFICATE, key)
+    return Problem(
+        code=NOT_TAKEN,
+        severity=Severity.ERROR,
+        origin=origin_of(view, about),
+        key=about,
+        field="spec.provider.tresor.ca.secretRef",
+        expected=said,
+    )

@@ -1,0 +1,139 @@
+"""The change of the mesh's root, joined with everything that it concerns."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from certs.custody import Opened
+from certs.ledger.rebuilding import REBUILT
+from certs.roots.authority import ChangingAuthority
+from certs.roots.evidence import Ours
+from certs.roots.rotation import Fingerprint
+from certs.roots.secrets import Secrets
+from meshwright.controller.drivers import DriverPages
+from meshwright.controller.identity.server_tls import ServerTls
+from meshwright.controller.roots.change import RootChange
+from meshwright.controller.roots.declared import DeclaredRoots
+from meshwright.controller.roots.evidence import Said
+from meshwright.delivery.assembly import Delivery
+from meshwright.delivery.time_slices import in_slices
+from meshwright.enrolment.trust import Confirmations
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.problems.problem import Problems
+from meshwright.sidecars.contract.events import Broker, RootsChanged
+
+if TYPE_CHECKING:
+    from meshwright.controller.kubernetes.webhook import Webhook
+    from meshwright.kubernetes.injection.credentials.roots_writer import PodRoots
+    from meshwright.kubernetes.status.reporter import Reporter
+
+
+def root_change(
+    found: Opened,
+    delivered: Delivery,
+    tls: ServerTls,
+    pages: DriverPages,
+    confirmations: Confirmations,
+    webhook: "Webhook | None",
+    pods: "PodRoots | None",
+    stepped: Callable[[], Awaitable[None]],
+    clock: Callable[[], datetime],
+    *,
+    elsewhere: bool,
+) -> RootChange | None:
+    """Return what changes the root; None where it is not ours to change.
+
+    `stepped` has whatever depends on roots look at them; `elsewhere` says that service certificates are of
+    another issuer.
+    """
+    authority = found.whose.changing
+    if authority is None:
+        return None
+
+    async def said() -> Said:
+        taken = None if elsewhere else await in_slices(pages.taken())
+        here = (each.name for each in delivered.registry.connected())
+        confirmed = {
+            name: frozenset.intersection(*map(authority.confirmed, each.possible))
+            for name, each in confirmations.all().items()
+        }
+        return Said(taken, frozenset(here), confirmed, _ours(authority, tls, webhook, pods))
+
+    held = "" if found.rebuilding is None else REBUILT
+    return RootChange(authority, found.ledger, said, stepped, clock, held)
+
+
+def declared_roots(
+    found: Opened,
+    delivered: Delivery,
+    change: RootChange | None,
+    secrets: Secrets,
+    reporter: "Reporter | None",
+    clock: Callable[[], datetime],
+) -> DeclaredRoots:
+    """Return what has the root be as MeshRootCertificates say, and tells what is wrong with them."""
+
+    def state(states: Mapping[ObjectKey, str]) -> None:
+        if reporter is not None:
+            reporter.stated(states)
+
+    whose = found.whose
+    return DeclaredRoots(
+        lambda: delivered.loop.state.view,
+        whose.changing,
+        change,
+        whose.why_not,
+        secrets,
+        saying(delivered, reporter, "roots"),
+        state,
+        clock,
+    )
+
+
+def saying(delivered: Delivery, reporter: "Reporter | None", who: str) -> Callable[[Problems], None]:
+    """Return what tells the problems that `who` finds between waves: in the log, and to objects' owners."""
+
+    def say(problems: Problems) -> None:
+        said = delivered.loop.state.said
+        said.say(who, None, problems)
+        if said.log() and reporter is not None:
+            reporter.changed()
+
+    return say
+
+
+async def roots_changed(
+    delivered: Delivery,
+    tls: ServerTls,
+    events: Broker,
+    webhook: "Webhook | None",
+    pods: "PodRoots | None",
+    clock: Callable[[], datetime],
+) -> None:
+    """Have whatever depends on roots look at them."""
+    await tls.look(clock())
+    if webhook is not None:
+        await webhook.look()
+    if pods is not None:
+        pods.look()
+    delivered.gathering.changed()
+    events.publish(RootsChanged())
+
+
+def _ours(
+    authority: ChangingAuthority, tls: ServerTls, webhook: "Webhook | None", pods: "PodRoots | None"
+) -> Ours:
+    identity = tls.identity()
+    shown = (identity.chain,) if webhook is None else (identity.chain, webhook.tls.chain)
+    # Of those that are another's nobody asks ours.
+    asked = [] if webhook is None else [each for each in webhook.registrations if not each.state.another_s]
+    held = [authority.held_in(each.trusted) for each in asked]
+    joining = None if pods is None else pods.trusted
+    return Ours(
+        shown=frozenset(Fingerprint(authority.signer_of(each)) for each in shown),
+        trusted=authority.held_in(identity.trust_bundle),
+        webhook=frozenset.intersection(*held) if held else None,
+        webhook_error=next((each.state.error for each in asked if each.state.error), ""),
+        pods=None if joining is None else authority.held_in(joining),
+        pods_error="" if pods is None else pods.error,
+    )

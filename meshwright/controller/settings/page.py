@@ -1,0 +1,154 @@
+"""The reference of all settings: docs/settings.md, made from the settings themselves."""
+
+import enum
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from typing import Final
+
+from annotated_types import Ge, Gt, Le
+from pydantic.fields import FieldInfo
+
+from certs.issuers.reference import IssuerReference
+from meshwright.controller.settings.error_text import ENVIRONMENT_PREFIX
+from meshwright.controller.settings.reload import IN_PLACE
+from meshwright.controller.settings.settings import Settings
+from meshwright.controller.settings.values import Addresses, Options
+from meshwright.kubernetes.admission.place import Place
+from meshwright.kubernetes.injection.configuration.place import ConfigMapKey
+from meshwright.mesh.host_port import HostPort
+
+_WORDS: Final[Mapping[object, str]] = {
+    bool: "yes or no",
+    float: "number",
+    int: "whole number",
+    str: "text",
+    Path: "path",
+    HostPort: "HOST:PORT",
+    Place: "NAMESPACE/SERVICE:PORT or a URL",
+    IPv4Network: "CIDR",
+    IPv6Network: "CIDR",
+    ConfigMapKey: "NAMESPACE/NAME or NAMESPACE/NAME/KEY",
+    IssuerReference: "KIND/NAME or KIND.GROUP/NAME",
+    tuple: "list, with commas where it is text",
+    Addresses: "NAME=HOST:PORT, with commas, or a mapping",
+    Mapping[str, Options]: "NAME:OPTION=VALUE,...;NAME..., or a mapping of mappings",
+}
+_HEAD: Final = """# Settings of the server
+
+Made from the program by `meshwright serve --settings`; do not edit. Each setting is given as a flag (`--NAME`
+for those that `meshwright serve --help` lists, `--set NAME=VALUE` for any), as a variable in the environment
+(`MESHWRIGHT_` and its name in capitals), or in the YAML file that `config` names; flags win over the
+environment, and that over the file. In all three a value is read the same way: yes, on and true are yes, and
+where a word is wanted `off` is a word. A name that there is not is an error in flags and file; an unknown
+variable `MESHWRIGHT_...` is a warning in the log. Those marked *at once* become another while the server
+runs, by a changed file and SIGHUP; the others need a restart. Durations are in seconds.
+
+| setting | what | default | |
+|---|---|---|---|
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A setting: its name and variable, what it is to be, its default as it is written, what it is for."""
+
+    name: str
+    variable: str
+    what: str
+    default: str | None
+    at_once: bool
+    meaning: str
+
+
+def rows() -> tuple[Row, ...]:
+    """Return all settings in the order in which they are defined."""
+    return tuple(
+        Row(
+            name,
+            ENVIRONMENT_PREFIX + name.upper(),
+            "".join((_what(field), *_bounds(field))),
+            None if field.is_required() else _written(field.default),
+            name in IN_PLACE,
+            " ".join((field.description or "").split()),
+        )
+        for name, field in Settings.model_fields.items()
+    )
+
+
+def as_records() -> list[dict[str, object]]:
+    """Return all settings for programs."""
+    return [asdict(row) for row in rows()]
+
+
+def page() -> str:
+    """Return the page as Markdown."""
+    return _HEAD + "".join(map(_line, rows()))
+
+
+def _line(row: Row) -> str:
+    meaning = f"*At once.* {row.meaning}" if row.at_once else row.meaning
+    return f"| `{row.name}` | {row.what} | {_default(row)} | {meaning} |\n"
+
+
+def _default(row: Row) -> str:
+    if row.default is None:
+        return "must be given"
+    return f"`{row.default}`" if row.default else "none"
+
+
+def _what(field: FieldInfo) -> str:
+    kind = _plain(field.annotation)
+    if isinstance(kind, type) and issubclass(kind, enum.StrEnum):
+        return " or ".join(f"`{each.value}`" for each in kind)
+    return _WORDS[kind]
+
+
+def _plain(kind: object) -> object:
+    """Return the type that a value has if there is one, without its checks."""
+    of = [each for each in typing.get_args(kind) if each is not type(None)]
+    if typing.get_origin(kind) is tuple:
+        return tuple
+    if type(None) in typing.get_args(kind) or typing.get_origin(kind) is typing.Annotated:
+        return _plain(of[0])
+    return kind
+
+
+def _bounds(field: FieldInfo) -> Iterator[str]:
+    for each in (*field.metadata, *_inner(field.annotation)):
+        match each:
+            case Gt(gt=least):
+                yield f", more than {least}"
+            case Ge(ge=least):
+                yield f", at least {least}"
+            case Le(le=most):
+                yield f", at most {most}"
+            case _:
+                pass
+
+
+def _inner(kind: object) -> Iterator[object]:
+    """Yield the checks of a value that may be missing."""
+    for each in typing.get_args(kind):
+        for check in typing.get_args(each)[1:]:
+            yield from getattr(check, "metadata", ())
+
+
+def _written(value: object) -> str:
+    match value:
+        case None | () | "":
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case enum.StrEnum():
+            return value.value
+        case float():
+            return f"{value:g}"
+        case tuple():
+            return ",".join(map(str, value))
+        case dict():
+            return ",".join(f"{name}={address}" for name, address in value.items())
+        case _:
+            return str(value)

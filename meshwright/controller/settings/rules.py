@@ -1,0 +1,99 @@
+"""Which settings must go together: each is right by itself, and together they may say too much."""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final
+
+from certs.contract import IssuerKind
+from meshwright.mesh.policies.resilience import LEAST_SILENCE
+
+if TYPE_CHECKING:
+    from meshwright.controller.settings.settings import Settings
+
+_VAULT_LOGINS: Final = ("vault_token_file", "vault_approle_file", "vault_kubernetes_role")
+
+_OF_ISSUERS: Final = (
+    (IssuerKind.FILES, "ca_"),
+    (IssuerKind.VAULT, "vault_"),
+    (IssuerKind.CERT_MANAGER, "cert_manager_"),
+)
+"""How the settings begin that say nothing where another issuer signs."""
+
+
+def check(settings: "Settings") -> None:
+    """Raise ValueError for the first that does not fit the others: a sentence for people."""
+    _ordered(settings)
+    _survivable(settings)
+    _collected(settings)
+    _who_signs(settings)
+
+
+def _ordered(settings: "Settings") -> None:
+    if settings.longest_seconds < settings.quiet_seconds:
+        raise ValueError("longest_seconds must not be less than quiet_seconds")
+    if settings.endpoint_longest_seconds < settings.endpoint_quiet_seconds:
+        raise ValueError("endpoint_longest_seconds must not be less than endpoint_quiet_seconds")
+    if settings.dns_ceiling_seconds < settings.dns_floor_seconds:
+        raise ValueError("dns_ceiling_seconds must not be less than dns_floor_seconds")
+    if settings.webhook_address is not None and not settings.kubernetes:
+        raise ValueError("webhook_address is where API servers ask: give --kubernetes as well")
+    if settings.webhook_address is not None and settings.webhook_reached_at is None:
+        raise ValueError("webhook_address needs webhook_reached_at, which says where API servers reach it")
+    if settings.injection and settings.webhook_address is None:
+        raise ValueError("injection is asked for at webhook_address: give that as well")
+    for name in ("injection_config", "injection_config_map"):
+        if getattr(settings, name) is not None and not settings.injection:
+            raise ValueError(f"{name} is of injection: give that as well, or leave it out")
+    if settings.injection_config is not None and settings.injection_config_map is not None:
+        raise ValueError("injection_config and injection_config_map are two places: name one")
+    if "kubernetes" in settings.enrolment_proofs and not settings.kubernetes:
+        raise ValueError(
+            "enrolment_proofs names kubernetes, whose tokens a cluster judges: give --kubernetes"
+        )
+
+
+def _survivable(settings: "Settings") -> None:
+    if 0 < settings.peer_silence_seconds < LEAST_SILENCE:
+        raise ValueError(f"peer_silence_seconds must be 0 or at least {LEAST_SILENCE}")
+    if settings.ejecting_server_errors and not settings.ejecting_failures:
+        raise ValueError("ejecting_server_errors needs ejecting_failures: give that as well")
+
+
+def _collected(settings: "Settings") -> None:
+    if settings.trace_collector is None and settings.trace_collector_tls:
+        raise ValueError("trace_collector_tls is of trace_collector: give that as well, or leave it out")
+    if settings.trace_collector_ca is not None and not settings.trace_collector_tls:
+        raise ValueError("trace_collector_ca is of trace_collector_tls: give that as well, or leave it out")
+    if settings.trace_collector is not None and not settings.trace_collector.port:
+        raise ValueError("trace_collector must have a port, such as otel-collector:4317")
+
+
+def _who_signs(settings: "Settings") -> None:
+    fields = type(settings).model_fields
+    told = {name for name, field in fields.items() if getattr(settings, name) != field.default}
+    for kind, beginning in _OF_ISSUERS:
+        if settings.issuer is not kind and (
+            of := sorted(each for each in told if each.startswith(beginning))
+        ):
+            raise ValueError(f"{of[0]} is of issuer {kind}: give that as well, or leave it out")
+    if settings.issuer is IssuerKind.CERT_MANAGER and settings.cert_manager_issuer is None:
+        raise ValueError("issuer cert-manager needs cert_manager_issuer (docs/certificates.md)")
+    if settings.issuer is IssuerKind.FILES and not _names_files(told, "ca"):
+        raise ValueError("issuer files needs ca_directory, or ca_certificate and ca_key, not both")
+    if any(each.startswith("authority_") for each in told) and not _names_files(told, "authority"):
+        raise ValueError(
+            "an authority in files needs authority_directory, or authority_certificate and "
+            "authority_key, not both"
+        )
+    if settings.issuer is IssuerKind.VAULT:
+        if lacking := [name for name in ("vault_address", "vault_role") if name not in told]:
+            raise ValueError(f"issuer vault needs {lacking[0]} (docs/certificates.md)")
+        logins = [name for name in _VAULT_LOGINS if name in told]
+        if len(logins) != 1:
+            raise ValueError(f"issuer vault needs one of {', '.join(_VAULT_LOGINS)}, and has {len(logins)}")
+
+
+def _names_files(told: Collection[str], of: str) -> bool:
+    """Say whether a CA in files is told of in one of the two ways, and not in both."""
+    pair = sum(f"{of}_{each}" in told for each in ("certificate", "key"))
+    directory, roots = f"{of}_directory" in told, f"{of}_roots" in told
+    return not (pair or roots) if directory else pair == 2

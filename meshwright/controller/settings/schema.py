@@ -1,0 +1,68 @@
+"""JSON schema of the settings, as a YAML file may have them: the chart's values.schema.json has it.
+
+The server reads a value of YAML and its text alike: a whole number may be `"5"`, a switch `yes`, a list
+`a,b`. The schema accepts all forms that the server accepts, and refuses any other. It leaves to the server
+what only the server can judge, such as whether an address can be parsed in full.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from meshwright.controller.settings.page import rows
+from meshwright.controller.settings.settings import Settings
+
+Schema = dict[str, Any]
+
+_NUMBER: Final = r"^\s*[-+]?[0-9_]*\.?[0-9]+([eE][-+]?[0-9]+)?\s*$"
+_SWITCH: Final = "^([Tt]rue|TRUE|[Ff]alse|FALSE|[Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF|[YyNnTtFf01])$"
+_OF_TYPES: Final[Mapping[str, Schema]] = {
+    "HostPort": {"type": "string", "pattern": "^.+:[0-9]{1,5}$"},
+    "Place": {"type": "string", "pattern": "^([^/ ]+/[^/ ]+|https://.+)$"},
+    "ConfigMapKey": {"type": "string", "pattern": "^[^/ ]+/[^/ ]+(/[^/ ]+)?$"},
+    "IssuerReference": {"type": "string", "pattern": "^[^/ ]+/[^/ ]+$"},
+    "Nameserver": {"type": "string", "minLength": 1},
+}
+"""Values that are text in YAML, by their types in the program."""
+
+
+def settings_schema() -> dict[str, Schema]:
+    """Return the schema of each setting by its name, with what the setting is for."""
+    whole = Settings.model_json_schema()
+    definitions = whole["$defs"]
+    meanings = {each.name: each.meaning for each in rows()}
+    return {
+        name: {"description": meanings[name], **_form(found, definitions)}
+        for name, found in whole["properties"].items()
+    }
+
+
+def _form(found: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    """Return the schema of a value with all the forms in which YAML may have it."""
+    if "anyOf" in found:
+        return {"anyOf": [_form(each, definitions) for each in found["anyOf"]]}
+    if "$ref" in found:
+        return _named(found["$ref"].rpartition("/")[2], definitions)
+    match found.get("type"):
+        case "boolean":
+            return {"anyOf": [{"type": "boolean"}, {"type": "string", "pattern": _SWITCH}, {"enum": [0, 1]}]}
+        case "integer" | "number" as kind:
+            bounds = {key: found[key] for key in _BOUNDS if key in found}
+            return {"anyOf": [{"type": kind, **bounds}, {"type": "string", "pattern": _NUMBER}]}
+        case "array":
+            return {"anyOf": [{"type": "array"}, {"type": "string"}]}
+        case "object":
+            return {"anyOf": [{"type": "object"}, {"type": "string"}]}
+        case "null":
+            return {"type": "null"}
+        case _:
+            return {"type": "string"}
+
+
+_BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+
+
+def _named(name: str, definitions: Mapping[str, Schema]) -> Schema:
+    if name in _OF_TYPES:
+        return dict(_OF_TYPES[name])
+    words = list(definitions[name]["enum"])
+    return {"enum": [*words, False]} if "off" in words else {"enum": words}  # YAML 1.1 reads off as false

@@ -1,0 +1,53 @@
+"""What is said of certificates that cannot be issued, and of those among them that run out."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from certs.errors import CertificateError, IssuerError, StateError
+from certs.keys.material import ServiceCertificate
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import SERVICE_ACCOUNT
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.origins import FromSource
+from meshwright.mesh.problems.problem import Problem, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class RunningOut:
+    """A certificate in force that cannot be renewed, and has less than a quarter of its life left."""
+
+    certificate: ServiceCertificate
+    error: str
+
+
+def remarks_on(found: Collection[RunningOut]) -> tuple[str, ...]:
+    """Return what readiness has to say of certificates that run out: a sentence, if there are any."""
+    if not found:
+        return ()
+    first = min(found, key=lambda each: each.certificate.not_after)
+    until = f"{first.certificate.not_after:%Y-%m-%dT%H:%M:%SZ}"
+    said = f"the first, of {first.certificate.identity}, ends at {until}: {first.error}"
+    return (f"{len(found)} service certificates run out and cannot be renewed; {said}",)
+
+
+def failure_kind(error: CertificateError) -> str:
+    """Return a word of a closed set for why a certificate could not be issued."""
+    match error:
+        case IssuerError():
+            return "issuer"
+        case StateError():
+            return "state"
+        case _:
+            return "request"
+
+
+def problem(identity: ServiceIdentity, error: CertificateError) -> Problem:
+    """Return what is wrong with the ServiceAccount whose certificate could not be issued."""
+    return Problem(
+        code="certificate-not-issued",
+        severity=Severity.ERROR,
+        origin=FromSource("certificates"),
+        key=ObjectKey(SERVICE_ACCOUNT, Namespace(identity.namespace), identity.service_account),
+        expected=str(error),
+    )

@@ -1,0 +1,99 @@
+"""A group's snapshot without units of policy that some proxy refuses: made again, with less.
+
+What decides who is admitted never goes back to an older version, which may admit more: it is what the policy
+is now, without those units. What does not may be served in the good version that it had before them, as long
+as nothing else about it has changed.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from catalog.policy.left_out import Unit, UnitId, unit_id
+from meshwright.sidecars.contract.driver import Piece
+from xds.protocol.resources.resource import Reference, Resource, is_another_version
+from xds.protocol.resources.snapshot import Snapshot
+
+
+def piece_of(resource: Resource | None) -> Piece | None:
+    """Return what a resource is made with, None where that has nothing to do with units or admission."""
+    recipe = None if resource is None else resource.recipe
+    return recipe if isinstance(recipe, Piece) else None
+
+
+def units_of(resource: Resource | None) -> Mapping[UnitId, Unit]:
+    """Return the units of policy that a resource is made from."""
+    piece = piece_of(resource)
+    return {} if piece is None else {unit_id(each): each for each in piece.units}
+
+
+def concerns(resource: Resource, suspects: Collection[object]) -> bool:
+    """Say whether a resource is one of these, or is made from one of these units."""
+    if not suspects:
+        return False
+    return (resource.type_url, resource.name) in suspects or any(e in suspects for e in units_of(resource))
+
+
+def holds(snapshot: Snapshot, resource: Resource) -> bool:
+    """Say whether a snapshot has a resource in this very version."""
+    return not is_another_version(snapshot.resources(resource.type_url).get(resource.name), resource)
+
+
+def all_units(snapshot: Snapshot) -> Mapping[UnitId, Unit]:
+    """Return the units of policy that a snapshot is made from."""
+    return {key: unit for resource in _divisible(snapshot) for key, unit in units_of(resource).items()}
+
+
+def lessened(
+    own: Snapshot, out: Collection[UnitId], good: Callable[[Reference], Resource | None]
+) -> Snapshot:
+    """Return a snapshot without these units; `good` finds good versions."""
+    if not out:
+        return own
+    put: list[Resource] = []
+    gone: list[Reference] = []
+    for resource in _divisible(own):
+        piece = piece_of(resource)
+        units = frozenset(unit for key, unit in units_of(resource).items() if key in out)
+        if piece is None or not units:
+            continue
+        key = (resource.type_url, resource.name)
+        less = _made(piece.without(units), key)
+        if not piece.admits:
+            less = _before(piece, units, good(key)) or less
+        if less is None:
+            gone.append(key)
+        else:
+            put.append(less)
+    return own.changed(put, gone) if put or gone else own
+
+
+def admitted_by_both(good: Resource, own: Resource | None) -> Resource | None:
+    """Return a good version of a resource, so that it admits nobody whom the group's own does not.
+
+    `own` is None where the group has no such resource any more: then nobody is admitted.
+    """
+    piece = piece_of(good)
+    if piece is None or not piece.admits:
+        return good
+    narrowed = piece.narrowed(piece_of(own))
+    return good if narrowed == piece else _made(narrowed, (good.type_url, good.name))
+
+
+def _before(piece: Piece, out: frozenset[Unit], good: Resource | None) -> Resource | None:
+    """Return the good version if it is what there was before these units, and nothing else is new."""
+    earlier = piece_of(good)
+    if earlier is None or earlier.units & out or not piece.units - out <= earlier.units:
+        return None
+    # Both without any unit: what is left is what units have no part in, and that must be the same.
+    return good if earlier.without(earlier.units) == piece.without(piece.units) else None
+
+
+def _made(piece: Piece, key: Reference) -> Resource | None:
+    found = (each for each in piece.resources() if (each.type_url, each.name) == key)
+    return next(found, None)
+
+
+def _divisible(snapshot: Snapshot) -> Iterator[Resource]:
+    for type_url in snapshot.types():
+        for resource in snapshot.ordered(type_url):
+            if resource.recipe is not None:
+                yield resource

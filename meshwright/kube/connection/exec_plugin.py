@@ -1,0 +1,114 @@
+"""Exec plug-ins: programs that say who we are (client.authentication.k8s.io, ExecCredential)."""
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from meshwright.kube.connection.access import Plugin
+from meshwright.kube.errors import ConfigError, Reason, shortened
+from meshwright.processes.command import Command, run
+
+PATIENCE: Final = 60.0
+"""Seconds that a plug-in may take."""
+
+_LONGEST: Final = 1 << 20
+"""Bytes of its answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What a plug-in gave: a token, a certificate with its key, or all of it, and until when."""
+
+    token: str = field(default="", repr=False)
+    certificate: bytes = field(default=b"", repr=False)
+    key: bytes = field(default=b"", repr=False)
+    expires: datetime | None = None
+
+
+async def ask(plugin: Plugin, patience: float = PATIENCE) -> Credential:
+    """Run a plug-in; raise ConfigError with what it said, never with what it gave.
+
+    It has no standard input and no terminal: it can ask nobody.
+    """
+    try:
+        ended = await run(_command(plugin), patience)
+    except TimeoutError:
+        raise _fault(plugin, f"gave no answer within {patience:g} s") from None
+    except (FileNotFoundError, NotADirectoryError):
+        hint = f": {shortened(plugin.hint)}" if plugin.hint else ""
+        raise _fault(plugin, f"is not there{hint}") from None
+    except OSError as error:
+        raise _fault(plugin, f"cannot be run: {error.strerror or error}") from error
+    if ended.status:
+        last = ended.errors.decode("utf-8", "replace").strip().splitlines()[-1:]
+        words = shortened(last[0]) if last else "it said nothing"
+        raise _fault(plugin, f"ended with status {ended.status}: {words}")
+    return credential(plugin, ended.output)
+
+
+def _command(plugin: Plugin) -> Command:
+    """Return what is run: of what it says, no more is kept than shows that it is too much."""
+    asked = {"KUBERNETES_EXEC_INFO": json.dumps(_asked(plugin))}
+    return Command(
+        (plugin.command, *plugin.arguments),
+        environment={**os.environ, **dict(plugin.environment), **asked},
+        most_bytes=_LONGEST + 1,
+    )
+
+
+def _asked(plugin: Plugin) -> Mapping[str, Any]:
+    spec: dict[str, Any] = {"interactive": False}
+    if plugin.cluster is not None:
+        spec["cluster"] = plugin.cluster
+    return {"apiVersion": plugin.version, "kind": "ExecCredential", "spec": spec}
+
+
+def credential(plugin: Plugin, output: bytes) -> Credential:
+    """Return what a plug-in's output gives; raise ConfigError."""
+    try:
+        said = json.loads(output) if len(output) <= _LONGEST else None
+    except (ValueError, RecursionError):
+        said = None
+    if not isinstance(said, dict):
+        raise _fault(plugin, "printed no ExecCredential: its output must be one JSON object")
+    if said.get("kind") != "ExecCredential" or said.get("apiVersion") != plugin.version:
+        gave = shortened(f"{said.get('kind')} of {said.get('apiVersion')}")
+        raise _fault(plugin, f"printed {gave}, must be an ExecCredential of {plugin.version}")
+    status = said.get("status")
+    if not isinstance(status, dict):
+        raise _fault(plugin, "printed no status")
+    token, certificate, key = (_text(plugin, status, each) for each in _GIVEN)
+    if bool(certificate) != bool(key):
+        raise _fault(plugin, "gave a certificate without a key, or a key without a certificate")
+    if not token and not certificate:
+        raise _fault(plugin, "gave neither a token nor a certificate")
+    return Credential(token, certificate.encode(), key.encode(), _expires(plugin, status))
+
+
+_GIVEN: Final = ("token", "clientCertificateData", "clientKeyData")
+
+
+def _text(plugin: Plugin, status: Mapping[str, Any], name: str) -> str:
+    said = status.get(name) or ""
+    if not isinstance(said, str):
+        raise _fault(plugin, f"gave a {name} that is no text")
+    return said
+
+
+def _expires(plugin: Plugin, status: Mapping[str, Any]) -> datetime | None:
+    said = _text(plugin, status, "expirationTimestamp")
+    if not said:
+        return None
+    with contextlib.suppress(ValueError):
+        found = datetime.fromisoformat(said)
+        if found.tzinfo is not None:
+            return found
+    raise _fault(plugin, f"gave the expirationTimestamp {shortened(said)!r}: must be as 2030-01-31T12:00:00Z")
+
+
+def _fault(plugin: Plugin, wrong: str) -> ConfigError:
+    return ConfigError(f"exec plug-in {plugin.command} {wrong}", Reason.CREDENTIALS)

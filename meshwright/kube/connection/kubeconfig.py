@@ -1,0 +1,177 @@
+"""Kubeconfig files, merged and read as kubectl does: which server, and who we are.
+
+Of several files the first that has a name defines it, the first with a current-context says which it is, and
+paths count from the file that they stand in. What data and a file say both, the data says.
+"""
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+import yaml
+
+from meshwright.kube.connection.access import Access, Plugin, Server, User
+from meshwright.kube.connection.proxies import PROXY_RULE, is_url
+from meshwright.kube.connection.stanza import Stanza
+from meshwright.kube.errors import ConfigError, shortened
+
+EXEC_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+"""The plug-ins that are understood."""
+
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read(file: Path) -> Stanza:
+    """Return what a kubeconfig says; raise ConfigError."""
+    try:
+        said = yaml.load(file.read_bytes(), Loader=_LOADER)  # noqa: S506 - a safe one
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror or error}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date that is none
+        mark = getattr(error, "problem_mark", None)
+        line = f"line {mark.line + 1}: " if mark is not None else ""
+        # The parser says what is wrong in words of its own. Other errors quote the text, which may be a key.
+        of_parser = isinstance(error, yaml.scanner.ScannerError | yaml.parser.ParserError)
+        said = shortened(str(getattr(error, "problem", None))) if of_parser else type(error).__name__
+        raise ConfigError(f"{file}: {line}is no YAML: {said}") from None
+    if not isinstance(said, dict):
+        raise ConfigError(f"{file}: is no kubeconfig: must be a mapping with clusters, contexts and users")
+    return Stanza(file, "", said)
+
+
+def access(files: Sequence[Stanza], context: str = "") -> Access:
+    """Return a context of merged files, the current one if none is named; raise ConfigError."""
+    shown = ", ".join(str(each.file) for each in files)
+    current = context or next(filter(None, (each.text("current-context") for each in files)), "")
+    contexts = _named(files, "contexts", "context")
+    if not current:
+        has = f"it has {_listed(contexts)}" if contexts else "it has none"
+        raise ConfigError(f"{shown}: says no current-context; name one with --context: {has}")
+    if current not in contexts:
+        raise ConfigError(f"{shown}: has no context {current!r}: it has {_listed(contexts)}")
+    chosen = contexts[current]
+    server = _server(
+        _of(chosen, "cluster", _named(files, "clusters", "cluster"), shown), chosen.text("cluster")
+    )
+    if not chosen.text("user"):
+        return Access(server, User())
+    return Access(server, _user(_of(chosen, "user", _named(files, "users", "user"), shown), server))
+
+
+def _named(files: Iterable[Stanza], plural: str, single: str) -> dict[str, Stanza]:
+    found: dict[str, Stanza] = {}
+    for file in files:
+        for each in file.parts(plural):
+            name = each.text("name")
+            if not name:
+                raise each.fault("name", "is missing")
+            part = each.part(single) or Stanza(file.file, "", {})
+            found.setdefault(name, Stanza(file.file, f"{plural}[{name}].{single}.", part.said))
+    return found
+
+
+def _of(context: Stanza, single: str, found: Mapping[str, Stanza], shown: str) -> Stanza:
+    name = context.text(single)
+    if not name:
+        raise context.fault(single, "is missing")
+    if name not in found:
+        raise context.fault(single, f"is {name!r}, which {shown} does not define: there is {_listed(found)}")
+    return found[name]
+
+
+def _server(said: Stanza, name: str) -> Server:
+    url = said.text("server").rstrip("/")
+    if not is_url(url):
+        raise said.fault("server", "must be a URL such as https://10.0.0.1:6443")
+    if "@" in urlsplit(url).netloc:
+        raise said.fault("server", "must not say who we are, for it is shown: that is for users")
+    proxy = said.text("proxy-url")
+    if proxy and not is_url(proxy):
+        raise said.fault("proxy-url", PROXY_RULE)
+    ca, insecure = said.material("certificate-authority"), said.flag("insecure-skip-tls-verify")
+    if ca and insecure:
+        raise said.fault("insecure-skip-tls-verify", "cannot be true beside a certificate-authority")
+    return Server(name, url, ca, insecure, said.text("tls-server-name"), proxy)
+
+
+def _user(said: Stanza, server: Server) -> User:
+    if (provider := said.part("auth-provider")) is not None:
+        raise said.fault(
+            "auth-provider",
+            f"({provider.text('name')}) is no longer in Kubernetes; use an exec plug-in such as kubelogin",
+        )
+    certificate, key = said.material("client-certificate"), said.material("client-key")
+    if bool(certificate) != bool(key):
+        missing = "client-key" if certificate else "client-certificate"
+        raise said.fault(missing, "is missing beside the other one")
+    name = said.text("username")
+    plugin = said.part("exec")
+    return User(
+        token=said.text("token"),
+        token_file=said.path("tokenFile"),
+        basic=(name, said.text("password")) if name else None,
+        certificate=certificate,
+        key=key,
+        plugin=None if plugin is None else _plugin(plugin, server),
+        acting_as=tuple(_acting_as(said)),
+    )
+
+
+def _plugin(said: Stanza, server: Server) -> Plugin:
+    version, command = said.text("apiVersion"), said.text("command")
+    if version not in EXEC_VERSIONS:
+        raise said.fault("apiVersion", f"must be {' or '.join(EXEC_VERSIONS)}, is {version or 'missing'}")
+    if not command:
+        raise said.fault("command", "is missing")
+    mode = said.text("interactiveMode") or "IfAvailable"
+    if mode == "Always":
+        raise said.fault(
+            "interactiveMode",
+            "is Always: nobody can be asked here; log in before, or use a plug-in that asks nobody",
+        )
+    if mode not in ("Never", "IfAvailable"):
+        raise said.fault("interactiveMode", f"must be Never, IfAvailable or Always, is {mode!r}")
+    return Plugin(
+        version=version,
+        # As a shell has it: a bare name is looked for in $PATH; other paths count from the file's folder.
+        command=str(said.path("command")) if "/" in command else command,
+        arguments=said.texts("args"),
+        environment=tuple((each.text("name"), each.text("value")) for each in said.parts("env")),
+        cluster=_cluster(server) if said.flag("provideClusterInfo") else None,
+        hint=said.text("installHint"),
+    )
+
+
+def _cluster(server: Server) -> Mapping[str, Any]:
+    """Return what a plug-in is told of the server that it is to give credentials for."""
+    said: dict[str, Any] = {"server": server.url, "config": None}
+    if server.server_name:
+        said["tls-server-name"] = server.server_name
+    if server.insecure:
+        said["insecure-skip-tls-verify"] = True
+    if server.proxy:
+        said["proxy-url"] = server.proxy
+    if server.ca:
+        ca = server.ca.read_bytes() if isinstance(server.ca, Path) else server.ca
+        said["certificate-authority-data"] = base64.b64encode(ca).decode("ascii")
+    return said
+
+
+def _acting_as(said: Stanza) -> Iterable[tuple[str, str]]:
+    """Yield the headers of whom we stand in for: who leaves them out acts with more rights than meant."""
+    if name := said.text("as"):
+        yield "Impersonate-User", name
+    if uid := said.text("as-uid"):
+        yield "Impersonate-Uid", uid
+    for group in said.texts("as-groups"):
+        yield "Impersonate-Group", group
+    extra = said.part("as-user-extra")
+    for name in extra.said if extra is not None else ():
+        for each in extra.texts(name) if extra is not None else ():
+            yield f"Impersonate-Extra-{quote(name.lower(), safe='')}", each
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"

@@ -1,0 +1,173 @@
+"""The configuration in a ConfigMap, as the API server has it: watched, and read as a whole when it pauses."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Final, Protocol
+
+from meshwright.kube.api import Api
+from meshwright.kube.builtin import CONFIG_MAPS
+from meshwright.kube.errors import KubeError
+from meshwright.kube.reflector.reflector import Reflector
+from meshwright.kube.resource import Raw
+from meshwright.kubernetes.injection.configuration.configuration import ConfigurationError
+from meshwright.kubernetes.injection.configuration.current import Configured, Counted
+from meshwright.kubernetes.injection.configuration.place import ConfigMapKey
+
+QUIET_SECONDS: Final = 0.1
+LONGEST_SECONDS: Final = 1.0
+"""After so long without a change it is read; one that never pauses is read so often."""
+
+FIRST_SECONDS: Final = 5.0
+"""How long a server that begins waits for it; then it begins without."""
+
+
+class Owner(Protocol):
+    """Tells who wrote the ConfigMap what is wrong with it, where he looks."""
+
+    def said(self, metadata: Raw, error: str) -> None:
+        """Take note of what is wrong with it, empty for nothing; never waits."""
+        ...
+
+    async def run(self) -> None:
+        """Tell it, until cancelled."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What is kept of the ConfigMap: who it is, and what stands under the key, None where there is none."""
+
+    uid: str
+    text: str | None
+    metadata: Raw = field(compare=False)
+
+
+_GONE: Final = _Kept("", None, {})
+
+
+class InjectionConfigMap(Configured):
+    """A configuration in a ConfigMap; while it is gone, or cannot be watched, the last good one holds.
+
+    `document_of` makes of a text and its place one document, or raises ConfigurationError.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        place: ConfigMapKey,
+        home: str,
+        counted: Counted,
+        document_of: Callable[[str, str], object],
+        clock: Callable[[], datetime],
+        owner: Owner | None = None,
+    ) -> None:
+        super().__init__(home, counted)
+        self._api = api
+        self._place, self._document_of, self._owner = place, document_of, owner
+        self._where = f"ConfigMap {place.namespace}/{place.name}"
+        self.error = f"{self._where} has not been read yet"
+        self._reflector: Reflector[_Kept] = Reflector(
+            api,
+            CONFIG_MAPS,
+            partial(_kept, place.key),
+            clock,
+            namespace=place.namespace,
+            fields=f"metadata.name={place.name}",
+        )
+        self._heard = asyncio.Event()
+        self._read_as: _Kept | None = None
+
+    @property
+    def is_one(self) -> bool:
+        """It may always become another one."""
+        return True
+
+    @property
+    def stale(self) -> str:
+        """Why it may be old."""
+        error = self._reflector.figures.error
+        return f"{self._where} is not watched: {error}" if error else ""
+
+    async def first(self) -> None:
+        """Read it before anybody is told of the injector: what is registered depends on it."""
+        namespace, name = self._place.namespace, self._place.name
+        try:
+            async with asyncio.timeout(FIRST_SECONDS):
+                found = (await self._api.list(CONFIG_MAPS, namespace, fields=f"metadata.name={name}"))[
+                    "items"
+                ]
+        except (KubeError, TimeoutError) as error:
+            said = str(error) or "the API server does not answer"
+            self.error = f"{self._where} cannot be read: {said}"
+        else:
+            self._take_over(_kept(self._place.key, found[0]) if found else None)
+
+    async def following(self, changed: Callable[[], None]) -> None:
+        """Watch it, and say each time that it was read, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            watch = self._reflector.run(lambda _: self._heard.set())
+            group.create_task(watch, name="injection configuration watch")
+            group.create_task(self._reading(changed), name="injection configuration reading")
+            if self._owner is not None:
+                group.create_task(self._owner.run(), name="injection configuration events")
+
+    async def _reading(self, changed: Callable[[], None]) -> None:
+        while True:
+            await self._heard.wait()
+            await self._paused()
+            if self._look():
+                changed()
+
+    async def _paused(self) -> None:
+        """Return when nothing was heard for a while, or for long enough."""
+        now = asyncio.get_running_loop().time
+        end = now() + LONGEST_SECONDS
+        while self._heard.is_set():
+            self._heard.clear()
+            try:
+                async with asyncio.timeout(min(QUIET_SECONDS, max(0.0, end - now()))):
+                    await self._heard.wait()
+            except TimeoutError:
+                return
+
+    def _look(self) -> bool:
+        """Read what is other than what was read; say whether anything was."""
+        if not self._reflector.listed.is_set():
+            self.error = self.stale or self.error
+            return False
+        item = self._reflector.items.get((self._place.namespace, self._place.name))
+        return self._take_over(None if item is None else item.body)
+
+    def _take_over(self, found: _Kept | None) -> bool:
+        if (seen := found or _GONE) == self._read_as:
+            return False
+        self._read_as = seen
+        self._read(found)
+        return True
+
+    def _read(self, found: _Kept | None) -> None:
+        if found is None:
+            self.refuse(f"{self._where} is not there")
+            return
+        if found.text is None:
+            self.refuse(f"{self._where} has no {self._place.key} in its data")
+        else:
+            where = f"{self._where}, {self._place.key}"
+            try:
+                document = self._document_of(found.text, where)
+            except ConfigurationError as error:
+                self.refuse(str(error))
+            else:
+                self.take(document, where)
+        if self._owner is not None:
+            self._owner.said(found.metadata, self.error)
+
+
+def _kept(key: str, raw: Raw) -> _Kept:
+    metadata = raw["metadata"]
+    text = (raw.get("data") or {}).get(key)
+    named = {name: metadata.get(name) for name in ("name", "namespace", "uid", "resourceVersion")}
+    return _Kept(str(metadata.get("uid", "")), None if text is None else str(text), named)

@@ -1,0 +1,155 @@
+"""The ConfigMap by which a pod believes the control plane when it joins: where it is to be, and what it is.
+
+Functions of values: who writes it is elsewhere.
+"""
+
+import enum
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
+from meshwright.kubernetes.injection.decision import OSM_MONITORED, Reason, decide
+from meshwright.mesh.kinds import NAMESPACE, POD
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject, ObjectKey, Sourced
+from meshwright.mesh.workload import PodTemplate, Workload
+from meshwright.sidecars.contract.errors import CannotPatchError
+from meshwright.sidecars.injection.names import PROXY_UUID_LABEL
+from meshwright.sidecars.layout import AUTHORITY_FILE
+from meshwright.specs.annotations import HOME, REVISION
+
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+US: Final = "meshwright"
+
+
+class Standing(enum.Enum):
+    """How the ConfigMap of a namespace stands; ANOTHER_S has other roots, and is not ours to change."""
+
+    RIGHT = enum.auto()
+    ABSENT = enum.auto()
+    WRONG = enum.auto()
+    ANOTHER_S = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is looked at of one: the roots in it, and whose it is, empty for what no control plane keeps."""
+
+    roots: str
+    home: str
+
+    @classmethod
+    def of(cls, raw: Mapping[str, Any]) -> "Found":
+        """Read an object as the API server has it."""
+        labels = raw["metadata"].get("labels") or {}
+        data = raw.get("data") or {}
+        home = labels.get(HOME, "") if labels.get(MANAGED_BY) == US else ""
+        return cls(str(data.get(AUTHORITY_FILE, "")), str(home))
+
+
+def document(name: str, roots: bytes, home: str) -> Mapping[str, Any]:
+    """Return what it is to be, as a server-side apply has it."""
+    labels = {MANAGED_BY: US, HOME: home}
+    return {"metadata": {"name": name, "labels": labels}, "data": {AUTHORITY_FILE: roots.decode("ascii")}}
+
+
+def standing(found: Found | None, roots: bytes, home: str) -> Standing:
+    """Say how one stands; somebody else's with the same roots is as good as ours."""
+    if found is None:
+        return Standing.ABSENT
+    if found.roots == roots.decode("ascii"):
+        return Standing.RIGHT
+    return Standing.WRONG if found.home == home else Standing.ANOTHER_S
+
+
+class Reach:
+    """The namespaces that have pods with sidecars, or are to have them: by the mesh's objects.
+
+    Those in which a webhook is asked, and decides for a sidecar where a pod says nothing itself; and those
+    with pods that have one, whoever put it there. What chooses another revision is that one's.
+    """
+
+    def __init__(self, config: InjectionConfig, revision: str = "") -> None:
+        self._config, self._revision = config, revision
+        self._others: set[str] = set()
+        self._asked: set[str] = set()
+        self._pods: set[ObjectKey] = set()
+        self._of = Counter[str]()
+
+    def by(self, config: InjectionConfig) -> "Reach":
+        """Return what has followed nothing yet, and goes by another configuration."""
+        return Reach(config, self._revision)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Return them."""
+        return frozenset((self._asked | self._of.keys()) - self._others)
+
+    def follow(self, changes: Mapping[ObjectKey, Sourced | None]) -> bool:
+        """Take over what is other, None for what is gone; say whether that is anything to us."""
+        moved = False
+        for key, each in changes.items():
+            if key.kind == NAMESPACE:
+                moved |= self._namespace(key.name, each)
+            elif key.kind == POD:
+                moved |= self._pod(key, has_sidecar=each is not None and _has_sidecar(each))
+        return moved
+
+    def _namespace(self, name: str, said: Sourced | None) -> bool:
+        value = None if said is None else said.value
+        before = self._has(name)
+        self._asked.discard(name)
+        self._others.discard(name)
+        if isinstance(value, NamespaceObject):
+            if is_injected(self._config, value, self._revision):
+                self._asked.add(name)
+            if not is_of(value, self._revision):
+                self._others.add(name)
+        return before != self._has(name)
+
+    def _has(self, name: str) -> bool:
+        return (name in self._asked or name in self._of) and name not in self._others
+
+    def _pod(self, key: ObjectKey, *, has_sidecar: bool) -> bool:
+        if has_sidecar == (key in self._pods):
+            return False
+        (self._pods.add if has_sidecar else self._pods.discard)(key)
+        self._of[key.namespace] += 1 if has_sidecar else -1
+        if not self._of[key.namespace]:
+            del self._of[key.namespace]
+        return self._of[key.namespace] == int(has_sidecar)  # the first of them, or the last
+
+
+def asks_for_sidecars(config: InjectionConfig, namespace: NamespaceObject, revision: str) -> bool:
+    """Say whether a namespace asks the control plane of a revision, and no other, for sidecars."""
+    return is_of(namespace, revision) and is_injected(config, namespace, revision)
+
+
+def is_of(namespace: NamespaceObject, revision: str) -> bool:
+    """Say whether a namespace has chosen the control plane of a revision, or with none the default one."""
+    return dict(namespace.labels).get(REVISION, "") == revision
+
+
+def is_injected(config: InjectionConfig, namespace: NamespaceObject, revision: str = "") -> bool:
+    """Say whether pods of a namespace get sidecars because it says so, and not only the mesh's policy."""
+    try:
+        decision = decide(config, namespace, {})
+    except CannotPatchError:
+        return False  # each of its pods is refused
+    labels = dict(namespace.labels)
+    chooses = bool(revision) and labels.get(REVISION) == revision
+    return decision.inject and (decision.reason is Reason.NAMESPACE or OSM_MONITORED in labels or chooses)
+
+
+def _has_sidecar(said: Sourced) -> bool:
+    value = said.value
+    if not isinstance(value, Workload | PodTemplate):
+        return False
+    return any(name == PROXY_UUID_LABEL for name, _ in value.labels)
+
+
+def at_home(home: str) -> InjectionConfig:
+    """Return the configuration that says nothing but where the control plane is."""
+    return InjectionConfig(control_plane_namespace=Namespace(home))

@@ -1,0 +1,120 @@
+"""The Secret with a pod's certificate, where pods do not join by their tokens: what it is, and what it needs.
+
+It is known by labels, and all that is asked of one stands in its annotations: keys are never read back.
+Functions of values: who makes, lists and changes them is elsewhere.
+"""
+
+import base64
+import enum
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Self
+
+from certs.keys.material import ProxyCertificate
+from meshwright.kubernetes.injection.credentials.pod_roots import MANAGED_BY, US
+from meshwright.mesh.identity import ProxyName, ProxyNameError
+from meshwright.sidecars.injection.names import PROXY_UUID_LABEL, secret_name
+from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
+from meshwright.specs.annotations import HOME
+
+ORPHANED_AFTER: Final = timedelta(minutes=5)
+"""A Secret whose pod is not there by then is taken away: an API server makes a pod that it admits at once."""
+
+_PROXY: Final = "meshwright.dev/proxy"
+_SERIAL: Final = "meshwright.dev/certificate-serial"
+_ISSUED: Final = "meshwright.dev/certificate-issued"
+_EXPIRES: Final = "meshwright.dev/certificate-expires"
+_ROOTS: Final = "meshwright.dev/roots"
+
+
+class Step(enum.Enum):
+    """What a Secret needs: its pod as its owner, another certificate or other roots, or to be taken away."""
+
+    OWN = enum.auto()
+    RENEW = enum.auto()
+    REMOVE = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What is known of one: whose it is, its certificate, a digest of its roots, whether a pod owns it."""
+
+    name: ProxyName
+    serial: str
+    made: datetime
+    issued: datetime
+    expires: datetime
+    roots: str
+    owned: bool
+
+    @classmethod
+    def of(cls, raw: Mapping[str, Any]) -> Self | None:
+        """Read an object's metadata as the API server has it; None for what says nothing of the kind."""
+        metadata = raw["metadata"]
+        said = metadata.get("annotations") or {}
+        try:
+            issued, expires = (datetime.fromisoformat(said[each]) for each in (_ISSUED, _EXPIRES))
+            made = datetime.fromisoformat(metadata["creationTimestamp"])
+            name = ProxyName.parse(said[_PROXY])
+            is_whole = all(each.tzinfo is not None for each in (issued, expires, made))
+            serial, roots = str(said[_SERIAL]), str(said[_ROOTS])
+        except (KeyError, TypeError, ValueError, ProxyNameError):
+            return None
+        if not is_whole or metadata.get("name") != secret_name(name.uuid):
+            return None
+        return cls(name, serial, made, issued, expires, roots, bool(metadata.get("ownerReferences")))
+
+    def is_due(self, now: datetime) -> bool:
+        """Say whether two thirds of its certificate's life are over."""
+        return now >= self.issued + (self.expires - self.issued) * 2 / 3
+
+
+def selector(home: str) -> str:
+    """Return the label selector of the Secrets of the control plane that runs in a namespace."""
+    return f"{MANAGED_BY}={US},{HOME}={home},{PROXY_UUID_LABEL}"
+
+
+def document(certificate: ProxyCertificate, roots: bytes, home: str, now: datetime) -> Mapping[str, Any]:
+    """Return the Secret of a certificate that was issued now, for a pod that is about to be made."""
+    uuid = certificate.name.uuid
+    labels = {MANAGED_BY: US, HOME: home, PROXY_UUID_LABEL: uuid}
+    changing = content(certificate, roots, now)
+    metadata = {"name": secret_name(uuid), "labels": labels, **changing["metadata"]}
+    return {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", **changing, "metadata": metadata}
+
+
+def content(certificate: ProxyCertificate, roots: bytes, now: datetime) -> dict[str, Any]:
+    """Return what changes in it with another certificate or other roots, as a merge patch."""
+    files = {AUTHORITY_FILE: roots, CHAIN_FILE: certificate.chain_pem, KEY_FILE: certificate.key.reveal()}
+    said = {
+        _PROXY: str(certificate.name),
+        _SERIAL: certificate.serial,
+        _ISSUED: now.isoformat(),
+        _EXPIRES: certificate.not_after.isoformat(),
+        _ROOTS: digest(roots),
+    }
+    data = {name: base64.b64encode(each).decode("ascii") for name, each in files.items()}
+    return {"metadata": {"annotations": said}, "data": data}
+
+
+def owned_by(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the merge patch by which a Secret goes when its pod does."""
+    metadata = pod["metadata"]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
+    return {"metadata": {"ownerReferences": [owner]}}
+
+
+def digest(roots: bytes) -> str:
+    """Return by what roots (PEM) are known to be the same."""
+    return hashlib.sha256(roots).hexdigest()[:32]
+
+
+def step(held: Held, *, has_pod: bool, roots: bytes, now: datetime) -> Step | None:
+    """Return what a Secret needs; whether its pod `has_pod` been made counts for one that nobody owns."""
+    if not held.owned:
+        if has_pod:
+            return Step.OWN
+        return Step.REMOVE if now - held.made >= ORPHANED_AFTER else None
+    return Step.RENEW if held.is_due(now) or held.roots != digest(roots) else None

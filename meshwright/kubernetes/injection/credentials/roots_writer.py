@@ -1,0 +1,261 @@
+"""The mesh's roots in each namespace with sidecars: a ConfigMap that is made, watched and mended."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from certs.keys.bundle import TrustBundle
+from meshwright.kube.api import Api
+from meshwright.kube.builtin import CONFIG_MAPS
+from meshwright.kube.errors import ApiError, KubeError, Reason
+from meshwright.kube.reflector.reflector import Reflector
+from meshwright.kubernetes.admission.registration import (
+    CALM_SECONDS,
+    DISPUTED,
+    LOOK_SECONDS,
+    MANAGER,
+    PATIENCE,
+    rest,
+)
+from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
+from meshwright.kubernetes.injection.credentials.pod_roots import Found, Reach, Standing, document, standing
+from meshwright.providers.merge import Merged
+
+PACE_SECONDS: Final = 0.02
+"""Between two writes: a cluster with thousands of namespaces has other things to do."""
+
+BATCH: Final = 25
+"""After so many writes it is looked again what is to be written: a new namespace does not wait for all."""
+
+_SHOWN: Final = 3
+"""How many namespaces are named in a remark."""
+
+_log = structlog.get_logger("injector.keeper")
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """When one may be written again, and how often it was: who wants it otherwise is not raced."""
+
+    until: float = 0.0
+    times: int = 0
+
+    def after(self, now: float) -> "Rest":
+        """Return it after another write."""
+        times = 1 if now - self.until > CALM_SECONDS else self.times + 1
+        return Rest(now + rest(times - PATIENCE), times)
+
+
+@dataclass(frozen=True, slots=True)
+class PodRootsState:
+    """How it stands: why something could not be written, in which namespaces it is another's or disputed."""
+
+    error: str = ""
+    another_s: tuple[str, ...] = ()
+    disputed: tuple[str, ...] = ()
+
+
+class PodRoots:
+    """Keeps the ConfigMap `name` in the namespaces of pods with sidecars; `roots` (PEM) is asked each time.
+
+    `home` is the control plane's own namespace, and `config` the injector's configuration, asked each time:
+    none, and `reach` is as it was given. What somebody else has made under that name stays, and so
+    does one of ours where no pod has it any more: another control plane may have that namespace by now.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        name: str,
+        home: str,
+        reach: Reach,
+        roots: Callable[[], bytes],
+        merged: Callable[[], Merged],
+        clock: Callable[[], datetime],
+        config: Callable[[], InjectionConfig | None] = lambda: None,
+    ) -> None:
+        self.name = name
+        self._config = config
+        self._goes_by: InjectionConfig | None = None
+        self._api, self._home, self._reach, self._roots, self._merged = api, home, reach, roots, merged
+        self._reflector: Reflector[Found] = Reflector(
+            api, CONFIG_MAPS, Found.of, clock, fields=f"metadata.name={name}"
+        )
+        self._before = Merged()
+        self._rests: dict[str, Rest] = {}
+        self._going: set[str] = set()
+        self._changed = asyncio.Event()
+        self._is_other = True
+        self._due, self._blocked, self._failures = 0.0, 0.0, 0
+        self.state = PodRootsState()
+
+    @property
+    def watch_error(self) -> str:
+        """Why what is known of them may be old, empty while it is current."""
+        return self._reflector.figures.error
+
+    @property
+    def error(self) -> str:
+        """Why they may not be right, empty where nothing is known against it."""
+        return self.state.error or self.watch_error
+
+    @property
+    def trusted(self) -> bytes | None:
+        """Return the roots (PEM) that every pod which is yet to join believes; None where there are none.
+
+        None of them where that is not known. What is another's, its owner answers for.
+        """
+        if not self._reflector.listed.is_set() or self.watch_error:
+            return b"" if self._reach.names else None
+        found = [self._found(each) for each in self._reach.names - self._going]
+        ours = [each for each in found if each is None or each.home == self._home]
+        texts = {"" if each is None else each.roots for each in ours}
+        if not texts:
+            return None
+        try:
+            bundles = [TrustBundle.of([each.encode("ascii")]) for each in sorted(texts)]
+        except ValueError:  # until it is mended
+            return b""
+        everywhere = set.intersection(*(set(each.fingerprints) for each in bundles))
+        return bundles[0].among(everywhere).pem
+
+    def remarks(self) -> tuple[str, ...]:
+        """Say what is not as it should be."""
+        of, asked = f"ConfigMap {self.name}", self._asked_for
+        hint = f"; with `kubectl delete configmap {self.name}` there the mesh's own is made"
+        wrong = {
+            f"{of} is not written": self.state.error,
+            f"{of} is not watched": self.watch_error,
+            f"{of} has other roots than the mesh, and is another's, in": _some(self.state.another_s, hint),
+            f"{of} is made, and injected pods ask for": asked if asked != self.name else "",
+            f"{of} is changed by somebody again and again in": _some(self.state.disputed),
+        }
+        return tuple(f"{what}: {said}" for what, said in wrong.items() if said)
+
+    @property
+    def _asked_for(self) -> str:
+        """The name by which injected pods have it."""
+        config = self._config()
+        return self.name if config is None else config.joining.roots_config_map
+
+    def look(self) -> None:
+        """Look at once: roots are other."""
+        self._is_other = True
+        self._changed.set()
+
+    def noticed(self) -> None:
+        """Look whether what has changed of the mesh's objects is anything to us."""
+        self._changed.set()
+
+    def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield what runs as long as the server does, by name."""
+        yield "pods' roots watch", self._reflector.run(self._heard)
+        yield "pods' roots", self._keeping()
+
+    def _heard(self, _: object) -> None:
+        self.look()
+
+    async def _keeping(self) -> None:
+        """Keep them right until cancelled; what the cluster does not allow is said once, and tried again."""
+        now = asyncio.get_running_loop().time
+        await self._reflector.listed.wait()
+        while True:
+            moved = self._follow()
+            if now() >= self._blocked and (moved or self._is_other or now() >= self._due):
+                self._is_other = False
+                await self._round(now)
+            due = self._blocked if self._is_other else max(self._due, self._blocked)
+            await self._told(min(due - now(), LOOK_SECONDS))
+
+    def _follow(self) -> bool:
+        """Take over what has changed of the mesh's objects; say whether it is anything to us."""
+        merged, config, before = self._merged(), self._config(), self._reach.names
+        if config is not None and config != self._goes_by:
+            self._goes_by, self._reach, self._before = config, self._reach.by(config), Merged()
+        if merged is self._before:
+            return False
+        changes, self._before = merged.since(self._before), merged
+        moved = self._reach.follow(changes) or self._reach.names != before
+        self._is_other |= moved
+        return moved
+
+    async def _told(self, seconds: float) -> None:
+        """Return when something has changed, or it is time to look again."""
+        try:
+            async with asyncio.timeout(max(0.0, seconds)):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+        self._changed.clear()
+
+    async def _round(self, now: Callable[[], float]) -> None:
+        """Write what is not as it should be, those first that are not there at all."""
+        roots = self._roots()
+        found = {each: standing(self._found(each), roots, self._home) for each in self._reach.names}
+        wrong = sorted(
+            (each for each in found if found[each] in (Standing.ABSENT, Standing.WRONG)),
+            key=lambda each: (found[each] is Standing.WRONG, each),
+        )
+        self._rests = {each: kept for each, kept in self._rests.items() if each in found}
+        self._going &= found.keys()
+        due = [each for each in wrong if self._rest(each).until <= now()]
+        error = "" if due else self.state.error if wrong else ""
+        for each in due[:BATCH]:
+            said, goes_on = await self._write(each, now)
+            error = said or error
+            if not goes_on:
+                break
+            await asyncio.sleep(PACE_SECONDS)
+        rests = [self._rest(each).until for each in wrong]
+        self._due = now() if len(due) > BATCH else min(rests, default=now() + LOOK_SECONDS)
+        self.state = PodRootsState(
+            error,
+            tuple(sorted(each for each in found if found[each] is Standing.ANOTHER_S)),
+            tuple(sorted(each for each in found if self._rest(each).times > DISPUTED)),
+        )
+
+    async def _write(self, namespace: str, now: Callable[[], float]) -> tuple[str, bool]:
+        """Write one; return what is wrong, and whether it is worth trying others."""
+        self._rests[namespace] = self._rest(namespace).after(now())
+        body = document(self.name, self._roots(), self._home)
+        is_ours = self._found(namespace) is not None  # else somebody may be about to make his own
+        try:
+            await self._api.apply(CONFIG_MAPS, namespace, self.name, body, manager=MANAGER, force=is_ours)
+        except KubeError as error:
+            if error.reason in (Reason.NOT_FOUND, Reason.CONFLICT):
+                self._going.add(namespace)
+                return "", True  # the namespace is going, or it is another's: it will be heard
+            self._say(str(error))
+            if isinstance(error, ApiError) and error.is_of_one:
+                return str(error), True
+            self._failures += 1
+            self._blocked = now() + rest(self._failures)
+            return str(error), False
+        self._failures = 0
+        self._going.discard(namespace)
+        _log.info("a namespace was given the mesh's roots", namespace=namespace, again=is_ours)
+        return "", True
+
+    def _say(self, error: str) -> None:
+        if error != self.state.error:
+            _log.warning("pods' roots are not written", error=error)
+            self.state = replace(self.state, error=error)
+
+    def _rest(self, namespace: str) -> Rest:
+        return self._rests.get(namespace, Rest())
+
+    def _found(self, namespace: str) -> Found | None:
+        item = self._reflector.items.get((namespace, self.name))
+        return None if item is None else item.body
+
+
+def _some(namespaces: tuple[str, ...], hint: str = "") -> str:
+    """Name some of them, and say how many more there are."""
+    if not namespaces:
+        return ""
+    more = len(namespaces) - _SHOWN
+    return f"{', '.join(namespaces[:_SHOWN])}{f' and {more} more' if more > 0 else ''}{hint}"

@@ -1,0 +1,210 @@
+"""A Secret for each pod, where pods do not join by their tokens: made before the pod, kept, taken away."""
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final, Protocol
+from urllib.parse import urlencode
+
+import structlog
+
+from certs.errors import CertificateError
+from certs.keys.material import ProxyCertificate
+from meshwright.kube.api import Api
+from meshwright.kube.builtin import PODS, SECRETS
+from meshwright.kube.errors import KubeError, Reason
+from meshwright.kubernetes.admission.registration import rest
+from meshwright.kubernetes.injection.credentials.pod_secrets import (
+    Held,
+    Step,
+    content,
+    document,
+    owned_by,
+    selector,
+    step,
+)
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import ProxyUuid
+from meshwright.sidecars.injection.names import PROXY_UUID_LABEL, secret_name
+
+SOON: Final = 1.0
+"""Seconds until it is looked again while pods are being made."""
+
+LOOK_SECONDS: Final = 300.0
+"""The same while none is: certificates live for days."""
+
+_METADATA: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""Keys are not asked for (Kubernetes API concepts, "Metadata-only fetches")."""
+
+_log = structlog.get_logger("injector.secret_keeper")
+
+
+class Proxies(Protocol):
+    """Who issues proxy certificates; used from threads."""
+
+    def issue_for(self, name: ProxyName) -> ProxyCertificate:
+        """Issue one; raise CertificateError."""
+        ...
+
+    def revoke(self, serial: str, why: str = "") -> object:
+        """Revoke one; raise CertificateError."""
+        ...
+
+    def trust_bundle(self) -> bytes:
+        """Return the roots as PEM."""
+        ...
+
+
+class PodSecrets:
+    """Makes and keeps the Secrets of the control plane that runs in the namespace `home`.
+
+    `namespaces` are those that may be looked at, empty for all. Nothing is done until pods are `wanted` to be
+    given Secrets: else nobody need have permitted it.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        home: str,
+        proxies: Proxies,
+        clock: Callable[[], datetime],
+        wanted: Callable[[], bool],
+        namespaces: tuple[str, ...] = (),
+    ) -> None:
+        self._api, self._home, self._proxies, self._clock = api, home, proxies, clock
+        self._wanted = wanted
+        self._namespaces: tuple[str | None, ...] = namespaces or (None,)
+        self._given: set[tuple[str, str]] = set()
+        self._changed = asyncio.Event()
+        self._failures = 0
+        self.error = ""
+
+    def uuid_for(self, namespace: str, said: str | None) -> ProxyUuid:
+        """Return the UUID of the pod that is reviewed.
+
+        That is what it says itself where we have just made its Secret: it is asked about again. What else
+        says one is a copy, and the other pod is not to be mistaken for it.
+        """
+        if said is not None and (namespace, said) in self._given:
+            return ProxyUuid(said)
+        return ProxyUuid(str(uuid.uuid4()))
+
+    async def give(self, name: ProxyName) -> None:
+        """Make the Secret of a pod that is about to be made, once; raise CertificateError or KubeError."""
+        if (name.namespace, name.uuid) in self._given:
+            return
+        certificate = await asyncio.to_thread(self._proxies.issue_for, name)
+        body = document(certificate, self._proxies.trust_bundle(), self._home, self._clock())
+        try:
+            await self._api.create(SECRETS, name.namespace, body)
+        except BaseException:
+            await self._revoke(certificate.serial, "its Secret was not made")
+            raise
+        self._given.add((name.namespace, name.uuid))
+        _log.info("a pod was given a certificate", proxy=str(name), serial=certificate.serial)
+        self._changed.set()
+
+    def look(self) -> None:
+        """Look at once: roots or the configuration are other."""
+        self._changed.set()
+
+    def remarks(self) -> Iterator[str]:
+        """Yield what is not as it should be."""
+        if self.error:
+            yield f"Secrets of pods are not kept: {self.error}"
+
+    def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield what runs as long as the server does, by name."""
+        yield "pods' Secrets", self._keeping()
+
+    async def _keeping(self) -> None:
+        """Keep them right until cancelled; what the cluster does not allow is said once, and tried again."""
+        while True:
+            self._changed.clear()
+            if not self._wanted():
+                await self._changed.wait()
+                continue
+            try:
+                young = await self._round()
+            except (KubeError, CertificateError) as error:
+                self._failures += 1
+                self._say(str(error))
+                await asyncio.sleep(rest(self._failures))
+                continue
+            self._failures, self.error = 0, ""
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SOON if young else LOOK_SECONDS):
+                    await self._changed.wait()
+
+    async def _round(self) -> bool:
+        """Do what each needs; say whether some are so new that their pods are still to come."""
+        before, young, wrong = set(self._given), False, list[KubeError | CertificateError]()
+        found = [each for namespace in self._namespaces for each in await self._list(namespace)]
+        for held in found:
+            before.discard((held.name.namespace, held.name.uuid))
+            try:
+                young |= await self._mended(held)
+            except (KubeError, CertificateError) as error:
+                wrong.append(error)  # of one; the others are kept
+        self._given -= before  # the Secret has gone: whoever says its UUID now is a copy
+        if wrong:
+            raise wrong[0]
+        return young
+
+    async def _mended(self, held: Held) -> bool:
+        name = held.name
+        pod = None if held.owned else await self._pod(name)
+        roots, now = self._proxies.trust_bundle(), self._clock()
+        match step(held, has_pod=pod is not None, roots=roots, now=now):
+            case Step.OWN if pod is not None:
+                await self._patch(name, owned_by(pod))
+                self._given.discard((name.namespace, name.uuid))
+            case Step.RENEW:
+                anew = await asyncio.to_thread(self._proxies.issue_for, name)
+                await self._patch(name, content(anew, roots, now))
+                _log.info("a pod was given another certificate", proxy=str(name), serial=anew.serial)
+            case Step.REMOVE:
+                await self._remove(held)
+            case _:
+                return not held.owned
+        return False
+
+    async def _list(self, namespace: str | None) -> tuple[Held, ...]:
+        asked = urlencode({"labelSelector": selector(self._home)})
+        raw = await self._api.read(f"{SECRETS.path(namespace)}?{asked}", _METADATA)
+        items = raw.get("items") or ()  # null where there are none
+        return tuple(each for each in map(Held.of, items) if each is not None)
+
+    async def _pod(self, name: ProxyName) -> Mapping[str, Any] | None:
+        found = await self._api.list(PODS, name.namespace, labels=f"{PROXY_UUID_LABEL}={name.uuid}")
+        return next(iter(found["items"]), None)
+
+    async def _patch(self, name: ProxyName, patch: Mapping[str, Any]) -> None:
+        try:
+            await self._api.patch(SECRETS, name.namespace, secret_name(name.uuid), patch)
+        except KubeError as error:
+            if error.reason is not Reason.NOT_FOUND:  # it has gone with its pod
+                raise
+
+    async def _remove(self, held: Held) -> None:
+        self._given.discard((held.name.namespace, held.name.uuid))
+        await self._revoke(held.serial, "its pod was not made")
+        try:
+            await self._api.delete(SECRETS, held.name.namespace, secret_name(held.name.uuid))
+        except KubeError as error:
+            if error.reason is not Reason.NOT_FOUND:
+                raise
+        _log.info("the Secret of a pod that was not made is taken away", proxy=str(held.name))
+
+    async def _revoke(self, serial: str, why: str) -> None:
+        try:
+            await asyncio.to_thread(self._proxies.revoke, serial, why)
+        except CertificateError as error:
+            _log.warning("a certificate that nobody has was not revoked", serial=serial, error=str(error))
+
+    def _say(self, error: str) -> None:
+        if error != self.error:
+            _log.warning("Secrets of pods are not kept", error=error)
+        self.error = error

@@ -1,0 +1,198 @@
+"""Injection as an API server meets it: a path of the webhook, answers in time, each of them counted."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+import structlog
+from aiohttp import web
+
+from certs.errors import CertificateError
+from meshwright.kube.errors import KubeError
+from meshwright.kubernetes.admission.review import API_VERSION, KIND, BadReviewError, Operation, Review, asked
+from meshwright.kubernetes.admission.server import json_of, patience
+from meshwright.kubernetes.admission.turns import FullError, Turns
+from meshwright.kubernetes.injection.configuration.configuration import Identity, InjectionConfig
+from meshwright.kubernetes.injection.configuration.current import Configured
+from meshwright.kubernetes.injection.credentials.secret_writer import PodSecrets
+from meshwright.kubernetes.injection.injecting import Known
+from meshwright.kubernetes.injection.webhook.lookup import Lookup, NotShownError
+from meshwright.kubernetes.injection.webhook.registration import PATH, SECONDS
+from meshwright.kubernetes.injection.webhook.reviewing import Answer, Cause, Result, answer, response
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.kinds import POD
+from meshwright.sidecars.contract.driver import SidecarDriver
+from meshwright.sidecars.injection.names import PROXY_UUID_LABEL
+
+_JSON: Final = "application/json"
+_AGAIN: Final = "who makes the pod tries again"
+
+Told = Callable[[str, str, float], None]
+"""Told of each pod what became of it, what decided that, and how many seconds it took."""
+
+_log = structlog.get_logger("injector.server")
+
+
+class Injection:
+    """Answers what API servers ask about pods; one pod at a time is looked at, in a thread.
+
+    Clients take turns in the thread, and the work for a pod stops when nobody waits for its answer any more
+    (`meshwright.kubernetes.admission.turns`).
+
+    `mesh_config` is asked each time; `followers` are told, too, when another configuration was read.
+    """
+
+    def __init__(
+        self,
+        configured: Configured,
+        lookup: Lookup,
+        drivers: Mapping[str, SidecarDriver],
+        environment: Mapping[str, str],
+        mesh_config: Callable[[], MeshConfig],
+        told: Told,
+        secrets: PodSecrets,
+    ) -> None:
+        self._configured, self._lookup = configured, lookup
+        self._drivers, self._environment = drivers, environment
+        self._mesh_config, self._told = mesh_config, told
+        self._secrets = secrets
+        self._turns = Turns("injection")
+        self.followers: list[Callable[[], None]] = []
+
+    @property
+    def config(self) -> InjectionConfig | None:
+        """The configuration in force, None while there is none."""
+        return self._configured.config
+
+    @property
+    def mesh(self) -> str | None:
+        """The mesh's name, empty where it is not said, None while there is no configuration."""
+        return None if self.config is None else self.config.mesh
+
+    @property
+    def waiting(self) -> int:
+        """How many pods wait for the thread, or have it."""
+        return self._turns.waiting
+
+    def remarks(self) -> Iterator[str]:
+        """Yield what is not as it should be."""
+        configured = self._configured
+        if configured.error:
+            kept = "the one before holds" if configured.config else "no pod that is to have a sidecar is made"
+            yield f"the injection configuration is wrong, {kept}: {configured.error}"
+        elif configured.stale:
+            yield f"the injection configuration may be old: {configured.stale}"
+        yield from self._secrets.remarks()
+
+    def look(self) -> None:
+        """Have what pods were given be as roots and the configuration are now."""
+        self._secrets.look()
+
+    def add_to(self, app: web.Application) -> None:
+        """Answer at the path of injection, too."""
+        app.router.add_post(PATH, self._review)
+        app.on_cleanup.append(self._ended)
+
+    async def _ended(self, _: web.Application) -> None:
+        self._turns.close()
+
+    async def first(self) -> None:
+        """Have the configuration, if it can be had."""
+        await self._configured.first()
+
+    def works(self, changed: Callable[[], None]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield what runs as long as the server does, by name; `changed` is told of another configuration."""
+
+        def taken() -> None:
+            for each in (self.look, changed, *self.followers):
+                each()
+
+        if self._configured.is_one:
+            yield "injection configuration", self._configured.following(taken)
+        yield from self._secrets.works()
+
+    async def _review(self, request: web.Request) -> web.Response:
+        if request.content_type != _JSON:
+            return web.Response(status=415, text=f"Content-Type must be {_JSON}\n")
+        began = time.monotonic()
+        try:
+            question = asked(await json_of(request))
+        except BadReviewError as error:
+            return web.Response(status=400, text=f"{error}\n")
+        said = await self._in_time(question, patience(request.query.get("timeout", ""), SECONDS))
+        self._told(said.result, said.reason, time.monotonic() - began)
+        _log.info(
+            "pod reviewed",
+            pod=f"{_metadata(question, 'namespace')}/{_metadata(question, 'name')}",
+            result=str(said.result),
+            reason=said.words,
+        )
+        # The patch of a large pod takes some time to be written: others have the event loop meanwhile.
+        text = await asyncio.to_thread(_written, question.uid, said)
+        return web.Response(text=text, content_type=_JSON)
+
+    async def _in_time(self, question: Review, seconds: float) -> Answer:
+        """Return an answer while the API server still waits for it; what fails refuses the pod."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._answered(question, seconds)
+        except TimeoutError:
+            return Answer(Result.REFUSED, f"there was no answer within {seconds:g} s: {_AGAIN}", Cause.LATE)
+        except FullError:
+            said = f"too many pods of {question.client or 'one client'} wait for their sidecars: {_AGAIN}"
+            return Answer(Result.REFUSED, said, Cause.LATE)
+        except Exception as error:  # noqa: BLE001 - whatever it was, it is said, and the pod is not made
+            _log.error("a pod was not reviewed", error=f"{type(error).__name__}: {error}")
+            said = f"the control plane has failed, and its log says how: {_AGAIN}"
+            return Answer(Result.REFUSED, said, Cause.FAULT)
+
+    async def _answered(self, question: Review, seconds: float) -> Answer:
+        document, config = question.document, self.config
+        if document is None or question.operation is not Operation.CREATE or question.kind != POD:
+            return Answer(Result.SKIPPED, "only pods that are made are given sidecars", Cause.NO_POD)
+        if config is None:
+            said = f"the injector has no configuration: {self._configured.error}"
+            return Answer(Result.REFUSED, said, Cause.NO_CONFIGURATION)
+        try:
+            namespace = await self._lookup.namespace(_metadata(question, "namespace"), seconds / 2)
+        except (KubeError, TimeoutError, NotShownError) as error:
+            said = str(error) or "the API server does not answer"
+            said = f"its namespace cannot be looked up: {said}"
+            return Answer(Result.REFUSED, said, Cause.NO_NAMESPACE)
+        version = await self._lookup.version(seconds / 4)
+        known = Known(config, self._drivers, self._mesh_config(), self._environment, version=version)
+        if config.identity is Identity.SECRET:
+            own = _labels(question).get(PROXY_UUID_LABEL)
+            known = replace(known, uuid=self._secrets.uuid_for(namespace.name, own))
+        answered = await self._turns.run(question.client, partial(answer, known, namespace, document))
+        return answered if answered.needs is None or question.dry_run else await self._given(answered)
+
+    async def _given(self, answered: Answer) -> Answer:
+        """Have the Secret made that a pod needs; without it the pod is not made."""
+        assert answered.needs is not None  # noqa: S101 - who calls has looked
+        try:
+            await self._secrets.give(answered.needs)
+        except (CertificateError, KubeError) as error:
+            said = f"identity is secret, and its Secret cannot be made: {error}"
+            return Answer(Result.REFUSED, said, Cause.NO_SECRET)
+        return answered
+
+
+def _written(uid: str, said: Answer) -> str:
+    """Return the AdmissionReview with an answer, as JSON."""
+    return json.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response(uid, said)})
+
+
+def _metadata(question: Review, field: str) -> str:
+    metadata = (question.document or {}).get("metadata")
+    return str(metadata.get(field, "")) if isinstance(metadata, Mapping) else ""
+
+
+def _labels(question: Review) -> Mapping[str, str]:
+    metadata = (question.document or {}).get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
+    return labels if isinstance(labels, Mapping) else {}

@@ -1,0 +1,181 @@
+"""Conditions: what the status of an object says, as every kind of Kubernetes has it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final, Self
+
+from meshwright.kubernetes.status.rollouts import Progress
+from meshwright.kubernetes.status.statements import Aspect, aspect, bounded, message, reason
+from meshwright.mesh.problems.problem import Problem, Severity
+
+TRUE: Final = "True"
+FALSE: Final = "False"
+
+_APPLIED: Final = "Applied"
+_PENDING: Final = "Pending"
+_NOBODY: Final = "NoProxyConcerned"
+_NOT_IN_FORCE: Final = "NotInForce"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition: of which generation it is said, and `since` when `status` is what it is."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    generation: int = 0
+    since: datetime | None = None
+
+    @classmethod
+    def of(cls, raw: object) -> Self | None:
+        """Read a condition; None for what is none."""
+        if not isinstance(raw, Mapping) or not isinstance(raw.get("type"), str):
+            return None
+        generation = raw.get("observedGeneration")
+        kind, status, reason, said = (
+            str(raw.get(name) or "") for name in ("type", "status", "reason", "message")
+        )
+        since = _moment(raw.get("lastTransitionTime"))
+        return cls(kind, status, reason, said, generation if isinstance(generation, int) else 0, since)
+
+    def written(self) -> dict[str, object]:
+        """Return it as the API takes it."""
+        since = self.since or datetime.fromtimestamp(0, UTC)
+        return {
+            "type": self.type,
+            "status": self.status,
+            "reason": self.reason,
+            "message": self.message,
+            "observedGeneration": self.generation,
+            "lastTransitionTime": since.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+
+
+Conditions = tuple[Condition, ...]
+
+
+def read(raw: object) -> Conditions:
+    """Return those of an object's conditions that are ours to say, whoever has said them."""
+    status = raw.get("status") if isinstance(raw, Mapping) else None
+    found = status.get("conditions") if isinstance(status, Mapping) else None
+    read = [Condition.of(each) for each in found] if isinstance(found, Sequence) else []
+    return tuple(each for each in read if each is not None and each.type in tuple(Aspect))
+
+
+def conditions(
+    problems: Iterable[Problem],
+    progress: Progress | None,
+    generation: int,
+    before: Conditions,
+    now: datetime,
+    *,
+    server: str,
+    in_force: bool = True,
+    settled: bool = True,
+) -> Conditions:
+    """Return what is to be said of an object, given what its status says.
+
+    It is `in_force` in this or an older form, or something stands in its place, or nothing.
+
+    `progress` is that of its last change at the proxies of one `server`, None where none was seen since the
+    start: then what was said of the same generation stays. Until what there is has `settled` after a start,
+    so does that proxies reject it: they have not all been heard yet.
+    """
+    by: dict[Aspect, list[Problem]] = {each: [] for each in Aspect}
+    for problem in problems:
+        by[aspect(problem)].append(problem)
+    known = {each.type: each for each in before}
+    programmed = known.get(Aspect.PROGRAMMED)
+    said = (
+        _accepted(by[Aspect.ACCEPTED], () if in_force else by[Aspect.CONFLICTED], in_force=in_force),
+        _conflicted(by[Aspect.CONFLICTED]),
+        _programmed(by[Aspect.PROGRAMMED], progress, generation, programmed, server, settled=settled)
+        if in_force
+        else Condition(Aspect.PROGRAMMED, FALSE, _NOT_IN_FORCE, "none of it is in force"),
+    )
+    return tuple(_since(replace(each, generation=generation), known.get(each.type), now) for each in said)
+
+
+def _accepted(problems: Sequence[Problem], instead: Sequence[Problem], *, in_force: bool) -> Condition:
+    errors = [each for each in problems if each.severity is Severity.ERROR]
+    if errors:
+        return Condition(Aspect.ACCEPTED, FALSE, _first(errors), message(problems))
+    if not in_force:
+        said = message(instead) if instead else "none of it is in force"
+        return Condition(Aspect.ACCEPTED, FALSE, _first(instead) if instead else _NOT_IN_FORCE, said)
+    warned = [each for each in problems if each.severity is Severity.WARNING]
+    return Condition(
+        Aspect.ACCEPTED, TRUE, "Accepted", message(warned) if warned else "all of it is in force"
+    )
+
+
+def _conflicted(problems: Sequence[Problem]) -> Condition:
+    if problems:
+        return Condition(Aspect.CONFLICTED, TRUE, _first(problems), message(problems))
+    return Condition(Aspect.CONFLICTED, FALSE, "NoConflict", "nothing says otherwise")
+
+
+def _programmed(
+    problems: Sequence[Problem],
+    progress: Progress | None,
+    generation: int,
+    before: Condition | None,
+    server: str,
+    *,
+    settled: bool,
+) -> Condition:
+    if any(each.severity is Severity.ERROR for each in problems):
+        return Condition(Aspect.PROGRAMMED, FALSE, _first(problems), message(problems))
+    is_known = progress is None and before is not None and before.generation == generation
+    if before is not None and is_known and (not settled or before.reason in (_APPLIED, _NOBODY)):
+        return before
+    return _applied(progress or Progress(0, 0), problems, server)
+
+
+def _applied(progress: Progress, problems: Sequence[Problem], server: str) -> Condition:
+    warned = f"; {message(problems)}" if problems else ""
+    if not progress.of:
+        said = bounded(f"no proxy that is connected to {server} had to change{warned}")
+        return Condition(Aspect.PROGRAMMED, TRUE, _NOBODY, said)
+    said = bounded(f"applied by {progress.applied} of {progress.of} proxies of {server}{warned}")
+    done = progress.is_done
+    return Condition(Aspect.PROGRAMMED, TRUE if done else FALSE, _APPLIED if done else _PENDING, said)
+
+
+def _first(problems: Iterable[Problem]) -> str:
+    """Return the reason of the worst problem."""
+    _, code = min((each.severity is not Severity.ERROR, each.code) for each in problems)
+    return reason(code)
+
+
+def _since(said: Condition, before: Condition | None, now: datetime) -> Condition:
+    """Return a condition with the moment since which its status is what it is."""
+    if before is not None and before.status == said.status and before.since is not None:
+        return replace(said, since=before.since)
+    return replace(said, since=now.replace(microsecond=0))
+
+
+def differ(said: Conditions, before: Conditions) -> bool:
+    """Say whether anything is to be written."""
+    known = {each.type: each for each in before}
+    return any(known.get(each.type) != each for each in said)
+
+
+def differ_in_words(said: Conditions, before: Conditions) -> bool:
+    """Say whether more is other than how far a roll-out has come, and of which generation it is said."""
+    known = {each.type: (each.status, each.reason, each.message) for each in before}
+    return any(
+        known.get(each.type) != (each.status, each.reason, each.message)
+        for each in said
+        if each.reason != _PENDING
+    )
+
+
+def _moment(text: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None

@@ -1,0 +1,4 @@
+"""Writing Events about objects.
+
+It never writes a status.
+"""

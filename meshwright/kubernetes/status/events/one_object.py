@@ -1,0 +1,97 @@
+"""Events about one object that is none of the mesh's, such as what the server itself is configured by."""
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from meshwright.kube.api import Api
+from meshwright.kube.errors import ApiError, KubeError
+from meshwright.kube.resource import Raw
+from meshwright.kubernetes.status import event as events
+from meshwright.kubernetes.status.event import EVENTS, Act, Action, Notice, Told, Who, due
+from meshwright.kubernetes.status.statements import bounded
+from meshwright.mesh.objects import ObjectKey
+
+AGAIN: Final = 60.0
+"""Seconds after which it is looked again: an Event goes on as long as the problem stands."""
+
+_log = structlog.get_logger("reporting.one_object")
+
+
+class OneObject:
+    """Says of an object what is wrong with it, and that it is mended, as `events` has it.
+
+    Servers of one mesh that say the same write the same Event. What cannot be written is logged once, and
+    tried again.
+    """
+
+    def __init__(
+        self, api: Api, about: ObjectKey, reason: str, who: Who, clock: Callable[[], datetime]
+    ) -> None:
+        self._api, self._about, self._reason, self._who, self._clock = api, about, reason, who, clock
+        self._wanted: dict[str, Notice] = {}
+        self._metadata: Raw = {}
+        self._told: dict[tuple[str, bool], Told] | None = None
+        self._changed = asyncio.Event()
+        self._failure = ""
+
+    def said(self, metadata: Raw, error: str) -> None:
+        """Take note of what is wrong with the object that has this metadata, empty for nothing."""
+        if self._metadata.get("uid") != metadata.get("uid"):
+            self._told = None  # it is another of the same name: nothing was said of it
+        self._metadata, self._wanted = metadata, {}
+        if error:
+            identity = hashlib.sha256(f"{self._reason}\0{error}".encode()).hexdigest()[:16]
+            self._wanted[identity] = Notice(self._about, identity, self._reason, "Accept", bounded(error))
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Write what is to be said, until cancelled."""
+        while True:
+            with contextlib.suppress(TimeoutError):  # it is time to look again
+                async with asyncio.timeout(AGAIN):
+                    await self._changed.wait()
+            self._changed.clear()
+            if self._metadata:
+                await self._tell()
+
+    async def _tell(self) -> None:
+        try:
+            if self._told is None:
+                self._told = await self._remembered()
+            for each in tuple(due(self._wanted, self._told, self._clock())):
+                await self._write(each, self._told)
+        except KubeError as error:
+            if str(error) != self._failure:
+                _log.warning("an object's owner is not told", about=str(self._about), error=str(error))
+            self._failure = str(error)
+        else:
+            self._failure = ""
+
+    async def _remembered(self) -> dict[tuple[str, bool], Told]:
+        """Return what was told of it before, also by another server."""
+        ours = f"{events.HOME}={self._who.home}"
+        listed = await self._api.list(EVENTS, events.namespace_of(self._about), labels=ours)
+        uid = self._metadata.get("uid")
+        raws = [each for each in listed["items"] if (each.get("regarding") or {}).get("uid") == uid]
+        found = [each for each in map(events.read, raws) if each is not None]
+        return {each.known_as: each for each in found if each.notice.about == self._about}
+
+    async def _write(self, action: Action, told: dict[tuple[str, bool], Told]) -> None:
+        if action.act is Act.GO_ON and action.told is not None:
+            after = events.again(action.told, self._clock())
+            await self._api.patch(EVENTS, after.namespace, after.name, events.series(after))
+        else:
+            after = events.begun(action.notice, str(self._metadata.get("uid")), self._clock())
+            try:
+                body = events.body(after, "v1", self._metadata, self._who)
+                await self._api.create(EVENTS, after.namespace, body)
+            except ApiError as error:
+                if not error.is_conflict:
+                    raise
+        told[after.known_as] = after

@@ -1,0 +1,190 @@
+"""Writes Events about objects that have no status: so many a minute, and of so many problems at once."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+from itertools import islice
+from typing import Final
+
+from meshwright.kube.errors import ApiError
+from meshwright.kube.resource import Raw
+from meshwright.kubernetes.status import event as events
+from meshwright.kubernetes.status.attempts import Attempts
+from meshwright.kubernetes.status.budget import Budget
+from meshwright.kubernetes.status.cluster import Cluster
+from meshwright.kubernetes.status.event import (
+    EVENTS,
+    MORE,
+    Act,
+    Action,
+    Notice,
+    Told,
+    due,
+    namespace_of,
+    notices,
+)
+from meshwright.kubernetes.status.meters import What
+from meshwright.mesh.kinds import NAMESPACE
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+
+A_MINUTE: Final = 60.0
+"""Events that are written, and as many at once."""
+
+OPEN: Final = 500
+"""Problems that are told at once; of those beyond, one Event of each namespace says how many they are."""
+
+SETTLED: Final = 60.0
+"""How long after the start nothing is said to be mended: proxies come back, and say what they reject."""
+
+FORGOTTEN: Final = timedelta(minutes=65)
+"""After this long an Event that did not go on is gone, unless the API server was told to keep them longer."""
+
+_Key = tuple[str, bool]
+
+
+class EventWriter:
+    """The Events of ours that there are, as far as we know, and what is to be written of them."""
+
+    def __init__(self, cluster: Cluster, attempts: Attempts, began: float) -> None:
+        self._cluster, self._attempts = cluster, attempts
+        self._standing, self._clock = cluster.standing, cluster.clock
+        self._settled = began + SETTLED
+        self._told: dict[ObjectKey, dict[_Key, Told]] = {}
+        self._open: dict[ObjectKey, int] = {}
+        self._beyond: dict[ObjectKey, int] = {}
+        self._budget = Budget(A_MINUTE, A_MINUTE)
+
+    async def remember(self, namespace: str | None) -> None:
+        """Read the Events of ours that there are. Raises NotWritten."""
+        ours = f"{events.HOME}={self._cluster.who.home}"
+        listed = await self._attempts.make(
+            What.EVENT,
+            "list events",
+            lambda: self._cluster.api.list(EVENTS, namespace, labels=ours),
+            *_within(namespace),
+        )
+        for told in map(events.read, listed["items"]):
+            if told is not None:
+                self._keep(told)
+        # They count before anything else is told: of which of them that is right is seen one after the other.
+        self._open = {about: n for about, told in self._told.items() if (n := events.standing(told))}
+        self._standing.touch(self._told)
+
+    def look(self) -> None:
+        """Have those be looked at that may have to be renewed; forget what the API server has forgotten."""
+        forgotten = self._clock() - FORGOTTEN
+        for about, told in tuple(self._told.items()):
+            self._told[about] = {known: each for known, each in told.items() if each.last > forgotten}
+            if not self._told[about]:
+                del self._told[about]
+        self._standing.touch(self._told)
+
+    async def report(self, key: ObjectKey, now: float) -> float | None:
+        """Write what is other of an object; return when to look again, None if that is when it is touched.
+
+        Raises NotWritten.
+        """
+        wanted = notices(key, self._standing.problems(key))
+        if key.kind == NAMESPACE and (count := self._beyond_in(key.name)):
+            said = events.more(Namespace(key.name), count)
+            wanted[said.problem] = said
+        is_settled = now >= self._settled
+        beyond = 0
+        for action in tuple(due(wanted, self._told.get(key, {}), self._clock(), mending=is_settled)):
+            if action.act is Act.BEGIN and self._is_beyond(action):
+                beyond += 1
+            else:
+                self._budget.take(now)
+                await self._write(action)
+        self._count(key, wanted, beyond)
+        return None if is_settled or not self._told.get(key) else self._settled
+
+    def _is_beyond(self, action: Action) -> bool:
+        said = action.notice
+        return not said.is_mended and said.reason != MORE and sum(self._open.values()) >= OPEN
+
+    def _beyond_in(self, namespace: str) -> int:
+        return sum(count for key, count in self._beyond.items() if namespace_of(key) == namespace)
+
+    def _count(self, key: ObjectKey, wanted: Mapping[str, Notice], beyond: int) -> None:
+        """Keep count of what is told and what is not; where that changes, it is others' turn."""
+        before, told = self._open.pop(key, 0), self._told.get(key, {})
+        if count := sum((problem, False) in told for problem in wanted):
+            self._open[key] = count
+        if count < before:
+            self._standing.touch(islice(self._beyond, before - count))
+        if beyond != self._beyond.pop(key, 0):
+            self._standing.touch([ObjectKey.of_namespace(namespace_of(key))])
+        if beyond:
+            self._beyond[key] = beyond
+
+    async def _write(self, action: Action) -> None:
+        match action.act:
+            case Act.BEGIN:
+                await self._begin(action)
+            case Act.GO_ON if action.told is not None:
+                await self._go_on(action.told)
+            case _:
+                pass
+
+    async def _begin(self, action: Action) -> None:
+        about = action.notice.about
+        if (found := await self._found(about)) is None:
+            self._told.pop(about, None)
+            return
+        api_version, metadata = found
+        told = events.begun(action.notice, str(metadata.get("uid")), self._clock())
+        body = events.body(told, api_version, metadata, self._cluster.who)
+        try:
+            create = partial(self._cluster.api.create, EVENTS, told.namespace, body)
+            await self._attempts.make(
+                What.EVENT, "create events", create, told.namespace, str(about), writes=True
+            )
+        except ApiError as error:
+            if not error.is_conflict:
+                return  # its namespace is gone
+        self._keep(told)
+        if not action.notice.is_mended:
+            self._open[about] = (
+                self._open.get(about, 0) + 1
+            )  # it counts before the rest of its object is told
+
+    async def _go_on(self, told: Told) -> None:
+        after = events.again(told, self._clock())
+        patch = partial(self._cluster.api.patch, EVENTS, told.namespace, told.name, events.series(after))
+        at = told.namespace, str(told.notice.about)
+        try:
+            await self._attempts.make(What.EVENT, "patch events", patch, *at, writes=True)
+        except ApiError:
+            self._told[told.notice.about].pop(told.known_as, None)  # it is forgotten, and begins anew
+            self._standing.touch([told.notice.about])
+        else:
+            self._keep(after)
+
+    async def _found(self, about: ObjectKey) -> tuple[str, Raw] | None:
+        """Return an object's apiVersion and metadata; None where it is not there.
+
+        It is listed: that we may do anyway.
+        """
+        resource = await self._attempts.make(
+            What.EVENT, f"find {about.kind}", lambda: self._cluster.resource(about.kind)
+        )
+        if resource is None:
+            return None
+        named = partial(
+            self._cluster.api.list, resource, about.namespace or None, fields=f"metadata.name={about.name}"
+        )
+        try:
+            at = _within(about.namespace)
+            found = (await self._attempts.make(What.EVENT, f"list {about.kind}", named, *at))["items"]
+        except ApiError:
+            return None
+        return (resource.api_version, found[0]["metadata"]) if found else None
+
+    def _keep(self, told: Told) -> None:
+        self._told.setdefault(told.notice.about, {})[told.known_as] = told
+
+
+def _within(namespace: str | None) -> tuple[str, ...]:
+    return (namespace,) if namespace else ()

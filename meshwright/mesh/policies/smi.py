@@ -1,0 +1,113 @@
+"""Who may talk to whom: SMI's policies as values, whatever version they were written in."""
+
+import enum
+from dataclasses import dataclass
+
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, TCP_ROUTE
+from meshwright.mesh.names import Namespace, Port, ServiceName
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.values.hashing import HashedOnce, hashed_once
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PolicyKey:
+    """A policy object's namespace and name; its kind is its type."""
+
+    namespace: Namespace
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderMatch:
+    """A header whose value must match `regex` in full; `name` is lower case (`host` means `:authority`)."""
+
+    name: str
+    regex: str
+
+
+@dataclass(frozen=True, slots=True)
+class HTTPMatch:
+    """One named match of an HTTPRouteGroup.
+
+    `path_regex` must match the path without its query in full; None is any. `methods` empty is any.
+    """
+
+    name: str
+    path_regex: str | None = None
+    methods: tuple[str, ...] = ()
+    headers: tuple[HeaderMatch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HTTPRouteGroup:
+    """specs.smi-spec.io HTTPRouteGroup: named HTTP matches."""
+
+    key: PolicyKey
+    matches: tuple[HTTPMatch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TCPRoute:
+    """specs.smi-spec.io TCPRoute: destination ports; empty is all."""
+
+    key: PolicyKey
+    ports: tuple[Port, ...] = ()
+
+
+class RouteKind(enum.StrEnum):
+    """What a TrafficTarget's rule refers to."""
+
+    HTTP = HTTP_ROUTE_GROUP.name
+    TCP = TCP_ROUTE.name
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A TrafficTarget's reference to a route object of its namespace; `matches` empty is all of them."""
+
+    kind: RouteKind
+    name: str
+    matches: tuple[str, ...] = ()
+
+
+@hashed_once
+@dataclass(frozen=True, slots=True)
+class TrafficTarget(HashedOnce):
+    """access.smi-spec.io TrafficTarget: these sources may call this destination by these rules.
+
+    What it admits is looked up by the target as a whole, for each of its sources: its hash is computed once.
+    `port` restricts the destination (v1alpha1 and v1alpha2 have it); None is every port.
+    """
+
+    key: PolicyKey
+    destination: ServiceIdentity
+    sources: tuple[ServiceIdentity, ...]
+    rules: tuple[Rule, ...]
+    port: Port | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A TrafficSplit's share: `weight` is relative to the sum of all."""
+
+    service: ServiceName
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficSplit:
+    """split.smi-spec.io TrafficSplit: calls to `apex` go to the backends by weight.
+
+    `matches` names HTTPRouteGroups of the namespace (v1alpha3, v1alpha4); empty is every request.
+    `created` is `metadata.creationTimestamp` as written, empty where there is none: it settles precedence.
+    """
+
+    key: PolicyKey
+    apex: ServiceKey
+    backends: tuple[Backend, ...]
+    matches: tuple[str, ...] = ()
+    created: str = ""

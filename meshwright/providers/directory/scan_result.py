@@ -1,0 +1,104 @@
+"""What a directory of manifests says at one moment, and how two moments differ: values, and their log."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.problems.problem import Problem, Problems, Severity, log_gone, log_new
+from meshwright.providers.contract import Counts, Freshness
+from meshwright.providers.directory.files import Listing, Unlisted
+from meshwright.providers.directory.settling import Belief
+from meshwright.providers.moments import Moment
+from meshwright.specs.codes import Code
+
+_log = structlog.get_logger("providers.directory.source")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the source says; replaced as a whole, so that readers see one moment.
+
+    `held_since` is since when the directory holds no object at all, and is not believed.
+    """
+
+    belief: Belief = field(default_factory=Belief)
+    listing: Listing | None = None
+    freshness: Freshness = field(default_factory=Freshness)
+    problems: Problems = ()
+    counts: Counts = field(default_factory=Counts)
+    held_since: Moment | None = None
+
+    def after(
+        self,
+        belief: Belief,
+        listing: Listing,
+        freshness: Freshness,
+        held_since: Moment | None = None,
+    ) -> "Answer":
+        """Return what the source says after it was looked at; nothing is computed where nothing is other."""
+        unlisted, state = listing.unlisted, belief.state
+        freshness = replace(freshness, held=("all manifests",) if held_since is not None else ())
+        same = self.belief.state is state and self.held_since == held_since and not self.freshness.error
+        if same and self.listing is not None and self.listing.unlisted == unlisted:
+            return replace(self, belief=belief, listing=listing, freshness=freshness)
+        missing = (*map(_unlisted, unlisted), *([_HELD] if held_since is not None else []))
+        problems = (*missing, *state.problems())
+        counts = Counts.of(state.objects(), state.stale, problems)
+        return Answer(belief, listing, freshness, problems, counts, held_since)
+
+    def unreadable(self, error: str, now: datetime) -> "Answer":
+        """Return what the source says when the directory itself cannot be read: the same, and that."""
+        before = self.freshness
+        since, known = before.error_since or now, self.problems[1:] if before.error else self.problems
+        return replace(
+            self,
+            # Files that went just before their directory did have not been deleted by anybody.
+            belief=Belief(self.belief.state),
+            freshness=replace(before, error=error, error_since=since),
+            problems=(_unreadable(error), *known),
+        )
+
+
+def differs(before: Answer, after: Answer) -> bool:
+    """Say whether anybody must be told."""
+    return (
+        before.belief.state is not after.belief.state
+        or before.problems != after.problems
+        or before.freshness.error != after.freshness.error
+    )
+
+
+def log_differences(before: Answer, after: Answer) -> None:
+    """Log which problems have come and gone."""
+    if after.problems == before.problems:
+        return
+    log_new(_log, "manifest_problem", after.problems, before.problems)
+    log_gone(_log, before.problems, after.problems)
+
+
+def _unreadable(error: str) -> Problem:
+    expected = f"{error}; what it held stays in force"
+    return Problem(
+        code=str(Code.DIRECTORY_UNREADABLE), severity=Severity.ERROR, origin=InFile("."), expected=expected
+    )
+
+
+def _unlisted(found: Unlisted) -> Problem:
+    return Problem(
+        code=str(Code.DIRECTORY_UNREADABLE),
+        severity=found.severity,
+        origin=InFile(found.folder),
+        expected=f"{found.expected}; what it held stays in force",
+    )
+
+
+_HELD: Final = Problem(
+    code=str(Code.EMPTY_HELD),
+    severity=Severity.WARNING,
+    origin=InFile("."),
+    expected="the directory holds no object any more; all are kept for empty_answer_hold_seconds, "
+    "in case that is a mistake",
+)

@@ -1,0 +1,94 @@
+"""Asking nameservers: the one place that knows the DNS library."""
+
+import asyncio
+from collections.abc import Sequence
+
+import dns.asyncresolver
+import dns.exception
+import dns.message
+import dns.nameserver
+import dns.rcode
+import dns.rdataclass
+import dns.rdtypes.IN.SRV
+import dns.resolver
+
+from meshwright.mesh.names import Port
+from meshwright.providers.dns.nameserver import DNS_PORT, Nameserver
+from meshwright.providers.dns.records import Failed, Found, Question, RecordType, Target
+from meshwright.specs.values.references import parse_address
+
+
+async def ask(question: Question, nameservers: Sequence[Nameserver], seconds: float) -> Found | Failed:
+    """Return the answer to a question; that there is no such name is an answer, never a failure.
+
+    Asked are the `nameservers`, in their order, or where there are none the system's, for so many `seconds`.
+    """
+    try:
+        resolver = _resolver(nameservers) if nameservers else await asyncio.to_thread(_resolver, ())
+        resolver.lifetime = seconds
+        answer = await resolver.resolve(
+            f"{question.name}.", question.record.value, raise_on_no_answer=False, search=False
+        )
+        return _found(question, answer.chaining_result, _named(answer))
+    except dns.resolver.NXDOMAIN as error:
+        return Found(_negative_ttl(error))
+    except dns.resolver.LifetimeTimeout:
+        return Failed(f"no answer within {seconds:g} s")
+    except dns.resolver.NoNameservers as error:
+        return Failed(_reason(error))
+    except Exception as error:  # noqa: BLE001 - whatever came from the network, the last good answer stays
+        return Failed(f"{type(error).__name__}: {error}")
+
+
+def _resolver(nameservers: Sequence[Nameserver]) -> dns.asyncresolver.Resolver:
+    made = dns.asyncresolver.Resolver(configure=not nameservers)
+    if nameservers:
+        made.nameservers = [dns.nameserver.Do53Nameserver(each.address, each.port) for each in nameservers]
+    return made
+
+
+def _named(answer: dns.resolver.Answer) -> str:
+    """Return the nameserver that answered; empty where the library does not say."""
+    address = parse_address(answer.nameserver or "")
+    return "" if address is None else str(Nameserver(address, answer.port or DNS_PORT))
+
+
+def _found(question: Question, chain: dns.message.ChainingResult, nameserver: str) -> Found:
+    """Return what an answer says; an address that is none of one machine is left out."""
+    records = tuple(chain.answer or ())
+    ttl = float(chain.minimum_ttl)
+    if question.record is RecordType.SRV:
+        targets = (_target(each) for each in records if isinstance(each, dns.rdtypes.IN.SRV.SRV))
+        kept = tuple(sorted({each for each in targets if each is not None}))
+        return Found(ttl, targets=kept, nameserver=nameserver)
+    addresses = (parse_address(each.to_text()) for each in records)
+    return Found(ttl, tuple(sorted({each for each in addresses if each is not None})), nameserver=nameserver)
+
+
+def _target(record: dns.rdtypes.IN.SRV.SRV) -> Target | None:
+    """Return the target of a record; None where it says that there is no such service (a single dot)."""
+    name = record.target.to_text(omit_final_dot=True).lower()
+    if name in ("", ".") or not record.port:
+        return None
+    return Target(record.priority, record.weight, Port(record.port), name)
+
+
+def _negative_ttl(error: dns.resolver.NXDOMAIN) -> float:
+    """Return how long a name's absence counts (RFC 2308)."""
+    (response, *_) = error.kwargs["responses"].values()
+    return float(response.resolve_chaining().minimum_ttl)
+
+
+def _reason(error: dns.resolver.NoNameservers) -> str:
+    """Say what each nameserver answered, without anything that differs from one time to the next."""
+    said = {}
+    for server, _, port, cause, response in error.kwargs.get("errors", ()):
+        what = dns.rcode.to_text(response.rcode()) if response is not None else _cause(cause)
+        said[f"{server.removeprefix('Do53:').partition('@')[0]} port {port}"] = what
+    return "; ".join(f"{server}: {what}" for server, what in said.items()) or "no nameserver answered"
+
+
+def _cause(cause: object) -> str:
+    if isinstance(cause, OSError) and cause.strerror:
+        return cause.strerror.lower()
+    return type(cause).__name__ if isinstance(cause, Exception) else f"{cause}"

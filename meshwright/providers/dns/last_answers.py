@@ -1,0 +1,164 @@
+"""What outlives a restart of what the DNS has said: the last good answers, and what is in force by them.
+
+The form is JSON, `{"version": 1, "answers": [...], "in_force": [...]}`, sorted; reading takes nothing for
+granted, since a file may have been cut short or edited.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
+
+from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
+from meshwright.mesh.objects import EndpointSlice
+from meshwright.mesh.service import ServiceKey
+from meshwright.providers.dns.records import Question, QuestionState, RecordType, Target
+from meshwright.providers.dns.slices import FoundSlice, Slices
+from meshwright.providers.guard import Guarded
+from meshwright.specs.values.references import parse_address
+
+LONG_DUE: Final = timedelta(0)
+
+
+class KeptError(ValueError):
+    """What was kept cannot be read; the message says why in one clause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is known of each question, and what is in force for each service."""
+
+    states: Mapping[Question, QuestionState] = field(default_factory=dict)
+    in_force: Mapping[ServiceKey, Guarded[Slices]] = field(default_factory=dict)
+
+
+def _canonical(text: str) -> str:
+    address = parse_address(text)
+    if address is None:
+        raise ValueError("must be an IP address of one machine")
+    return address
+
+
+Address = Annotated[str, AfterValidator(_canonical)]
+PortNumber = Annotated[int, Field(ge=1, le=65535)]
+Number = Annotated[int, Field(ge=0, le=65535)]
+Text = Annotated[str, Field(min_length=1, max_length=253)]
+
+_STRICT: Final = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    __pydantic_config__ = _STRICT
+    priority: Number
+    weight: Number
+    port: PortNumber
+    name: Text
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    __pydantic_config__ = _STRICT
+    name: Text
+    record: RecordType
+    answered: AwareDatetime
+    addresses: tuple[Address, ...] = ()
+    targets: tuple[_Target, ...] = ()
+    nameserver: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    __pydantic_config__ = _STRICT
+    name: Annotated[str, Field(min_length=1)]
+    addresses: Annotated[tuple[Address, ...], Field(min_length=1)]
+    ports: tuple[tuple[str, PortNumber], ...]
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _InForce:
+    __pydantic_config__ = _STRICT
+    namespace: Text
+    service: Text
+    slices: tuple[_Slice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    __pydantic_config__ = _STRICT
+    version: Literal[1]
+    answers: tuple[_Answer, ...]
+    in_force: tuple[_InForce, ...]
+
+
+_ANSWER: Final = TypeAdapter(_Answer)
+_IN_FORCE: Final = TypeAdapter(_InForce)
+_FORM: Final = TypeAdapter(_Form)
+
+
+def written(kept: Kept) -> bytes:
+    """Return the form of what is worth keeping: good answers, with their dates, and slices in force."""
+    answers = (
+        _Answer(
+            question.name,
+            question.record,
+            state.answered,
+            state.addresses,
+            tuple(_Target(each.priority, each.weight, each.port, each.name) for each in state.targets),
+            state.nameserver,
+        )
+        for question, state in sorted(kept.states.items(), key=lambda each: each[0])
+        if state.answered is not None
+    )
+    in_force = (
+        _InForce(
+            key.namespace,
+            key.name,
+            tuple(map(_slice, guarded.in_force)),
+        )
+        for key, guarded in sorted(kept.in_force.items(), key=lambda each: each[0])
+        if guarded.in_force
+    )
+    # One by one: whoever shares the interpreter has a turn between them, and a line is an entry.
+    first = b",\n".join(_ANSWER.dump_json(each, exclude_defaults=True) for each in answers)
+    second = b",\n".join(_IN_FORCE.dump_json(each, exclude_defaults=True) for each in in_force)
+    return b'{"version": 1, "answers": [\n%b\n], "in_force": [\n%b\n]}\n' % (first, second)
+
+
+def read(content: bytes) -> Kept:
+    """Read the form; raise KeptError where it is not whole, of another version, or says what cannot be."""
+    try:
+        form = _FORM.validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise KeptError(f"{place}: {first['msg']}" if place else first["msg"]) from error
+    return Kept(
+        {Question(each.name, each.record): _state(each) for each in form.answers},
+        {
+            ServiceKey(Namespace(each.namespace), ServiceName(each.service)): Guarded(_slices(each))
+            for each in form.in_force
+        },
+    )
+
+
+def _state(answer: _Answer) -> QuestionState:
+    addresses = tuple(sorted(map(IpAddress, answer.addresses)))
+    targets = (Target(each.priority, each.weight, Port(each.port), each.name) for each in answer.targets)
+    known = tuple(sorted(targets))
+    return QuestionState(LONG_DUE, answer.answered, addresses, known, nameserver=answer.nameserver)
+
+
+def _slice(found: FoundSlice) -> _Slice:
+    return _Slice(found.value.name, found.value.addresses, found.value.ports, found.said)
+
+
+def _slices(found: _InForce) -> Slices:
+    service, namespace = found.service, Namespace(found.namespace)
+    return tuple(
+        FoundSlice(EndpointSlice(service, namespace, each.name, each.addresses, each.ports), each.said)
+        for each in found.slices
+    )

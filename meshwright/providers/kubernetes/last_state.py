@@ -1,0 +1,142 @@
+"""What outlives a restart of what a cluster has said: the texts of its objects, and when they were true.
+
+The form is two lines. The first is JSON, `{"version": 2, "sha256": ...}`, of which the second is the content,
+so that a file that was cut short or edited is known for one. Nothing in it is secret: of Secrets nothing is
+read, and of Pods neither commands nor environments.
+"""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Final, Literal
+
+from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
+
+from meshwright.kube.reflector.object_cache import Item
+from meshwright.kube.resource import Key, Resource
+from meshwright.providers.kubernetes.identity import Identity
+
+MOST: Final = 256 * 1024 * 1024
+"""How many characters of objects are kept at the most."""
+
+
+class KeptError(ValueError):
+    """What was kept cannot be used; the message says why in one clause."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptWatch:
+    """The objects of a kind, all or those of one namespace, as they were known to be at `heard`."""
+
+    resource: Resource
+    namespace: str | None
+    heard: datetime
+    items: Mapping[Key, Item[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a cluster said last."""
+
+    cluster: Identity = field(default_factory=Identity)
+    watches: tuple[KeptWatch, ...] = ()
+
+
+_STRICT: Final = ConfigDict(extra="forbid")
+Text = Annotated[str, Field(min_length=1, max_length=253)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    __pydantic_config__ = _STRICT
+    group: Annotated[str, Field(max_length=253)]
+    version: Text
+    plural: Text
+    kind: Text
+    namespaced: bool
+    namespace: Text | None
+    heard: AwareDatetime
+    items: tuple[tuple[str, str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    __pydantic_config__ = _STRICT
+    name: str
+    server: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    __pydantic_config__ = _STRICT
+    version: Literal[2]
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    __pydantic_config__ = _STRICT
+    cluster: _Cluster
+    watches: tuple[_Watch, ...]
+
+
+_HEAD: Final = TypeAdapter(_Head)
+_FORM: Final = TypeAdapter(_Form)
+
+
+def fits(kept: Kept) -> bool:
+    """Say whether it is of a size that is kept."""
+    return sum(len(item.body) for each in kept.watches for item in each.items.values()) <= MOST
+
+
+def written(kept: Kept) -> bytes:
+    """Return the form, sorted."""
+    watches = sorted(kept.watches, key=lambda each: (each.resource, each.namespace or ""))
+    cluster = json.dumps(dataclasses.asdict(kept.cluster))
+    content = f'{{"cluster":{cluster},"watches":[{",".join(map(_written, watches))}]}}'.encode()
+    head = {"version": 2, "sha256": hashlib.sha256(content).hexdigest()}
+    return b"%b\n%b\n" % (json.dumps(head).encode(), content)
+
+
+def _written(watch: KeptWatch) -> str:
+    resource = watch.resource
+    head = {
+        "group": resource.group,
+        "version": resource.version,
+        "plural": resource.plural,
+        "kind": resource.kind,
+        "namespaced": resource.namespaced,
+        "namespace": watch.namespace,
+        "heard": watch.heard.isoformat(),
+    }
+    # One by one: whoever shares the interpreter has a turn between them.
+    items = (
+        json.dumps((*key, watch.items[key].version, watch.items[key].body)) for key in sorted(watch.items)
+    )
+    return f'{json.dumps(head)[:-1]},"items":[{",".join(items)}]}}'
+
+
+def read(content: bytes) -> Kept:
+    """Read the form; raise KeptError where it is not whole, or of another version."""
+    head, _, rest = content.partition(b"\n")
+    body = rest.removesuffix(b"\n")
+    try:
+        if _HEAD.validate_json(head).sha256 != hashlib.sha256(body).hexdigest():
+            raise KeptError("it is not what its first line says")
+        form = _FORM.validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise KeptError(f"{place}: {first['msg']}" if place else first["msg"]) from error
+    cluster = Identity(form.cluster.name, form.cluster.server, form.cluster.uid)
+    return Kept(cluster, tuple(map(_watch, form.watches)))
+
+
+def _watch(found: _Watch) -> KeptWatch:
+    resource = Resource(found.group, found.version, found.plural, found.kind, found.namespaced)
+    items = {(namespace, name): Item(version, body) for namespace, name, version, body in found.items}
+    return KeptWatch(resource, found.namespace, found.heard, items)

@@ -1,0 +1,108 @@
+"""What a cluster's source says is wrong with itself: which kinds cannot be read, and why."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from meshwright.mesh.kinds import NAMESPACE, Kind
+from meshwright.mesh.origins import FromSource
+from meshwright.mesh.problems.problem import Problem, Problems, Severity, ordered
+from meshwright.providers.kubernetes.identity import SYSTEM
+from meshwright.providers.kubernetes.resources import Plan, kind_of
+from meshwright.providers.kubernetes.scope import Scope
+from meshwright.providers.kubernetes.watches import Watches
+from meshwright.providers.kubernetes.watching import Place, shown
+from meshwright.specs.codes import Code
+from meshwright.specs.kinds import READ
+from meshwright.specs.osm.unenforced import UNENFORCED
+
+NAME: Final = "kubernetes"
+
+_STAYS: Final = "what was last known stays in force"
+_NAMED: Final = 3
+_KEPT: Final = "its objects are kept for empty_answer_hold_seconds, in case that is a mistake"
+
+
+def problems(watches: Watches, unidentified: str = "") -> Problems:
+    """Return what keeps the source from knowing everything, sorted; the same reason is said once.
+
+    `unidentified` is why the cluster does not say which it is.
+    """
+    return ordered(
+        (
+            *_discovery(watches),
+            *_identity(unidentified),
+            *_failing(watches),
+            *_held(watches),
+            *_unread(watches.plan),
+        )
+    )
+
+
+def _discovery(watches: Watches) -> Iterator[Problem]:
+    if watches.undiscovered:
+        expected = f"{watches.undiscovered}; kinds that come or go are not noticed"
+        yield _problem(Code.CLUSTER_UNREADABLE, Severity.ERROR, "discovery", expected)
+
+
+def _identity(refusal: str) -> Iterator[Problem]:
+    if refusal:
+        expected = f"{refusal}; what is kept for a restart is told from another cluster's by URL and CA alone"
+        yield _problem(Code.CLUSTER_UNREADABLE, Severity.WARNING, f"namespaces {SYSTEM}", expected)
+
+
+def _failing(watches: Watches) -> Iterator[Problem]:
+    found: dict[tuple[str, object], list[Place]] = {}
+    for place, watching in watches.at.items():
+        if watching.figures.error:
+            # What is refused is so for each by itself; a server that is away is away for all of them.
+            one = place if watching.is_refused else watching.figures.reason
+            missing = without(watches.scope, place)
+            found.setdefault((missing, "" if missing else one), []).append(place)
+    for (missing, _), places in found.items():
+        names = sorted(map(shown, places))
+        error = watches.at[min(places, key=shown)].figures.error
+        if len(names) > 1:
+            said = f"of each of these {len(names)}: {missing}" if missing else f"of all {len(names)} {_STAYS}"
+        else:
+            said = missing or _STAYS
+        severity = Severity.WARNING if missing else Severity.ERROR
+        yield _problem(Code.CLUSTER_UNREADABLE, severity, _listed(names), f"{error}; {said}")
+
+
+def without(scope: Scope, place: Place) -> str:
+    """Say what it means that a kind cannot be read without which nothing is missing; empty for others."""
+    kind, namespace = kind_of(place[0]), place[1]
+    if kind in UNENFORCED:
+        return "it is not enforced here, which its owners are not told"
+    if kind == NAMESPACE and namespace is not None and not scope.selector:
+        return "it is in the mesh because it is named; its annotations have no effect"
+    return ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
+
+
+def _held(watches: Watches) -> Iterator[Problem]:
+    for place, watching in watches.at.items():
+        if watching.emptied.held_since is not None:
+            yield _problem(
+                Code.EMPTY_HELD, Severity.WARNING, shown(place), f"a list says that none is left; {_KEPT}"
+            )
+    for kind in watches.plan.missing:
+        yield _problem(Code.EMPTY_HELD, Severity.WARNING, kind.full, f"is no longer served; {_KEPT}")
+
+
+def _unread(plan: Plan) -> Iterator[Problem]:
+    for kind, versions in plan.unread.items():
+        expected = f"is served as {', '.join(versions)} alone; read are {_versions(kind)}; {_STAYS}"
+        yield _problem(Code.UNKNOWN_VERSION, Severity.ERROR, kind.full, expected)
+
+
+def _versions(kind: Kind) -> str:
+    return ", ".join(READ[kind].versions)
+
+
+def _problem(code: Code, severity: Severity, what: str, expected: str) -> Problem:
+    return Problem(code=str(code), severity=severity, origin=FromSource(NAME, what), expected=expected)

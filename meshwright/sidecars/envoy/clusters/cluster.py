@@ -1,0 +1,280 @@
+"""Clusters (CDS): destinations in the mesh and outside, the application itself, and the way out."""
+
+from datetime import timedelta
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import Final, NamedTuple
+
+from google.protobuf.any_pb2 import Any
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.wrappers_pb2 import UInt32Value
+
+from catalog.policy.proxy import (
+    ExternalDestination,
+    InboundPort,
+    MeshTerms,
+    ServiceDestination,
+    SocketAddress,
+)
+from catalog.store.settings import HeaderLimits
+from meshwright.mesh.config import TracingProtocol
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import IpAddress, Port
+from meshwright.mesh.policies.limits import ConnectionLimits
+from meshwright.mesh.policies.resilience import Keepalive
+from meshwright.mesh.policies.telemetry import ExtensionService
+from meshwright.mesh.policies.upstreams import Balancing, Ejecting
+from meshwright.mesh.service import ServiceKey
+from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.clusters import health_checks
+from meshwright.sidecars.envoy.clusters import outlier_detection as surviving
+from meshwright.sidecars.envoy.clusters.circuit_breakers import UNLIMITED, circuit_breakers
+from meshwright.sidecars.envoy.clusters.endpoints import endpoint
+from meshwright.sidecars.envoy.security import tls
+from meshwright.sidecars.envoy.typed import OVER_ADS, packed, reference
+from protos.envoy.config.cluster.v3 import cluster_pb2
+from protos.envoy.config.core.v3 import protocol_pb2
+from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2
+from protos.envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2
+from xds.protocol.resources.resource import ENDPOINT, Resource, encode
+
+ALIKE: Final = 64
+"""How many kinds of clusters are remembered: with the same terms all destinations' are alike."""
+
+_HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+_CONNECT_TIMEOUT = Duration(seconds=5)
+_Cluster = cluster_pb2.Cluster
+_BALANCING: Final = {
+    Balancing.ROUND_ROBIN: _Cluster.LbPolicy.ROUND_ROBIN,
+    Balancing.LEAST_REQUEST: _Cluster.LbPolicy.LEAST_REQUEST,
+    Balancing.RANDOM: _Cluster.LbPolicy.RANDOM,
+    Balancing.CONSISTENT_HASH: _Cluster.LbPolicy.RING_HASH,
+}
+
+
+def destination(terms: MeshTerms, wanted: ServiceDestination) -> Resource:
+    """Return the cluster of a destination: mTLS to the identities expected there.
+
+    Its endpoints come over ADS, and one that leaves is left at once, whatever its health. Where the endpoint
+    that was called answers, it is the connection's original destination: the listener lets only calls to
+    known ones come here. HTTP goes on in the version in which it came.
+    """
+    name = names.cluster(wanted)
+    message = _Cluster(name=name, transport_socket=tls.upstream(terms, wanted))
+    kind = _Kind(wanted.is_http, wanted.as_called, wanted.limits, wanted.ejecting, wanted.balancing)
+    message.MergeFrom(_destination(terms, kind))
+    if wanted.checking is not None:
+        health_checks.ask(message, wanted.checking, wanted.server_name)
+    needed = tls.references(terms)
+    return encode(message, needed if wanted.as_called else needed | {reference(ENDPOINT, name)})
+
+
+def application(
+    headers: HeaderLimits, reuse: timedelta | None, primary: ServiceKey, port: InboundPort
+) -> Resource:
+    """Return the cluster of the application behind an inbound port: one, at a fixed address, plain text."""
+    name = names.local_cluster(primary, port.port)
+    places = [port.application] if port.otherwise is None else [port.application, port.otherwise]
+    message = _Cluster(name=name, load_assignment=_one_endpoint(name, *places))
+    message.MergeFrom(_limited(headers, UNLIMITED, is_http=port.protocol.is_http, reuse=reuse))
+    return encode(message, ())
+
+
+def external(headers: HeaderLimits, reuse: timedelta | None, wanted: ExternalDestination) -> Resource:
+    """Return the cluster of a host outside the mesh: none of the mesh's TLS, its own where that is wanted.
+
+    Envoy asks the DNS for a name, and lets connections be when the next answer is another one, as that of
+    large sites ever is (LOGICAL_DNS). It tries addresses of both families: by itself it would know those of
+    IPv6 alone where a host has any, and those may lead nowhere from here.
+    """
+    where = HostPort(wanted.host.name, wanted.port)
+    alike = _limited(headers, wanted.limits, is_http=wanted.is_http, reuse=reuse)
+    message = _of_host(names.cluster(wanted), where, alike)
+    if wanted.tls is not None:
+        message.transport_socket.CopyFrom(tls.origination(wanted.tls))
+    return encode(message)
+
+
+def authorizer(name: str, server: HostPort) -> Resource:
+    """Return the cluster of an authorizer: gRPC in plain text."""
+    return _grpc(name, server)
+
+
+def rate_limits(server: HostPort) -> Resource:
+    """Return the cluster of a service that counts: gRPC in plain text."""
+    return _grpc(names.rate_limit_cluster(server), server)
+
+
+def extension(service: ExtensionService) -> Resource:
+    """Return the cluster of an ExtensionService: gRPC in plain text."""
+    limits = ConnectionLimits(connect_timeout=service.connect_timeout)
+    return _grpc(names.extension_cluster(service.key), service.server, limits)
+
+
+def collector(told: TracingProtocol, server: HostPort) -> Resource:
+    """Return the cluster of the collector of spans, in plain text: HTTP/1.1 for Zipkin's, gRPC for OTLP."""
+    match told:
+        case TracingProtocol.ZIPKIN:
+            alike = _limited(HeaderLimits(), UNLIMITED, is_http=False)
+            return encode(_of_host(names.TRACING_CLUSTER, server, alike))
+        case TracingProtocol.OTLP:
+            return _grpc(names.TRACING_CLUSTER, server)
+
+
+def _grpc(name: str, server: HostPort, limits: ConnectionLimits = UNLIMITED) -> Resource:
+    message = _of_host(name, server, _limited(HeaderLimits(), limits, is_http=False))
+    if limits != UNLIMITED:
+        message.circuit_breakers.CopyFrom(circuit_breakers())
+    http2 = http_protocol_options_pb2.HttpProtocolOptions.ExplicitHttpConfig(
+        http2_protocol_options=protocol_pb2.Http2ProtocolOptions()
+    )
+    options = http_protocol_options_pb2.HttpProtocolOptions(explicit_http_config=http2)
+    message.typed_extension_protocol_options[_HTTP_OPTIONS].CopyFrom(packed(options))
+    return encode(message)
+
+
+def passthrough() -> Resource:
+    """Return the cluster by which calls leave the mesh: to wherever they were going (egress)."""
+    return encode(
+        _Cluster(
+            name=names.PASSTHROUGH_CLUSTER,
+            type=_Cluster.DiscoveryType.ORIGINAL_DST,
+            lb_policy=_Cluster.LbPolicy.CLUSTER_PROVIDED,
+            connect_timeout=_CONNECT_TIMEOUT,
+            circuit_breakers=circuit_breakers(),
+        )
+    )
+
+
+def passthrough_http(headers: HeaderLimits, reuse: timedelta | None) -> Resource:
+    """Return the cluster by which requests leave the mesh to where they were going, in their own version."""
+    message = _Cluster(name=names.PASSTHROUGH_HTTP_CLUSTER)
+    message.MergeFrom(_limited(headers, UNLIMITED, is_http=True, reuse=reuse))
+    message.type = _Cluster.DiscoveryType.ORIGINAL_DST
+    message.lb_policy = _Cluster.LbPolicy.CLUSTER_PROVIDED
+    return encode(message)
+
+
+def blackhole() -> Resource:
+    """Return a cluster without endpoints: calls with nowhere to go end here, at once."""
+    return encode(
+        _Cluster(
+            name=names.BLACKHOLE_CLUSTER,
+            type=_Cluster.DiscoveryType.STATIC,
+            connect_timeout=_CONNECT_TIMEOUT,
+            load_assignment=endpoint_pb2.ClusterLoadAssignment(cluster_name=names.BLACKHOLE_CLUSTER),
+        )
+    )
+
+
+class _Kind(NamedTuple):
+    """All that tells the clusters of destinations apart but their names and their TLS."""
+
+    is_http: bool
+    as_called: bool
+    limits: ConnectionLimits
+    ejecting: Ejecting | None
+    balancing: Balancing
+
+
+@lru_cache(ALIKE)
+def _destination(terms: MeshTerms, kind: _Kind) -> _Cluster:
+    """Return what the clusters of destinations have in common; it is merged into each."""
+    message, resilience, limits = _Cluster(), terms.resilience, kind.limits
+    message.CopyFrom(_limited(terms.headers, limits, is_http=kind.is_http, keepalive=resilience.keepalive))
+    message.MergeFrom(surviving.peers(resilience, kind.ejecting, as_called=kind.as_called))
+    if limits.connect_timeout is None:
+        message.connect_timeout.CopyFrom(surviving.duration(resilience.connect_timeout))
+    if kind.as_called:
+        message.type = _Cluster.DiscoveryType.ORIGINAL_DST
+        message.lb_policy = _Cluster.LbPolicy.CLUSTER_PROVIDED
+        return message
+    message.type = _Cluster.DiscoveryType.EDS
+    message.eds_cluster_config.eds_config.CopyFrom(OVER_ADS)
+    message.common_lb_config.SetInParent()
+    message.ignore_health_on_host_removal = True
+    message.lb_policy = _BALANCING[kind.balancing]
+    return message
+
+
+@lru_cache(ALIKE)
+def _limited(
+    headers: HeaderLimits,
+    limits: ConnectionLimits,
+    *,
+    is_http: bool,
+    keepalive: Keepalive | None = None,
+    reuse: timedelta | None = None,
+) -> _Cluster:
+    """Return what all clusters have in common that lead to somebody: of fixed addresses, as it stands."""
+    return _Cluster(
+        type=_Cluster.DiscoveryType.STATIC,
+        connect_timeout=_connect_timeout(limits),
+        circuit_breakers=circuit_breakers(limits),
+        typed_extension_protocol_options=_protocol_options(
+            headers, limits, keepalive, reuse, is_http=is_http
+        ),
+    )
+
+
+def _connect_timeout(limits: ConnectionLimits) -> Duration:
+    if limits.connect_timeout is None:
+        return _CONNECT_TIMEOUT
+    return surviving.duration(limits.connect_timeout)
+
+
+def _of_host(name: str, where: HostPort, alike: _Cluster) -> _Cluster:
+    """Return a cluster of one host, found by its name or its address, with what it is `alike` others in."""
+    place = SocketAddress(IpAddress(where.host), Port(where.port))
+    message = _Cluster(name=name, load_assignment=_one_endpoint(name, place))
+    message.MergeFrom(alike)
+    if not _is_address(where.host):
+        message.type = _Cluster.DiscoveryType.LOGICAL_DNS
+        message.dns_lookup_family = _Cluster.DnsLookupFamily.ALL
+    return message
+
+
+def _one_endpoint(cluster: str, *where: SocketAddress) -> endpoint_pb2.ClusterLoadAssignment:
+    found = endpoint_components_pb2.LbEndpoint(endpoint=endpoint(*where))
+    locality = endpoint_components_pb2.LocalityLbEndpoints(lb_endpoints=[found])
+    return endpoint_pb2.ClusterLoadAssignment(cluster_name=cluster, endpoints=[locality])
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _protocol_options(
+    headers: HeaderLimits,
+    limits: ConnectionLimits,
+    keepalive: Keepalive | None,
+    reuse: timedelta | None,
+    *,
+    is_http: bool,
+) -> dict[str, Any]:
+    if not is_http:
+        return {}
+    options = http_protocol_options_pb2.HttpProtocolOptions(
+        common_http_protocol_options=protocol_pb2.HttpProtocolOptions(
+            # Shorter than applications keep a connection: one that they end as a request comes is a 503.
+            idle_timeout=None if reuse is None else surviving.duration(reuse),
+            max_headers_count=UInt32Value(value=headers.count),
+            max_response_headers_kb=UInt32Value(value=headers.kibibytes),
+            max_requests_per_connection=(
+                None
+                if limits.requests_per_connection is None
+                else UInt32Value(value=limits.requests_per_connection)
+            ),
+        ),
+        use_downstream_protocol_config=http_protocol_options_pb2.HttpProtocolOptions.UseDownstreamHttpConfig(
+            http_protocol_options=protocol_pb2.Http1ProtocolOptions(),
+            http2_protocol_options=protocol_pb2.Http2ProtocolOptions(
+                connection_keepalive=None if keepalive is None else surviving.pings(keepalive)
+            ),
+        ),
+    )
+    return {_HTTP_OPTIONS: packed(options)}

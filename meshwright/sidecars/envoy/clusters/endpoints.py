@@ -1,0 +1,87 @@
+"""Endpoints (EDS): the addresses behind a destination, by locality."""
+
+from collections.abc import Iterable
+
+from google.protobuf.wrappers_pb2 import UInt32Value
+
+from catalog.policy.proxy import DestinationEndpoint, Near, ServiceDestination, SocketAddress
+from meshwright.mesh.policies.upstreams import Within, prefix
+from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.typed import socket_address
+from protos.envoy.config.core.v3 import base_pb2
+from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2
+from xds.protocol.resources.resource import Resource, encode
+
+
+def assignment(wanted: ServiceDestination) -> Resource:
+    """Return the load assignment of a destination; one without endpoints is empty, never missing.
+
+    (Envoy keeps the endpoints it has where a resource is merely removed.)
+    """
+    by_locality: dict[str, list[DestinationEndpoint]] = {}
+    for each in sorted(_kept(wanted)):
+        by_locality.setdefault(each.locality, []).append(each)
+    ranks = _ranks(by_locality, wanted.near)
+    message = endpoint_pb2.ClusterLoadAssignment(
+        cluster_name=names.cluster(wanted),
+        endpoints=[
+            endpoint_components_pb2.LocalityLbEndpoints(
+                locality=_locality(locality),
+                lb_endpoints=[_endpoint(each) for each in found],
+                priority=ranks[locality],
+            )
+            for locality, found in sorted(by_locality.items())
+        ],
+    )
+    return encode(message)
+
+
+def _kept(wanted: ServiceDestination) -> Iterable[DestinationEndpoint]:
+    """Return the endpoints that may be called: all, but far ones where nobody fails over to them."""
+    near = wanted.near
+    if near is None or near.fails_over:
+        return wanted.endpoints
+    return [each for each in wanted.endpoints if prefix(each.locality, near.within) == near.place]
+
+
+def _ranks(localities: Iterable[str], near: Near | None) -> dict[str, int]:
+    """Return the priority of each locality: that of the caller first, its region next, the world last.
+
+    Envoy wants priorities without a gap, so a rank that nobody has is none.
+    """
+    far = {each: _distance(each, near) for each in localities}
+    ranks = sorted(set(far.values()))
+    return {each: ranks.index(distance) for each, distance in far.items()}
+
+
+def _distance(locality: str, near: Near | None) -> int:
+    if near is None or prefix(locality, near.within) == near.place:
+        return 0
+    region = prefix(near.place, Within.REGION)
+    return 1 if region and prefix(locality, Within.REGION) == region else 2
+
+
+def _endpoint(found: DestinationEndpoint) -> endpoint_components_pb2.LbEndpoint:
+    weight = None if found.weight == 1 else UInt32Value(value=found.weight)
+    places = [SocketAddress(each, found.port) for each in (found.address, *found.other_addresses)]
+    return endpoint_components_pb2.LbEndpoint(endpoint=endpoint(*places), load_balancing_weight=weight)
+
+
+def endpoint(first: SocketAddress, *others: SocketAddress) -> endpoint_components_pb2.Endpoint:
+    """Return one endpoint; Envoy tries its addresses one after the other (RFC 8305), until one is reached.
+
+    So all callers have the same, and each comes by the family that it can reach.
+    """
+    kind = endpoint_components_pb2.Endpoint
+    return kind(
+        address=socket_address(first),
+        additional_addresses=[kind.AdditionalAddress(address=socket_address(each)) for each in others],
+    )
+
+
+def _locality(locality: str) -> base_pb2.Locality | None:
+    """Read `region/zone/sub-zone`; what is left out is empty."""
+    if not locality:
+        return None
+    region, zone, sub_zone = [*locality.split("/", 2), "", ""][:3]
+    return base_pb2.Locality(region=region, zone=zone, sub_zone=sub_zone)

@@ -1,0 +1,98 @@
+"""What clusters of peers have against endpoints that fail; docs/resilience.md has the reasons."""
+
+from datetime import timedelta
+from typing import Final
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.wrappers_pb2 import UInt32Value
+
+from meshwright.mesh.policies.resilience import Keepalive, OutlierDetection, Resilience
+from meshwright.mesh.policies.upstreams import Ejecting
+from protos.envoy.config.cluster.v3 import cluster_pb2, outlier_detection_pb2
+from protos.envoy.config.core.v3 import address_pb2, protocol_pb2, socket_option_pb2
+
+_IPPROTO_TCP: Final = 6
+_TCP_USER_TIMEOUT: Final = 18
+"""Linux' numbers, on all its processors."""
+
+_LOOKED_AT: Final = timedelta(seconds=5)
+"""How often Envoy looks whose time of ejection is over; it ejects at once."""
+
+_UNSAID: Final = 5
+"""How many failures in a row Envoy counts to when it is not said, of gateways and of connections."""
+
+_NEVER: Final = UInt32Value(value=0)
+_ALWAYS: Final = UInt32Value(value=100)
+
+
+def peers(resilience: Resilience, ejecting: Ejecting | None, *, as_called: bool) -> cluster_pb2.Cluster:
+    """Return the fields of a cluster of peers; where a call is for one endpoint none is ejected."""
+    message = cluster_pb2.Cluster()
+    outliers = resilience.outliers if ejecting is None else ejecting.over(resilience.outliers)
+    if outliers is not None and not as_called:
+        message.outlier_detection.CopyFrom(_outliers(outliers))
+    if resilience.keepalive is not None:
+        _keep_alive(message, resilience.keepalive)
+    return message
+
+
+def pings(keepalive: Keepalive) -> protocol_pb2.KeepaliveSettings:
+    """Return how a peer of HTTP/2 is asked whether it is there: it, and not its machine alone."""
+    return protocol_pb2.KeepaliveSettings(
+        interval=duration(keepalive.silence), timeout=duration(keepalive.silence)
+    )
+
+
+def duration(length: timedelta) -> Duration:
+    """Return a duration in Envoy's words."""
+    found = Duration()
+    found.FromTimedelta(length)
+    return found
+
+
+def _outliers(wanted: OutlierDetection) -> outlier_detection_pb2.OutlierDetection:
+    """Return it; by default Envoy counts answers of 500, too, and compares endpoints with one another.
+
+    What Envoy does anyway is left out: this stands in every cluster of every caller.
+    """
+    counted = None if wanted.failures == _UNSAID else UInt32Value(value=wanted.failures)
+    message = outlier_detection_pb2.OutlierDetection(
+        interval=duration(_LOOKED_AT),
+        base_ejection_time=duration(wanted.ejected_for),
+        max_ejection_percent=UInt32Value(value=wanted.most_percent),
+        split_external_local_origin_errors=True,
+        consecutive_gateway_failure=counted,
+        enforcing_consecutive_gateway_failure=_ALWAYS,
+        consecutive_local_origin_failure=counted,
+        enforcing_consecutive_5xx=_NEVER,
+        enforcing_success_rate=_NEVER,
+        enforcing_local_origin_success_rate=_NEVER,
+    )
+    if wanted.server_errors is not None:
+        message.consecutive_5xx.CopyFrom(UInt32Value(value=wanted.server_errors))
+        message.ClearField("enforcing_consecutive_5xx")
+    return message
+
+
+def _keep_alive(message: cluster_pb2.Cluster, keepalive: Keepalive) -> None:
+    """Have a connection end that is silent: Linux asks one that is idle, and waits for what it has sent.
+
+    What was sent and is not confirmed is repeated for a quarter of an hour otherwise; TCP's own keep-alive
+    asks idle connections alone.
+    """
+    silence = int(keepalive.silence.total_seconds())
+    message.upstream_connection_options.tcp_keepalive.CopyFrom(
+        address_pb2.TcpKeepalive(
+            keepalive_probes=UInt32Value(value=2),
+            keepalive_time=UInt32Value(value=silence // 2),
+            keepalive_interval=UInt32Value(value=silence // 4),
+        )
+    )
+    message.upstream_bind_config.socket_options.append(
+        socket_option_pb2.SocketOption(
+            level=_IPPROTO_TCP,
+            name=_TCP_USER_TIMEOUT,
+            int_value=silence * 1000,
+            state=socket_option_pb2.SocketOption.SocketState.STATE_PREBIND,
+        )
+    )

@@ -1,0 +1,232 @@
+"""Network filters: what a filter chain does with a connection once a listener has chosen it.
+
+A TCP connection that is open when its permission goes lives until its filter chain has drained (Envoy's
+`--drain-time-s`): network filters decide once per connection. HTTP is judged request by request.
+
+So each caller of a TCP port has a filter chain of its own, which is there as long as the caller is admitted
+and does not change when another one is, or by which rules it is: who loses permission is drained alone. The
+caller chooses the chain by the name that it asks for in TLS; the chain demands its certificate. Who says no
+such name (a proxy that is not ours), or is not among the first `OWN_CHAINS` by name, comes to the port's
+common chain, which admits the same callers and is another one whenever they are.
+
+On a TCP port the RBAC filter lists the identities that the TLS context before it has demanded already
+(`meshwright.sidecars.envoy.security.tls`), and lets through whoever passed that. It is kept although it
+repeats them, at some 50 bytes for a client: the two fail in opposite ways. A list of SANs that is empty
+accepts every certificate of the mesh, rules without a policy accept nobody; the one mistake that opens a port
+must be made twice.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.wrappers_pb2 import UInt32Value
+
+from catalog.policy.proxy import (
+    EveryoneInTheMesh,
+    InboundPort,
+    MeshTerms,
+    OutboundService,
+    ProxyPolicy,
+    WeightedBackend,
+    admitted,
+    divided,
+)
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.policies.callers import AuthenticatedName
+from meshwright.mesh.policies.resilience import RetryOn, RetryPolicy
+from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.clusters import outlier_detection as surviving
+from meshwright.sidecars.envoy.features import order
+from meshwright.sidecars.envoy.listeners.connection_manager import connection_manager
+from meshwright.sidecars.envoy.rules import rate_services, rates, rbac
+from meshwright.sidecars.envoy.telemetry import access_log
+from meshwright.sidecars.envoy.typed import packed, reference
+from protos.envoy.config.listener.v3 import listener_components_pb2
+from protos.envoy.config.rbac.v3 import rbac_pb2
+from protos.envoy.extensions.filters.network.rbac.v3 import rbac_pb2 as network_rbac_pb2
+from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
+from xds.protocol.resources.resource import CLUSTER, ROUTE, Reference
+
+OWN_CHAINS: Final = 256
+"""How many callers of a port have filter chains of their own: each takes memory in Envoy, for its TLS."""
+
+_EARLY_BYTES: Final = 64 * 1024
+_Filter = listener_components_pb2.Filter
+_TcpProxy = tcp_proxy_pb2.TcpProxy
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The network filters of a chain, and the resources they need."""
+
+    messages: tuple[_Filter, ...]
+    references: frozenset[Reference]
+
+
+def inbound(policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | None = None) -> Filters:
+    """Return the filters of an inbound port, or of one caller at a TCP port: rules, then the application."""
+    if port.protocol.is_http:
+        return _requests(policy, port, proven=not admitted(port.access, AuthenticatedName))
+    if caller is None:
+        rules = rbac.rules(divided(port.access).proven, policy.trust_domain)
+    else:
+        rules = rbac.only(caller, policy.trust_domain)
+    cluster = names.local_cluster(policy.primary, port.port)
+    proxy = _tcp_proxy(policy.terms, f"inbound.{port.port}", cluster)
+    if port.rates.counted_connections is None:
+        # The application is not even connected to before the handshake has shown who calls.
+        # What the caller sends meanwhile waits in a buffer, whose size Envoy wants to be told.
+        # Where a service is asked first the handshake may be over before Envoy would wait for it.
+        proxy.upstream_connect_mode = tcp_proxy_pb2.UpstreamConnectMode.ON_DOWNSTREAM_TLS_HANDSHAKE
+        proxy.max_early_data_bytes.CopyFrom(UInt32Value(value=_EARLY_BYTES))
+    return _guarded(policy.terms, port, rules, proxy)
+
+
+def inbound_plain(policy: ProxyPolicy, port: InboundPort) -> Filters:
+    """Return the filters for callers in plain text; on a TCP port the rules are those for them alone.
+
+    So neither chain of a TCP port changes when the other's callers do. That its caller may connect is known
+    at once: nothing is waited for.
+    """
+    if port.protocol.is_http:
+        return _requests(policy, port, proven=False)
+    rules = rbac.rules(divided(port.access).plain, policy.trust_domain)
+    cluster = names.local_cluster(policy.primary, port.port)
+    proxy = _tcp_proxy(policy.terms, f"inbound.{port.port}", cluster)
+    return _guarded(policy.terms, port, rules, proxy)
+
+
+def _requests(policy: ProxyPolicy, port: InboundPort, *, proven: bool) -> Filters:
+    """Return the filters of an HTTP port; `proven`: all of its callers are identities of the mesh."""
+    route = names.inbound_routes(port.port)
+    features = order.inbound(policy.trust_domain, policy.denials, port, proven=proven)
+    manager = connection_manager(route, policy.terms, policy.primary, features)
+    needed = frozenset({reference(ROUTE, route), *_told(policy.terms), *_asked(port), *_counting(port)})
+    return Filters((*_counted(port), manager), needed)
+
+
+def _guarded(terms: MeshTerms, port: InboundPort, rules: rbac_pb2.RBAC, proxy: _TcpProxy) -> Filters:
+    """Return the filters of a TCP port: rules, what counts connections, and the way to the application."""
+    guard = network_rbac_pb2.RBAC(stat_prefix=f"inbound.{port.port}.", rules=rules)
+    return Filters(
+        (
+            _Filter(name="envoy.filters.network.rbac", typed_config=packed(guard)),
+            *_counted(port),
+            _Filter(name="envoy.filters.network.tcp_proxy", typed_config=packed(proxy)),
+        ),
+        frozenset({reference(CLUSTER, proxy.cluster), *_counting(port), *written(terms)}),
+    )
+
+
+def _counted(port: InboundPort) -> Iterator[_Filter]:
+    """Yield what counts the connections of a port, if they are limited: itself, then a service."""
+    if (limit := port.rates.connections) is not None:
+        yield rates.of_connections(port.port, limit)
+    if (counted := port.rates.counted_connections) is not None:
+        yield rate_services.of_connections(port.port, counted)
+
+
+def _counting(port: InboundPort) -> Iterator[Reference]:
+    """Yield the clusters of the services that count what comes to a port."""
+    for each in port.rates.services:
+        yield reference(CLUSTER, names.rate_limit_cluster(each.server))
+
+
+def own_chains(port: InboundPort) -> tuple[ServiceIdentity, ...]:
+    """Return the callers that have filter chains of their own at an inbound port."""
+    if port.protocol.is_http or isinstance(port.access, EveryoneInTheMesh):
+        return ()
+    return admitted(port.access, ServiceIdentity)[:OWN_CHAINS]
+
+
+def outbound(terms: MeshTerms, service: OutboundService) -> Filters:
+    """Return the filters of a service that is called: its routes, or for TCP its backends directly."""
+    if service.protocol.is_http:
+        route = names.outbound_routes(service)
+        manager = connection_manager(route, terms, service.upstream, order.outbound(service))
+        return Filters((manager,), frozenset({reference(ROUTE, route), *_told(terms)}))
+    return to_clusters(
+        terms,
+        f"outbound.{service.upstream}|{service.port}",
+        service.routes[-1].backends,
+        tries=_tries(terms.resilience.retry),
+    )
+
+
+def _tries(retry: RetryPolicy | None) -> int:
+    """Return how often a connection is tried that nobody takes."""
+    return 1 + retry.retries if retry is not None and RetryOn.CONNECT_FAILURE in retry.on else 1
+
+
+def _told(terms: MeshTerms) -> Iterator[Reference]:
+    """Yield the clusters of those whom a connection manager tells of requests."""
+    if terms.tracing is not None:
+        yield reference(CLUSTER, names.TRACING_CLUSTER)
+    yield from written(terms)
+
+
+def _asked(port: InboundPort) -> Iterator[Reference]:
+    """Yield the cluster of who is asked about what comes to a port."""
+    if port.asked is not None:
+        yield reference(CLUSTER, names.authorizer_cluster(port.asked))
+
+
+def written(terms: MeshTerms) -> Iterator[Reference]:
+    """Yield the cluster of who is told of access logs, if somebody is."""
+    if (collector := terms.logs.collector) is not None:
+        yield reference(CLUSTER, names.extension_cluster(collector.key))
+
+
+def to_clusters(
+    terms: MeshTerms, stat_prefix: str, backends: Iterable[WeightedBackend], tries: int = 1
+) -> Filters:
+    """Return a TCP proxy to weighted backends; those of weight 0, which Envoy refuses here, are left out."""
+    shares = [(names.cluster(each), each.weight) for each in backends]
+    shares = [share for share in shares if share[1] > 0]
+    if len(shares) == 1:
+        return to_cluster(terms, stat_prefix, shares[0][0], tries)
+    weighted = _TcpProxy.WeightedCluster(
+        clusters=[
+            _TcpProxy.WeightedCluster.ClusterWeight(name=name, weight=weight) for name, weight in shares
+        ]
+    )
+    proxy = _TcpProxy(
+        stat_prefix=stat_prefix,
+        weighted_clusters=weighted,
+        access_log=access_log.connections(terms.logs),
+        idle_timeout=_idle(terms),
+    )
+    _tried(proxy, tries)
+    needed = (reference(CLUSTER, name) for name, _ in shares)
+    return Filters((_named(proxy),), frozenset((*needed, *written(terms))))
+
+
+def to_cluster(terms: MeshTerms, stat_prefix: str, cluster: str, tries: int = 1) -> Filters:
+    """Return a TCP proxy to one cluster."""
+    proxy = _tcp_proxy(terms, stat_prefix, cluster)
+    _tried(proxy, tries)
+    return Filters((_named(proxy),), frozenset({reference(CLUSTER, cluster), *written(terms)}))
+
+
+def _tried(proxy: _TcpProxy, tries: int) -> None:
+    if tries > 1:
+        proxy.max_connect_attempts.CopyFrom(UInt32Value(value=tries))
+
+
+def _named(proxy: _TcpProxy) -> _Filter:
+    return _Filter(name="envoy.filters.network.tcp_proxy", typed_config=packed(proxy))
+
+
+def _tcp_proxy(terms: MeshTerms, stat_prefix: str, cluster: str) -> _TcpProxy:
+    written_to = access_log.connections(terms.logs)
+    return _TcpProxy(
+        stat_prefix=stat_prefix, cluster=cluster, access_log=written_to, idle_timeout=_idle(terms)
+    )
+
+
+def _idle(terms: MeshTerms) -> Duration:
+    """Return after how long a quiet connection ends. Envoy's own is an hour; its 0 is without end."""
+    return surviving.duration(terms.long_lived.tcp_idle or timedelta())

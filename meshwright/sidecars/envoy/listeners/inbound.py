@@ -1,0 +1,202 @@
+"""Listeners for calls to the workload: one chain per port, and on TCP ports one for each caller beside it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from functools import cache
+
+from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
+
+from catalog.policy.proxy import InboundPort, InterceptionKind, OnlyRules, ProxyPolicy, admitted
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.policies.callers import EncryptedRange, IpRange
+from meshwright.mesh.values.hashing import Shared
+from meshwright.mesh.workload import Capture
+from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.listeners import chains
+from meshwright.sidecars.envoy.listeners import listener as listeners
+from meshwright.sidecars.envoy.security import tls
+from meshwright.sidecars.envoy.typed import cidr, socket_address
+from protos.envoy.config.core.v3 import base_pb2
+from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
+from xds.protocol.resources.resource import Reference, Resource, encode
+
+_Chain = listener_components_pb2.FilterChain
+_Match = listener_components_pb2.FilterChainMatch
+_Filter = listener_components_pb2.Filter
+_ListenerFilter = listener_components_pb2.ListenerFilter
+
+
+def inbound(policy: ProxyPolicy) -> tuple[Resource, ...]:
+    """Return the listeners for calls to the workload; nothing is looked at of what it calls."""
+    match policy.interception:
+        case InterceptionKind.TRANSPARENT:
+            return tuple(_transparent_inbound(policy))
+        case InterceptionKind.EXPLICIT:
+            return tuple(_explicit_inbound(policy))
+
+
+def is_open(port: InboundPort) -> bool:
+    """Say whether an inbound port has a filter chain.
+
+    A TCP port that admits nobody has none: there is no way to say no but by closing the connection, and
+    that happens soonest here. An HTTP port always has one, and answers 403.
+    """
+    return port.protocol.is_http or port.access != OnlyRules()
+
+
+def _transparent_inbound(policy: ProxyPolicy) -> list[Resource]:
+    open_ports = [each for each in policy.inbound if is_open(each)]
+    if not open_ports:
+        return []
+    found = [chain for each in open_ports for chain in _inbound_chains(policy, each)]
+    needed = tls.references(policy.terms).union(*(each for _, each in found))
+    message = listener_pb2.Listener(filter_chains=[chain for chain, _ in found])
+    message.MergeFrom(_transparent())
+    ipv6 = policy.transparent.ipv6
+    sockets = list(listeners.sockets(names.INBOUND_LISTENER, names.INBOUND_PORT, ipv6=ipv6))
+    if policy.transparent.capture is Capture.TPROXY:
+        sockets += listeners.sockets(names.TPROXY_LISTENER, names.TPROXY_PORT, ipv6=ipv6, transparent=True)
+    return [listeners.bound(message, each, needed) for each in sockets]
+
+
+@cache
+def _transparent() -> listener_pb2.Listener:
+    """Return what all listeners have in common that take redirected calls; it is merged into each."""
+    return listener_pb2.Listener(
+        traffic_direction=base_pb2.TrafficDirection.INBOUND,
+        listener_filters=[listeners.original_destination(), listeners.tls_inspector()],
+        enable_reuse_port=BoolValue(value=False),
+    )
+
+
+def _explicit_inbound(policy: ProxyPolicy) -> list[Resource]:
+    found: list[Resource] = []
+    for port in policy.inbound:
+        if port.listen is None or not is_open(port):
+            continue
+        chains_here = list(_inbound_chains(policy, port))
+        message = listener_pb2.Listener(
+            name=names.listener(names.INBOUND_LISTENER, port.listen),
+            address=socket_address(port.listen),
+            traffic_direction=base_pb2.TrafficDirection.INBOUND,
+            listener_filters=[listeners.tls_inspector()],
+            filter_chains=[chain for chain, _ in chains_here],
+            enable_reuse_port=BoolValue(value=False),
+        )
+        found.append(encode(message, tls.references(policy.terms).union(*(each for _, each in chains_here))))
+    return found
+
+
+def _inbound_chains(policy: ProxyPolicy, port: InboundPort) -> Iterator[tuple[_Chain, frozenset[Reference]]]:
+    """Yield the filter chains of an inbound port: that of everybody, those of single callers, of networks."""
+    yield _inbound_chain(policy, port)
+    for caller in chains.own_chains(port):
+        yield _inbound_chain(policy, port, caller)
+    if ranges := admitted(port.access, IpRange):
+        yield _plain_chain(policy, port, ranges)
+    if encrypted := admitted(port.access, EncryptedRange):
+        yield from _without_proof(policy, port, encrypted)
+
+
+def _without_proof(
+    policy: ProxyPolicy, port: InboundPort, ranges: Iterable[EncryptedRange]
+) -> Iterator[tuple[_Chain, frozenset[Reference]]]:
+    """Yield the filter chains of who speaks TLS from an admitted network, and need not show a certificate.
+
+    Envoy looks at the server's name before it looks at the client's address, and does not come back. So for
+    every name that is told from others there is what everybody has as well; and at the names that callers of
+    the mesh ask for, certificates are looked at: who shows one of the mesh is judged by that.
+    """
+    by_name = names_and_ranges(ranges, port.mesh_names)
+    named = tuple(sorted({*port.mesh_names, *(name for name in by_name if name)}))
+    if named:
+        chain, references = _inbound_chain(policy, port)
+        chain.name += "_named"
+        chain.filter_chain_match.server_names.extend(named)
+        yield chain, references
+    alike: dict[tuple[bool, tuple[IpRange, ...]], list[str]] = {}
+    for name, near in by_name.items():
+        alike.setdefault((name in port.mesh_names, near), []).append(name)
+    for number, ((asked, near), there) in enumerate(sorted(alike.items())):
+        chain, references = _plain_chain(policy, port, near)
+        chain.name = f"{_chain_name(policy, port)}_encrypted_{number}"
+        chain.filter_chain_match.transport_protocol = "tls"
+        chain.filter_chain_match.server_names.extend(each for each in there if each)
+        chain.transport_socket.CopyFrom(tls.without_proof(policy.terms, asked=asked))
+        yield chain, references
+
+
+def names_and_ranges(
+    ranges: Iterable[EncryptedRange], others: Iterable[str]
+) -> Mapping[str, tuple[IpRange, ...]]:
+    """Return from where each server's name may be asked for without a certificate; "" is any other name.
+
+    The names are those that the ranges have, and `others`; those that may be asked for from nowhere are not
+    there.
+    """
+    by_names: dict[tuple[str, ...], set[IpRange]] = {}
+    for each in ranges:
+        by_names.setdefault(each.server_names, set()).add(each.network)
+    # The ranges of one IngressBackend have its names in common, and each of these names has all the ranges.
+    wanted = [(frozenset(asked), networks) for asked, networks in by_names.items()]
+    known: dict[tuple[bool, ...], Shared[IpRange]] = {}
+    near: dict[str, Shared[IpRange]] = {}
+    for name in sorted({"", *others, *(name for asked in by_names for name in asked)}):
+        admitting = tuple(not asked or _is_one(name, asked) for asked, _ in wanted)
+        if admitting not in known:
+            there = (networks for (_, networks), admits in zip(wanted, admitting, strict=True) if admits)
+            known[admitting] = Shared(sorted(set().union(*there)))
+        near[name] = known[admitting]
+    return {name: networks for name, networks in near.items() if networks}
+
+
+def _is_one(name: str, names: AbstractSet[str]) -> bool:
+    """Say whether a name is one of those that a caller must ask for, or is under a wildcard among them."""
+    return name in names or any(
+        f"*{name[at:]}" in names for at, character in enumerate(name) if character == "."
+    )
+
+
+def _inbound_chain(
+    policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | None = None
+) -> tuple[_Chain, frozenset[Reference]]:
+    filters = chains.inbound(policy, port, caller)
+    chain = _Chain(
+        name=_chain_name(policy, port),
+        filter_chain_match=_Match(transport_protocol="tls", destination_port=_arriving(policy, port)),
+        transport_socket=tls.downstream(policy.terms, port, caller),
+        filters=filters.messages,
+    )
+    if caller is not None:
+        chain.name += f"_{caller}"
+        chain.filter_chain_match.server_names.append(f"*.{names.caller(caller, policy.trust_domain)}")
+    return chain, filters.references
+
+
+def _plain_chain(
+    policy: ProxyPolicy, port: InboundPort, ranges: Iterable[IpRange]
+) -> tuple[_Chain, frozenset[Reference]]:
+    """Return the filter chain of who calls in plain text from an admitted network; nobody else's is taken.
+
+    Like the handshake on TCP ports this is a second lock: the rules behind it say the same.
+    """
+    filters = chains.inbound_plain(policy, port)
+    match = _Match(
+        transport_protocol="raw_buffer",
+        destination_port=_arriving(policy, port),
+        source_prefix_ranges=map(cidr, ranges),
+    )
+    chain = _Chain(
+        name=f"{_chain_name(policy, port)}_plain", filter_chain_match=match, filters=filters.messages
+    )
+    return chain, filters.references
+
+
+def _chain_name(policy: ProxyPolicy, port: InboundPort) -> str:
+    return f"inbound_{policy.primary}_{port.port}_{port.protocol}"
+
+
+def _arriving(policy: ProxyPolicy, port: InboundPort) -> UInt32Value | None:
+    """Return the port that a connection was for, where listeners take those for all ports."""
+    transparent = policy.interception is InterceptionKind.TRANSPARENT
+    return UInt32Value(value=port.port) if transparent else None

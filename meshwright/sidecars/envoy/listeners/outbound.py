@@ -1,0 +1,217 @@
+"""Listeners for a workload's own calls: a chain per service port, and nothing of whose calls they are."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Final
+
+from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
+
+from catalog.policy.outside import OutsidePort
+from catalog.policy.proxy import (
+    InterceptionKind,
+    Logging,
+    MeshTerms,
+    OutboundService,
+    Reachable,
+    SocketAddress,
+    services,
+)
+from meshwright.mesh.names import IpAddress, Port
+from meshwright.mesh.values.hashing import Shared
+from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.listeners import chains
+from meshwright.sidecars.envoy.listeners import listener as listeners
+from meshwright.sidecars.envoy.listeners import outside as outside_listeners
+from meshwright.sidecars.envoy.listeners.chain_names import outbound_chain
+from meshwright.sidecars.envoy.typed import reference, socket_address
+from protos.envoy.config.core.v3 import address_pb2, base_pb2
+from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
+from xds.protocol.resources.resource import CLUSTER, Reference, Resource, encode
+
+_Chain = listener_components_pb2.FilterChain
+_Match = listener_components_pb2.FilterChainMatch
+_Filter = listener_components_pb2.Filter
+
+
+_IPV4: Final = 4
+_IPV6: Final = 6
+
+CHAINS: Final = 8192
+"""How many services' chains are remembered: a listener of a thousand differs from the next by one or two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calling:
+    """What a proxy's own listeners are made from: nothing of who it is.
+
+    `ipv6`: calls to such addresses are led to it; see ProxyPolicy for the others.
+    """
+
+    interception: InterceptionKind
+    ipv6: bool
+    terms: MeshTerms
+    reachable: tuple[Reachable, ...]
+    passthrough: bool = False
+    closed: Shared[SocketAddress] = field(default_factory=Shared)
+    outside: tuple[OutsidePort, ...] = ()
+
+    @property
+    def services(self) -> tuple[OutboundService, ...]:
+        """The service ports that may be called, sorted."""
+        return services(self.reachable)
+
+    @property
+    def leaves(self) -> bool:
+        """Whether anything may go where it was going, so that what must not is to be ended."""
+        return self.passthrough or bool(self.outside)
+
+
+def outbound(calls: Calling, logs: Logging | None = None) -> tuple[Resource, ...]:
+    """Return the listeners for the workload's own calls; what is logged of them is a unit of its own."""
+    calls = _logged(calls, logs)
+    match calls.interception:
+        case InterceptionKind.TRANSPARENT:
+            return tuple(_transparent_outbound(calls))
+        case InterceptionKind.EXPLICIT:
+            return tuple(_explicit_outbound(calls))
+
+
+def _logged(calls: Calling, logs: Logging | None) -> Calling:
+    return calls if logs is None else replace(calls, terms=replace(calls.terms, logs=logs))
+
+
+def chain_by_chain(calls: Calling, logs: Logging | None = None) -> Iterator[None]:
+    """Make the chains of the services beforehand, as many as are remembered."""
+    calls = _logged(calls, logs)
+    if calls.interception is InterceptionKind.TRANSPARENT:
+        for service in calls.services[:CHAINS]:
+            for family in (_IPV4, _IPV6) if calls.ipv6 else (_IPV4,):
+                _service_chain(calls.terms, service, family)
+            yield None
+
+
+def _transparent_outbound(calls: Calling) -> list[Resource]:
+    sockets = listeners.sockets(names.OUTBOUND_LISTENER, names.OUTBOUND_PORT, ipv6=calls.ipv6)
+    made = (_outbound_listener(calls, each) for each in sockets)
+    return [each for each in made if each is not None]
+
+
+def _outbound_listener(calls: Calling, at: listeners.Socket) -> Resource | None:
+    """Return the listener for calls to addresses of its socket's family; None where there are none."""
+    family = _family(at.where.address)
+    found: list[tuple[bytes, frozenset[Reference]]] = []
+    chosen = (_service_chain(calls.terms, each, family) for each in calls.services)
+    found.extend(each for each in chosen if each is not None)
+    if calls.leaves:
+        nowhere = frozenset({reference(CLUSTER, names.BLACKHOLE_CLUSTER), *chains.written(calls.terms)})
+        shut = (_loop_chain(calls.terms), *_closed_chains(calls, family))
+        found += [(_written(each), nowhere) for each in shut]
+        ways = outside_listeners.chains_out(calls.terms, calls.outside, family)
+        found += [(_written(chain), needed) for chain, needed in ways]
+    default = None
+    if calls.passthrough:
+        out = chains.to_cluster(calls.terms, "egress", names.PASSTHROUGH_CLUSTER)
+        default = _Chain(name=names.EGRESS_CHAIN, filters=out.messages)
+        found.append((b"", out.references))
+    if not found:
+        return None
+    inspectors = outside_listeners.inspectors(calls.outside)
+    message = listener_pb2.Listener(
+        traffic_direction=base_pb2.TrafficDirection.OUTBOUND,
+        listener_filters=[listeners.original_destination(), *inspectors],
+        default_filter_chain=default,
+        enable_reuse_port=BoolValue(value=False),
+        continue_on_listener_filters_timeout=bool(inspectors),
+    )
+    message.MergeFromString(b"".join(chain for chain, _ in found))
+    return listeners.bound(message, at, frozenset().union(*(needed for _, needed in found)))
+
+
+@lru_cache(CHAINS)
+def _service_chain(
+    terms: MeshTerms, service: OutboundService, family: int
+) -> tuple[bytes, frozenset[Reference]] | None:
+    """Return the chain of a service that is called at addresses of a family; None where there are none."""
+    addresses = [each for each in service.addresses if _family(each) == family]
+    if not addresses:
+        return None
+    filters = chains.outbound(terms, service)
+    return _written(_outbound_chain(service, addresses, filters.messages)), filters.references
+
+
+def _written(chain: _Chain) -> bytes:
+    """Return a listener of this chain and nothing else: such bytes in a row are one of all their chains."""
+    return listener_pb2.Listener(filter_chains=[chain]).SerializeToString(deterministic=True)
+
+
+def _explicit_outbound(calls: Calling) -> list[Resource]:
+    found: list[Resource] = []
+    for service in calls.services:
+        filters = chains.outbound(calls.terms, service)
+        for where in service.listen:
+            message = listener_pb2.Listener(
+                name=names.listener(names.OUTBOUND_LISTENER, where),
+                address=socket_address(where),
+                traffic_direction=base_pb2.TrafficDirection.OUTBOUND,
+                filter_chains=[
+                    _Chain(
+                        name=outbound_chain(service.upstream, service.port, service.protocol),
+                        filters=filters.messages,
+                    )
+                ],
+                enable_reuse_port=BoolValue(value=False),
+            )
+            found.append(encode(message, filters.references))
+    return found
+
+
+def _outbound_chain(
+    service: OutboundService, addresses: Iterable[IpAddress], filters: Iterable[_Filter]
+) -> _Chain:
+    return _Chain(
+        name=outbound_chain(service.upstream, service.port, service.protocol),
+        filter_chain_match=_Match(
+            destination_port=UInt32Value(value=service.port),
+            prefix_ranges=[_single(address) for address in addresses],
+        ),
+        filters=filters,
+    )
+
+
+def _loop_chain(terms: MeshTerms) -> _Chain:
+    """End what was sent to the listener itself: the way out would lead back to it, for ever."""
+    return _Chain(
+        name=names.LOOP_CHAIN,
+        filter_chain_match=_Match(destination_port=UInt32Value(value=names.OUTBOUND_PORT)),
+        filters=chains.to_cluster(terms, "loop", names.BLACKHOLE_CLUSTER).messages,
+    )
+
+
+def _closed_chains(calls: Calling, family: int) -> Iterator[_Chain]:
+    """Yield, by port, what ends calls to the mesh's services that the workload may not call.
+
+    A port that stands in any chain is matched before addresses are, so that a chain for all ports would not
+    be looked at.
+    """
+    by_port: dict[Port, list[IpAddress]] = {}
+    for each in calls.closed:
+        if _family(each.address) == family:
+            by_port.setdefault(each.port, []).append(each.address)
+    for port, addresses in sorted(by_port.items()):
+        yield _Chain(
+            name=f"{names.CLOSED_CHAIN}_{port}",
+            filter_chain_match=_Match(
+                destination_port=UInt32Value(value=port), prefix_ranges=map(_single, addresses)
+            ),
+            filters=chains.to_cluster(calls.terms, "closed", names.BLACKHOLE_CLUSTER).messages,
+        )
+
+
+def _family(address: IpAddress) -> int:
+    return _IPV6 if ":" in address else _IPV4
+
+
+def _single(address: IpAddress) -> address_pb2.CidrRange:
+    length = 128 if _family(address) == _IPV6 else 32
+    return address_pb2.CidrRange(address_prefix=address, prefix_len=UInt32Value(value=length))

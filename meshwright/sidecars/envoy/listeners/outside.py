@@ -1,0 +1,121 @@
+"""How calls leave the mesh through the outbound listener: its chains and inspectors for what Egresses say.
+
+Envoy looks at a connection's port first, then at the narrowest range that has its address, then at the name
+that it asks for in TLS, and never goes back a step. So a service of the mesh, which is one address, comes
+before every range; and a range has all that the wider ones let pass (`catalog.policy.outside`).
+
+What a client sends is looked at on the ports where that decides, and on no other: whoever waits there for a
+server that speaks first waits in vain, until Envoy gives up after 15 seconds and goes on with what it knows.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from ipaddress import ip_network
+from typing import Final
+
+from google.protobuf.wrappers_pb2 import UInt32Value
+
+from catalog.policy.outside import OutsidePort, OutsideRange
+from catalog.policy.proxy import MeshTerms
+from meshwright.mesh.names import Port
+from meshwright.mesh.policies.egress import ANY_HOST
+from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.features import order
+from meshwright.sidecars.envoy.listeners import chains
+from meshwright.sidecars.envoy.listeners import listener as listeners
+from meshwright.sidecars.envoy.listeners.connection_manager import connection_manager
+from meshwright.sidecars.envoy.typed import packed, reference
+from protos.envoy.config.core.v3 import address_pb2
+from protos.envoy.config.listener.v3 import listener_components_pb2
+from protos.envoy.extensions.filters.listener.http_inspector.v3 import http_inspector_pb2
+from protos.envoy.type.v3 import range_pb2
+from xds.protocol.resources.resource import ROUTE, Reference
+
+_Chain = listener_components_pb2.FilterChain
+_Match = listener_components_pb2.FilterChainMatch
+_Disabled = listener_components_pb2.ListenerFilterChainMatchPredicate
+_ListenerFilter = listener_components_pb2.ListenerFilter
+
+_HTTP: Final = ("http/1.0", "http/1.1", "h2c")
+"""What Envoy's inspector calls HTTP in plain text."""
+
+
+def chains_out(
+    terms: MeshTerms, ports: Iterable[OutsidePort], family: int
+) -> Iterator[tuple[_Chain, frozenset[Reference]]]:
+    """Yield the chains of calls to addresses of a family, each with what it refers to."""
+    for port in ports:
+        for each in port.ranges:
+            networks = [network for network in each.networks if ip_network(network).version == family]
+            if networks or not each.networks:
+                yield from _range_chains(terms, port, each, networks)
+
+
+def inspectors(ports: Iterable[OutsidePort]) -> tuple[_ListenerFilter, ...]:
+    """Return the listener filters that look at what clients send, each on those ports alone that need it."""
+    those = tuple(ports)
+    found = []
+    if tls := [each.port for each in those if each.reads_tls]:
+        found.append(_only_on(listeners.tls_inspector(), tls))
+    if http := [each.port for each in those if each.told_apart]:
+        found.append(_only_on(_http_inspector(), http))
+    return tuple(found)
+
+
+def _range_chains(
+    terms: MeshTerms, port: OutsidePort, what: OutsideRange, networks: list[str]
+) -> Iterator[tuple[_Chain, frozenset[Reference]]]:
+    out = chains.to_cluster(terms, f"egress.{port.port}", names.PASSTHROUGH_CLUSTER)
+    if what.connections:
+        yield (
+            _Chain(
+                name=names.outside_chain("tcp", port.port, what),
+                filter_chain_match=_match(port.port, networks),
+                filters=out.messages,
+            ),
+            out.references,
+        )
+    if what.server_names:
+        match = _match(port.port, networks)
+        match.transport_protocol = "tls"
+        match.server_names.extend(each for each in what.server_names if each != ANY_HOST)
+        name = names.outside_chain("https", port.port, what)
+        yield _Chain(name=name, filter_chain_match=match, filters=out.messages), out.references
+    if what.hosts:
+        match = _match(port.port, networks)
+        match.transport_protocol = "raw_buffer"
+        match.application_protocols.extend(_HTTP if port.told_apart else ())
+        route = names.outside_routes(port.port, what)
+        manager = connection_manager(route, terms, None, order.outside())
+        name = names.outside_chain("http", port.port, what)
+        chain = _Chain(name=name, filter_chain_match=match, filters=[manager])
+        yield chain, frozenset({reference(ROUTE, route), *chains.written(terms)})
+
+
+def _match(port: Port, networks: Iterable[str]) -> _Match:
+    return _Match(destination_port=UInt32Value(value=port), prefix_ranges=map(_prefix, networks))
+
+
+def _prefix(network: str) -> address_pb2.CidrRange:
+    address, _, length = network.partition("/")
+    return address_pb2.CidrRange(address_prefix=address, prefix_len=UInt32Value(value=int(length)))
+
+
+def _only_on(inspector: _ListenerFilter, ports: list[Port]) -> _ListenerFilter:
+    there = [
+        _Disabled(destination_port_range=range_pb2.Int32Range(start=each, end=each + 1)) for each in ports
+    ]
+    found = _ListenerFilter()
+    found.CopyFrom(inspector)
+    # Envoy wants at least two in a set.
+    any_of = there[0] if len(there) == 1 else _Disabled(or_match=_Disabled.MatchSet(rules=there))
+    found.filter_disabled.CopyFrom(_Disabled(not_match=any_of))
+    return found
+
+
+@cache
+def _http_inspector() -> _ListenerFilter:
+    """Return the filter that finds out whether a client speaks HTTP in plain text."""
+    return _ListenerFilter(
+        name="envoy.filters.listener.http_inspector", typed_config=packed(http_inspector_pb2.HttpInspector())
+    )

@@ -1,0 +1,78 @@
+"""What a port's route configuration admits, and the listener that drains what was opened under another."""
+
+from functools import lru_cache
+from typing import Final
+
+from google.protobuf.any_pb2 import Any
+from google.protobuf.message import Message
+
+from meshwright.sidecars.envoy.rules import rbac
+from protos.envoy.config.listener.v3 import listener_pb2
+from protos.envoy.config.rbac.v3 import rbac_pb2
+from protos.envoy.config.route.v3 import route_pb2
+from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2
+from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm_pb2,
+)
+from xds.protocol.resources.resource import Renewal, Resource, ResourceName, encode
+
+_KEPT: Final = 64
+"""How many answers are kept: the streams of a group ask the same, one after the other."""
+
+Admitted = frozenset[tuple[bytes, bytes]]
+"""Pairs of a principal and a permission, encoded."""
+
+
+@lru_cache(_KEPT)
+def narrows(before: Resource, after: Resource) -> bool:
+    """Say whether a route configuration admits less to its port than the one before.
+
+    A principal and permission count as admitted still where they stand in any policy, or where the principal,
+    or everybody, has every permission. An expression that is another one counts as another permission.
+    """
+    was, now, anything = _admitted(before), _admitted(after), _encoded(rbac_pb2.Permission(any=True))
+    if not any(_in_plain_text(who) for who, _ in now):
+        # Their filter chain is gone, and drained by that: nobody who shows a certificate is in it.
+        was = frozenset(each for each in was if not _in_plain_text(each[0]))
+    if (_encoded(rbac.anyone()), anything) in now:
+        return False
+    return any((who, anything) not in now for who, _ in was - now)
+
+
+@lru_cache(_KEPT)
+def interim(listener: Resource, routes: frozenset[ResourceName]) -> Resource:
+    """Return a listener in which the filter chains of these route configurations have other names."""
+    message = listener_pb2.Listener()
+    Any.FromString(listener.body).Unpack(message)
+    for chain in message.filter_chains:
+        manager = hcm_pb2.HttpConnectionManager()
+        found = (each.typed_config.Unpack(manager) for each in chain.filters)
+        if any(found) and manager.rds.route_config_name in routes:
+            chain.name += "_renewed"
+    return encode(message, listener.references)
+
+
+RENEWAL: Final = Renewal(narrows, interim)
+
+
+def _admitted(resource: Resource) -> Admitted:
+    message, per_route = route_pb2.RouteConfiguration(), http_rbac_pb2.RBACPerRoute()
+    Any.FromString(resource.body).Unpack(message)
+    message.typed_per_filter_config[rbac.HTTP_FILTER].Unpack(per_route)
+    return frozenset(
+        (_encoded(principal), _encoded(permission))
+        for policy in per_route.rbac.rules.policies.values()
+        for principal in policy.principals
+        for permission in policy.permissions
+    )
+
+
+@lru_cache(rbac.REMEMBERED)
+def _in_plain_text(principal: bytes) -> bool:
+    """Say whether a principal is one that speaks plain text (`meshwright.sidecars.envoy.rules.rbac`)."""
+    found = rbac_pb2.Principal.FromString(principal)
+    return any(each.not_id == rbac.anyone() for each in found.and_ids.ids)
+
+
+def _encoded(message: Message) -> bytes:
+    return message.SerializeToString(deterministic=True)

@@ -1,0 +1,234 @@
+"""Route configurations (RDS): inbound ones carry a port's access rules, outbound ones the splits.
+
+A changed HTTP policy is one changed route configuration: no listener changes, and connections that are open
+already obey at their next request. What is no request any more, a WebSocket, does not; where the policy
+admits less than before, the port's filter chain is drained once (`renewal`), and nothing remains changed.
+
+Routes have no timeout (0): a stream may live as long as its ends want, and a deadline that nobody wrote
+down would cut it. Open Service Mesh did the same.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.wrappers_pb2 import UInt32Value
+
+from catalog.policy.outside import OutsideHost, OutsideRange, OutsideRoute
+from catalog.policy.proxy import (
+    ExternalDestination,
+    InboundPort,
+    OutboundRoute,
+    OutboundService,
+    RequestRule,
+)
+from catalog.store.settings import METHOD_OVERRIDE_HEADERS, DenialReasons, MethodOverrides
+from meshwright.mesh.names import Namespace, Port, TrustDomain
+from meshwright.mesh.policies.egress import ANY_HOST
+from meshwright.mesh.policies.resilience import RetryPolicy
+from meshwright.mesh.policies.routing import RouteActions
+from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
+from meshwright.mesh.policies.upstreams import HashKey, KeyKind
+from meshwright.mesh.service import ServiceKey, Upstream
+from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.clusters.outlier_detection import duration
+from meshwright.sidecars.envoy.features import faults, order, paths
+from meshwright.sidecars.envoy.routes import virtual_clusters as counting
+from meshwright.sidecars.envoy.routes.renewal import RENEWAL
+from meshwright.sidecars.envoy.rules import headers, matching, retries
+from meshwright.sidecars.envoy.typed import percent, reference
+from protos.envoy.config.core.v3 import base_pb2
+from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
+from xds.protocol.resources.resource import CLUSTER, Reference, Resource, encode
+
+_Route = route_components_pb2.Route
+_Action = route_components_pb2.RouteAction
+_UNRULED: Final = RequestRule(PolicyKey(Namespace(""), ""), None, RouteActions())
+"""What holds where no rule fits."""
+
+
+def inbound(
+    trust_domain: TrustDomain,
+    denials: DenialReasons,
+    primary: ServiceKey,
+    port: InboundPort,
+    overrides: MethodOverrides = MethodOverrides.KEEP,
+) -> Resource:
+    """Return the route configuration of an inbound port: everything to the application, under its rules.
+
+    Where requests are admitted by several matches, each is counted.
+    """
+    cluster = names.local_cluster(primary, port.port)
+    local = _route("local", (), _Action(cluster=cluster))
+    message = _configuration(names.inbound_routes(port.port), str(primary), [local])
+    message.virtual_hosts[0].virtual_clusters.extend(counting.counted(port))
+    for each in order.inbound(trust_domain, denials, port):
+        each.to_routes(message)
+    if overrides is MethodOverrides.REMOVE:
+        # The router removes them, after the rules have judged the request by all of its headers.
+        message.request_headers_to_remove.extend(METHOD_OVERRIDE_HEADERS)
+    return encode(message, frozenset({reference(CLUSTER, cluster)}), renewal=RENEWAL)
+
+
+def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> Resource:
+    """Return the route configuration of a service's port: its splits in order, then the service itself.
+
+    Where requests may take several routes, each is counted.
+    """
+    found: list[_Route] = []
+    counted: list[str] = []
+    references: set[Reference] = set()
+    for route in service.routes:
+        name = f"split:{route.split}" if route.split else f"{_word(service.upstream)}:{service.upstream}"
+        for match, rule in _ways_of(route, service.rules):
+            found.append(_outbound_route(name, match, route))
+            counted.append(names.counted_route(service.port, (route.split, rule.by), match))
+            _treat(found[-1], rule.actions)
+            _mirror(found[-1], rule)
+            _hash(found[-1], route.keys)
+        references |= {reference(CLUSTER, names.cluster(each)) for each in route.backends}
+    references |= {reference(CLUSTER, names.cluster(each.mirror)) for each in service.rules if each.mirror}
+    if len(found) > 1:  # else it is what the whole service has
+        for way, name in zip(found, counted, strict=True):
+            way.stat_prefix = name
+    if service.retries is not None:
+        for way in found:
+            if way.HasField("route"):
+                way.route.retry_policy.CopyFrom(retries.policy(service.retries, farther=service.fails_over))
+    message = _configuration(names.outbound_routes(service), str(service.upstream), found)
+    for each in order.outbound(service, retry):
+        each.to_routes(message)
+    return encode(message, frozenset(references))
+
+
+def outside(port: Port, to: OutsideRange) -> Resource:
+    """Return the route configuration of a range of addresses outside, by the hosts that requests name.
+
+    A host that has the port, or the dot of the DNS' root, is the same one; what no route of its host fits is
+    answered 404.
+    """
+    hosts = [_outside_host(port, each) for each in to.hosts]
+    message = route_pb2.RouteConfiguration(name=names.outside_routes(port, to), virtual_hosts=hosts)
+    ways = {_way_out(port, route) for host in to.hosts for route in host.routes}
+    return encode(message, frozenset(reference(CLUSTER, each) for each in ways))
+
+
+def _outside_host(port: Port, host: OutsideHost) -> route_components_pb2.VirtualHost:
+    found = [
+        _route(f"egress:{host.name}", match, _Action(cluster=_way_out(port, route)))
+        for route in host.routes
+        for match in ([(each,) for each in route.matches] if route.matches is not None else [()])
+    ]
+    if any(route.matches is not None for route in host.routes):
+        found.insert(0, paths.guard())
+    shown = f"[{host.name}]" if ":" in host.name else host.name
+    rooted = [] if ":" in host.name else [f"{shown}."]
+    domains = [each for name in (shown, *rooted) for each in (name, f"{name}:{port}")]
+    return route_components_pb2.VirtualHost(
+        name=f"egress_virtual-host|{host.name}",
+        domains=[shown] if host.name == ANY_HOST else domains,
+        routes=found,
+    )
+
+
+def _way_out(port: Port, route: OutsideRoute) -> str:
+    if route.host is None:
+        return names.PASSTHROUGH_HTTP_CLUSTER
+    return names.cluster(ExternalDestination(route.host, port, is_http=True))
+
+
+def _ways_of(
+    route: OutboundRoute, rules: tuple[RequestRule, ...]
+) -> Iterator[tuple[tuple[HTTPMatch, ...], RequestRule]]:
+    """Yield what requests of a route have to fit, all of it, in order, and what becomes of those that do."""
+    for rule in (*rules, _UNRULED):
+        for match in route.matches if route.matches is not None else (None,):
+            for further in rule.matches if rule.matches is not None else (None,):
+                both = (each for each in (match, further) if each is not None)
+                yield tuple(dict.fromkeys(both)), rule
+        if rule.matches is None:
+            return
+
+
+def _mirror(way: _Route, rule: RequestRule) -> None:
+    """Have copies of requests sent; their host is that of the request, where Envoy would add a word to it."""
+    if rule.mirror is None or rule.actions.mirror is None or not way.HasField("route"):
+        return
+    way.route.request_mirror_policies.add(
+        cluster=names.cluster(rule.mirror),
+        runtime_fraction=base_pb2.RuntimeFractionalPercent(
+            default_value=percent(rule.actions.mirror.percent)
+        ),
+        disable_shadow_host_suffix_append=True,
+    )
+
+
+def _treat(way: _Route, actions: RouteActions) -> None:
+    if actions.timeout is not None and way.HasField("route"):
+        way.route.timeout.CopyFrom(duration(actions.timeout))
+    way.request_headers_to_add.extend(headers.to_add(actions.request_headers))
+    way.request_headers_to_remove.extend(actions.request_headers.remove)
+    way.response_headers_to_add.extend(headers.to_add(actions.response_headers))
+    way.response_headers_to_remove.extend(actions.response_headers.remove)
+    if actions.faulty:
+        faults.harm(way, actions)
+
+
+def _hash(way: _Route, keys: tuple[HashKey, ...]) -> None:
+    for key in keys if way.HasField("route") else ():
+        match key.kind:
+            case KeyKind.HEADER:
+                header = _Action.HashPolicy.Header(header_name=matching.header_name(key.name))
+                way.route.hash_policy.add(header=header)
+            case KeyKind.COOKIE:
+                ttl = None if key.ttl is None else duration(key.ttl)
+                cookie = _Action.HashPolicy.Cookie(name=key.name, ttl=ttl, path=key.path)
+                way.route.hash_policy.add(cookie=cookie)
+            case KeyKind.QUERY:
+                way.route.hash_policy.add(query_parameter=_Action.HashPolicy.QueryParameter(name=key.name))
+
+
+def _outbound_route(name: str, match: tuple[HTTPMatch, ...], route: OutboundRoute) -> _Route:
+    if not route.backends:
+        return _Route(
+            name=name,
+            match=_match(match),
+            direct_response=route_components_pb2.DirectResponseAction(status=503),
+        )
+    if len(route.backends) == 1:
+        return _route(name, match, _Action(cluster=names.cluster(route.backends[0])))
+    # Backends of weight 0 stay: when they get a weight, only this route configuration changes.
+    weighted = route_components_pb2.WeightedCluster(
+        clusters=[
+            route_components_pb2.WeightedCluster.ClusterWeight(
+                name=names.cluster(each), weight=UInt32Value(value=each.weight)
+            )
+            for each in route.backends
+        ]
+    )
+    return _route(name, match, _Action(weighted_clusters=weighted))
+
+
+def _route(name: str, match: tuple[HTTPMatch, ...], action: _Action) -> _Route:
+    action.timeout.CopyFrom(Duration())
+    return _Route(name=name, match=_match(match), route=action)
+
+
+def _match(matches: tuple[HTTPMatch, ...]) -> route_components_pb2.RouteMatch:
+    """Match requests that fit all of these. A route has room for one expression of the path: the first."""
+    headers = [header for each in matches for header in matching.header_matchers(each)]
+    paths = [each.path_regex for each in matches if each.path_regex is not None]
+    headers += map(matching.path_matcher, paths[1:])
+    if not paths:
+        return route_components_pb2.RouteMatch(prefix="/", headers=headers)
+    regex = matching.full_match(paths[0]).safe_regex
+    return route_components_pb2.RouteMatch(safe_regex=regex, headers=headers)
+
+
+def _word(upstream: Upstream) -> str:
+    return "service" if isinstance(upstream, ServiceKey) else "host"
+
+
+def _configuration(name: str, host: str, routes: list[_Route]) -> route_pb2.RouteConfiguration:
+    every = route_components_pb2.VirtualHost(name=host, domains=["*"], routes=routes)
+    return route_pb2.RouteConfiguration(name=name, virtual_hosts=[every])

@@ -1,0 +1,133 @@
+"""Rates that a service counts, in Envoy's words: who is asked, and what it is told."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from google.protobuf.wrappers_pb2 import BoolValue
+
+from meshwright.mesh.names import Port
+from meshwright.mesh.policies.rate_services import (
+    Contains,
+    CountedConnections,
+    CountedRequests,
+    Descriptor,
+    Entry,
+    Exact,
+    GenericKey,
+    HeaderCriterion,
+    HeaderValueMatch,
+    Prefix,
+    Present,
+    RateLimitService,
+    Regex,
+    RemoteAddress,
+    RequestHeader,
+    Suffix,
+)
+from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.clusters.outlier_detection import duration
+from meshwright.sidecars.envoy.rules.matching import full_match, header_name
+from meshwright.sidecars.envoy.typed import packed
+from protos.envoy.config.core.v3 import config_source_pb2, grpc_service_pb2
+from protos.envoy.config.listener.v3 import listener_components_pb2
+from protos.envoy.config.ratelimit.v3 import rls_pb2
+from protos.envoy.config.route.v3 import route_components_pb2
+from protos.envoy.extensions.common.ratelimit.v3 import ratelimit_pb2
+from protos.envoy.extensions.filters.http.ratelimit.v3 import rate_limit_pb2 as http_pb2
+from protos.envoy.extensions.filters.network.ratelimit.v3 import rate_limit_pb2 as network_pb2
+from protos.envoy.type.matcher.v3 import string_pb2
+from protos.envoy.type.v3 import http_status_pb2
+
+HTTP_FILTER: Final = "envoy.filters.http.ratelimit"
+NETWORK_FILTER: Final = "envoy.filters.network.ratelimit"
+
+_RateLimit = route_components_pb2.RateLimit
+_Action = _RateLimit.Action
+
+
+def of_connections(port: Port, counted: CountedConnections) -> listener_components_pb2.Filter:
+    """Return the network filter that asks about each connection of a port as it comes."""
+    told = [
+        ratelimit_pb2.RateLimitDescriptor(
+            entries=[ratelimit_pb2.RateLimitDescriptor.Entry(key=key, value=value) for key, value in each]
+        )
+        for each in counted.descriptors
+    ]
+    message = network_pb2.RateLimit(
+        stat_prefix=f"inbound.{port}",
+        domain=counted.asked.domain,
+        descriptors=told,
+        timeout=duration(counted.asked.timeout),
+        failure_mode_deny=not counted.asked.fails_open,
+        rate_limit_service=_service(counted.asked),
+    )
+    return listener_components_pb2.Filter(name=NETWORK_FILTER, typed_config=packed(message))
+
+
+def of_requests(counted: CountedRequests) -> http_pb2.RateLimit:
+    """Return the HTTP filter that asks about requests; what it tells stands with the routes."""
+    return http_pb2.RateLimit(
+        domain=counted.asked.domain,
+        timeout=duration(counted.asked.timeout),
+        failure_mode_deny=not counted.asked.fails_open,
+        rate_limited_as_resource_exhausted=True,
+        rate_limit_service=_service(counted.asked),
+        enable_x_ratelimit_headers=(
+            http_pb2.RateLimit.XRateLimitHeadersRFCVersion.DRAFT_VERSION_03
+            if counted.shows_limits
+            else http_pb2.RateLimit.XRateLimitHeadersRFCVersion.OFF
+        ),
+        rate_limited_status=http_status_pb2.HttpStatus(code=http_status_pb2.StatusCode.Name(counted.status)),
+    )
+
+
+def told(descriptors: Iterable[Descriptor]) -> list[_RateLimit]:
+    """Return what the service is told of the requests of a route, or of all."""
+    return [_RateLimit(actions=map(_action, each)) for each in descriptors]
+
+
+def _service(asked: RateLimitService) -> rls_pb2.RateLimitServiceConfig:
+    cluster = names.rate_limit_cluster(asked.server)
+    return rls_pb2.RateLimitServiceConfig(
+        grpc_service=grpc_service_pb2.GrpcService(
+            envoy_grpc=grpc_service_pb2.GrpcService.EnvoyGrpc(cluster_name=cluster)
+        ),
+        transport_api_version=config_source_pb2.ApiVersion.V3,
+    )
+
+
+def _action(entry: Entry) -> _Action:
+    match entry:
+        case GenericKey(key, value):
+            return _Action(generic_key=_Action.GenericKey(descriptor_key=key, descriptor_value=value))
+        case RemoteAddress():
+            return _Action(remote_address=_Action.RemoteAddress())
+        case RequestHeader(key, name):
+            headers = _Action.RequestHeaders(header_name=header_name(name), descriptor_key=key)
+            return _Action(request_headers=headers)
+        case HeaderValueMatch(key, value, headers, expected):
+            match_ = _Action.HeaderValueMatch(
+                descriptor_key=key,
+                descriptor_value=value,
+                expect_match=BoolValue(value=expected),
+                headers=map(_criterion, headers),
+            )
+            return _Action(header_value_match=match_)
+
+
+def _criterion(wanted: HeaderCriterion) -> route_components_pb2.HeaderMatcher:
+    name = header_name(wanted.name)
+    match wanted.value:
+        case Present(there):
+            return route_components_pb2.HeaderMatcher(name=name, present_match=there)
+        case Exact(text):
+            found = string_pb2.StringMatcher(exact=text)
+        case Prefix(text):
+            found = string_pb2.StringMatcher(prefix=text)
+        case Suffix(text):
+            found = string_pb2.StringMatcher(suffix=text)
+        case Contains(text):
+            found = string_pb2.StringMatcher(contains=text)
+        case Regex(text):
+            found = full_match(text)
+    return route_components_pb2.HeaderMatcher(name=name, string_match=found)

@@ -1,0 +1,66 @@
+"""Rate limits in Envoy's words: token buckets, each proxy's own.
+
+A bucket holds what comes at once, the amount and the burst, and is filled with the amount once in each unit
+of time: nothing trickles in between.
+"""
+
+from typing import Final
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.wrappers_pb2 import UInt32Value
+
+from meshwright.mesh.names import Port
+from meshwright.mesh.policies.limits import RateLimit
+from meshwright.sidecars.envoy.rules.headers import header
+from meshwright.sidecars.envoy.typed import packed
+from protos.envoy.config.core.v3 import base_pb2
+from protos.envoy.config.listener.v3 import listener_components_pb2
+from protos.envoy.extensions.filters.http.local_ratelimit.v3 import local_rate_limit_pb2 as http_pb2
+from protos.envoy.extensions.filters.network.local_ratelimit.v3 import local_rate_limit_pb2 as network_pb2
+from protos.envoy.type.v3 import http_status_pb2, percent_pb2, token_bucket_pb2
+
+HTTP_FILTER: Final = "envoy.filters.http.local_ratelimit"
+NETWORK_FILTER: Final = "envoy.filters.network.local_ratelimit"
+
+_ALWAYS: Final = base_pb2.RuntimeFractionalPercent(
+    default_value=percent_pb2.FractionalPercent(
+        numerator=100, denominator=percent_pb2.FractionalPercent.DenominatorType.HUNDRED
+    )
+)
+
+
+def of_connections(port: Port, limit: RateLimit) -> listener_components_pb2.Filter:
+    """Return the network filter that counts the connections of a port, by whichever chain they come.
+
+    It counts as Envoy takes them, before a handshake has shown who calls.
+    """
+    message = network_pb2.LocalRateLimit(
+        stat_prefix=f"inbound.{port}", token_bucket=_bucket(limit), share_key=f"inbound.{port}"
+    )
+    return listener_components_pb2.Filter(name=NETWORK_FILTER, typed_config=packed(message))
+
+
+def of_requests(stat_prefix: str, limit: RateLimit | None = None) -> http_pb2.LocalRateLimit:
+    """Return what the HTTP filter is told: a limit, or else to let all requests pass."""
+    if limit is None:
+        return http_pb2.LocalRateLimit(stat_prefix=stat_prefix)
+    return http_pb2.LocalRateLimit(
+        stat_prefix=stat_prefix,
+        token_bucket=_bucket(limit),
+        filter_enabled=_ALWAYS,
+        filter_enforced=_ALWAYS,
+        status=http_status_pb2.HttpStatus(code=http_status_pb2.StatusCode.Name(limit.status)),
+        response_headers_to_add=[header(*each) for each in limit.headers],
+        # Else gRPC's clients would take it for a server that is away, and try again at once.
+        rate_limited_as_resource_exhausted=True,
+    )
+
+
+def _bucket(limit: RateLimit) -> token_bucket_pb2.TokenBucket:
+    interval = Duration()
+    interval.FromTimedelta(limit.unit.period)
+    return token_bucket_pb2.TokenBucket(
+        max_tokens=limit.amount + limit.burst,
+        tokens_per_fill=UInt32Value(value=limit.amount),
+        fill_interval=interval,
+    )

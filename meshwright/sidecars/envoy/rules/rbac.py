@@ -1,0 +1,249 @@
+"""Access rules as Envoy RBAC: one policy per object (a TrafficTarget), so that overlapping ones unite.
+
+Within one connection manager a request is allowed if any policy fits. Policies that hung on single routes
+would not do: Envoy takes the first route that matches, and its rule alone would decide.
+"""
+
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import Final
+
+from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, admitted
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import TRAFFIC_TARGET
+from meshwright.mesh.names import TrustDomain
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.callers import AuthenticatedName, Caller, EncryptedRange, IpRange
+from meshwright.mesh.policies.smi import HTTPMatch
+from meshwright.mesh.tap import TapChoice, Tapped
+from meshwright.sidecars.envoy.rules.matching import full_match, header_matchers
+from meshwright.sidecars.envoy.typed import cidr
+from protos.envoy.config.rbac.v3 import rbac_pb2
+from protos.envoy.type.matcher.v3 import path_pb2, string_pb2
+
+HTTP_FILTER: Final = "envoy.filters.http.rbac"
+"""The name of the HTTP filter that decides, and what the findings of every such filter stand under."""
+
+LOOKING_FILTER: Final = "meshwright.looked_for"
+"""The name of the one before it that decides nothing (`meshwright.sidecars.envoy.features.denials`)."""
+
+ADMITTING: Final = "enforced_effective_policy_id"
+VERDICT: Final = "enforced_engine_result"
+LOOKED_FOR: Final = "shadow_effective_policy_id"
+"""What the filter notes of a request (Envoy's documentation, "RBAC filter", "Dynamic Metadata")."""
+
+TAP_PREFIX: Final = "tap_"
+TAPPED: Final = f"{TAP_PREFIX}shadow_engine_result"
+"""What it notes of a request that is watched: `allowed`. Nothing is allowed by it."""
+
+REMEMBERED: Final = 4096
+"""How many callers and permissions: TrafficTargets of a service share matches, services share callers.
+
+They are kept encoded: a message takes ten times as much memory, and to read one costs little.
+"""
+
+PERMISSIVE = "permissive"
+"""The policy name in permissive mode; no object has it, for theirs hold a slash or a space."""
+
+NO_TARGET: Final = "~"
+"""The name of what is looked for where no TrafficTarget names the caller: the last of all names."""
+
+
+@cache
+def deny_all() -> rbac_pb2.RBAC:
+    """Return rules that allow nothing: action ALLOW without a policy."""
+    return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW)
+
+
+def rules(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
+    """Return the rules of one port. They allow what some rule admits; without rules, nothing."""
+    policies = {name: policy for rule in access.rules for name, policy in _policies(rule, trust_domain)}
+    if isinstance(access, EveryoneInTheMesh):
+        # Where names from outside, or no names, pass the handshake too, TLS alone is not the mesh's.
+        outside = (*admitted(access, AuthenticatedName), *admitted(access, EncryptedRange))
+        everyone = _of_the_mesh(trust_domain) if outside else anyone()
+        policies[PERMISSIVE] = rbac_pb2.Policy(permissions=[_everything()], principals=[everyone])
+    return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies=policies)
+
+
+def looked_for(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC | None:
+    """Return rules by which Envoy finds what a caller of the mesh lacks that is denied; None if none can be.
+
+    Those of its TrafficTargets whose matches a request may miss, by their names; the first one that has the
+    caller as a source is found, else NO_TARGET. Whoever is not of the mesh finds none.
+    """
+    if isinstance(access, EveryoneInTheMesh):
+        return None
+    found = {NO_TARGET: [_of_the_mesh(trust_domain)]}
+    for rule in access.rules:
+        callers = [each for each in rule.callers if isinstance(each, ServiceIdentity)]
+        if callers and rule.matches is not None:
+            found[policy_name(rule.by)] = [_principal(each, trust_domain) for each in callers]
+    policies = {
+        name: rbac_pb2.Policy(permissions=[_everything()], principals=principals)
+        for name, principals in found.items()
+    }
+    return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies=policies)
+
+
+def watched(choices: Tapped, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
+    """Return rules that are never in force, and fit the requests that are watched."""
+    policies = {
+        str(number): rbac_pb2.Policy(
+            permissions=[_watched(each)],
+            principals=[_principal(caller, trust_domain) for caller in each.callers]
+            or [rbac_pb2.Principal(any=True)],
+        )
+        for number, each in enumerate(choices)
+    }
+    return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies=policies)
+
+
+def _watched(choice: TapChoice) -> rbac_pb2.Permission:
+    methods = header_matchers(HTTPMatch("", methods=choice.methods))
+    parts = [rbac_pb2.Permission(header=each) for each in methods]
+    if choice.path_prefix:
+        prefix = string_pb2.StringMatcher(prefix=choice.path_prefix)
+        parts.append(rbac_pb2.Permission(url_path=path_pb2.PathMatcher(path=prefix)))
+    return _all_of(*parts) if parts else _everything()
+
+
+def policy_name(by: ObjectKey) -> str:
+    """Return the name of an object's policy: of a TrafficTarget `<ns>/<name>`, of others with their kind."""
+    return by.path if by.kind == TRAFFIC_TARGET else str(by)
+
+
+def only(caller: ServiceIdentity, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
+    """Return rules that allow one caller everything; whichever rules admit it, they are the same."""
+    policy = rbac_pb2.Policy(permissions=[_everything()], principals=[_principal(caller, trust_domain)])
+    return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies={str(caller): policy})
+
+
+@cache
+def anyone() -> rbac_pb2.Principal:
+    """Return everybody who speaks TLS: with a certificate, where the filter chain demands one."""
+    return rbac_pb2.Principal(authenticated=rbac_pb2.Principal.Authenticated())
+
+
+def _policies(rule: AccessRule, trust_domain: TrustDomain) -> Iterator[tuple[str, rbac_pb2.Policy]]:
+    """Yield a rule's policies by name: one, and one for each choice of server names that callers have.
+
+    Which name is asked for is a matter of the permission, in Envoy's words.
+    """
+    by_names: dict[tuple[str, ...], list[Caller]] = {}
+    for each in rule.callers:
+        by_names.setdefault(_server_names(each), []).append(each)
+    requests = [_everything()] if rule.matches is None else [_permission(match) for match in rule.matches]
+    for names, callers in by_names.items():
+        asking = [rbac_pb2.Permission(requested_server_name=_server_name(each)) for each in names]
+        permissions = [_all_of(each, _any_of(asking)) for each in requests] if asking else requests
+        principals = list(_principals(callers, trust_domain))
+        name = f"{policy_name(rule.by)} {','.join(names)}" if names else policy_name(rule.by)
+        yield name, rbac_pb2.Policy(permissions=permissions, principals=principals)
+
+
+def _principals(callers: list[Caller], trust_domain: TrustDomain) -> Iterator[rbac_pb2.Principal]:
+    """Yield who callers are: those that must show one of several names at the same places as one.
+
+    Else each name of an IngressBackend would repeat all places of it.
+    """
+    by_place: dict[tuple[IpRange, ...], list[AuthenticatedName]] = {}
+    for each in callers:
+        if isinstance(each, AuthenticatedName) and len(each.networks) > 1:
+            by_place.setdefault(each.networks, []).append(each)
+    for each in callers:
+        named = by_place.get(each.networks, ()) if isinstance(each, AuthenticatedName) else ()
+        if len(named) < 2:
+            yield _principal(each, trust_domain)
+        elif named[0] is each:
+            names = [_named(string_pb2.StringMatcher(exact=one.name)) for one in named]
+            near = rbac_pb2.Principal(or_ids=rbac_pb2.Principal.Set(ids=map(_near, each.networks)))
+            yield _both(rbac_pb2.Principal(or_ids=rbac_pb2.Principal.Set(ids=names)), near)
+
+
+def _server_names(caller: Caller) -> tuple[str, ...]:
+    return caller.server_names if isinstance(caller, EncryptedRange | AuthenticatedName) else ()
+
+
+def _server_name(name: str) -> string_pb2.StringMatcher:
+    if name.startswith("*."):
+        return string_pb2.StringMatcher(suffix=name.removeprefix("*"))
+    return string_pb2.StringMatcher(exact=name)
+
+
+def _any_of(permissions: list[rbac_pb2.Permission]) -> rbac_pb2.Permission:
+    return rbac_pb2.Permission(or_rules=rbac_pb2.Permission.Set(rules=permissions))
+
+
+def _all_of(*permissions: rbac_pb2.Permission) -> rbac_pb2.Permission:
+    return rbac_pb2.Permission(and_rules=rbac_pb2.Permission.Set(rules=permissions))
+
+
+def _principal(caller: Caller, trust_domain: TrustDomain) -> rbac_pb2.Principal:
+    return rbac_pb2.Principal.FromString(_encoded_principal(caller, trust_domain))
+
+
+@lru_cache(REMEMBERED)
+def _encoded_principal(caller: Caller, trust_domain: TrustDomain) -> bytes:
+    return _principal_of(caller, trust_domain).SerializeToString(deterministic=True)
+
+
+def _principal_of(caller: Caller, trust_domain: TrustDomain) -> rbac_pb2.Principal:
+    match caller:
+        case ServiceIdentity():
+            return _named(string_pb2.StringMatcher(exact=caller.spiffe_id(trust_domain)))
+        case AuthenticatedName(name, ()):
+            return _named(string_pb2.StringMatcher(exact=name))
+        case AuthenticatedName(name, networks):
+            near = rbac_pb2.Principal(or_ids=rbac_pb2.Principal.Set(ids=map(_near, networks)))
+            return _both(_named(string_pb2.StringMatcher(exact=name)), near)
+        case EncryptedRange(network):
+            stranger = rbac_pb2.Principal(not_id=_of_the_mesh(trust_domain))
+            return rbac_pb2.Principal(
+                and_ids=rbac_pb2.Principal.Set(ids=[_near(network), anyone(), stranger])
+            )
+        case IpRange():
+            return _both(_near(caller), rbac_pb2.Principal(not_id=anyone()))
+
+
+def _near(network: IpRange) -> rbac_pb2.Principal:
+    # Not `remote_ip`, which is what a header says: whoever writes X-Forwarded-For would be anywhere.
+    return rbac_pb2.Principal(direct_remote_ip=cidr(network))
+
+
+def _both(one: rbac_pb2.Principal, other: rbac_pb2.Principal) -> rbac_pb2.Principal:
+    return rbac_pb2.Principal(and_ids=rbac_pb2.Principal.Set(ids=[one, other]))
+
+
+@cache
+def _of_the_mesh(trust_domain: TrustDomain) -> rbac_pb2.Principal:
+    return _named(string_pb2.StringMatcher(prefix=f"spiffe://{trust_domain}/"))
+
+
+def _named(name: string_pb2.StringMatcher) -> rbac_pb2.Principal:
+    return rbac_pb2.Principal(authenticated=rbac_pb2.Principal.Authenticated(principal_name=name))
+
+
+@cache
+def _everything() -> rbac_pb2.Permission:
+    return rbac_pb2.Permission(any=True)
+
+
+def _permission(match: HTTPMatch) -> rbac_pb2.Permission:
+    return rbac_pb2.Permission.FromString(_encoded_permission(match))
+
+
+@lru_cache(REMEMBERED)
+def _encoded_permission(match: HTTPMatch) -> bytes:
+    return _permission_of(match).SerializeToString(deterministic=True)
+
+
+def _permission_of(match: HTTPMatch) -> rbac_pb2.Permission:
+    parts = [rbac_pb2.Permission(header=each) for each in header_matchers(match)]
+    if match.path_regex is not None:
+        # `url_path` is the path without query and fragment.
+        path = path_pb2.PathMatcher(path=full_match(match.path_regex))
+        parts.insert(0, rbac_pb2.Permission(url_path=path))
+    if not parts:
+        return _everything()
+    return rbac_pb2.Permission(and_rules=rbac_pb2.Permission.Set(rules=parts))

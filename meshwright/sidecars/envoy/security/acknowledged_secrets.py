@@ -1,0 +1,75 @@
+"""What Envoys have taken of the secrets in force, by what they acknowledge: read of each secret once."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from google.protobuf.any_pb2 import Any
+
+from meshwright.sidecars.contract.contexts import Taken
+from meshwright.sidecars.envoy import names
+from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
+from xds.cache import NodeKey
+from xds.protocol.resources.resource import SECRET, Resource, ResourceName, Version
+from xds.protocol.resources.resources import NO_RESOURCES
+from xds.protocol.resources.snapshot import Snapshot
+from xds.protocol.stream import Accepted
+
+_CERTIFICATE: Final = ResourceName(names.SERVICE_CERTIFICATE)
+
+
+class TakenSecrets:
+    """Compares what each stream has accepted with what is published for its proxy."""
+
+    def __init__(
+        self,
+        takers: Callable[[], Iterable[tuple[NodeKey, Accepted]]],
+        published: Callable[[NodeKey], Snapshot | None],
+    ) -> None:
+        self._takers = takers
+        self._published = published
+        self._read: dict[Version, bytes] = {}
+
+    def all(self) -> Iterator[Taken]:
+        """Yield of each proxy that has asked for secrets what it has taken, on all of its streams.
+
+        One after the other: there may be thousands, and who goes through them on the event loop gives way.
+        """
+        before, self._read = self._read, {}
+        streams: dict[NodeKey, list[Accepted]] = {}
+        for node, accepted in self._takers():
+            streams.setdefault(node, []).append(accepted)
+        for node, found in streams.items():
+            asked = [each for each in found if each(SECRET, _CERTIFICATE) is not None]
+            if asked:
+                yield self._of(node, self._published(node), asked, before)
+
+    def _of(
+        self,
+        node: NodeKey,
+        published: Snapshot | None,
+        streams: list[Accepted],
+        before: Mapping[Version, bytes],
+    ) -> Taken:
+        secrets = NO_RESOURCES if published is None else published.resources(SECRET)
+        found = {
+            name: self._content(secrets[name], before)
+            for name in secrets
+            if {each(SECRET, name) for each in streams} == {secrets[name].version}
+        }
+        roots = b"".join(content for name, content in found.items() if name != _CERTIFICATE)
+        return Taken(node, roots, found.get(_CERTIFICATE, b""))
+
+    def _content(self, resource: Resource, before: Mapping[Version, bytes]) -> bytes:
+        """Return what is public of a secret; what nobody has any more is forgotten."""
+        if (known := self._read.get(resource.version, before.get(resource.version))) is None:
+            known = _public(resource)
+        self._read[resource.version] = known
+        return known
+
+
+def _public(resource: Resource) -> bytes:
+    secret = secret_pb2.Secret()
+    Any.FromString(resource.body).Unpack(secret)
+    return secret.tls_certificate.certificate_chain.inline_bytes or (
+        secret.validation_context.trusted_ca.inline_bytes
+    )

@@ -1,0 +1,36 @@
+"""Secrets (SDS): the service certificate with its key, and the roots that peers are checked against."""
+
+from certs.keys.material import ServiceCertificate
+from meshwright.mesh.names import TrustDomain
+from meshwright.sidecars.envoy import names
+from protos.envoy.config.core.v3 import base_pb2
+from protos.envoy.extensions.transport_sockets.tls.v3 import common_pb2, secret_pb2
+from xds.protocol.resources.resource import Resource, encode
+
+
+def service_certificate(certificate: ServiceCertificate) -> Resource:
+    """Return the certificate chain and private key of a service identity."""
+    return encode(
+        secret_pb2.Secret(
+            name=names.SERVICE_CERTIFICATE,
+            tls_certificate=common_pb2.TlsCertificate(
+                certificate_chain=base_pb2.DataSource(inline_bytes=certificate.chain_pem),
+                private_key=base_pb2.DataSource(inline_bytes=certificate.key.reveal()),
+            ),
+        )
+    )
+
+
+def trust_root(trust_domain: TrustDomain, trust_bundle: bytes) -> Resource:
+    """Return the roots of a trust domain.
+
+    Who is expected stands in each TLS context, not here: one bundle serves all of them.
+    """
+    return encode(
+        secret_pb2.Secret(
+            name=names.trust_root(trust_domain),
+            validation_context=common_pb2.CertificateValidationContext(
+                trusted_ca=base_pb2.DataSource(inline_bytes=trust_bundle)
+            ),
+        )
+    )

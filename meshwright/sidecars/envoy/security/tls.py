@@ -1,0 +1,186 @@
+"""TLS inside the mesh: both ends show a service certificate and check the other's SPIFFE ID. And out of it.
+
+No ALPN is set: Envoy's HTTP codec then looks for the HTTP/2 preface itself, and one inbound port takes
+HTTP/1.1 and gRPC alike; an ALPN of our own would be taken for HTTP/1.
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from google.protobuf.wrappers_pb2 import BoolValue
+
+from catalog.policy.proxy import (
+    EveryoneInTheMesh,
+    InboundPort,
+    MeshTerms,
+    ServiceDestination,
+    TlsOrigination,
+    TlsRange,
+    admitted,
+)
+from meshwright.mesh.config import TlsVersion
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import TrustDomain
+from meshwright.mesh.policies.callers import AuthenticatedName
+from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.typed import OVER_ADS, packed, reference
+from protos.envoy.config.core.v3 import base_pb2
+from protos.envoy.extensions.transport_sockets.tls.v3 import common_pb2, secret_pb2, tls_pb2
+from protos.envoy.type.matcher.v3 import string_pb2
+from xds.protocol.resources.resource import SECRET, Reference
+
+ALIKE: Final = 16
+"""Of how many terms the TLS contexts are remembered: a mesh has others only when a setting changes."""
+
+_TLS: Final = "envoy.transport_sockets.tls"
+_YES: Final = BoolValue(value=True)
+_NO: Final = BoolValue(value=False)
+_Matcher = common_pb2.SubjectAltNameMatcher
+
+
+def downstream(
+    terms: MeshTerms, port: InboundPort, caller: ServiceIdentity | None = None
+) -> base_pb2.TransportSocket:
+    """Return what an inbound port demands of its caller: a certificate with a SPIFFE ID of the mesh.
+
+    On a TCP port under rules only the SPIFFE IDs that some rule admits pass the handshake, and only that of
+    `caller` where the filter chain is one caller's. Envoy's network RBAC filter is not enough there: it
+    decides on the caller's first byte, and by then a server that speaks first has answered. On HTTP ports
+    any ID of the trust domain passes and each request is judged. Names pass where a rule has them.
+    """
+    if caller is not None:
+        accepted = _exactly(terms.trust_domain, (caller,))
+    elif port.protocol.is_http or isinstance(port.access, EveryoneInTheMesh):
+        accepted = _any_of(terms.trust_domain)
+    else:
+        accepted = _exactly(terms.trust_domain, admitted(port.access, ServiceIdentity))
+    if caller is None:
+        names = dict.fromkeys(each.name for each in admitted(port.access, AuthenticatedName))
+        accepted += map(_name, names)
+    context = tls_pb2.DownstreamTlsContext(
+        common_tls_context=_common(terms, accepted), require_client_certificate=_YES
+    )
+    return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
+
+
+def without_proof(terms: MeshTerms, *, asked: bool) -> base_pb2.TransportSocket:
+    """Return TLS for callers that need no certificate; `asked`: one of the mesh's roots tells who it is.
+
+    Where none is asked for, none is shown: what nobody has verified is no name.
+    """
+    common = _common(terms, ())
+    if not asked:
+        common.ClearField("combined_validation_context")
+    # Said, although it is the default: Envoy warns of who leaves it out.
+    context = tls_pb2.DownstreamTlsContext(common_tls_context=common, require_client_certificate=_NO)
+    return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
+
+
+def upstream(terms: MeshTerms, destination: ServiceDestination) -> base_pb2.TransportSocket:
+    """Return what a caller demands of a destination: exactly one of the identities expected there.
+
+    On a TCP port it says which caller it is, by which the server chooses a filter chain.
+    """
+    name = destination.server_name
+    if not destination.is_http and destination.caller is not None:
+        name = f"{name}.{names.caller(destination.caller, terms.trust_domain)}"
+    context = tls_pb2.UpstreamTlsContext(
+        common_tls_context=_common(terms, _exactly(terms.trust_domain, destination.identities)),
+        sni=name,
+    )
+    return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
+
+
+def origination(wanted: TlsOrigination) -> base_pb2.TransportSocket:
+    """Return what is demanded of a host outside the mesh: a certificate for the name that is asked for.
+
+    The proxy shows none of its own: whoever is outside need not know the mesh. Versions are Envoy's for a
+    server, 1.2 and 1.3; what it speaks inside the mesh is no affair of others.
+    """
+    name = _dns(string_pb2.StringMatcher(exact=wanted.server_name))
+    roots = base_pb2.DataSource(inline_string=wanted.roots)
+    context = tls_pb2.UpstreamTlsContext(
+        common_tls_context=tls_pb2.CommonTlsContext(
+            tls_params=_parameters(TlsRange(TlsVersion.V1_2, TlsVersion.V1_3)),
+            validation_context=common_pb2.CertificateValidationContext(
+                trusted_ca=roots, match_typed_subject_alt_names=[name]
+            ),
+        ),
+        sni=wanted.server_name,
+    )
+    return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
+
+
+def references(terms: MeshTerms) -> frozenset[Reference]:
+    """Return the secrets that every TLS context of a proxy needs."""
+    return frozenset(
+        {
+            reference(SECRET, names.SERVICE_CERTIFICATE),
+            reference(SECRET, names.trust_root(terms.trust_domain)),
+        }
+    )
+
+
+def _common(terms: MeshTerms, accepted: Iterable[_Matcher]) -> tls_pb2.CommonTlsContext:
+    context = tls_pb2.CommonTlsContext()
+    context.CopyFrom(_of_nobody(terms))
+    validation = context.combined_validation_context.default_validation_context
+    validation.match_typed_subject_alt_names.extend(accepted)
+    return context
+
+
+@lru_cache(ALIKE)
+def _of_nobody(terms: MeshTerms) -> tls_pb2.CommonTlsContext:
+    """Return what all TLS contexts of a mesh have in common, to be copied: who is accepted is missing."""
+    certificate = secret_pb2.SdsSecretConfig(name=names.SERVICE_CERTIFICATE, sds_config=OVER_ADS)
+    root = secret_pb2.SdsSecretConfig(name=names.trust_root(terms.trust_domain), sds_config=OVER_ADS)
+    return tls_pb2.CommonTlsContext(
+        tls_params=_parameters(terms.tls),
+        tls_certificate_sds_secret_configs=[certificate],
+        combined_validation_context=tls_pb2.CommonTlsContext.CombinedCertificateValidationContext(
+            default_validation_context=common_pb2.CertificateValidationContext(),
+            validation_context_sds_secret_config=root,
+        ),
+    )
+
+
+def _parameters(tls: TlsRange) -> common_pb2.TlsParameters:
+    # Both ends of the range always: without a maximum Envoy as a client offers 1.2 at most.
+    return common_pb2.TlsParameters(
+        tls_minimum_protocol_version=_version(tls.minimum),
+        tls_maximum_protocol_version=_version(tls.maximum),
+        cipher_suites=tls.cipher_suites,
+        ecdh_curves=tls.ecdh_curves,
+    )
+
+
+def _version(version: TlsVersion) -> common_pb2.TlsParameters.TlsProtocol:
+    match version:
+        case TlsVersion.V1_2:
+            return common_pb2.TlsParameters.TlsProtocol.TLSv1_2
+        case TlsVersion.V1_3:
+            return common_pb2.TlsParameters.TlsProtocol.TLSv1_3
+
+
+def _any_of(trust_domain: TrustDomain) -> list[_Matcher]:
+    return [_uri(string_pb2.StringMatcher(prefix=f"spiffe://{trust_domain}/"))]
+
+
+def _exactly(trust_domain: TrustDomain, identities: Iterable[ServiceIdentity]) -> list[_Matcher]:
+    """Match these SPIFFE IDs. For none, one that nobody has: an empty list would match every certificate."""
+    accepted = sorted(each.spiffe_id(trust_domain) for each in set(identities))
+    return [_uri(string_pb2.StringMatcher(exact=each)) for each in accepted or (f"spiffe://{trust_domain}/",)]
+
+
+def _name(name: str) -> _Matcher:
+    matcher = string_pb2.StringMatcher(exact=name)
+    return _uri(matcher) if AuthenticatedName(name).is_uri else _dns(matcher)
+
+
+def _dns(matcher: string_pb2.StringMatcher) -> _Matcher:
+    return _Matcher(san_type=_Matcher.SanType.DNS, matcher=matcher)
+
+
+def _uri(matcher: string_pb2.StringMatcher) -> _Matcher:
+    return _Matcher(san_type=_Matcher.SanType.URI, matcher=matcher)

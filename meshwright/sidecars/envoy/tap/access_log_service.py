@@ -1,0 +1,43 @@
+"""Envoy's access log service, as far as proxies tell of requests that somebody watches.
+
+https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/accesslog/v3/als.proto
+"""
+
+import asyncio
+import time
+from typing import Final
+
+from meshwright.sidecars.contract.contexts import TappedHere
+from meshwright.sidecars.envoy.tap.tapped_requests import requests
+from xds.budget import Bound, check
+from xds.hooks import Ending
+from xds.server.streams.call import Call, Result
+from xds.transport import Transport
+
+METHOD: Final = ("envoy.service.accesslog.v3.AccessLogService", "StreamAccessLogs")
+
+MESSAGE_BYTES: Final = 256 * 1024
+"""Envoy sends what it has gathered once it is 16 KiB, and an entry has a request's line at most."""
+SILENCE_SECONDS: Final = 30.0
+"""After so much silence a stream ends: who has something to tell opens another."""
+
+
+async def take_requests(tapped: TappedHere, call: Call, transport: Transport) -> Result:
+    """Take what a proxy tells, for as long as somebody watches it."""
+    while (message := await _next(transport)) is not None:
+        check(Bound.REQUEST, len(message), MESSAGE_BYTES)
+        began = time.thread_time()
+        wanted = tapped(call.node_key, requests(message))
+        call.spent(began)
+        if not wanted:
+            break
+        await call.rest()
+    return Ending.CLIENT, ""
+
+
+async def _next(transport: Transport) -> bytes | None:
+    try:
+        async with asyncio.timeout(SILENCE_SECONDS):
+            return await transport.read()
+    except TimeoutError:
+        return None

@@ -1,0 +1,87 @@
+"""What Envoy's access log service tells of a request, as a value; everything that is not said there is left.
+
+https://www.envoyproxy.io/docs/envoy/latest/api-v3/data/accesslog/v3/accesslog.proto
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, Port, ServiceAccountName
+from meshwright.mesh.tap import TappedRequest
+from meshwright.sidecars.envoy.features.tap import GRPC_STATUS
+from meshwright.sidecars.envoy.rules import rbac
+from protos.envoy.config.core.v3 import address_pb2, base_pb2
+from protos.envoy.data.accesslog.v3 import accesslog_pb2
+from protos.envoy.service.accesslog.v3 import als_pb2
+from xds.protocol.wire import WireError
+
+MOST_CHARACTERS: Final = 1024
+"""So much is kept of what a caller wrote: a path may be as long as all headers may be."""
+
+_SPIFFE: Final = re.compile(r"spiffe://[^/]+/ns/(?P<namespace>[^/]+)/sa/(?P<account>[^/]+)")
+_METHODS: Final = base_pb2.RequestMethod
+
+
+def requests(message: bytes) -> list[TappedRequest]:
+    """Return the requests of a StreamAccessLogsMessage; raises WireError for what is none."""
+    try:
+        said = als_pb2.StreamAccessLogsMessage.FromString(message)
+    except DecodeError as error:
+        raise WireError("not a StreamAccessLogsMessage") from error
+    try:
+        return [_request(each) for each in said.http_logs.log_entry]
+    except (ValueError, OverflowError) as error:
+        raise WireError("the start_time or duration of an entry is none") from error
+
+
+def _request(entry: accesslog_pb2.HTTPAccessLogEntry) -> TappedRequest:
+    common, asked, answered = entry.common_properties, entry.request, entry.response
+    ended = common.duration if common.HasField("duration") else common.time_to_last_downstream_tx_byte
+    return TappedRequest(
+        at=common.start_time.ToDatetime(UTC),
+        caller=_caller(common.tls_properties),
+        address=common.downstream_direct_remote_address.socket_address.address,
+        port=_port(common.downstream_local_address),
+        method=_METHODS.Name(asked.request_method).removeprefix("METHOD_UNSPECIFIED"),
+        authority=asked.authority[:MOST_CHARACTERS],
+        path=re.split("[?#]", asked.path, maxsplit=1)[0][:MOST_CHARACTERS],
+        status=answered.response_code.value,
+        grpc_status=_grpc_status(answered.response_trailers.get(GRPC_STATUS, "")),
+        flags=tuple(_flags(common.response_flags)),
+        details=answered.response_code_details[:MOST_CHARACTERS],
+        policy=_policy(common),
+        seconds=ended.ToTimedelta().total_seconds(),
+        received_bytes=asked.request_body_bytes,
+        sent_bytes=answered.response_body_bytes,
+    )
+
+
+def _caller(tls: accesslog_pb2.TLSProperties) -> ServiceIdentity | None:
+    for name in tls.peer_certificate_properties.subject_alt_name:
+        if found := _SPIFFE.fullmatch(name.uri):
+            return ServiceIdentity(Namespace(found["namespace"]), ServiceAccountName(found["account"]))
+    return None
+
+
+def _port(address: address_pb2.Address) -> Port:
+    return Port(address.socket_address.port_value)
+
+
+def _grpc_status(said: str) -> int | None:
+    return int(said) if said.isascii() and said.isdigit() and len(said) < 4 else None
+
+
+def _flags(flags: accesslog_pb2.ResponseFlags) -> Iterator[str]:
+    """Yield the names of the flags that are set, in the order in which Envoy numbers them."""
+    yield from (field.name for field, _ in flags.ListFields())
+
+
+def _policy(common: accesslog_pb2.AccessLogCommon) -> str:
+    noted = common.metadata.filter_metadata[rbac.HTTP_FILTER].fields
+    named = noted[rbac.ADMITTING].string_value if rbac.ADMITTING in noted else ""
+    return named[:MOST_CHARACTERS]

@@ -1,0 +1,109 @@
+"""The init container that leads a pod's traffic through its proxy: `meshwright intercept`.
+
+Where the node's CNI plug-in sets the rules, an annotation tells it which, and the init container only sees
+whether they are in force.
+"""
+
+from collections.abc import Iterable
+from ipaddress import ip_network
+
+from meshwright.mesh.names import INTERFACE_RULE, InterfaceName, Port, is_interface
+from meshwright.mesh.workload import Capture
+from meshwright.sidecars.contract.errors import CannotPatchError
+from meshwright.sidecars.contract.kubernetes import Container, SecurityContext
+from meshwright.sidecars.contract.pod import InjectorContext, RulesBy
+from meshwright.sidecars.injection import names
+from meshwright.sidecars.injection.containers.sidecar_container import SECCOMP, confined
+from meshwright.sidecars.layout import PROXY_UID, STATUS_PORT
+from meshwright.specs.annotations import IPV6
+
+
+def init_container(context: InjectorContext, image: str) -> Container:
+    """Return the init container; it changes the pod's own network namespace, and nothing else.
+
+    Without rules to set it is as confined as the sidecar, and the same user: what that sends to its own pod
+    is led as if it came from elsewhere.
+    """
+    are_set = context.rules_by is RulesBy.CNI
+    options = arguments(context)
+    made: Container = {
+        "name": names.INIT_CONTAINER,
+        "image": image,
+        "imagePullPolicy": context.image_pull_policy.value,
+        "command": ["meshwright", "intercept"],
+        "args": ["--probe", *options] if are_set else list(options),
+        "securityContext": confined(raw_sockets=False) if are_set else _administrator(),
+    }
+    if context.resources:
+        made["resources"] = {name: dict(each) for name, each in context.resources.items()}
+    return made
+
+
+def _administrator() -> SecurityContext:
+    """Return a security context for who sets rules."""
+    return {
+        "runAsUser": 0,
+        "runAsGroup": 0,
+        "runAsNonRoot": False,
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": False,  # iptables has its lock file in /run
+        "capabilities": {"add": ["NET_ADMIN", "NET_RAW"], "drop": ["ALL"]},
+        "seccompProfile": dict(SECCOMP),
+    }
+
+
+def arguments(context: InjectorContext) -> tuple[str, ...]:
+    """Return the options of `meshwright intercept`; the agent's own port is never captured."""
+    how, excluded = context.interception, context.exclusions
+    captured = (4, 6) if how.ipv6 or context.ipv6_by_address else (4,)
+    found = ["--uid", str(PROXY_UID)]
+    if how.capture is not Capture.REDIRECT:
+        found += ["--capture", how.capture.value]
+    if how.ipv6:
+        found += ["--ipv6"]
+    elif context.ipv6_by_address:
+        found += ["--ipv6-by-address"]
+    found += ["--exclude-inbound-ports", _ports((*excluded.inbound_ports, Port(STATUS_PORT)))]
+    if excluded.outbound_ports:
+        found += ["--exclude-outbound-ports", _ports(excluded.outbound_ports)]
+    if excluded.ranges_included is not None:
+        found += ["--include-outbound-ranges", _ranges("included", excluded.ranges_included, captured)]
+    if excluded.ranges_excluded:
+        found += ["--exclude-outbound-ranges", _ranges("excluded", excluded.ranges_excluded, captured)]
+    if excluded.interfaces:
+        found += ["--exclude-interfaces", _interfaces(excluded.interfaces)]
+    return tuple(found)
+
+
+def _interfaces(interfaces: Iterable[InterfaceName]) -> str:
+    wrong = [name for name in interfaces if not is_interface(name)]
+    if wrong:
+        raise CannotPatchError(f"network interface {wrong[0]!r} cannot be excluded: {INTERFACE_RULE}")
+    return ",".join(sorted(set(interfaces)))
+
+
+def _ports(ports: Iterable[Port]) -> str:
+    wrong = [port for port in ports if not 1 <= port <= 65535]
+    if wrong:
+        raise CannotPatchError(f"port {wrong[0]} cannot be excluded: must be from 1 to 65535")
+    return ",".join(str(port) for port in sorted(set(ports)))
+
+
+def _ranges(which: str, ranges: tuple[str, ...], captured: tuple[int, ...]) -> str:
+    """Return ranges as the command reads them, of what is captured."""
+    if not ranges:
+        raise CannotPatchError(f"the list of {which} outbound ranges is empty: leave it out")
+    found = []
+    for text in ranges:
+        try:
+            network = ip_network(text)
+        except ValueError as error:
+            raise CannotPatchError(f"{which} outbound range {text!r}: {error}") from error
+        if network.version not in captured:
+            raise CannotPatchError(
+                f"{which} outbound range {text}: only IPv4 is captured here, by the annotation {IPV6}"
+            )
+        if network.prefixlen == 0 and which == "excluded":
+            raise CannotPatchError(f"{which} outbound range {text} excludes everything")
+        found.append(network)
+    return ",".join(str(each) for each in sorted(set(found), key=str))

@@ -1,0 +1,120 @@
+"""What is put into a pod: two containers and the volumes, as they are made, with what is laid over them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import cast
+
+from meshwright.sidecars.contract.errors import CannotPatchError
+from meshwright.sidecars.contract.kubernetes import Container, Volume
+from meshwright.sidecars.contract.pod import InjectorContext, Overlay, Placement, PodOs
+from meshwright.sidecars.injection import names
+from meshwright.sidecars.injection.author_container import OwnContainer
+from meshwright.sidecars.injection.containers.init_container import init_container
+from meshwright.sidecars.injection.containers.sidecar_container import confined, container
+from meshwright.sidecars.injection.containers.volumes import volumes
+from meshwright.sidecars.injection.merging import merged, merged_list
+from meshwright.sidecars.injection.sidecar import Sidecar
+from meshwright.sidecars.layout import PROXY_UID
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What is put into a pod; `interception` is None where its traffic is not captured."""
+
+    sidecar: Container
+    interception: Container | None
+    volumes: tuple[Volume, ...]
+
+    @property
+    def containers(self) -> tuple[Container, ...]:
+        """Return the containers that there are."""
+        return (self.sidecar,) if self.interception is None else (self.sidecar, self.interception)
+
+    def under(self, overlays: Iterable[Overlay]) -> "Parts":
+        """Return them with overlays laid over them, one after the other."""
+        found = self
+        for each in overlays:
+            within = cast("list[Mapping[str, object]]", list(found.volumes))
+            found = replace(
+                found.patched(names.SIDECAR_CONTAINER, each.sidecar).patched(
+                    names.INIT_CONTAINER, each.interception
+                ),
+                volumes=tuple(cast("list[Volume]", merged_list(within, each.volumes, "volumes"))),
+            )
+        return found
+
+    def overruled(self, own: Iterable[OwnContainer]) -> "Parts":
+        """Return them with what the pod's author says of them."""
+        found = self
+        for each in own:
+            found = found.patched(each.name, each.patch)
+        return found
+
+    def patched(self, name: str, patch: Mapping[str, object]) -> "Parts":
+        """Return them with a patch laid over the container of a name."""
+        if name == names.SIDECAR_CONTAINER:
+            return replace(self, sidecar=_merged(self.sidecar, patch))
+        if self.interception is None:
+            return self
+        return replace(self, interception=_merged(self.interception, patch))
+
+
+def parts(context: InjectorContext, sidecar: Sidecar) -> Parts:
+    """Return what is made for a pod, with the mesh's overlays; raise CannotPatchError."""
+    made = container(context, sidecar, _image(context))
+    if context.os is PodOs.LINUX:
+        made["securityContext"] = confined(raw_sockets=sidecar.raw_sockets)
+    if context.placement is Placement.NATIVE:
+        made["restartPolicy"] = "Always"
+    rules = init_container(context, _init_image(context)) if sidecar.intercepts else None
+    found = Parts(made, rules, tuple(volumes(context, sidecar)))
+    return found.under(context.overlays)
+
+
+def require_whole(found: Parts, sidecar: Sidecar, placement: Placement) -> None:
+    """Raise CannotPatchError where what is laid over a sidecar has made it useless."""
+    _require_place(found.sidecar, "Always" if placement is Placement.NATIVE else None, placement)
+    if found.interception is not None:  # the application begins when it has ended well
+        _require_place(found.interception, None, placement)
+    for each in (found.sidecar, found.interception):
+        if each is not None and not isinstance(each.get("image"), str):
+            raise CannotPatchError(f"container {each.get('name')} is left without an image")
+    user = found.sidecar.get("securityContext", {}).get("runAsUser")
+    if sidecar.intercepts and user != PROXY_UID and not sidecar.raw_sockets:
+        raise CannotPatchError(
+            f"container {names.SIDECAR_CONTAINER} is to run as user {user}: must be {PROXY_UID}, for what "
+            "another user sends is led to the sidecar again"
+        )
+
+
+def _require_place(container: Container, policy: str | None, placement: Placement) -> None:
+    """Raise CannotPatchError for a container that would begin and end at another time than it must."""
+    if (said := container.get("restartPolicy")) != policy:
+        raise CannotPatchError(
+            f"container {container.get('name')} is to have restartPolicy {said}: must "
+            f"{'have none' if policy is None else f'be {policy}'} where the sidecar is {placement}"
+        )
+
+
+def _merged(base: Container, patch: Mapping[str, object]) -> Container:
+    name = base.get("name", "")
+    found = merged(cast("Mapping[str, object]", base), patch)
+    return cast("Container", found | {"name": name})
+
+
+def _image(context: InjectorContext) -> str:
+    selection = context.selection
+    image = selection.windows_image if context.os is PodOs.WINDOWS else selection.linux_image
+    if not image:
+        raise CannotPatchError(
+            f"no image is known for the {context.os} sidecar of driver {selection.driver}: name one in "
+            "MeshConfig, spec.sidecar or its sidecarDrivers, or in the control plane's environment"
+        )
+    return image
+
+
+def _init_image(context: InjectorContext) -> str:
+    image = context.selection.init_image or context.selection.linux_image
+    if not image:
+        raise CannotPatchError("no image is known for the init container")
+    return image

@@ -1,0 +1,97 @@
+"""The sidecar's container, as it is made: overlays and the pod's author have their say later."""
+
+from typing import Final
+
+from meshwright.sidecars.contract.kubernetes import Container, HttpGet, Lifecycle, Probe, SecurityContext
+from meshwright.sidecars.contract.pod import InjectorContext, Placement
+from meshwright.sidecars.injection import names
+from meshwright.sidecars.injection.containers.volumes import mounts
+from meshwright.sidecars.injection.sidecar import PROGRAM, Sidecar
+from meshwright.sidecars.layout import PROXY_UID, READY_PATH
+
+_STARTS_WITHIN: Final = 600
+"""Seconds, and times that a kubelet asks: the API server may tell the mesh of a pod late."""
+
+
+SECCOMP: Final = {"type": "RuntimeDefault"}
+"""The runtime's own filter of system calls: Pod Security `restricted` asks every container for it."""
+
+
+def container(context: InjectorContext, sidecar: Sidecar, image: str) -> Container:
+    """Return the sidecar's container."""
+    made: Container = {
+        "name": names.SIDECAR_CONTAINER,
+        "image": image,
+        "imagePullPolicy": context.image_pull_policy.value,
+        "volumeMounts": list(mounts(sidecar)),
+    }
+    if sidecar.command:
+        made["command"] = list(sidecar.command)
+    if sidecar.arguments:
+        made["args"] = list(sidecar.arguments)
+    if sidecar.environment:
+        made["env"] = [
+            {"name": name, "value": sidecar.environment[name]} for name in sorted(sidecar.environment)
+        ]
+    if context.resources:
+        made["resources"] = {name: dict(each) for name, each in context.resources.items()}
+    if sidecar.ready_port is not None:
+        _ask(made, sidecar.ready_port, context.placement)
+    if sidecar.carries_out_probes:
+        made["lifecycle"] = _hooks(context.placement)
+    return made
+
+
+def _ask(made: Container, port: int, placement: Placement) -> None:
+    """Have the kubelet ask whether the sidecar has its configuration.
+
+    What comes after a native sidecar begins when its startup probe has succeeded.
+    """
+    made["ports"] = [{"name": "mesh-status", "containerPort": port, "protocol": "TCP"}]
+    asked: HttpGet = {"path": READY_PATH, "port": port, "scheme": "HTTP"}
+    ready: Probe = {"httpGet": asked, "periodSeconds": 2, "failureThreshold": 30}
+    made["readinessProbe"] = ready
+    if placement is Placement.NATIVE:
+        again: HttpGet = {"path": READY_PATH, "port": port, "scheme": "HTTP"}
+        started: Probe = {"httpGet": again, "periodSeconds": 1, "failureThreshold": _STARTS_WITHIN}
+        made["startupProbe"] = started
+
+
+def _hooks(placement: Placement) -> Lifecycle:
+    """Return what keeps the application from being without a proxy, at its begin and at its end.
+
+    A native sidecar is told of the end when the application is, and to end when that has. Of a classic one
+    the containers after it begin when its hook has returned.
+    """
+    match placement:
+        case Placement.NATIVE:
+            return {"preStop": {"exec": {"command": [PROGRAM, "agent", "drain"]}}}
+        case Placement.CLASSIC:
+            wait = [PROGRAM, "agent", "wait", "--seconds", str(_STARTS_WITHIN)]
+            return {"postStart": {"exec": {"command": wait}}}
+
+
+def confined(*, raw_sockets: bool) -> SecurityContext:
+    """Return a security context for Linux without any right, as the proxy's user: as `restricted` has it.
+
+    With `raw_sockets` it is root that may become that user and hand CAP_NET_RAW on, and nothing else.
+    """
+    if raw_sockets:
+        return {
+            "runAsUser": 0,
+            "runAsGroup": 0,
+            "runAsNonRoot": False,
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"add": ["NET_RAW", "SETGID", "SETUID"], "drop": ["ALL"]},
+            "seccompProfile": dict(SECCOMP),
+        }
+    return {
+        "runAsUser": PROXY_UID,
+        "runAsGroup": PROXY_UID,
+        "runAsNonRoot": True,
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": dict(SECCOMP),
+    }

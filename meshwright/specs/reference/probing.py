@@ -1,0 +1,201 @@
+"""From examples to shapes: a kind's reader is asked what may stand in its documents.
+
+An example is read in every version that takes it. Whether a field must be there, and may be empty, is found
+out by reading the example without it, and with it empty.
+"""
+
+import copy
+import itertools
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from meshwright.mesh.kinds import NAMESPACE, Kind
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.origins import FromSource
+from meshwright.mesh.problems.problem import Problem, Severity
+from meshwright.specs.codes import Code
+from meshwright.specs.kinds import READ
+from meshwright.specs.manifest import DEFAULT_NAMESPACE, Manifest, key_of, split_api_version
+from meshwright.specs.notes import Notes
+from meshwright.specs.own_names import check_own_names
+from meshwright.specs.reference.meaning import LABEL, NAME, Meaning, Meanings
+from meshwright.specs.reference.meanings.kinds import KINDS
+from meshwright.specs.reference.recording import (
+    Asked,
+    Items,
+    Ports,
+    Record,
+    Recorder,
+    Text,
+    Texts,
+    Untouched,
+    place,
+)
+from meshwright.specs.reference.shapes import Described, Document, Field, Mapped, Shape, walked
+
+_ORIGIN: Final = FromSource("reference")
+_INDEX: Final = re.compile(r"\[\d+\]")
+_NO_FIELDS: Final = frozenset({"apiVersion", "kind"})
+_NAME: Final = Meaning("The object's name.", form=NAME)
+_NAMED: Final = Meaning("Its namespace.", "`default`", LABEL)
+
+
+def described(kind: Kind, examples: Sequence[Document]) -> Described:
+    """Return what a kind's documents may hold.
+
+    LookupError names a version of which there is no example, a field of which nothing is said, or one of
+    which something is said and that nobody reads.
+    """
+    purpose, meanings = KINDS[kind]
+    reader = READ[kind]
+    mine = tuple(each for each in examples if _kind(each) == kind)
+    found = [
+        (api_version, _body(kind, _asked(kind, version, mine), meanings))
+        for version, api_version in zip(reader.versions, reader.api_versions, strict=True)
+    ]
+    read = {field.place for _, body in found for field in walked(body)}
+    if unread := sorted(meanings.keys() - read):
+        raise LookupError(f"{unread[0]} of {kind} is said to mean something, and is not read in any example")
+    shapes = tuple(
+        Shape(tuple(api_version for api_version, _ in same), body)
+        for body, same in itertools.groupby(found, lambda pair: pair[1])
+    )
+    return Described(kind, purpose, shapes, mine)
+
+
+def all_described(examples: Sequence[Document]) -> tuple[Described, ...]:
+    """Return what the documents of all kinds may hold, in the order of the page."""
+    return tuple(described(kind, examples) for kind in KINDS)
+
+
+def _kind(document: Document) -> Kind:
+    return Kind(str(document["kind"]), split_api_version(str(document["apiVersion"]))[0])
+
+
+class _Answers:
+    """What a reader asked for in one version, over all examples that it took, and what it refused then."""
+
+    def __init__(self) -> None:
+        self.record = Record()
+        self.required: set[str] = set()
+        self.not_empty: set[str] = set()
+        self.examples: dict[str, object] = {}
+
+    def add(self, kind: Kind, version: str, document: Document) -> None:
+        """Read a document; if it is refused, nothing is learnt of it."""
+        record = Record({"metadata": {"name": {Text()}, "namespace": {Text()}}})
+        if _refusals(kind, version, document, record):
+            return
+        for parent, mapping in record.mappings:
+            for name in [*mapping]:
+                self._try(kind, version, document, (parent, mapping, name), record)
+        self.record.add(record)
+
+    def _try(
+        self,
+        kind: Kind,
+        version: str,
+        document: Document,
+        at: tuple[str, dict[str, object], str],
+        record: Record,
+    ) -> None:
+        parent, mapping, name = at
+        where, value = place(parent, name), mapping.pop(name)
+        if name in record.fields.get(parent, {}):
+            self.examples.setdefault(where, value)
+            without = Record()
+            missing = _refusals(kind, version, document, without)
+            self.record.add(without)
+            gone = [_INDEX.sub("[]", each.field) for each in missing if each.code == Code.MISSING]
+            if any(f"{each}.".startswith(f"{where}.") for each in gone):
+                self.required.add(where)
+            empty = _empty(record.asked(parent, name))
+            if empty is not None:
+                mapping[name] = empty
+                found = _refusals(kind, version, document)
+                if any(_INDEX.sub("[]", each.field) == where for each in found):
+                    self.not_empty.add(where)
+        mapping[name] = value
+
+
+def _empty(asked: Collection[Asked]) -> object:
+    for each in asked:
+        match each:
+            case Text():
+                return ""
+            case Items() | Texts() | Ports():
+                return []
+            case _:
+                pass
+    return None
+
+
+def _asked(kind: Kind, version: str, examples: Sequence[Document]) -> _Answers:
+    answers = _Answers()
+    for example in examples:
+        answers.add(kind, version, copy.deepcopy(example))
+    if not answers.record.fields:
+        raise LookupError(f"no example is a {kind} of version {version}")
+    return answers
+
+
+def _refusals(
+    kind: Kind, version: str, document: Document, record: Record | None = None
+) -> tuple[Problem, ...]:
+    """Return the errors in a document, as the reader of a version has them."""
+    notes = Notes(_ORIGIN)
+    body = Recorder(document, "", notes, Record() if record is None else record)
+    key = key_of(kind, document) or ObjectKey(kind, DEFAULT_NAMESPACE, "nameless")
+    manifest = Manifest(key, version, body, body.section("metadata"), notes)
+    READ[kind].read(manifest)
+    check_own_names(manifest)
+    return tuple(each for each in notes.problems if each.severity is Severity.ERROR)
+
+
+def _body(kind: Kind, answers: _Answers, meanings: Meanings) -> Mapped:
+    head = {"metadata": Meaning("Who it is."), "metadata.name": _NAME}
+    if kind != NAMESPACE:
+        head["metadata.namespace"] = _NAMED
+    else:
+        del answers.record.fields["metadata"]["namespace"]
+    answers.required |= {"metadata", "metadata.name"}
+    answers.not_empty.add("metadata.name")
+    return _mapped("", answers, {**head, **meanings})
+
+
+def _mapped(parent: str, answers: _Answers, meanings: Meanings) -> Mapped:
+    record = answers.record
+    order = {where: index for index, where in enumerate(meanings)}
+    names = sorted(record.fields.get(parent, {}), key=lambda name: order.get(place(parent, name), len(order)))
+    asked = {name: record.asked(parent, name) for name in names}
+    untouched = tuple(sorted(name for name, each in asked.items() if each == (Untouched(),)))
+    return Mapped(
+        tuple(
+            _field(parent, name, each, answers, meanings)
+            for name, each in asked.items()
+            if name not in untouched
+        ),
+        tuple(name for name in untouched if parent or name not in _NO_FIELDS),
+        parent in record.closed,
+        parent in record.pairs,
+    )
+
+
+def _field(
+    parent: str, name: str, asked: tuple[Asked, ...], answers: _Answers, meanings: Mapping[str, Meaning]
+) -> Field:
+    where = place(parent, name)
+    if where not in meanings:
+        raise LookupError(f"{where} is read, and it is not said what it means")
+    return Field(
+        where,
+        name,
+        asked,
+        meanings[where],
+        where in answers.required,
+        where in answers.not_empty,
+        answers.examples.get(where),
+        _mapped(where, answers, meanings),
+        _mapped(f"{where}[]", answers, meanings),
+    )

@@ -1,0 +1,4 @@
+"""Values in manifests that several kinds share: durations, quantities, references, protocols.
+
+It never reads a whole manifest.
+"""

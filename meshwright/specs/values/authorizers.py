@@ -1,0 +1,25 @@
+"""What a MeshConfig and an ExternalAuthorization say of an authorizer in the same words."""
+
+from datetime import timedelta
+from typing import Final
+
+from meshwright.specs.fields import Fields
+from meshwright.specs.values.durations import parse_duration
+
+STAT_PREFIX: Final = "inboundExtAuthz"
+
+_RULE: Final = "must be a duration from 1ms to 5m, such as 1s"
+_TIMEOUT: Final = timedelta(seconds=1)
+_LONGEST: Final = timedelta(minutes=5)
+
+
+def patience(fields: Fields) -> timedelta:
+    """Read `timeout`; a second where it is not said."""
+    text = fields.text("timeout", expected=_RULE)
+    if not text:
+        return _TIMEOUT
+    found = parse_duration(text)
+    if found is None or not timedelta(milliseconds=1) <= found <= _LONGEST:
+        fields.wrong("timeout", _RULE)
+        return _TIMEOUT
+    return found

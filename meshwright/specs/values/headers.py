@@ -1,0 +1,90 @@
+"""Headers of HTTP inside manifests: which names and values proxies take, and which may be changed.
+
+Names are tokens (RFC 9110, section 5.6.2). Values are printable ASCII: Envoy refuses a configuration with
+others, or with one longer than 16 KiB.
+"""
+
+import re
+from typing import Final
+
+from meshwright.mesh.policies.routing import HeaderChanges, Headers
+from meshwright.specs.codes import Code
+from meshwright.specs.fields import Fields, duplicates
+
+NAME: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
+VALUE_RULE: Final = "must be the value of a header: printable ASCII characters"
+LONGEST: Final = 4096
+"""Bytes of a name or a value: Envoy takes 16 KiB, where each percent sign counts twice."""
+
+MOST: Final = 100
+"""Changes of one kind in one place."""
+
+CHANGE_RULE: Final = (
+    "must be the name of a header that is not a connection's own, nor begins with x-envoy- or x-meshwright-"
+)
+_NAME: Final = re.compile(NAME)
+_VALUE: Final = re.compile(r"[\t\x20-\x7e]+")
+_OWN: Final = ("x-envoy-", "x-meshwright-")
+_FIXED: Final = frozenset(
+    {
+        "connection",
+        "content-length",
+        "host",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "x-forwarded-client-cert",
+        "x-forwarded-proto",
+        "x-request-id",
+    }
+)
+"""What says where a message goes, how it is framed, or by whom it comes: a change would be a lie."""
+
+
+def is_name(text: str) -> bool:
+    """Say whether a text is the name of a header."""
+    return _NAME.fullmatch(text) is not None
+
+
+def is_value(text: str) -> bool:
+    """Say whether a text is the value of a header."""
+    return _VALUE.fullmatch(text) is not None
+
+
+def changes(fields: Fields) -> HeaderChanges:
+    """Read `set`, `add` and `remove` of a section, and close it; of one name there is one change."""
+    put, add = _headers(fields, "set"), _headers(fields, "add")
+    remove = tuple(
+        each.lower() for each in fields.texts("remove", CHANGE_RULE, lambda text: _may_change(text.lower()))
+    )
+    for index, name in enumerate(remove):
+        if not _may_change(name):
+            fields.notes.refuse(Code.WRONG_VALUE, f"{fields.at('remove')}[{index}]", CHANGE_RULE, name)
+    names = [*(name for name, _ in (*put, *add)), *remove]
+    for index in duplicates(names):
+        expected = f"has {names[index]:.60} more than once, in any case; one change of it is right"
+        fields.notes.refuse(Code.DUPLICATE, fields.path, expected)
+    fields.close()
+    return HeaderChanges(tuple(sorted(put)), tuple(sorted(add)), tuple(sorted(remove)))
+
+
+def _headers(fields: Fields, name: str) -> Headers:
+    sections, found = fields.sections(name), []
+    for each in sections:
+        header, value = each.required_text("name", CHANGE_RULE), each.required_text("value", VALUE_RULE)
+        if header and not _may_change(header.lower()):
+            each.wrong("name", CHANGE_RULE)
+        if value and not (is_value(value) and len(value) <= LONGEST):
+            each.wrong("value", f"{VALUE_RULE}, {LONGEST} at most")
+        each.close()
+        found.append((header.lower(), value))
+    if len(found) > MOST:
+        fields.wrong(name, f"must be at most {MOST} headers")
+    return tuple(found)
+
+
+def _may_change(name: str) -> bool:
+    return is_name(name) and len(name) <= LONGEST and name not in _FIXED and not name.startswith(_OWN)

@@ -1,0 +1,46 @@
+"""Where callers may be who have no identity: ranges of addresses, and the endpoints of Services."""
+
+from typing import Final
+
+from meshwright.mesh.names import Namespace, ServiceName, is_dns_label
+from meshwright.mesh.policies.callers import IpRange
+from meshwright.mesh.service import ServiceKey
+from meshwright.specs.fields import Fields
+from meshwright.specs.manifest import LABEL_RULE
+from meshwright.specs.quotes import never
+from meshwright.specs.values.references import NETWORK_RULE, object_name, parse_network
+
+IP_RANGE: Final = "IPRange"
+
+
+class Places:
+    """What the sources of one object come to, as far as they are places."""
+
+    def __init__(self) -> None:
+        self.services: set[ServiceKey] = set()
+        self.ranges: set[IpRange] = set()
+
+    @property
+    def have_places(self) -> bool:
+        """Say whether any is named."""
+        return bool(self.services or self.ranges)
+
+    def read_service(self, fields: Fields) -> None:
+        """Read a Service with its namespace, as OSM demands: gateways live elsewhere."""
+        name = object_name(fields, "name")
+        namespace = fields.text("namespace", expected=LABEL_RULE, fits=is_dns_label) or ""
+        if not namespace:
+            fields.wrong("namespace", "must be the namespace of the Service")
+        elif not is_dns_label(namespace):
+            fields.wrong("namespace", LABEL_RULE)
+        self.services.add(ServiceKey(Namespace(namespace), ServiceName(name)))
+
+    def read_range(self, fields: Fields) -> None:
+        """Read a range of addresses."""
+        text = fields.required_text("name", NETWORK_RULE, never)
+        if not text:
+            return
+        if (found := parse_network(text)) is None:
+            fields.wrong("name", NETWORK_RULE)
+        else:
+            self.ranges.add(IpRange(str(found)))

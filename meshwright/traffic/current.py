@@ -1,0 +1,147 @@
+"""How services, edges, routes, backends and proxies fare: rows from what was counted. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from meshwright.mesh.identity import ProxyName
+from meshwright.traffic.statistics import Called, Calls, Direction, Figures, Kind, Of, Protocol
+from meshwright.traffic.traffic import ByProxy, BySource, Caller
+
+QUANTILES: Final = (0.5, 0.95, 0.99)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The figures of some calls; what is not known of them, or is not one thing, is None.
+
+    `direction` is on whose side they were counted: a caller's, or that of who is called.
+    """
+
+    source: Caller | None
+    destination: Called | None
+    direction: Direction
+    protocol: Protocol
+    figures: Figures
+    proxy: ProxyName | None = None
+    route: str | None = None
+    backend: Called | None = None
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """Where it stands among others."""
+        return (
+            _words(self.destination),
+            self.protocol,
+            _words(self.source),
+            str(self.proxy or ""),
+            self.route or "",
+            _words(self.backend),
+            self.direction,
+        )
+
+
+_Found = Mapping[BySource, Figures]
+
+
+def rows(of: Of, found: _Found) -> tuple[Row, ...]:
+    """Return the rows of all but proxies, sorted by who is called and by what."""
+    match of:
+        case Of.SERVICES:
+            made = _services(found)
+        case Of.EDGES:
+            made = _edges(found)
+        case Of.ROUTES:
+            made = _routes(found)
+        case Of.BACKENDS:
+            made = _backends(found)
+        case Of.PROXIES:
+            raise ValueError("the rows of proxies are made of what is kept by proxy")
+    return tuple(sorted(made, key=lambda row: row.place))
+
+
+def of_proxies(found: Mapping[ByProxy, Figures]) -> tuple[Row, ...]:
+    """Return the rows of proxies: of each all that it calls, and all that it is called, by protocol."""
+    made = (
+        Row(None, None, calls.direction, calls.protocol, figures, proxy=name)
+        for (name, calls), figures in found.items()
+    )
+    return tuple(sorted(made, key=lambda row: row.place))
+
+
+def _services(found: _Found) -> Iterator[Row]:
+    """Yield a row for each service and protocol: as its own proxies count, or where none does its callers."""
+    inbound: defaultdict[tuple[Called, Protocol], Figures] = defaultdict(Figures)
+    outbound: defaultdict[tuple[Called, Protocol], Figures] = defaultdict(Figures)
+    for (caller, calls), figures in found.items():
+        if calls.kind is not Kind.EDGE:
+            continue
+        if calls.direction is Direction.INBOUND:
+            inbound[Called(caller.namespace, caller.service, 0), calls.protocol] += figures
+        elif calls.called.namespace:
+            outbound[Called(calls.called.namespace, calls.called.service, 0), calls.protocol] += figures
+    for direction, counted in ((Direction.INBOUND, inbound), (Direction.OUTBOUND, outbound)):
+        for (service, protocol), figures in counted.items():
+            if direction is Direction.INBOUND or (service, protocol) not in inbound:
+                yield Row(None, service, direction, protocol, figures)
+
+
+def _edges(found: _Found) -> Iterator[Row]:
+    for caller, calls, figures in _of(Kind.EDGE, found):
+        if calls.direction is Direction.OUTBOUND:
+            yield Row(caller, calls.called, calls.direction, calls.protocol, figures)
+
+
+def _routes(found: _Found) -> Iterator[Row]:
+    for caller, calls, figures in _of(Kind.ROUTE, found):
+        outbound = calls.direction is Direction.OUTBOUND
+        there = calls.called if outbound else Called(caller.namespace, caller.service, calls.called.port)
+        source = caller if outbound else None
+        yield Row(source, there, calls.direction, calls.protocol, figures, route=calls.route)
+
+
+def _backends(found: _Found) -> Iterator[Row]:
+    for caller, calls, figures in _of(Kind.BACKEND, found):
+        yield Row(caller, None, calls.direction, calls.protocol, figures, backend=calls.called)
+
+
+def _of(kind: Kind, found: _Found) -> Iterator[tuple[Caller, Calls, Figures]]:
+    for (caller, calls), figures in found.items():
+        if calls.kind is kind:
+            yield caller, calls, figures
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rows: those in which each of these is, where it is not empty; services as `namespace/name`.
+
+    `behind` are services that stand for `destination`: the backends of the TrafficSplits of which it is the
+    apex. Calls to an apex are counted under the names of its backends.
+    """
+
+    namespace: str = ""
+    source: str = ""
+    destination: str = ""
+    service: str = ""
+    behind: frozenset[str] = frozenset()
+
+    def of(self, made: Iterable[Row]) -> tuple[Row, ...]:
+        """Return those of some rows."""
+        return tuple(row for row in made if self._has(row))
+
+    def _has(self, row: Row) -> bool:
+        source = {_words(row.source or row.proxy)} - {""}
+        destination = {_words(row.destination), _words(row.backend)} - {""}
+        ends = source | destination
+        return (
+            (not self.namespace or any(end.startswith(self.namespace + "/") for end in ends))
+            and (not self.source or self.source in source)
+            and (not self.destination or bool(destination & {self.destination, *self.behind}))
+            and (not self.service or self.service in ends)
+        )
+
+
+def _words(end: Caller | Called | ProxyName | None) -> str:
+    """Return `namespace/service`."""
+    return "" if end is None else f"{end.namespace}/{end.service}"

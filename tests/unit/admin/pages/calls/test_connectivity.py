@@ -1,0 +1,125 @@
+"""`/debug/connectivity`: the facts about a call, of a mesh whose every answer a test can choose."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from catalog.store.settings import EndpointAdmission
+from catalog.store.smi import http_route_groups
+from catalog.store.view import MeshSettings, View
+from meshwright.admin.pages.calls.connectivity import connectivity
+from meshwright.admin.pages.calls.explain import QueryError
+from meshwright.admin.proxy_names import NotShown
+from meshwright.delivery.quarantine.left_out import LeftOut
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.kinds import HTTP_ROUTE_GROUP
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.smi import PolicyKey
+
+ASK = {"from": "shop/buyer", "to": "shop/store:80", "path": "/buy"}
+STORE = ProxyName.parse("uuid-1.store.shop")
+
+
+async def test_who_calls_who_is_called_and_where(reading: Any, now: datetime) -> None:
+    """Both sidecars with where they stand, versions and the push that brought the rule; the endpoint."""
+    found: Any = await connectivity(reading, ASK, (), now)
+    (caller,), (called,), (endpoint,) = found["callers"], found["called"], found["endpoints"]
+    assert found["explained"]["policy"] == "allowed"
+    assert (found["protocol"], found["turned_down"]) == ("http", None)
+    assert (caller["proxy"], caller["stands"]) == ("uuid-2.buyer.shop", "not connected")
+    assert caller["interception"] == "transparent"
+    assert (called["proxy"], called["workload"], called["stands"]) == (
+        "uuid-1.store.shop",
+        "shop/store-1",
+        "in step",
+    )
+    assert called["types"]["cluster"] == {
+        "state": "synced",
+        "version": "v2",
+        "acknowledged_version": "v1",
+    }
+    assert (called["brought"]["type"], called["brought"]["answer"]) == ("route", "ack")
+    assert endpoint == {
+        "service": "shop/store",
+        "address": "10.0.0.1:8080",
+        "identity": "shop/store",
+        "workloads": ["shop/store-1"],
+        "proxies": ["uuid-1.store.shop"],
+        "given": False,
+        "withheld": "",
+        "application": "127.0.0.1:8080",
+    }
+
+
+async def test_what_there_is_of_all_proxies_is_looked_at_once(
+    reading: Any, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many sidecars a call goes by: it is asked on the event loop, which has all of them to serve."""
+    looked = Counter[str]()
+
+    def counted(name: str) -> Callable[[], object]:
+        look = getattr(reading, name)
+
+        def looking() -> object:
+            looked[name] += 1
+            return look()
+
+        return looking
+
+    of_all = ("proxies", "streams", "left_out")
+    for name in of_all:
+        monkeypatch.setattr(reading, name, counted(name))
+    found: Any = await connectivity(reading, ASK, (), now)
+    assert len({each["proxy"] for each in (*found["callers"], *found["called"])}) == 2
+    assert looked == dict.fromkeys(of_all, 1)
+
+
+async def test_an_endpoint_that_is_not_admitted_is_withheld(reading: Any, source: Any, now: datetime) -> None:
+    """Nobody is sent there, so that its sidecar is none of those that matter."""
+    settings = MeshSettings(endpoint_admission=EndpointAdmission.READY)
+    reading.the_view = View.build(source.objects(), settings)
+    found: Any = await connectivity(reading, ASK, (), now)
+    (endpoint,) = found["endpoints"]
+    assert endpoint["withheld"] == "its sidecar has not accepted its inbound listeners"
+    assert found["called"] == []
+
+
+async def test_what_a_sidecar_lacks_counts_where_it_decides(reading: Any, view: View, now: datetime) -> None:
+    """A match that is left out is named if the call needs it, and only then."""
+    routes = ObjectKey(HTTP_ROUTE_GROUP, Namespace("shop"), "routes")
+    group = http_route_groups(view)[PolicyKey(Namespace("shop"), "routes")]
+    (match,) = (each for each in group.matches if each.name == "buy")
+    out = replace(reading, the_left_out=(LeftOut(routes, match, (STORE,), "no", certain=True),))
+
+    async def lacks(*headers: str, caller: str = "shop/buyer") -> object:
+        found: Any = await connectivity(out, ASK | {"from": caller}, headers, now)
+        return found["called"][0]["lacks"]
+
+    assert await lacks() == [
+        "uuid-1.store.shop is served without match buy of HTTPRouteGroup shop/routes, which is refused: no"
+    ]
+    assert await lacks("x-kind: book") == []
+    assert await lacks(caller="shop/nobody") == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "said"),
+    [
+        ({"to": "shop/stroe:80"}, NotShown, "there is no Service shop/stroe, but shop/store"),
+        ({"to": "shop/store:81"}, NotShown, "Service shop/store has no port 81; it has 80, 90"),
+        ({"to": "shop/store"}, QueryError, "to is 'shop/store': must say which port of it; it has 80, 90"),
+        ({"to": "203.0.113.1:443"}, QueryError, "to is '203.0.113.1:443', outside the mesh"),
+        ({"from": "x"}, QueryError, "from is 'x': must be <namespace>/<service account>"),
+    ],
+)
+async def test_what_cannot_be_asked_is_said(
+    reading: Any, now: datetime, asked: dict[str, str], error: type[Exception], said: str
+) -> None:
+    """With the name that may be meant."""
+    with pytest.raises(error, match=said.replace("(", r"\(")):
+        await connectivity(reading, ASK | asked, (), now)

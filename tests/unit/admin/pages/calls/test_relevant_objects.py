@@ -1,0 +1,68 @@
+"""The objects that have a part in an answer, as manifests that can be copied."""
+
+from typing import Any
+
+from meshwright.admin.pages.calls.explain import answer
+from meshwright.admin.pages.calls.relevant_objects import MOST
+from meshwright.mesh.config import MeshConfig
+from tests.meshes import values as a
+
+ASKED = {"from": "default/buyer", "to": "default/store:80", "path": "/buy"}
+SHOP = (
+    a.service("store"),
+    a.workload("store-1", "10.0.0.1", account="store", app="store"),
+    a.workload("buyer-1", "10.0.0.2", account="buyer"),
+    a.route_group("routes", a.match("buy", "/buy"), a.match("sell", "/sell")),
+    a.target("buyers", "buyer", "store", a.http("routes", "buy")),
+    a.target("others", "bank", "store", a.http("routes")),
+    a.split("canary", "store", ("store", 1)),
+)
+
+
+def _told(*things: object, **asked: str) -> list[dict[str, Any]]:
+    found = answer(a.view(*things), ASKED | asked, ())["objects"]
+    assert isinstance(found, list)
+    return found  # type: ignore[return-value]
+
+
+def test_what_decides_comes_first() -> None:
+    """Then what else was asked; who speaks of other callers, and what says where things are, has no part."""
+    told = _told(*SHOP)
+    assert [(each["object"], each["decides"]) for each in told] == [
+        ("TrafficSplit default/canary", True),
+        ("TrafficTarget default/buyers", True),
+        ("HTTPRouteGroup default/routes", False),
+    ]
+    assert told[1]["manifest"]["spec"]["rules"] == [
+        {"kind": "HTTPRouteGroup", "name": "routes", "matches": ["buy"]}
+    ]
+    assert [each["name"] for each in told[2]["manifest"]["spec"]["matches"]] == ["buy", "sell"]
+    assert {each["value"] for each in told} == {None}
+
+
+def test_what_denies_is_told_as_well() -> None:
+    """The target that has the caller, whose rules do not fit."""
+    told = _told(*SHOP, path="/steal")
+    assert [(each["object"], each["decides"]) for each in told] == [
+        ("TrafficSplit default/canary", True),
+        ("TrafficTarget default/buyers", False),
+        ("HTTPRouteGroup default/routes", False),
+    ]
+
+
+def test_of_other_kinds_it_is_what_is_in_force() -> None:
+    """No manifest is made up for them."""
+    (found,) = _told(*SHOP[:3], MeshConfig(permissive=True))
+    assert (found["object"], found["manifest"], found["value"]["permissive"]) == (
+        "MeshConfig osm-system/osm-mesh-config",
+        None,
+        True,
+    )
+
+
+def test_of_very_many_the_first_are_told() -> None:
+    """A destination of a thousand targets is no page of a thousand manifests."""
+    many = (a.target(f"t{number:02}", "buyer", "store", a.http("routes", "sell")) for number in range(MOST))
+    told = _told(*SHOP, *many)
+    assert len(told) == MOST
+    assert told[1]["object"] == "TrafficTarget default/buyers"

@@ -1,0 +1,132 @@
+"""What changed between two versions of a resource."""
+
+import html
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from meshwright.admin.pages import routes, site
+from meshwright.admin.pages.proxies.differences import difference, pair, read_type
+from meshwright.admin.proxy_names import NotShown
+from meshwright.mesh.identity import ProxyName
+from protos.envoy.config.route.v3 import route_pb2
+from xds.protocol.resources.resource import ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version, encode
+from xds.protocol.resources.snapshot import Snapshot
+
+PROXY = ProxyName.parse("uuid-1.store.shop")
+NAME = ResourceName("rds-inbound.8080")
+
+
+def _route(host: str) -> Resource:
+    message = route_pb2.RouteConfiguration(name=NAME)
+    message.virtual_hosts.add(name=host, domains=["*"])
+    return encode(message)
+
+
+OLD, NEW = _route("old"), _route("new")
+
+
+@pytest.fixture
+def changed(reading: Any) -> Any:
+    """Return a reading in which the proxy was sent NEW in the place of OLD."""
+    (push,) = reading.the_pushes
+    changes = ((NAME, OLD.version, NEW.version),)
+    reading.the_pushes = (replace(push, changed=changes),)
+    reading.the_snapshot = Snapshot.of([NEW])
+    reading.the_replaced = (OLD,)
+    return reading
+
+
+def test_a_resource_is_compared_with_the_version_before_it(changed: Any) -> None:
+    """Line by line, in Envoy's words."""
+    assert difference(pair(changed, PROXY, ROUTE, NAME)) == {
+        "proxy": "uuid-1.store.shop",
+        "type": "route",
+        "name": NAME,
+        "from": OLD.version,
+        "to": NEW.version,
+        "diff": [
+            f"--- {OLD.version}",
+            f"+++ {NEW.version}",
+            "@@ -5,7 +5,7 @@",
+            '       "domains": [',
+            '         "*"',
+            "       ],",
+            '-      "name": "old"',
+            '+      "name": "new"',
+            "     }",
+            "   ]",
+            " }",
+        ],
+    }
+
+
+def test_two_versions_that_are_named_are_compared(changed: Any) -> None:
+    """In either direction, and though the resource is gone."""
+    found = pair(changed, PROXY, ROUTE, NAME, NEW.version, OLD.version)
+    assert (found.before, found.after) == (NEW, OLD)
+    changed.the_snapshot = None
+    changed.the_replaced = (OLD, NEW)
+    found = pair(changed, PROXY, ROUTE, NAME, OLD.version, NEW.version)
+    assert (found.before, found.after) == (OLD, NEW)
+
+
+def test_what_is_not_there_is_said(changed: Any) -> None:
+    """A resource, a version, one before it, a type."""
+    with pytest.raises(NotShown) as raised:
+        pair(changed, PROXY, ROUTE, ResourceName("x"))
+    assert str(raised.value) == "uuid-1.store.shop is not served route x"
+    with pytest.raises(NotShown) as raised:
+        pair(changed, PROXY, ROUTE, NAME, Version("nope"))
+    assert str(raised.value) == f"version nope of route {NAME} is not kept; kept are {OLD.version}"
+    changed.the_pushes = ()
+    with pytest.raises(NotShown, match="no earlier version of route"):
+        pair(changed, PROXY, ROUTE, NAME)
+    with pytest.raises(NotShown, match="there is no type 'x': it is one of cluster, endpoint, listener"):
+        read_type("x")
+
+
+def test_secrets_are_never_compared(changed: Any) -> None:
+    """Even one that were kept would not be shown."""
+    with pytest.raises(NotShown, match="what a secret holds is never shown"):
+        pair(changed, PROXY, read_type("secret"), ResourceName("service-cert"))
+    assert read_type("secret") == SECRET
+
+
+LINK = re.compile(r'href="(/debug/xds/diff\?[^"]*)"')
+
+
+async def _links(reading: Any, now: Any) -> set[tuple[str, int]]:
+    """Follow every link to a difference from the pages of the one proxy; return each page with its status."""
+    app = site.application(routes.pages(reading, lambda: now), (), lambda: now)
+    ways = ("proxy?", "proxy/show?", "xds?", f"xds?resource=route/{NAME}&")
+    found: set[tuple[str, int]] = set()
+    async with TestClient(TestServer(app)) as client:
+        for way in ways:
+            page = await client.get(f"/debug/{way}proxy=uuid-1", headers={"Accept": "text/html"})
+            assert page.status == 200 or "resource=" in way
+            for each in LINK.findall(await page.text()):
+                found.add((way, (await client.get(html.unescape(each))).status))
+    return found
+
+
+async def test_every_link_to_a_difference_leads_to_one(changed: Any, now: Any) -> None:
+    """From the proxy's pushes, its configuration, and what one resource is made from."""
+    ways = {"proxy?", "proxy/show?", "xds?", f"xds?resource=route/{NAME}&"}
+    assert await _links(changed, now) == {(way, 200) for way in ways}
+
+
+async def test_no_link_is_offered_to_what_is_not_kept(changed: Any, now: Any) -> None:
+    """A version may be gone, and of a secret, of whatever type, there is none."""
+    changed.the_replaced = ()
+    assert await _links(changed, now) == set()
+    kind = TypeUrl("meshwright.dev/document.v1.Credentials")
+    secret = Resource(kind, ResourceName("all"), Version("new"), b"{}", secret=True)
+    changed.the_snapshot = Snapshot.of([secret])
+    (push,) = changed.the_pushes
+    changes = ((secret.name, Version("old"), secret.version),)
+    changed.the_pushes = (replace(push, type_url=kind, changed=changes),)
+    assert await _links(changed, now) == set()

@@ -1,0 +1,110 @@
+"""Proxies, whole values."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from catalog.store.settings import EndpointAdmission
+from catalog.store.view import MeshSettings, View
+from meshwright.admin.pages.proxies.proxies import NAMED, proxies, proxy
+from meshwright.admin.pages.proxies.sync_reason import Known
+from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
+from meshwright.providers.directory.source import DirectorySource
+from tests.unit.admin.conftest import NAME
+from xds.protocol.resources.resource import LISTENER, ResourceName
+from xds.stream_status import StreamStatus
+
+
+def test_a_connected_proxy_is_shown(reading: Any, now: Any) -> None:
+    """Who, where, since when, and in which step."""
+    assert list(proxies(reading, reading.ledger(), now)) == [
+        {
+            "uuid": "uuid-1",
+            "service": "store",
+            "namespace": "shop",
+            "cn": "uuid-1.store.shop",
+            "state": "connected",
+            "held": False,
+            "admitted": True,
+            "why": "",
+            "ejected_by": [],
+            "dead": False,
+            "address": "127.0.0.1:5",
+            "since": "2026-01-02T03:04:05.000Z",
+            "age": "0 s",
+            "age_seconds": 0.0,
+            "workload": "shop/store-1",
+            "pod": None,
+            "node": None,
+            "identity": "shop/store",
+            "streams": 1,
+            "protocol": "delta",
+            "sync": {"cluster": "synced"},
+            "pending_seconds": {},
+        }
+    ]
+
+
+def test_the_proxy_of_a_pod_is_shown_with_its_node(reading: Any, tmp_path: Path, now: Any) -> None:
+    """Whoever looks for it with kubectl needs both."""
+    (tmp_path / "pods").mkdir()
+    (tmp_path / "pods" / "pod.yaml").write_text("""
+apiVersion: v1
+kind: Pod
+metadata: {name: store-7d9, namespace: shop, labels: {meshwright.dev/proxy-uuid: uuid-1}}
+spec: {serviceAccountName: store, nodeName: worker-2, containers: [{name: a}]}
+status: {phase: Running, podIP: 10.244.0.7}
+""")
+    source = DirectorySource(tmp_path / "pods", lambda: now)
+    source.load()
+    view = View.build(source.objects(), MeshSettings())
+    shown = proxy(reading.the_proxies[0], Known(()), view, now)
+    assert [shown[name] for name in ("workload", "pod", "node")] == [
+        "shop/store-7d9",
+        "shop/store-7d9",
+        "worker-2",
+    ]
+
+
+def test_a_proxy_that_is_connected_and_cannot_be_served_is_held(
+    reading: Any, stream_of: Callable[..., StreamStatus], now: Any
+) -> None:
+    """It is not one that is expected: something must be said of its workload."""
+    name = reading.the_proxies[0].name
+    standing = ProxyStatus(name, ProxyState.CONNECTED, "", now, known=False)
+    shown = proxy(standing, Known((stream_of(1, served=False),)), reading.view(), now)
+    assert (shown["held"], shown["workload"], shown["why"]) == (True, None, "held: workload unknown")
+
+
+def test_a_list_says_why_for_the_first_rejections(reading: Any, now: Any) -> None:
+    """To look for them takes a while each, and a bad mesh-wide object may be rejected by everybody."""
+    reading.the_proxies = reading.the_proxies * (NAMED + 2)
+    reading.the_rejected = ((LISTENER, ResourceName("in")),)
+    reading.the_refusals = {
+        (NAME, LISTENER, ResourceName("in")): "no: TrafficTarget shop/buyers (mesh.yaml:31)"
+    }
+    said = [each["why"] for each in proxies(reading, reading.ledger(), now)]
+    named = "listener rejected: no: TrafficTarget shop/buyers (mesh.yaml:31)"
+    assert said == [named] * NAMED + ["listener rejected: in"] * 2
+
+
+def test_a_proxy_that_has_not_been_ready_says_so(reading: Any, source: Any, now: Any) -> None:
+    """Connected, in step, and no caller is told of it before it has acknowledged its listeners."""
+    settings = MeshSettings(endpoint_admission=EndpointAdmission.READY)
+    reading.the_view = View.build(source.objects(), settings)
+    (shown,) = proxies(reading, reading.ledger(), now)
+    waits = "not admitted yet: its sidecar has not accepted its inbound listeners"
+    assert (shown["admitted"], shown["why"]) == (False, waits)
+
+
+def test_a_shared_identity_is_said_first_with_both_addresses(reading: Any, now: Any) -> None:
+    """In the place where `meshwright proxies` says why a proxy is behind."""
+    peers = ("ipv4:127.0.0.1:5", "ipv6:%5B::1%5D:6")
+    alone = reading.the_proxies
+    reading.the_proxies = tuple(replace(each, peers=peers) for each in alone)
+    (shown,) = proxies(reading, reading.ledger(), now)
+    assert shown["why"] == "2 proxies share this identity: 127.0.0.1:5, [::1]:6"
+    reading.the_proxies = alone
+    (shown,) = proxies(reading, reading.ledger(), now)
+    assert shown["why"] == ""

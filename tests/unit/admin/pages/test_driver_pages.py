@@ -1,0 +1,79 @@
+"""Pages of drivers: which proxy is meant is the same there as on all pages."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from meshwright.admin.pages import routes, site
+from meshwright.admin.pages.driver_pages import of_drivers
+from meshwright.controller.drivers import DriverPages
+from meshwright.sidecars.contract.errors import NothingThereError
+from xds.protocol.resources.snapshot import Snapshot
+
+Client = TestClient[Any, Any]
+BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+@pytest.fixture
+async def client(reading: Any, now: Any) -> AsyncIterator[Client]:
+    """Serve the pages of the small mesh, and one of a driver."""
+    reading.the_snapshot = Snapshot.of([])
+    pages = DriverPages()
+
+    async def answer(query: Mapping[str, str]) -> Mapping[str, object]:
+        if "none" in query:
+            raise NothingThereError("no document is made for it")
+        return {"asked": dict(query)}
+
+    pages.page("/debug/documents", "documents", answer)
+    app = site.application(
+        routes.pages(reading, lambda: now), (), lambda: now, of_drivers(reading, pages.pages)
+    )
+    async with TestClient(TestServer(app)) as found:
+        yield found
+
+
+@pytest.mark.parametrize("nobody", ["nobody", "uuid-9.store.shop", "not a name", "%0A", "a" * 300, ""])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/debug/proxy?",
+        "/debug/proxy/show?",
+        "/debug/proxy/show?section=routes&",
+        "/debug/xds?",
+        "/debug/xds?resource=route/a&",
+        "/debug/xds/diff?type=route&name=a&",
+        "/debug/documents?",
+    ],
+)
+async def test_of_nobody_every_page_says_that_there_is_none(client: Client, path: str, nobody: str) -> None:
+    """404, with who there is."""
+    answer = await client.get(f"{path}proxy={nobody}")
+    found = await answer.json()
+    assert (answer.status, list(found)) == (404, ["error"])
+    assert found["error"].startswith("there is no proxy '")
+    assert found["error"].endswith("; there is shop/store-1 (uuid-1.store.shop)")
+    if nobody:  # what a browser's form was left without is not asked
+        shown = await client.get(f"{path}proxy={nobody}", headers=BROWSER)
+        assert (shown.status, shown.content_type) == (404, "text/html")
+        assert "there is no proxy" in await shown.text()
+
+
+@pytest.mark.parametrize("named", ["uuid-1", "uuid-1.store.shop", "shop/store-1", "store-1", "uui"])
+async def test_a_driver_is_asked_by_the_name_that_its_proxies_have(client: Client, named: str) -> None:
+    """However it was said; what else is asked stays."""
+    found = await (await client.get(f"/debug/documents?proxy={named}&a=b")).json()
+    assert found == {"asked": {"proxy": "uuid-1.store.shop", "a": "b"}}
+    assert await (await client.get("/debug/documents")).json() == {"asked": {}}
+
+
+async def test_what_a_driver_has_not_is_not_there(client: Client) -> None:
+    """In its words."""
+    answer = await client.get("/debug/documents?none")
+    assert (answer.status, await answer.json()) == (404, {"error": "no document is made for it"})
+    assert (
+        "no document is made for it"
+        in await (await client.get("/debug/documents?none=1", headers=BROWSER)).text()
+    )

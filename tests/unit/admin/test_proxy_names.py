@@ -1,0 +1,49 @@
+"""Which proxy is meant."""
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from meshwright.admin.proxy_names import NotShown, find
+from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
+from meshwright.mesh.identity import ProxyName
+
+
+@pytest.fixture
+def three(reading: Any, now: datetime) -> Any:
+    """Return a reading of three proxies; the workloads of the first two are known."""
+    reading.the_proxies = tuple(
+        ProxyStatus(ProxyName.parse(name), ProxyState.EXPECTED, "", now, known=known)
+        for name, known in (("uuid-1.store.shop", True), ("uuid-2.buyer.shop", True), ("x.old.shop", False))
+    )
+    return reading
+
+
+@pytest.mark.parametrize("wanted", ["uuid-1.store.shop", "uuid-1", "shop/store-1", "store-1"])
+def test_a_proxy_is_found_by_each_of_its_names(three: Any, wanted: str) -> None:
+    """Common name, UUID, workload with namespace and without."""
+    assert str(find(three, wanted).name) == "uuid-1.store.shop"
+
+
+def test_a_proxy_is_found_by_the_beginning_of_its_uuid(three: Any) -> None:
+    """If it is the only one."""
+    assert str(find(three, "x").name) == "x.old.shop"
+    with pytest.raises(NotShown) as raised:
+        find(three, "uuid")
+    assert str(raised.value) == (
+        "'uuid' may be any of 2 proxies: shop/store-1 (uuid-1.store.shop), shop/buyer-1 (uuid-2.buyer.shop)"
+    )
+
+
+def test_an_unknown_name_is_said_with_those_that_are_like_it(three: Any) -> None:
+    """Or with all where none is."""
+    with pytest.raises(NotShown) as raised:
+        find(three, "stroe-1")
+    assert str(raised.value) == "there is no proxy 'stroe-1'; there is shop/store-1 (uuid-1.store.shop)"
+    with pytest.raises(NotShown) as raised:
+        find(three, "")
+    assert str(raised.value).endswith("(uuid-2.buyer.shop), x.old.shop")
+    three.the_proxies = ()
+    with pytest.raises(NotShown, match="'a'; no proxy is known at all"):
+        find(three, "a")

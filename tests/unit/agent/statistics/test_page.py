@@ -1,0 +1,319 @@
+"""What Envoy counted is told per edge, in few series, as Prometheus reads it."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
+from meshwright.agent.statistics.bounded import Bounded
+from meshwright.agent.statistics.counted import MOST_ROUTES, Who
+from meshwright.agent.statistics.edges import Edges
+from meshwright.agent.statistics.exposition import Family, Kind, Sample, written
+from meshwright.agent.statistics.page import account_of
+from meshwright.agent.statistics.statistics import Bin, Statistics, read
+from meshwright.agent.statistics.times import histogram
+from meshwright.traffic.statistics import BOUNDS_MS
+
+ALICE = Who("default", "alice", "alice-account")
+BUDGET = 2000
+"""Series of a proxy, whatever it calls."""
+
+
+def _answer(
+    numbers: Mapping[str, int], times: Mapping[str, list[tuple[float, float, int]]]
+) -> dict[str, Any]:
+    """Return what Envoy's admin interface answers, in the form in which 1.40 does."""
+    details = [
+        {
+            "name": name,
+            "totals": [{"lower_bound": low, "width": width, "count": count} for low, width, count in bins],
+            "intervals": [],
+            "percentiles": [],
+        }
+        for name, bins in times.items()
+    ]
+    stats: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in numbers.items()]
+    return {"stats": [*stats, {"histograms": {"supported_percentiles": [0], "details": details}}]}
+
+
+def test_a_call_with_a_split_behind_it() -> None:
+    """The service that was called, and the backends that answered; what is counted twice is told once."""
+    found = read(
+        _answer(
+            {
+                "http.rds-outbound.default/shop|80.downstream_rq_2xx": 9,
+                "http.rds-outbound.default/shop|80.downstream_rq_5xx": 1,
+                "http.rds-outbound.default/shop|80.downstream_cx_total": 3,
+                "http.rds-outbound.default/shop|80.downstream_cx_rx_bytes_total": 700,
+                "http.rds-outbound.default/shop|80.downstream_cx_tx_bytes_total": 9000,
+                "http.rds-inbound.8080.downstream_rq_4xx": 2,
+                "http.admin.downstream_rq_2xx": 77,
+                "tcp.outbound.default/db|5432.downstream_cx_total": 4,
+                "cluster.default/shop-v1|8080.upstream_rq_2xx": 9,
+                "cluster.default/shop-v1|8080.upstream_cx_active": 2,
+                "cluster.default/shop-v1|8080.external.upstream_rq_2xx": 55,
+                "cluster.default/shop-v1|8080.retry.upstream_rq_5xx": 55,
+                "cluster.default/alice|8080|local.upstream_rq_2xx": 55,
+                "cluster.books.example.org_80.upstream_rq_5xx": 1,
+                "cluster.books.example.org_80.upstream_cx_connect_fail": 1,
+            },
+            {
+                "http.rds-outbound.default/shop|80.downstream_rq_time": [
+                    (0, 0, 3),
+                    (4.9, 0.1, 2),
+                    (5, 0.1, 1),
+                ],
+                "cluster.default/shop-v1|8080.upstream_rq_time": [(2, 0.1, 4)],
+            },
+        )
+    )
+    lines = written(Edges().families(found, ALICE)).splitlines()
+    source = 'source_namespace="default",source_service="alice",source_service_account="alice-account"'
+    shop = (
+        f'direction="outbound",{source},destination_namespace="default",destination_service="shop",'
+        'destination_port="80",protocol="http"'
+    )
+    v1 = f'{source},backend_namespace="default",backend_service="shop-v1",backend_port="8080"'
+    books = f'{source},backend_service="books.example.org",backend_port="80"'
+    here = (
+        'direction="inbound",destination_namespace="default",destination_service="alice",'
+        'destination_service_account="alice-account",destination_port="8080",protocol="http"'
+    )
+    db = (
+        f'direction="outbound",{source},destination_namespace="default",destination_service="db",'
+        'destination_port="5432",protocol="tcp"'
+    )
+    seconds = "meshwright_edge_request_duration_seconds"
+    bounds = ("0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "10", "+Inf")
+    assert [line for line in lines if not line.startswith("#")] == [
+        f'meshwright_edge_requests_total{{{here},status_class="4xx"}} 2',
+        f'meshwright_edge_requests_total{{{shop},status_class="2xx"}} 9',
+        f'meshwright_edge_requests_total{{{shop},status_class="5xx"}} 1',
+        f'{seconds}_bucket{{{shop},le="0.005"}} 5',
+        *(f'{seconds}_bucket{{{shop},le="{bound}"}} 6' for bound in bounds[1:]),
+        f"{seconds}_sum{{{shop}}} 0.01495",
+        f"{seconds}_count{{{shop}}} 6",
+        f"meshwright_edge_connections_total{{{shop}}} 3",
+        f"meshwright_edge_connections_total{{{db}}} 4",
+        f"meshwright_edge_sent_bytes_total{{{shop}}} 700",
+        f"meshwright_edge_received_bytes_total{{{shop}}} 9000",
+        f'meshwright_backend_requests_total{{{books},status_class="5xx"}} 1',
+        f'meshwright_backend_requests_total{{{v1},status_class="2xx"}} 9',
+        f"meshwright_backend_request_duration_seconds_sum{{{v1}}} 0.0082",
+        f"meshwright_backend_request_duration_seconds_count{{{v1}}} 4",
+        f"meshwright_backend_connections_failed_total{{{books}}} 1",
+        f"meshwright_backend_connections_open{{{v1}}} 2",
+    ]
+
+
+def test_calls_of_grpc_that_failed_are_counted_of_backend_and_edge() -> None:
+    """Envoy counts them by cluster: of a port with its number, of the only port, of the workload's own."""
+    numbers = {
+        **{
+            f"http.rds-outbound.default/{at}.downstream_rq_2xx": 9 for at in ("shop|80", "bank|80", "bank|90")
+        },
+        "http.rds-inbound.8080.downstream_rq_2xx": 9,
+        "cluster.default/shop|grpc.grpc.failure": 1,
+        "cluster.default/bank|90.grpc.failure": 2,
+        "cluster.default/shop-v1|50051.grpc.failure": 3,
+        "cluster.default/alice|8080|local.grpc.failure": 4,
+        "cluster.default/alice|8080|local.grpc.success": 5,
+    }
+    text = written(Edges().families(read(_answer(numbers, {})), ALICE))
+    edges = {
+        (labels["direction"], labels["destination_service"], labels["destination_port"]): value
+        for labels, value in _values(text, "meshwright_edge_grpc_failed")
+    }
+    assert edges == {
+        ("outbound", "shop", "80"): 1,
+        ("outbound", "bank", "90"): 2,
+        ("inbound", "alice", "8080"): 4,
+    }
+    backends = {
+        (labels["backend_service"], labels["backend_port"]): value
+        for labels, value in _values(text, "meshwright_backend_grpc_failed")
+    }
+    assert backends == {("shop", "grpc"): 1, ("bank", "90"): 2, ("shop-v1", "50051"): 3}
+
+
+def test_routes_of_a_service_are_counted_each() -> None:
+    """By service, port and the name that policy gives; what else a virtual host counts is not theirs."""
+    numbers = {
+        "vhost.default/shop.route.80|default/canary/api.v1.upstream_rq_2xx": 3,
+        "vhost.default/shop.route.80|default/canary/api.v1.upstream_rq_200": 3,
+        "vhost.default/shop.route.80|rest.upstream_rq_5xx": 1,
+        "vhost.default/shop.vcluster.other.upstream_rq_2xx": 9,
+        "vhost.books.example.org.route.443|default/slow.upstream_rq_2xx": 5,
+    }
+    text = written(Edges().families(read(_answer(numbers, {})), ALICE))
+    found = {
+        (labels.get("destination_namespace"), labels["destination_service"], labels["destination_port"])
+        for labels, _ in _values(text, "meshwright_route_requests")
+    }
+    assert found == {("default", "shop", "80"), (None, "books.example.org", "443")}
+    routes = {
+        (labels["route"], labels["status_class"]): value
+        for labels, value in _values(text, "meshwright_route_requests")
+    }
+    assert routes == {("default/canary/api.v1", "2xx"): 3, ("rest", "5xx"): 1, ("default/slow", "2xx"): 5}
+
+
+def test_calls_that_come_in_are_counted_by_the_match_that_admits_them() -> None:
+    """At the proxy's own service, callers together, apart from a route of that name that goes out."""
+    numbers = {
+        "vhost.default/alice.vcluster.8080|default/routes/buy.upstream_rq_2xx": 3,
+        "vhost.default/alice.vcluster.8080|rest.upstream_rq_4xx": 2,
+        "vhost.default/alice.vcluster.other.upstream_rq_2xx": 9,
+        "vhost.default/shop.route.8080|default/routes/buy.upstream_rq_2xx": 5,
+    }
+    times = {"vhost.default/alice.vcluster.8080|rest.upstream_rq_time": [(4.0, 0.1, 2)]}
+    text = written(Edges().families(read(_answer(numbers, times)), ALICE))
+    found = {
+        (labels["direction"], labels.get("source_service"), labels["route"]): value
+        for labels, value in _values(text, "meshwright_route_requests")
+    }
+    assert found == {
+        ("inbound", None, "default/routes/buy"): 3,
+        ("inbound", None, "rest"): 2,
+        ("outbound", "alice", "default/routes/buy"): 5,
+    }
+    lasted = _values(text, "meshwright_route_request_duration_seconds")
+    ends = ("destination_service", "destination_port", "route")
+    assert [tuple(labels[each] for each in ends) for labels, _ in lasted] == [("alice", "8080", "rest")] * 2
+
+
+def test_of_many_routes_those_that_fail_have_series() -> None:
+    """They are used as much as others: that nothing of them is well does not put them last."""
+    well = {f"vhost.default/shop.route.80|default/a{each}.upstream_rq_2xx": 1 for each in range(MOST_ROUTES)}
+    numbers = {**well, "vhost.default/shop.route.80|default/z.upstream_rq_5xx": 9}
+    text = written(Edges().families(read(_answer(numbers, {})), ALICE))
+    found = {labels["route"]: value for labels, value in _values(text, "meshwright_route_requests")}
+    assert (len(found), found["default/z"], found["others"]) == (MOST_ROUTES + 1, 9, 1)
+
+
+def _values(text: str, name: str) -> list[tuple[dict[str, str], float]]:
+    return [
+        (each.labels, each.value)
+        for family in text_string_to_metric_families(text)
+        if family.name == name
+        for each in family.samples
+    ]
+
+
+def _mesh(services: int) -> dict[str, Any]:
+    """Return what a proxy counted that has called all services of a mesh, with all that can come of it."""
+    numbers = dict[str, int]()
+    times = dict[str, list[tuple[float, float, int]]]()
+    classes = [f"rq_{digit}xx" for digit in range(1, 6)]
+    both = ("cx_total", "cx_rx_bytes_total", "cx_tx_bytes_total")
+    for number in range(services):
+        for scope, prefix, counts in (
+            ("http", f"rds-outbound.n/s{number}|80", (*classes, *both)),
+            ("tcp", f"outbound.n/s{number}|90", both),
+            ("http", f"rds-inbound.{number}", (*classes, *both)),
+        ):
+            numbers |= {f"{scope}.{prefix}.downstream_{what}": number + 1 for what in counts}
+            if scope == "http":
+                times[f"{scope}.{prefix}.downstream_rq_time"] = [(3, 0.1, number + 1)]
+        cluster = f"cluster.n/s{number}|80.upstream"
+        counts = (*classes, "rq_retry", "cx_total", "cx_active", "cx_connect_fail")
+        numbers |= {f"{cluster}_{what}": number + 1 for what in counts}
+        numbers[f"cluster.n/s{number}|80.grpc.failure"] = 1
+        route = f"vhost.n/s{number}.route.80|n/split/slow.upstream"
+        numbers |= {f"{route}_{what}": number + 1 for what in classes}
+        times[f"{route}_rq_time"] = [(3, 0.1, number + 1)]
+        times[f"{cluster}_rq_time"] = [(3, 0.1, number + 1)]
+    return _answer(numbers, times)
+
+
+def _samples(text: str) -> Iterator[tuple[str, float]]:
+    for family in text_string_to_metric_families(text):
+        for each in family.samples:
+            yield f"{each.name}{sorted(each.labels.items())}", each.value
+
+
+def test_a_proxy_that_calls_a_thousand_services_has_few_series() -> None:
+    """All are counted still: those without series of their own stand together, and no series is twice."""
+    edges = Edges()
+    text = written(edges.families(read(_mesh(1000)), ALICE))
+    found = list(_samples(text))
+    assert 500 < len(found) == len(dict(found)) <= BUDGET - 50  # room for Envoy's own and the agent's
+    classes = [value for name, value in found if name.startswith("meshwright_backend_requests_total")]
+    assert sum(classes) == 5 * sum(range(1, 1001))
+    assert 'destination_service="others"' in text
+
+
+def test_no_counter_goes_back_whoever_comes_later() -> None:
+    """Who has series of its own keeps them, although others are called more by now."""
+    edges = Edges()
+    before = dict(_samples(written(edges.families(read(_mesh(100)), ALICE))))
+    after = dict(_samples(written(edges.families(read(_mesh(1000)), ALICE))))
+    assert before.keys() <= after.keys()
+    assert all(after[name] >= value for name, value in before.items())
+
+
+def test_of_many_new_ones_the_most_used_have_series() -> None:
+    """And of those used alike the first by name, so that it does not depend on the order of an answer."""
+    bounded = Bounded[str](2)
+    assert bounded.own({"a": 1, "c": 5, "b": 5, "d": 2}) == {"b", "c"}
+    assert bounded.own({"a": 100, "c": 5}) == {"c"}
+
+
+@given(st.text(), st.text(), st.floats(0, 1e12, allow_nan=False))
+def test_whatever_a_label_says_is_read_as_it_was(value: str, words: str, number: float) -> None:
+    """Quotes, backslashes and ends of lines."""
+    value, words = (each.replace("\r", "") for each in (value, words))
+    family = Family("a_total", Kind.COUNTER, words, (Sample((("of", f"x{value}"),), number),))
+    text = written((family,))
+    assert len([line for line in text.split("\n") if line]) == 3
+    assert f'a_total{{of="x{_escaped(value)}"}} ' in text
+
+
+def test_each_is_documented() -> None:
+    """In docs/metrics.md, with its type."""
+    documented = (Path(__file__).parents[4] / "docs" / "metrics.md").read_text()
+    for family in Edges().families(read({}), ALICE):
+        assert f"| `{family.name}` | {family.kind} |" in documented
+
+
+def _escaped(value: str) -> str:
+    return "".join({"\\": "\\\\", '"': '\\"', "\n": "\\n"}.get(each, each) for each in value)
+
+
+@given(st.lists(st.tuples(st.integers(1, 99), st.integers(0, 4), st.integers(1, 9))))
+def test_buckets_only_grow_and_the_last_has_all(drawn: list[tuple[int, int, int]]) -> None:
+    """Bins as Envoy has them: two digits, a power of ten."""
+    bins = [Bin(digits * 10.0**power / 10, 10.0**power / 10, count) for digits, power, count in drawn]
+    *buckets, total, count = [each.value for each in histogram((), bins)]
+    assert len(buckets) == len(BOUNDS_MS) + 1
+    assert buckets == sorted(buckets)
+    assert buckets[-1] == count == sum(each.count for each in bins)
+    assert total >= sum(each.least * each.count for each in bins) / 1000 - 1e-6
+
+
+def test_what_is_no_answer_is_no_edge() -> None:
+    """Of another shape, of another version: the rest is read."""
+    good = {"name": "tcp.outbound.a/b|80.downstream_cx_total", "value": 1}
+    odd: list[Any] = [None, 7, {}, {"name": 7}, {"name": good["name"], "value": "x"}, {"histograms": [1]}]
+    assert read({"stats": [*odd, good]}).numbers["tcp"] == {"outbound.a/b|80": {"downstream_cx_total": 1}}
+    for answer in ({}, {"stats": 7}, {"stats": {"a": 1}}):
+        assert Edges().families(read(answer), ALICE) == Edges().families(Statistics(*_nothing()), ALICE)
+
+
+def _nothing() -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+    return tuple({scope: {} for scope in ("http", "tcp", "cluster", "vhost")} for _ in range(2))  # type: ignore[return-value] # two
+
+
+def test_whose_certificate_envoy_shows() -> None:
+    """The service's, by its SPIFFE ID; the proxy's own has none, and neither has a root."""
+    proxy = {"cert_chain": [{"subject_alt_names": [{"dns": "u.alice.default"}]}], "ca_cert": [{}]}
+    uri = {"uri": "spiffe://cluster.local/ns/default/sa/alice-account"}
+    assert (
+        account_of({"certificates": [proxy, {"cert_chain": [{"subject_alt_names": [uri]}]}]})
+        == "alice-account"
+    )
+    assert account_of({"certificates": [proxy]}) == ""
+    assert account_of({}) == ""

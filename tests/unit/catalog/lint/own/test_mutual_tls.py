@@ -1,0 +1,125 @@
+"""What is wrong with MutualTLS objects: each problem by its object, field and value."""
+
+import pytest
+
+from catalog.lint.codes import Code
+from catalog.lint.problems import problems
+from meshwright.mesh.kinds import MUTUAL_TLS
+from meshwright.mesh.names import Port, ServiceAccountName
+from meshwright.mesh.policies.callers import IpRange
+from meshwright.mesh.policies.mutual_tls import MutualTLS, PlainText, TlsMode
+from meshwright.mesh.problems.problem import Severity
+from meshwright.mesh.service import Protocol
+from tests.meshes import values as a
+
+SHOP = (
+    a.service("shop", a.port(80, 8080), a.port(9000, 9000, Protocol.TCP)),
+    a.workload("shop", "10.0.0.1"),
+)
+FIRST = (a.service("db", a.port(3306, 3306, Protocol.TCP_SERVER_FIRST)), a.workload("db", "10.0.0.2"))
+BOOKS = a.route_group("books", a.match("books"))
+NEAR = PlainText(ranges=(IpRange("10.0.0.0/8"),))
+EVERYBODY = PlainText()
+PERMISSIVE, STRICT = TlsMode.PERMISSIVE, TlsMode.STRICT
+OPEN = (Code.PLAIN_TEXT, "m", "spec.mode", "Permissive")
+
+
+def mtls(
+    mode: TlsMode = PERMISSIVE,
+    plaintext: PlainText | None = NEAR,
+    name: str = "m",
+    accounts: tuple[str, ...] = (),
+    ports: tuple[int, ...] = (),
+    created: str = "",
+) -> MutualTLS:
+    """Make one of the namespace `default`."""
+    return MutualTLS(
+        a.policy_key(name),
+        mode,
+        tuple(map(ServiceAccountName, accounts)),
+        tuple(map(Port, ports)),
+        plaintext,
+        created,
+    )
+
+
+def told(*things: object) -> list[tuple[Code, str, str, str]]:
+    """Return code, object, field and value of what is said of MutualTLS objects, sorted."""
+    codes = {each.value: each for each in Code}
+    found = (each for each in problems(a.view(*things)) if each.key and each.key.kind == MUTUAL_TLS)
+    return sorted((codes[each.code], each.key.name, each.field, each.value) for each in found if each.key)
+
+
+def overruled(name: str, mode: TlsMode = STRICT) -> tuple[Code, str, str, str]:
+    """Return what is said of one of two that are equally near."""
+    return Code.OVERRULED_MUTUAL_TLS, name, "spec", str(mode)
+
+
+@pytest.mark.parametrize(
+    ("things", "expected"),
+    [
+        ((mtls(STRICT, None),), []),
+        ((mtls(STRICT, EVERYBODY),), []),
+        ((mtls(),), [OPEN]),
+        ((mtls(plaintext=EVERYBODY),), [OPEN]),
+        ((mtls(accounts=("shop",), ports=(8080,)),), [OPEN]),
+        # Without a word of plain text it is for everybody where the namespace is permissive, else for nobody.
+        ((mtls(plaintext=None),), [(Code.NOBODY_IN_PLAIN_TEXT, "m", "spec.plaintext", "")]),
+        ((mtls(plaintext=None), a.namespace("default", permissive=True)), [OPEN]),
+        # Whom and what it names and nobody has; a Service's port is not its target port.
+        (
+            (mtls(STRICT, None, accounts=("shop", "shap")),),
+            [(Code.UNKNOWN_TLS_ACCOUNT, "m", "spec.serviceAccounts[1]", "shap")],
+        ),
+        ((mtls(STRICT, None, ports=(80,)),), [(Code.UNKNOWN_TLS_PORT, "m", "spec.ports", "80")]),
+        (
+            (mtls(plaintext=PlainText(services=(a.service_key("gone"),))),),
+            [(Code.UNKNOWN_PLAIN_SOURCE, "m", "spec.plaintext.sources", "default/gone")],
+        ),
+        ((mtls(plaintext=PlainText(services=(a.service_key("shop"),))),), [OPEN]),
+        ((BOOKS, mtls(plaintext=PlainText(matches=("books",)))), [OPEN]),
+        (
+            (BOOKS, mtls(plaintext=PlainText(matches=("boks",)))),
+            [(Code.UNKNOWN_PLAIN_MATCH, "m", "spec.plaintext.matches", "boks")],
+        ),
+        # Servers that speak first: said for the ports that it is for, and no others.
+        ((*FIRST, mtls()), [OPEN, (Code.PLAIN_SERVER_FIRST, "m", "spec.plaintext", "")]),
+        ((*FIRST, mtls(ports=(8080,))), [OPEN]),
+        ((*FIRST, mtls(accounts=("shop",))), [OPEN]),
+        # Of those for the same the oldest counts, then the first by name; nearer ones may leave nothing open.
+        ((mtls(), mtls(STRICT, None, "n")), [OPEN, overruled("n")]),
+        ((mtls(), mtls(STRICT, None, "n", created="2026-01-01T00:00:00Z")), [overruled("m", PERMISSIVE)]),
+        ((mtls(), mtls(STRICT, None, "n", ("shop",))), []),
+        ((*FIRST, mtls(), mtls(STRICT, None, "n", ("db",))), [OPEN]),
+        ((*FIRST, mtls(), mtls(STRICT, None, "n", ports=(8080, 9000, 3306))), []),
+        ((mtls(), mtls(STRICT, None, "n", ports=(8080,))), [OPEN]),
+        ((mtls(ports=(8080,)), mtls(STRICT, None, "n", ports=(9000,))), [OPEN]),
+        ((mtls(ports=(8080, 9000)), mtls(STRICT, None, "n", ports=(9000,))), [OPEN, overruled("n")]),
+    ],
+)
+def test_what_is_said(things: tuple[object, ...], expected: list[tuple[Code, str, str, str]]) -> None:
+    """Of one shop at two ports, and what stands beside it."""
+    assert told(*SHOP, *things) == sorted(expected)
+
+
+def test_what_is_open_is_said_with_whom_and_where() -> None:
+    """A warning, in words by which one finds what to close: of each open one, so that none is forgotten."""
+    (everybody,) = problems(a.view(*SHOP, mtls(plaintext=EVERYBODY)))
+    (near,) = problems(a.view(*SHOP, mtls(accounts=("shop",), ports=(8080,))))
+    (partly,) = problems(a.view(*SHOP, mtls(plaintext=EVERYBODY), mtls(STRICT, None, "n", ports=(8080,))))
+    assert partly.expected.startswith(
+        "anybody calls every workload of default, where no other MutualTLS is nearer, "
+    )
+    assert (everybody.severity, near.severity) == (Severity.WARNING, Severity.WARNING)
+    assert everybody.expected == (
+        "anybody calls every workload of default without a certificate; Strict ends that"
+    )
+    assert near.expected == (
+        "whoever is in 10.0.0.0/8 calls shop at ports 8080 without a certificate; Strict ends that"
+    )
+
+
+def test_a_name_that_is_nearly_right_is_meant() -> None:
+    """The nearest that is there is named."""
+    (found,) = problems(a.view(*SHOP, mtls(STRICT, None, accounts=("shap",))))
+    assert "shop" in found.expected

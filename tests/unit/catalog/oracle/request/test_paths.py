@@ -1,0 +1,105 @@
+"""What sidecars make of request targets, from Envoy's documentation and RFC 3986.
+
+Real Envoys: tests/differential/test_paths.py.
+"""
+
+import pytest
+
+from catalog.oracle.request.paths import Passed, TurnedDown, hidden_dots, passed_on
+from meshwright.mesh.service import EscapedSlashes
+
+REJECT, KEEP = EscapedSlashes.REJECT, EscapedSlashes.KEEP
+
+
+@pytest.mark.parametrize(
+    ("written", "passed"),
+    [
+        (b"/", b"/"),
+        (b"/books/1?x=%2f/../y", b"/books/1?x=%2f/../y"),
+        (b"/a/b/c/./../../g", b"/a/g"),  # RFC 3986, section 5.2.4
+        (b"/mid/content=5/../6", b"/mid/6"),
+        (b"/..", b"/"),
+        (b"/a/..", b"/"),
+        (b"/a/.", b"/a/"),
+        (b"/a/%2e%2E/b", b"/b"),
+        (b"/a//../b", b"/a/b"),
+        (b"//a", b"//a"),
+        (b"/a\\..\\b", b"/b"),
+        (b"/a/..;x=1/b", b"/b"),
+        (b"/a/.;/b", b"/a/b"),
+        (b"/a;x=1/b", b"/a;x=1/b"),
+        (b"/%62%6F%6fks%2d%5F%7e%2E", b"/books-_~."),
+        (b"/%C3%a9%20%2b", b"/%C3%a9%20%2b"),
+        (b'/{"a"}|^`<>', b"/%7B%22a%22%7D%7C%5E%60%3C%3E"),
+        (b"/%zz%", b"/%zz%"),
+        (b"/a/%2%65%2%65/b", b"/a/%252e%252e/b"),  # no escape is made of what was none
+        (b"/%%32e", b"/%252e"),
+        (b"/%252e%252e/a", b"/%252e%252e/a"),
+    ],
+)
+def test_what_is_passed_on(written: bytes, passed: bytes) -> None:
+    """In HTTP/1.1 and HTTP/2 alike, and the same again once it was."""
+    assert [passed_on(written, REJECT, http2=each) for each in (False, True)] == [Passed(passed)] * 2
+    assert passed_on(passed, REJECT) == Passed(passed)
+
+
+@pytest.mark.parametrize("slash", [b"%2f", b"%2F", b"%5c", b"%5C"])
+def test_escaped_slashes(slash: bytes) -> None:
+    """They are turned down in a path, unless they are kept; a query may have them."""
+    assert _status(passed_on(b"/a" + slash + b"b", REJECT)) == 400
+    assert passed_on(b"/a" + slash + b"b", KEEP) == Passed(b"/a" + slash + b"b")
+    assert passed_on(b"/a?b" + slash, REJECT) == Passed(b"/a?b" + slash)
+
+
+@pytest.mark.parametrize(
+    ("written", "statuses"),
+    [
+        (b"/a#b", (400, 400)),
+        (b"/a?b#c", (400, 400)),
+        (b"/%00", (400, 400)),
+        (b"", (400, 0)),
+        (b"a", (400, 0)),
+        (b"/a b", (400, 0)),
+        (b"/\x00", (400, 0)),
+        (b"http://y?q", (404, 0)),
+        (b"ftp://y/", (400, 0)),
+        (b"http://y_/", (400, 0)),
+        (b"http://y:65536/", (400, 0)),
+        (b"*", (400, 0)),
+    ],
+)
+def test_what_is_turned_down(written: bytes, statuses: tuple[int, int]) -> None:
+    """With a status in HTTP/1.1 and in HTTP/2, which ends a stream or connection (0) sooner."""
+    assert tuple(_status(passed_on(written, REJECT, http2=each)) for each in (False, True)) == statuses
+
+
+def test_what_only_one_protocol_has() -> None:
+    """Bytes that are not ASCII in HTTP/2; the absolute form in HTTP/1.1, and the server as a whole."""
+    assert _status(passed_on("/café".encode(), REJECT)) == 400
+    assert passed_on("/café".encode(), REJECT, http2=True) == Passed(b"/caf%C3%A9")
+    assert passed_on(b"HTTP://u:p@y:80/a/../b?c", REJECT) == Passed(b"/b?c", b"y:80")
+    assert passed_on(b"http://[::1]", REJECT) == Passed(b"/", b"[::1]")
+    assert _status(passed_on(b"*", REJECT, method="OPTIONS")) == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "hidden"),
+    [
+        (b"/a/..;/b", True),
+        (b"/.;x", True),
+        (b"/a/..%2fb", True),
+        (b"/a%5C..", True),
+        (b"/a%2f.;x%2fb", True),
+        (b"/a%2fb", False),
+        (b"/a/...;/b", False),
+        (b"/a;../b", False),
+        (b"/a..%2fb", False),
+    ],
+)
+def test_dot_segments_that_some_applications_see(path: bytes, hidden: bool) -> None:
+    """Once escaped slashes are slashes, and parameters nothing."""
+    assert (hidden_dots(path) is not None) is hidden
+
+
+def _status(found: Passed | TurnedDown) -> int | None:
+    return found.status if isinstance(found, TurnedDown) else None

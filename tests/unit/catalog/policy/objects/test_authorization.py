@@ -1,0 +1,125 @@
+"""Which authorizer is asked at a port: what the page says, the oracle, and the policy, are one."""
+
+from dataclasses import replace
+from datetime import timedelta
+from itertools import permutations
+
+import pytest
+
+from catalog.lint.codes import Code
+from catalog.lint.problems import problems
+from catalog.oracle.authorization import asked
+from catalog.oracle.targets import Place
+from catalog.policy.inbound import inbound_ports
+from catalog.policy.objects.authorization import asked_at
+from catalog.relations.groups import groups
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import Port, ServiceAccountName
+from meshwright.mesh.policies.authorization import NOWHERE, Authorizer, ExternalAuthorization
+from meshwright.mesh.policies.telemetry import ExtensionService
+from meshwright.mesh.service import Protocol
+from tests.meshes import values as a
+
+SHOP, PORT = ServiceAccountName("shop"), Port(8080)
+
+
+def authorizer(name: str) -> Authorizer:
+    """Make one that is told from others by its host."""
+    return Authorizer(HostPort(name, 9191), "asked", timedelta(seconds=1))
+
+
+def policy(
+    name: str, *accounts: ServiceAccountName, ports: tuple[Port, ...] = (), created: str = ""
+) -> ExternalAuthorization:
+    """Make one whose authorizer has its name; none is asked by `nobody`."""
+    there = None if name == "nobody" else authorizer(name)
+    return ExternalAuthorization(a.policy_key(name), there, accounts, ports, created)
+
+
+EVERYWHERE = MeshConfig(authorization=authorizer("mesh"))
+NEAREST_LAST = (
+    policy("z"),
+    policy("y", created="2026-01-02T00:00:00Z"),
+    policy("x", created="2026-01-01T00:00:00Z"),
+    policy("p", ports=(PORT,)),
+    policy("s", SHOP),
+    policy("nobody", SHOP, ports=(PORT, Port(9))),
+)
+
+
+@pytest.mark.parametrize("count", range(len(NEAREST_LAST) + 1))
+def test_the_nearest_counts(count: int) -> None:
+    """In whatever order they come; without any the mesh's authorizer is asked."""
+    last = NEAREST_LAST[count - 1].authorizer if count else EVERYWHERE.authorization
+    for those in list(permutations(NEAREST_LAST[:count]))[:24]:
+        view = a.view(EVERYWHERE, *those)
+        found = asked_at(view, a.identity("shop"), PORT, Protocol.HTTP)
+        assert (found.authorizer if found else None) == last
+        assert asked(view, (Place(a.identity("shop"), PORT), True)) == last
+
+
+def test_it_is_for_others_neither() -> None:
+    """Not for another account, port or namespace, nor for what is no HTTP."""
+    view = a.view(policy("opa", SHOP, ports=(PORT,)))
+    shop, other = a.identity("shop"), a.identity("other")
+    for identity, port, protocol in (
+        (other, PORT, Protocol.HTTP),
+        (shop, Port(9), Protocol.HTTP),
+        (shop, PORT, Protocol.TCP),
+    ):
+        assert asked_at(view, identity, port, protocol) is None
+        assert asked(view, (Place(identity, port), protocol.is_http)) is None
+    assert asked_at(view, shop, PORT, Protocol.HTTP) is not None
+
+
+def test_it_stands_at_the_port() -> None:
+    """Of the workloads that it is for, and no others."""
+    view = a.view(
+        a.service("shop"),
+        a.workload("shop", "10.0.0.1"),
+        a.service("bank"),
+        a.workload("bank", "10.0.0.2"),
+        policy("opa", SHOP),
+    )
+    found = {
+        group.identity.service_account: [port.asked and port.asked.by for port in inbound_ports(view, group)]
+        for group in groups(view)
+    }
+    assert found == {"shop": [a.policy_key("opa")], "bank": [None]}
+
+
+@pytest.mark.parametrize(
+    ("those", "expected"),
+    [
+        ((policy("opa.other"),), []),
+        ((policy("a"), policy("b")), [("MW2150", "spec", "b:9191")]),
+        ((policy("a"), policy("nobody")), [("MW2150", "spec", "disabled")]),
+        ((policy("a"), policy("b", SHOP)), []),
+        ((policy("a", ServiceAccountName("shopp")),), [("MW2151", "spec.serviceAccounts[0]", "shopp")]),
+        ((policy("a", ports=(Port(81),)),), [("MW2152", "spec.ports", "81")]),
+        ((policy("shop.default"),), [("MW2041", "spec.host", "shop.default:9191")]),
+    ],
+)
+def test_what_is_said(those: tuple[ExternalAuthorization, ...], expected: list[tuple[str, str, str]]) -> None:
+    """Of each what has no effect, or not the one that is meant."""
+    view = a.view(a.service("shop"), a.workload("shop", "10.0.0.1"), *those)
+    found = [(each.code, each.field, each.value) for each in problems(view)]
+    assert [each for each in found if each[1].startswith("spec")] == expected
+
+
+def test_an_extension_service_says_where_the_authorizer_is() -> None:
+    """Where there is none of its name nobody answers: nothing is left unasked. Lint says so."""
+    named = replace(policy("named"), authorizer=replace(authorizer("x"), server=NOWHERE))
+    named = replace(named, service=a.policy_key("opa"))
+    there = ExtensionService(a.policy_key("opa"), HostPort("opa.opa", 4000))
+    found = []
+    for more in ((), (there,)):
+        view = a.view(a.service("shop"), a.workload("shop", "10.0.0.1"), EVERYWHERE, named, *more)
+        place = (Place(a.identity("shop"), PORT), True)
+        policys, oracles = asked_at(view, a.identity("shop"), PORT, Protocol.HTTP), asked(view, place)
+        assert policys is not None
+        assert policys.authorizer == oracles
+        codes = [each.code for each in problems(view) if each.code == Code.UNKNOWN_AUTHORIZER.value]
+        found.append((policys.authorizer.server, codes))
+    assert found == [(NOWHERE, ["MW2154"]), (there.server, [])]

@@ -1,0 +1,238 @@
+"""IngressBackends in a view: whom they admit where, what is wrong with them, and what a change concerns."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from catalog.lint.codes import Code
+from catalog.lint.problems import problems
+from catalog.policy.objects.ingress import ingress_rule
+from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import group_of
+from catalog.store.edits import Edits
+from catalog.store.view import View
+from meshwright.delivery.snapshots.published import Published
+from meshwright.delivery.snapshots.rendering import GroupInput
+from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.engine.graph import Graph
+from meshwright.engine.node import Derivation
+from meshwright.mesh.kinds import INGRESS_BACKEND
+from meshwright.mesh.names import IpAddress, Namespace, Port
+from meshwright.mesh.objects import EndpointSlice, ObjectKey
+from meshwright.mesh.policies.callers import AuthenticatedName, EncryptedRange, IpRange
+from meshwright.mesh.service import Protocol
+from meshwright.mesh.workload import Workload
+from meshwright.sidecars.contract.driver import Piece, Pieces
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from tests.meshes import values as a
+
+BY = ObjectKey(INGRESS_BACKEND, Namespace("default"), "in")
+GATEWAY = IpRange("192.0.2.7/32")
+NETWORK = IpRange("10.0.0.0/8")
+SHOP = (a.service("shop"), a.workload("shop", "10.0.0.1"))
+FRONT = (
+    a.service("front"),
+    a.workload("front-1", "192.0.2.7", app="front", sidecar=False),
+    EndpointSlice("front", Namespace("default"), "front-x", ("fd00::7",), (), unready=("192.0.2.8",)),
+)
+BOTH = (IpRange("192.0.2.7/32"), IpRange("192.0.2.8/32"), IpRange("fd00::7/128"))
+BOOKS = a.match("books", "/books.*")
+
+
+def _port(mesh: View, workload: Workload = SHOP[1]) -> InboundPort:
+    group = group_of(mesh, workload)
+    assert group is not None
+    (found,) = proxy_policy(mesh, group).inbound
+    return found
+
+
+def _plain(name: str = "in", **more: object) -> object:
+    return a.ingress(name, ("shop", 8080, "NOTHING"), **{"ranges": ("10.0.0.0/8",), **more})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("proof", "sources", "callers"),
+    [
+        ("NOTHING", {"ranges": ("10.0.0.0/8",)}, (NETWORK,)),
+        ("NOTHING", {"services": ("front",)}, BOTH),
+        ("NOTHING", {"services": ("front",), "ranges": ("10.0.0.0/8",)}, (NETWORK, *BOTH)),
+        ("NOTHING", {"services": ("missing",), "principals": ("a.test",)}, None),
+        ("NOTHING", {}, None),
+        ("CERTIFICATE", {"principals": ("a.test",)}, (AuthenticatedName("a.test"),)),
+        (
+            "CERTIFICATE",
+            {"principals": ("a.test",), "services": ("front",), "server_names": ("s.test",)},
+            (AuthenticatedName("a.test", BOTH, ("s.test",)),),
+        ),
+        # A place that is named and where nobody is opens nothing to those from elsewhere.
+        ("CERTIFICATE", {"principals": ("a.test",), "services": ("missing",)}, None),
+        ("ENCRYPTION", {"ranges": ("10.0.0.0/8",), "principals": ("a.test",)}, (EncryptedRange(NETWORK),)),
+        ("ENCRYPTION", {"principals": ("a.test",)}, None),
+    ],
+)
+def test_who_is_admitted(proof: str, sources: dict[str, tuple[str, ...]], callers: object) -> None:
+    """By places, by names, by both; ready or not is no matter: whoever is there calls from there."""
+    found = a.ingress("in", ("shop", 8080, proof), **sources)  # type: ignore[arg-type]
+    mesh = a.view(*SHOP, *FRONT, found)
+    expected = OnlyRules(() if callers is None else (AccessRule(BY, callers),))  # type: ignore[arg-type]
+    assert _port(mesh).access == expected
+
+
+def test_in_permissive_mode_the_rule_stands_beside_everybody() -> None:
+    """The mesh is let in as ever, and from outside whom the rule names."""
+    mesh = a.view(*SHOP, a.namespace("default", permissive=True), _plain())
+    assert _port(mesh).access == EveryoneInTheMesh((AccessRule(BY, (NETWORK,)),))
+
+
+def test_only_the_service_that_is_named_is_opened() -> None:
+    """Workloads of one identity behind different services: the others stay closed."""
+    bank = a.workload("bank", "10.0.0.2", account="shop")
+    mesh = a.view(*SHOP, a.service("bank"), bank, _plain())
+    assert _port(mesh).access == OnlyRules((AccessRule(BY, (NETWORK,)),))
+    assert _port(mesh, bank).access == OnlyRules()
+
+
+def test_two_services_at_one_port_are_one_rule_of_their_object() -> None:
+    """What each of them admits is admitted: it is one application."""
+    also = a.service("also", app="shop")
+    found = a.ingress(
+        "in",
+        ("shop", 8080, "NOTHING"),
+        ("also", 8080, "CERTIFICATE"),
+        ranges=("10.0.0.0/8",),
+        principals=("a.test",),
+    )
+    port = _port(a.view(*SHOP, also, found))
+    assert port.access == OnlyRules((AccessRule(BY, (AuthenticatedName("a.test", (NETWORK,)), NETWORK)),))
+
+
+def test_who_needs_no_certificate_is_told_from_the_mesh_by_the_name_it_asks_for() -> None:
+    """Only there; names are of all services at the port."""
+    found = a.ingress("in", ("shop", 8080, "ENCRYPTION"), ranges=("10.0.0.0/8",))
+    port = _port(a.view(*SHOP, a.service("also", app="shop"), found))
+    assert port.mesh_names == ("also.default.svc.cluster.local", "shop.default.svc.cluster.local")
+    assert _port(a.view(*SHOP, _plain())).mesh_names == ()
+
+
+def test_matches_are_those_that_are_there() -> None:
+    """A group that is missing admits nothing, and is no reason to admit everything."""
+    found = _plain(matches=("books", "missing"))
+    mesh = a.view(*SHOP, a.route_group("books", BOOKS), found)
+    assert _port(mesh).access == OnlyRules((AccessRule(BY, (NETWORK,), (BOOKS,)),))
+    assert _port(a.view(*SHOP, found)).access == OnlyRules()
+
+
+def test_of_several_one_counts_for_each_port() -> None:
+    """The oldest, else the first by name; one that is overruled for one port counts for others."""
+    two = a.service("shop", a.port(80), a.port(81, 8081))
+    mine = a.ingress("b", ("shop", 8080, "NOTHING"), ("shop", 8081, "NOTHING"), ranges=("10.0.0.0/8",))
+    other = a.ingress("a", ("shop", 8080, "NOTHING"), ranges=("192.0.2.7/32",))
+    dated = replace(other, created="2026-01-02T00:00:00Z", key=a.policy_key("z"))
+    older = replace(mine, created="2026-01-01T00:00:00Z")
+    for mesh, by in (
+        (a.view(two, SHOP[1], mine, other), {8080: "a", 8081: "b"}),
+        (a.view(two, SHOP[1], mine, dated), {8080: "z", 8081: "b"}),
+        (a.view(two, SHOP[1], older, dated), {8080: "b", 8081: "b"}),
+    ):
+        key = a.service_key("shop")
+        rules = {number: ingress_rule(mesh, key, Port(number)) for number in by}
+        assert {number: rule and rule.by.name for number, rule in rules.items()} == by
+
+
+TCP = a.service("shop", a.port(80, 8080, Protocol.TCP))
+NAMED = a.service("shop", a.port(80, "web"))
+
+
+@pytest.mark.parametrize(
+    ("things", "code", "field", "value"),
+    [
+        ([a.service("shops"), _plain()], Code.UNKNOWN_INGRESS_BACKEND, "spec.backends", "shop"),
+        (
+            [*SHOP, a.ingress("in", ("shop", 80, "NOTHING"), ranges=("10.0.0.0/8",))],
+            Code.INGRESS_PORT,
+            "spec.backends",
+            "shop:80",
+        ),
+        ([TCP, SHOP[1], _plain()], Code.INGRESS_NOT_HTTP, "spec.backends", "shop:8080"),
+        (
+            [*SHOP, _plain(services=("fronts",)), a.service("front", app="no")],
+            Code.UNKNOWN_INGRESS_SOURCE,
+            "spec.sources",
+            "default/fronts",
+        ),
+        (
+            [*SHOP, _plain(services=("front",)), a.service("front", app="no")],
+            Code.UNKNOWN_INGRESS_SOURCE,
+            "spec.sources",
+            "default/front",
+        ),
+        ([*SHOP, _plain(matches=("missing",))], Code.UNKNOWN_INGRESS_MATCH, "spec.matches", "missing"),
+        (
+            [*SHOP, a.route_group("none"), _plain(matches=("none",))],
+            Code.UNKNOWN_INGRESS_MATCH,
+            "spec.matches",
+            "",
+        ),
+        (
+            [*SHOP, _plain(), _plain("a")],
+            Code.OVERRULED_INGRESS,
+            "spec.backends",
+            "shop:8080",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_said(things: Sequence[object], code: Code, field: str, value: str) -> None:
+    """Once, of the object, with its field."""
+    found = [each for each in problems(a.view(*things)) if each.key == BY]
+    assert [(each.code, each.field, each.value) for each in found] == [(code.value, field, value)]
+
+
+@pytest.mark.parametrize("things", [[*SHOP, *FRONT, _plain(services=("front",))], [NAMED, _plain()]])
+def test_nothing_is_said_where_nothing_is_wrong(things: Sequence[object]) -> None:
+    """Nor of a target port by name as long as nobody is there who would say its number."""
+    assert [each for each in problems(a.view(*things)) if each.key == BY] == []
+
+
+@pytest.mark.parametrize("others", [2, 20])
+def test_a_gateway_that_moves_concerns_the_backends_that_it_opens(
+    others: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many services there are beside them: one group is translated, one rule computed again."""
+    things = [
+        each
+        for number in range(others)
+        for each in (a.service(f"other-{number}"), a.workload(f"other-{number}", f"10.1.0.{number}"))
+    ]
+    moved = replace(FRONT[1], address=IpAddress("192.0.2.9"))
+    mesh = a.view(*SHOP, *FRONT, *things, _plain(services=("front",)))
+    translated: list[str] = []
+    translate = translation(EnvoyDriver())
+
+    def noted(need: GroupInput) -> Iterable[Piece | Pieces]:
+        translated.append(need.policy.identity.service_account)
+        return translate(need)
+
+    serving, published = Serving(mesh, noted), Published()
+    identities = {each.identity for each in mesh.workloads.values()}
+    serving.rendering.certify({each: a.certificate(each, "1") for each in identities}, b"ROOT")
+    for step in serving.steps(published, serving.touched()):
+        published = published if step is None else step.after(published)
+    computed: Counter[str] = Counter()
+    compute = Graph._compute
+
+    def counting(self: Graph, node: Derivation) -> None:
+        computed[node.family.name] += 1
+        compute(self, node)
+
+    monkeypatch.setattr(Graph, "_compute", counting)
+    translated.clear()
+    mesh.apply(Edits(a.objects(moved)))
+    steps = [each for each in serving.steps(published, serving.touched()) if each is not None]
+    changed = {name.split("|")[1] for step in steps for name in step.snapshots}
+    assert (translated, changed) == (["shop"], {"shop"})
+    assert computed["catalog.policy.objects.ingress.ingress_rule"] == 1
+    assert computed["catalog.policy.inbound.inbound_ports"] == 1

@@ -1,0 +1,142 @@
+"""Which Retry is in force, for whose calls: by policy, by the oracle, in words."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catalog.explain import explain
+from catalog.oracle.request.request import Request
+from catalog.oracle.retries import tried_again
+from catalog.policy.objects.retries import retry_of
+from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import groups
+from catalog.store.view import View
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.names import Port
+from meshwright.mesh.policies.retries import FailedWith, Retries, Retry
+from tests.meshes import values as a
+
+FIVE = Retries((FailedWith.SERVER_ERROR,), 5)
+ONE = Retries((FailedWith.RESET, FailedWith.CONNECT_FAILURE))
+MESH = (
+    a.service("shop"),
+    a.service("bank"),
+    a.service("raw", a.port(90, 9090, a.TCP)),
+    a.workload("shop", "10.0.0.1"),
+    a.workload("bank", "10.0.0.2"),
+    a.workload("raw", "10.0.0.3"),
+    a.workload("buyer", "10.0.0.4"),
+    a.workload("other", "10.0.0.5"),
+    *(
+        a.target(f"{who}-{to}", who, to, a.http("all"), a.tcp("any"))
+        for who in ("buyer", "other")
+        for to in ("shop", "bank")
+    ),
+    a.target("raw", "buyer", "raw", a.tcp("any")),
+    a.route_group("all", a.match("all", ".*")),
+    a.tcp_route("any"),
+)
+
+
+def retry(name: str, retries: Retries = FIVE, *to: str, source: str = "buyer", created: str = "") -> Retry:
+    """Make a Retry."""
+    keys = tuple(a.service_key(each) for each in to or ("shop",))
+    return Retry(a.policy_key(name), a.identity(source), keys, retries, created)
+
+
+def policies(view: View) -> dict[str, ProxyPolicy]:
+    """Return the policies by the workloads' names."""
+    return {str(group.primary.name): proxy_policy(view, group) for group in groups(view)}
+
+
+def tried(policy: ProxyPolicy) -> dict[str, Retries | None]:
+    """Return what is tried again, by the service that is called."""
+    return {str(each.upstream).partition("/")[2]: each.retries for each in policy.outbound}
+
+
+@pytest.mark.parametrize("permissive", [False, True])
+def test_it_holds_for_its_source_and_its_destinations(*, permissive: bool) -> None:
+    """For nobody else, and for no calls but those; not where no request is seen."""
+    view = a.view(*MESH, MeshConfig(permissive=permissive), retry("r", FIVE, "shop", "raw"))
+    found = policies(view)
+    assert tried(found["buyer"]) == {"bank": None, "raw": None, "shop": FIVE}
+    assert set(tried(found["other"]).values()) == {None}
+    plain = policies(a.view(*MESH, MeshConfig(permissive=permissive)))
+    assert found["other"] == plain["other"]
+    assert found["buyer"].destinations == plain["buyer"].destinations
+
+
+def test_one_in_a_permissive_mesh_leaves_what_others_share() -> None:
+    """The source alone has a part of its own; of what it calls it is the same."""
+    view = a.view(*MESH, MeshConfig(permissive=True), retry("r"))
+    found = policies(view)
+    assert [each.common for each in found["buyer"].reachable] == [False]
+    assert [each.common for each in found["other"].reachable] == [True]
+    (mine,), (theirs,) = found["buyer"].reachable, found["other"].reachable
+    assert [
+        one.upstream for one, other in zip(mine.services, theirs.services, strict=True) if one != other
+    ] == [a.service_key("shop")]
+
+
+def test_in_explicit_interception() -> None:
+    """As in transparent."""
+    explicit = a.workload(
+        "buyer",
+        "10.0.0.4",
+        interception=a.explicit(None, ("shop", 80, "127.0.0.1", 8001), ("bank", 80, "127.0.0.1", 8002)),
+    )
+    others = tuple(each for each in MESH if getattr(each, "key", None) != explicit.key)
+    found = policies(a.view(*others, explicit, retry("r")))
+    assert tried(found["buyer"]) == {"bank": None, "shop": FIVE}
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        ([retry("a", ONE, created="2026-01-02T00:00:00Z")], FIVE),
+        ([retry("a", ONE, created="2025-01-02T00:00:00Z")], ONE),
+        ([retry("a", ONE)], FIVE),
+        ([retry("a", ONE, "bank", created="2025-01-02T00:00:00Z")], FIVE),
+    ],
+)
+def test_precedence(others: list[Retry], expected: Retries) -> None:
+    """The oldest that names the service, then the first by name."""
+    view = a.view(*MESH, retry("z", created="2026-01-01T00:00:00Z"), *others)
+    assert tried(policies(view)["buyer"])["shop"] == expected
+
+
+RETRIES = st.lists(
+    st.builds(
+        retry,
+        st.sampled_from(["a", "b", "c"]),
+        st.sampled_from([FIVE, ONE]),
+        st.sampled_from(["shop", "bank"]),
+        source=st.sampled_from(["buyer", "other"]),
+        created=st.sampled_from(["", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"]),
+    ),
+    max_size=3,
+    unique_by=lambda each: each.key,
+)
+
+
+@given(RETRIES)
+def test_policy_and_oracle_agree(found: list[Retry]) -> None:
+    """For every source and service."""
+    view = a.view(*MESH, *found)
+    for client in map(a.identity, ("buyer", "other")):
+        for key in map(a.service_key, ("shop", "bank")):
+            assert tried_again(view, client, key) == retry_of(view, client, key)
+
+
+def test_what_an_explanation_says() -> None:
+    """Who tries again, how often, and what."""
+    request = Request(a.identity("buyer"), a.service_key("shop"), Port(80))
+    said = [
+        each.text for each in explain(a.view(*MESH, retry("r", Retries((FailedWith.RESET,)))), request).steps
+    ]
+    assert [each for each in said if "Retry" in each] == [
+        "Retry default/r has the client's sidecar try again, at most once, what fails with reset"
+    ]
+    said = [each.text for each in explain(a.view(*MESH), request).steps]
+    assert [each for each in said if "Retry" in each] == []

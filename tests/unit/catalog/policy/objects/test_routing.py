@@ -1,0 +1,161 @@
+"""Which rules of RoutePolicies hold for whose calls: by policy, by the oracle, in words."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from catalog.explain import explain
+from catalog.oracle.decide import decide
+from catalog.oracle.request.request import Request
+from catalog.oracle.routing import rule_for
+from catalog.policy.proxy import RequestRule, WeightedBackend
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import groups
+from catalog.store.view import View
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.names import Namespace, Port, ServiceName
+from meshwright.mesh.policies.routing import HeaderChanges, Mirror, RouteActions, RoutePolicy, RouteRule
+from meshwright.mesh.policies.smi import HeaderMatch, HTTPMatch
+from meshwright.mesh.service import ServicePattern
+from tests.meshes import values as a
+
+SHOP, RAW = a.service_key("shop"), a.service_key("raw")
+MESH = (
+    a.service("shop"),
+    a.service("bank"),
+    a.service("raw", a.port(90, 9090, a.TCP)),
+    a.workload("shop", "10.0.0.1"),
+    a.workload("bank", "10.0.0.2"),
+    a.workload("raw", "10.0.0.3"),
+    a.workload("buyer", "10.0.0.4"),
+    *(a.target(f"to-{to}", "buyer", to, a.http("all"), a.tcp("any")) for to in ("shop", "bank", "raw")),
+    a.route_group("all", a.match("beta", "/beta"), a.match("all", ".*")),
+    a.tcp_route("any"),
+)
+BETA = HTTPMatch("beta", "/beta")
+
+
+def seconds(number: float) -> RouteActions:
+    """Make actions that differ."""
+    return RouteActions(timedelta(seconds=number))
+
+
+def policy(name: str, *rules: RouteRule, to: str = "shop", created: str = "") -> RoutePolicy:
+    """Make a RoutePolicy."""
+    return RoutePolicy(a.policy_key(name), a.service_key(to), rules, created)
+
+
+def rules(view: View, who: str = "buyer") -> dict[str, tuple[RequestRule, ...]]:
+    """Return the rules of a workload's calls, by the service that is called."""
+    (group,) = (each for each in groups(view) if each.primary.name == who)
+    return {str(each.upstream).partition("/")[2]: each.rules for each in proxy_policy(view, group).outbound}
+
+
+@pytest.mark.parametrize("permissive", [False, True])
+def test_it_holds_for_its_service_and_no_other(*, permissive: bool) -> None:
+    """Whoever calls; where no request is seen it has none."""
+    every = RouteRule((), seconds(1))
+    view = a.view(*MESH, MeshConfig(permissive=permissive), policy("p", every), policy("r", every, to="raw"))
+    found = RequestRule(a.policy_key("p"), None, seconds(1))
+    assert rules(view) == {"bank": (), "raw": (), "shop": (found,)}
+
+
+def test_rules_are_asked_in_order_and_none_behind_one_for_all() -> None:
+    """References that lead nowhere make no rule for all requests of one for some."""
+    view = a.view(
+        *MESH,
+        policy(
+            "p",
+            RouteRule((a.http("nowhere"),), seconds(1)),
+            RouteRule((a.http("all", "beta", "alpha"),), seconds(2)),
+            RouteRule((a.http("all", "alpha"),), seconds(3)),
+            RouteRule((), seconds(4)),
+            RouteRule((), seconds(5)),
+        ),
+    )
+    key = a.policy_key("p")
+    assert rules(view)["shop"] == (
+        RequestRule(key, (BETA,), seconds(2)),
+        RequestRule(key, None, seconds(4)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [("", "", "a"), ("2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z", "b"), ("", "2026-01-01T00:00:00Z", "b")],
+)
+def test_the_oldest_counts(first: str, second: str, expected: str) -> None:
+    """Then the first by name; one without a time comes last."""
+    both = (
+        policy("a", RouteRule((), seconds(1)), created=first),
+        policy("b", RouteRule((), seconds(2)), created=second),
+    )
+    view = a.view(*MESH, *both)
+    assert [each.by.name for each in rules(view)["shop"]] == [expected]
+    request = Request(a.identity("buyer"), SHOP, Port(80), "GET", "/")
+    (port,) = view.services[SHOP].ports
+    found = rule_for(view, request, port)
+    assert found is not None
+    assert found[0].key.name == expected
+
+
+@pytest.mark.parametrize(("path", "expected"), [("/beta", "0.5 s"), ("/beta?x", "0.5 s"), ("/other", "2 s")])
+def test_it_is_explained_what_becomes_of_a_request(path: str, expected: str) -> None:
+    """By the rule that fits it."""
+    fits = RouteRule((a.http("all", "beta"),), seconds(0.5))
+    view = a.view(*MESH, policy("p", fits, RouteRule((), seconds(2))))
+    said = explain(view, Request(a.identity("buyer"), SHOP, Port(80), "GET", path))
+    steps = [each.text for each in said.steps if "RoutePolicy" in each.text]
+    rule = 0 if expected == "0.5 s" else 1
+    does = f"has the client's sidecar answer 504 if its answer has not ended after {expected}"
+    assert steps == [f"RoutePolicy default/p, rules[{rule}], {does}"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "headers", "allowed"),
+    [
+        (HeaderChanges(), (), False),
+        (HeaderChanges(), (("X-Key", "opens"),), True),
+        (HeaderChanges(put=(("x-key", "opens"),)), (), True),
+        (HeaderChanges(put=(("x-key", "opens"),)), (("x-key", "no"),), True),
+        (HeaderChanges(put=(("x-key", "no"),)), (("x-key", "opens"),), False),
+        (HeaderChanges(add=(("x-key", "opens"),)), (("x-key", "no"),), True),
+        (HeaderChanges(remove=("x-key",)), (("X-KEY", "opens"),), False),
+    ],
+)
+def test_the_callee_judges_headers_as_they_were_changed(
+    changes: HeaderChanges, headers: tuple[tuple[str, str], ...], *, allowed: bool
+) -> None:
+    """Rules come after; which rule of the policy fits was decided before."""
+    group = a.route_group("keyed", HTTPMatch("any", ".*", headers=(HeaderMatch("x-key", "opens"),)))
+    things = (*MESH[:7], group, a.target("to-shop", "buyer", "shop", a.http("keyed")))
+    rule = RouteRule((), RouteActions(request_headers=changes))
+    view = a.view(*things, policy("p", rule))
+    request = Request(a.identity("buyer"), SHOP, Port(80), "GET", "/", headers)
+    assert decide(view, request).allowed is allowed
+
+
+def test_copies_go_to_whom_the_client_may_call() -> None:
+    """At the same port; to nobody else, and not to a headless service."""
+    to_bank = RouteRule((), RouteActions(mirror=Mirror(ServiceName("bank"), 50)))
+    there = a.view(*MESH, policy("p", to_bank))
+    (rule,) = rules(there)["shop"]
+    assert rule.mirror == WeightedBackend(a.service_key("bank"), "8080", 1)
+    without = (each for each in MESH if each != MESH[8])
+    assert [each.mirror for each in rules(a.view(*without, policy("p", to_bank)))["shop"]] == [None]
+    headless = replace(a.service("bank"), headless=True)
+    others = (each for each in MESH if each != a.service("bank"))
+    assert [each.mirror for each in rules(a.view(*others, headless, policy("p", to_bank)))["shop"]] == [None]
+
+
+def test_who_gets_copies_is_a_destination_of_who_calls_the_other_alone() -> None:
+    """In a narrowed scope too: a copy needs a cluster, and no listener."""
+    to_bank = RouteRule((), RouteActions(mirror=Mirror(ServiceName("bank"), 50)))
+    scope = (ServicePattern(Namespace("default"), ServiceName("shop")),)
+    things = (each for each in MESH if each != a.workload("buyer", "10.0.0.4"))
+    view = a.view(*things, replace(a.workload("buyer", "10.0.0.4"), scope=scope), policy("p", to_bank))
+    (group,) = (each for each in groups(view) if each.primary.name == "buyer")
+    found = proxy_policy(view, group)
+    assert [str(each.upstream) for each in found.outbound] == ["default/shop"]
+    assert [each.service.name for each in found.service_destinations] == ["bank", "shop"]

@@ -1,0 +1,147 @@
+"""Virtual addresses: by name, whatever else there is; who shares one moves, and nobody else."""
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from ipaddress import IPv4Address, IPv4Network
+
+import pytest
+
+from catalog.relations.backends.addresses import home, virtual_address
+from catalog.store.edits import Edits
+from catalog.store.view import MeshSettings, View
+from meshwright.engine.derived import Observed
+from meshwright.engine.graph import Graph
+from meshwright.mesh.names import IpAddress
+from meshwright.mesh.service import Service, ServiceKey
+from tests.meshes import values as a
+from tests.unit.delivery.killers import forgetful
+
+NETWORK = IPv4Network("240.0.0.0/8")
+
+
+def _view(services: Iterable[Service], network: IPv4Network = NETWORK) -> View:
+    return a.view(*services, settings=MeshSettings(virtual_addresses=network))
+
+
+def _addresses(view: View) -> dict[ServiceKey, IpAddress | None]:
+    return {key: virtual_address(view, key) for key in view.services}
+
+
+def _in_order(services: Iterable[Service], network: IPv4Network) -> Mapping[ServiceKey, IpAddress | None]:
+    """Return what it is to come to: one after the other, by key, takes its home or what is free next."""
+    found: dict[ServiceKey, IpAddress | None] = {}
+    used = {each.cluster_ip for each in services if each.cluster_ip is not None}
+    for each in sorted(services, key=lambda each: each.key):
+        number = None
+        if each.cluster_ip is None and not each.headless:
+            number = home(each.key, network)
+            while number in used:
+                after = IPv4Address(number) + 1
+                number = IpAddress(str(network[1] if after == network[-1] else after))
+            used.add(number)
+        found[each.key] = number
+    return found
+
+
+def test_virtual_addresses_do_not_depend_on_order_or_neighbours() -> None:
+    """A service keeps its address when others come, whatever the order, unless two hash alike."""
+    services = [a.service(f"s{number}") for number in range(200)]
+    addresses = _addresses(_view(services))
+    assert _addresses(_view(reversed(services))) == addresses
+    assert len(set(addresses.values())) == len(services)
+    assert {each.key: virtual_address(_view([each]), each.key) for each in services} == addresses
+
+
+def test_virtual_addresses_probe_and_end() -> None:
+    """A small network is filled to the last address but those taken, and one more is an error."""
+    network = IPv4Network("240.0.0.0/29")
+    services = [a.service("given", address="240.0.0.3"), *(a.service(f"s{number}") for number in range(5))]
+    found = set(_addresses(_view(services, network)).values())
+    assert found == {None, *(f"240.0.0.{number}" for number in (1, 2, 4, 5, 6))}
+    full = _view([*services, a.service("one-more")], network)
+    with pytest.raises(ValueError, match="5 free addresses for 6 services"):
+        virtual_address(full, a.service_key("s0"))
+    with pytest.raises(ValueError, match="choose a larger range"):
+        virtual_address(_view(services, IPv4Network("240.0.0.0/32")), a.service_key("s0"))
+
+
+def _drawn(chance: random.Random, number: int) -> Service:
+    service = a.service(f"s{number}")
+    match chance.randrange(6):
+        case 0:
+            return replace(service, cluster_ip=IpAddress(f"240.0.0.{chance.randint(1, 40)}"))
+        case 1:
+            return replace(service, headless=True)
+        case _:
+            return service
+
+
+def _history(seed: int) -> bool:
+    """Let services come, go and change in a narrow network; say whether all are where they belong."""
+    chance = random.Random(seed)  # noqa: S311 - dice
+    network = IPv4Network("240.0.0.0/27")
+    there: dict[int, Service] = {}
+    view = _view((), network)
+    for _ in range(40):
+        for _ in range(chance.choice((1, 1, 3))):
+            number = chance.randrange(24)
+            if number in there and chance.random() < 0.3:
+                del there[number]
+            else:
+                there[number] = _drawn(chance, number)
+        known = Edits(a.objects(*there.values()))
+        view.apply(view.edits_to(known))
+        if _addresses(view) != _in_order(there.values(), network):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_who_comes_and_goes_moves_those_that_it_is_to_move(seed: int) -> None:
+    """By what is read, step by step, it is what it is from nothing."""
+    assert _history(seed)
+
+
+@pytest.mark.parametrize("what", ["", ", the entries of several"])
+def test_what_is_read_of_homes_matters(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the recorded reads somebody stays where another one is."""
+    monkeypatch.setattr(Graph, "_link", forgetful(f"services by own address{what}"))
+    assert not all(map(_history, range(20)))
+
+
+def test_who_comes_concerns_those_alone_who_share_its_home() -> None:
+    """In a network with room for all nobody but itself is looked at, however many there are."""
+    costs = []
+    for services in (50, 400):
+        view = _view(a.service(f"s{number}") for number in range(services))
+        assert len(set(_addresses(view).values())) == services
+        before = view.graph.computed
+        view.apply(Edits(a.objects(a.service("new"))))
+        costs.append(view.graph.computed - before)
+    assert costs[0] == costs[1]
+
+
+def test_who_has_to_move_concerns_nobody_else() -> None:
+    """Of all that look for themselves among those who are not at home, one finds something else."""
+    network = IPv4Network("240.0.0.0/22")
+    services = [a.service(f"s{number}") for number in range(60)]
+    homes = {home(each.key, network): each.key for each in services}
+    late = next(
+        each
+        for each in (a.service(f"z{number}") for number in range(1000))
+        if home(each.key, network) in homes and a.service("z").key < each.key
+    )
+    view = _view(services, network)
+    wanted: Observed[ServiceKey, IpAddress | None] = Observed(virtual_address, view)
+    for each in (*services, late):
+        wanted.add(each.key)
+        wanted.value(each.key)
+    wanted.take_changed()
+    view.apply(Edits(a.objects(late)))
+    assert wanted.take_changed() == (late.key,)
+    moved_to = wanted.value(late.key)
+    assert moved_to not in (None, home(late.key, network))
+    view.apply(Edits(dict.fromkeys(a.objects(late))))
+    assert wanted.take_changed() == (late.key,)
+    assert wanted.value(late.key) is None

@@ -1,0 +1,213 @@
+"""Endpoints in a cluster: Pods and slices say the same twice, and readiness moves addresses alone."""
+
+from dataclasses import replace
+
+import pytest
+
+from catalog.explain import explain
+from catalog.oracle.decide import Answer, Request, decide
+from catalog.policy.outbound import answering, called_at
+from catalog.policy.whole import proxy_policy
+from catalog.relations.backends.backing import backing, services_of
+from catalog.relations.backends.endpoints import endpoints
+from catalog.relations.backends.readiness import taking_traffic
+from catalog.relations.groups import members
+from catalog.relations.hosts import hosts
+from catalog.store.view import View
+from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
+from meshwright.mesh.objects import EndpointSlice
+from meshwright.mesh.workload import Health, Workload
+from tests.meshes import values as a
+
+READY, DRAINING, UNREADY = Health.READY, Health.DRAINING, Health.UNREADY
+KEY, PORT = a.service_key("shop"), a.port(80)
+POLICY = (a.route_group("all", a.match("all")), a.target("t", "client", "shop", a.http("all")))
+CLIENT = a.workload("client", "10.0.0.9")
+ASK = Request(a.identity("client"), KEY, Port(80), "GET", "/")
+
+
+def pod(name: str, address: str, health: Health = READY, *others: str) -> Workload:
+    """Make a workload behind the service, of a health, with further addresses."""
+    found = a.workload(name, address, app="shop", account="shop")
+    return replace(found, health=health, other_addresses=tuple(map(IpAddress, others)))
+
+
+def sliced(
+    *ready: str, name: str = "shop-1", draining: str = "", unready: str = "", zone: str = ""
+) -> EndpointSlice:
+    """Make a slice of the service at its target port; all its addresses are in one zone."""
+    rest = tuple(draining.split()), tuple(unready.split())
+    zones = tuple(sorted((each, zone) for each in (*ready, *rest[0], *rest[1]) if zone))
+    return EndpointSlice("shop", Namespace("default"), name, ready, (("", 8080),), *rest, zones)
+
+
+def healths(view: View) -> dict[str, Health]:
+    """Return the addresses of the service's endpoints with their health."""
+    return {each.address: each.health for each in endpoints(view, KEY, PORT)}
+
+
+def given(view: View) -> list[str]:
+    """Return the addresses that the client's proxy is told of."""
+    (group,) = (key for key in members(view) if key.identity == a.identity("client"))
+    return [at.address for each in proxy_policy(view, group).service_destinations for at in each.endpoints]
+
+
+def test_a_pod_and_its_slices_are_one_endpoint() -> None:
+    """Also where its slices have it by its other family's address, and several slices repeat it."""
+    four, six = sliced("10.0.0.1"), sliced("fd00::1", name="shop-6")
+    view = a.view(
+        a.service("shop"),
+        pod("shop-1", "10.0.0.1", READY, "fd00::1"),
+        four,
+        six,
+        sliced("10.0.0.1", name="b"),
+    )
+    assert healths(view) == {"10.0.0.1": READY}
+    (one,) = endpoints(view, KEY, PORT)
+    assert one.identity == a.identity("shop")
+
+
+def test_a_slice_with_a_pods_other_address_is_that_pod() -> None:
+    """Of a Service without selector, which knows the Pod by it alone. It is called at its first address."""
+    there = replace(pod("x", "10.0.0.1", READY, "fd00::1"), service=ServiceName("another"))
+    view = a.view(a.service("shop", app=None), there, sliced("fd00::1"))
+    assert healths(view) == {"10.0.0.1": READY}
+    assert services_of(view, there.key) == (KEY,)
+
+
+def test_a_services_own_slices_say_who_is_behind_it() -> None:
+    """Without a selector: not Pods whose ServiceAccount happens to bear its name, as in Kubernetes."""
+    by_account = replace(a.workload("shop-1", "10.0.0.1", primary="shop"), names_service=False)
+    by_name = a.workload("shop-2", "10.0.0.2", primary="shop")
+    service, elsewhere = a.service("shop", app=None), sliced("10.9.9.9")
+    view = a.view(service, by_account, by_name, elsewhere)
+    assert healths(view) == {"10.0.0.2": READY, "10.9.9.9": READY}
+    assert [services_of(view, each.key) for each in (by_account, by_name)] == [(), (KEY,)]
+    view = a.view(service, by_account, by_name, elsewhere, sliced("10.0.0.1", name="shop-2"))
+    assert services_of(view, by_account.key) == (KEY,)
+    view = a.view(service, by_account, by_name)
+    assert healths(view) == {"10.0.0.1": READY, "10.0.0.2": READY}
+
+
+@pytest.mark.parametrize(
+    ("own", "slice_says", "expected"),
+    [
+        (READY, READY, READY),
+        (READY, DRAINING, DRAINING),
+        (READY, UNREADY, UNREADY),
+        (DRAINING, READY, DRAINING),
+        (UNREADY, READY, UNREADY),
+        (UNREADY, DRAINING, UNREADY),
+        (DRAINING, UNREADY, UNREADY),
+    ],
+)
+def test_a_pod_is_ready_where_neither_it_nor_its_slice_denies_it(
+    own: Health, slice_says: Health, expected: Health
+) -> None:
+    """The API server tells of the two one after the other: the worse of them holds."""
+    by = {
+        READY: sliced("10.0.0.1"),
+        DRAINING: sliced(draining="10.0.0.1"),
+        UNREADY: sliced(unready="10.0.0.1"),
+    }
+    assert healths(a.view(a.service("shop"), pod("shop-1", "10.0.0.1", own), by[slice_says])) == {
+        "10.0.0.1": expected
+    }
+
+
+def test_of_several_slices_the_best_holds() -> None:
+    """Kubernetes moves endpoints from slice to slice, and has them in both meanwhile."""
+    view = a.view(
+        a.service("shop"), sliced("10.0.0.1"), sliced(name="b", unready="10.0.0.1", draining="10.0.0.2")
+    )
+    assert healths(view) == {"10.0.0.1": READY, "10.0.0.2": DRAINING}
+
+
+def test_calls_go_to_who_is_ready_and_else_to_who_is_about_to_end() -> None:
+    """Those that are not ready are never called."""
+    pods = [pod("a", "10.0.0.1"), pod("b", "10.0.0.2", DRAINING), pod("c", "10.0.0.3", UNREADY)]
+    told = a.view(a.service("shop"), CLIENT, *pods, *POLICY)
+    assert [each.address for each in taking_traffic(told, KEY, PORT)] == given(told) == ["10.0.0.1"]
+    last = a.view(a.service("shop"), CLIENT, *pods[1:], *POLICY)
+    assert [each.address for each in taking_traffic(last, KEY, PORT)] == given(last) == ["10.0.0.2"]
+    nobody = a.view(a.service("shop"), CLIENT, pods[2], *POLICY)
+    assert taking_traffic(nobody, KEY, PORT) == () and given(nobody) == []  # noqa: PT018 - the same, twice
+
+
+def test_readiness_changes_addresses_and_nothing_else() -> None:
+    """Who answers, routes and identities are the same: nothing but endpoints is sent. The oracle agrees."""
+    ready = a.view(a.service("shop"), CLIENT, pod("a", "10.0.0.1"), *POLICY)
+    unready = a.view(a.service("shop"), CLIENT, pod("a", "10.0.0.1", UNREADY), *POLICY)
+    policies = []
+    for view in (ready, unready):
+        (group,) = (key for key in members(view) if key.identity == a.identity("client"))
+        made = proxy_policy(view, group)
+        policies.append((made.outbound, [replace(each, endpoints=()) for each in made.service_destinations]))
+    assert policies[0] == policies[1]
+    assert answering(unready, a.identity("client"), KEY, PORT) == (a.identity("shop"),)
+    assert decide(ready, ASK).answer is Answer.ALLOWED
+    assert decide(unready, ASK).answer is Answer.UNREACHABLE
+
+
+def test_explain_says_who_is_not_ready() -> None:
+    """No policy would help, and no sidecar has to do anything."""
+    unready = a.view(a.service("shop"), CLIENT, pod("a", "10.0.0.1", UNREADY), *POLICY)
+    found = explain(unready, ASK)
+    assert (found.missing, found.besides) == ((), ("nobody behind Service default/shop is ready",))
+    said = [each.text for each in found.steps if "10.0.0.1" in each.text]
+    assert said == ["10.0.0.1:8080 (a-uuid.shop.default) is not ready"]
+
+
+def test_a_service_may_publish_who_is_not_ready() -> None:
+    """As peers of a StatefulSet find each other: slices say ready, and the Pods' own word does not count."""
+    service = replace(a.service("shop"), publish_not_ready=True)
+    view = a.view(service, pod("a", "10.0.0.1", UNREADY), sliced("10.0.0.1"))
+    assert healths(view) == {"10.0.0.1": READY}
+
+
+def test_a_zone_becomes_the_locality_of_who_has_none() -> None:
+    """A workload's own word holds."""
+    named = replace(pod("b", "10.0.0.2"), locality="eu/b/c")
+    view = a.view(
+        a.service("shop"), pod("a", "10.0.0.1"), named, sliced("10.0.0.1", "10.0.0.2", "10.0.0.3", zone="z")
+    )
+    assert [each.locality for each in endpoints(view, KEY, PORT)] == ["/z", "eu/b/c", "/z"]
+
+
+def test_who_shares_its_machines_address_stands_for_nobody_else_there() -> None:
+    """Two Pods in the network of one node: a slice of the one is not the other."""
+    one = replace(a.workload("one", "10.0.0.1", app="shop", sidecar=False), shares_address=True)
+    other = replace(a.workload("other", "10.0.0.1", app="other", sidecar=False), shares_address=True)
+    view = a.view(a.service("shop"), one, other, sliced("10.0.0.1"))
+    assert [each.key.name for each in backing(view, KEY)] == ["one"]
+    assert services_of(view, other.key) == ()
+    assert [(each.address, each.identity) for each in endpoints(view, KEY, PORT)] == [("10.0.0.1", None)]
+
+
+def test_a_service_is_called_at_the_addresses_of_both_families() -> None:
+    """And names lead to both."""
+    service = replace(a.service("shop", address="10.96.0.1"), other_addresses=(IpAddress("fd00:96::1"),))
+    view = a.view(service, CLIENT, pod("a", "10.0.0.1"), *POLICY)
+    places = called_at(view, a.identity("client"), KEY, PORT)
+    assert [each.address for each in places] == ["10.96.0.1", "fd00:96::1"]
+    assert [address for address, _ in hosts(view, Namespace("default"))] == ["10.96.0.1", "fd00:96::1"]
+
+
+def test_names_of_a_headless_service_lead_to_who_is_ready() -> None:
+    """As Kubernetes' own DNS has it."""
+    view = a.view(a.service("shop", headless=True), pod("a", "10.0.0.1"), pod("b", "10.0.0.2", UNREADY))
+    assert [address for address, _ in hosts(view, Namespace("default"))] == ["10.0.0.1"]
+
+
+def test_one_account_name_in_two_namespaces_is_two_identities() -> None:
+    """A target that names the one lets nobody call the other."""
+    there = replace(
+        a.workload("shop-1", "10.1.0.1", app="shop", account="shop", namespace="other"),
+    )
+    view = a.view(
+        a.service("shop"), a.service("shop", namespace="other"), CLIENT, pod("a", "10.0.0.1"), there, *POLICY
+    )
+    other = replace(ASK, service=a.service_key("shop", "other"))
+    assert decide(view, ASK).answer is Answer.ALLOWED
+    assert decide(view, other).answer is not Answer.ALLOWED
+    assert given(view) == ["10.0.0.1"]

@@ -1,0 +1,196 @@
+"""Admission of endpoints gates addresses, and nothing else; explain says who waits for what."""
+
+from dataclasses import replace
+
+import pytest
+
+from catalog.explain import explain
+from catalog.explain.remedy import remedy
+from catalog.oracle.decide import Answer, Request, decide
+from catalog.policy.proxy import ProxyPolicy, Reachable
+from catalog.policy.whole import proxy_policy
+from catalog.relations.backends.readiness import is_admitted
+from catalog.relations.groups import members
+from catalog.store.edits import Edits
+from catalog.store.settings import Admission, EndpointAdmission
+from catalog.store.view import MeshSettings, View
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import Namespace, Port, ProxyUuid, ServiceName
+from meshwright.mesh.objects import EndpointSlice
+from tests.meshes import values as a
+from tests.pins import Pin
+
+READY = MeshSettings(endpoint_admission=EndpointAdmission.READY)
+POLICY = (
+    a.route_group("all", a.match("all")),
+    a.target("t", "client", "shop", a.http("all")),
+    a.target("u", "client", "spare", a.http("all")),
+)
+MESH = (
+    a.service("shop"),
+    a.service("spare"),
+    a.workload("shop-1", "10.0.0.1", app="shop", account="shop"),
+    a.workload("shop-2", "10.0.0.2", app="shop", account="shop"),
+    a.workload("spare-1", "10.0.0.3", app="spare", account="spare"),
+    a.workload("client", "10.0.0.9"),
+    *POLICY,
+)
+NOBODY_YET = "nobody behind Service default/shop is admitted yet"
+ASK = Request(a.identity("client"), a.service_key("shop"), Port(80), "GET", "/")
+
+
+def name(workload_name: str, primary: str = "shop") -> ProxyName:
+    """Return the name of a workload's proxy."""
+    return ProxyName(ProxyUuid(f"{workload_name}-uuid"), ServiceName(primary), Namespace("default"))
+
+
+def admit(mesh: View, *names: ProxyName) -> View:
+    """Admit proxies."""
+    mesh.apply(Edits(admissions=dict.fromkeys(names, Admission.ADMITTED)))
+    return mesh
+
+
+def policy_of(mesh: View, client: str = "client") -> ProxyPolicy:
+    """Return the policy of a workload's proxy."""
+    (group,) = (key for key in members(mesh) if key.identity == a.identity(client))
+    return proxy_policy(mesh, group)
+
+
+def addresses(mesh: View) -> dict[str, list[str]]:
+    """Return the addresses that the client's proxy is given, by service."""
+    return {
+        each.service.name: [at.address for at in each.endpoints]
+        for each in policy_of(mesh).service_destinations
+    }
+
+
+def test_it_changes_addresses_and_nothing_else() -> None:
+    """Routes, clusters, expected identities and the server's rules are there before anybody is admitted."""
+    mesh = a.view(*MESH, settings=READY)
+    first, server = policy_of(mesh), policy_of(mesh, "shop")
+    assert addresses(mesh) == {"shop": [], "spare": []}
+    admit(mesh, name("shop-2"))
+    assert addresses(mesh) == {"shop": ["10.0.0.2"], "spare": []}
+    admit(mesh, name("shop-1"), name("spare-1", "spare"))
+    last = policy_of(mesh)
+    bare = tuple(replace(each, endpoints=()) for each in last.service_destinations)
+    assert replace(last, reachable=(Reachable.of(last.outbound, bare),)) == first
+    assert policy_of(mesh, "shop") == server
+    assert last == policy_of(a.view(*MESH))  # OFF: everybody
+
+
+def test_a_withdrawn_endpoint_leaves_its_service_where_it_was() -> None:
+    """Its addresses go; a mode in which all are admitted brings them back."""
+    mesh = admit(a.view(*MESH, settings=READY), name("shop-1"))
+    mesh.apply(Edits(admissions={name("shop-1"): None}))
+    assert addresses(mesh) == {"shop": [], "spare": []}
+    mesh.apply(Edits(settings=MeshSettings()))
+    assert addresses(mesh)["shop"] == ["10.0.0.1", "10.0.0.2"]
+
+
+def test_it_concerns_only_those_who_have_the_endpoint() -> None:
+    """Admitting a proxy computes nothing for clients of other services, and one destination for its own."""
+    other = (a.workload("other", "10.0.0.8"), a.target("v", "other", "spare", a.http("all")))
+    mesh = a.view(*MESH, *other, settings=READY)
+    pins = {key.identity.service_account: Pin(proxy_policy, mesh, key) for key in members(mesh)}
+    for pin in pins.values():
+        pin.value()
+    before = mesh.graph.computed
+    admit(mesh, name("shop-1"))
+    touched = [account for account, pin in pins.items() if pin.node.stale]
+    for pin in pins.values():
+        pin.value()
+    assert touched == ["client"]
+    # taking_traffic, endpoints_of, proxy_policy
+    assert mesh.graph.computed - before == 3
+
+
+def test_a_slice_waits_for_the_sidecar_at_its_address() -> None:
+    """An address that a slice names is admitted with the workload there; one without a sidecar gets none."""
+    sliced = EndpointSlice("plain", Namespace("default"), "s", ("10.0.0.1", "10.9.9.9"), (("", 8080),))
+    mesh = a.view(*MESH, a.service("plain", app=None), sliced, settings=READY)
+    assert addresses(mesh) == {"plain": [], "shop": [], "spare": []}
+    admit(mesh, name("shop-1"))
+    assert addresses(mesh)["plain"] == ["10.0.0.1"]
+
+
+def test_a_proxy_of_another_name_admits_nobody() -> None:
+    """The whole common name counts: a workload with another primary service has another proxy."""
+    mesh = admit(a.view(*MESH, settings=READY), name("shop-1", "spare"))
+    assert addresses(mesh)["shop"] == []
+    assert is_admitted(mesh, name("shop-1", "spare"))
+    assert not is_admitted(mesh, name("shop-1"))
+
+
+def test_headless_services_are_called_as_before() -> None:
+    """Who calls an endpoint by its address has chosen it: it stays in the listener, whoever is ready."""
+    headless = a.service("nodes", a.port(80), app="shop", headless=True)
+    before, after = (a.view(*MESH, headless, settings=each) for each in (READY, MeshSettings()))
+    (waiting,) = (each for each in policy_of(before).outbound if each.upstream.name == "nodes")
+    (ready,) = (each for each in policy_of(after).outbound if each.upstream.name == "nodes")
+    assert waiting == ready
+    assert waiting.addresses == ("10.0.0.1", "10.0.0.2")
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        (EndpointAdmission.READY, "its sidecar has not accepted its inbound listeners"),
+        (EndpointAdmission.IDENTITY, "its sidecar has not connected with its certificate"),
+    ],
+)
+def test_explain_says_who_waits_for_what(mode: EndpointAdmission, reason: str) -> None:
+    """A call is unreachable as long as nobody is ready, and no policy would help; then it is allowed."""
+    mesh = a.view(*MESH, settings=MeshSettings(endpoint_admission=mode))
+    found = explain(mesh, ASK)
+    assert found.decision.answer is Answer.UNREACHABLE
+    assert (found.missing, found.besides) == ((), (NOBODY_YET,))
+    said = [each.text for each in found.steps if "is not admitted yet" in each.text]
+    assert said == [
+        f"10.0.0.{n}:8080 (shop-{n}-uuid.shop.default) is not admitted yet: {reason}" for n in (1, 2)
+    ]
+    assert found.steps[-1].text == (
+        "unreachable: nobody who might answer is ready, and the client's sidecar answers 503; "
+        f"policy is not what is missing: {NOBODY_YET}"
+    )
+    admit(mesh, name("shop-1"))
+    assert decide(mesh, ASK).answer is Answer.ALLOWED
+
+
+def test_what_policy_lacks_is_said_while_admission_is_pending_too() -> None:
+    """Both are named; the manifests alone do not make it a yes, nor does admission, but the two do."""
+    mesh = a.view(*(each for each in MESH if each not in POLICY), settings=READY)
+    found = explain(mesh, ASK)
+    assert [each["kind"] for each in found.missing] == ["HTTPRouteGroup", "TrafficTarget"]
+    assert found.besides == (NOBODY_YET,)
+    assert found.steps[-1].text.endswith(f"; policy lacks something, and that is not all: {NOBODY_YET}")
+    admit(mesh, name("shop-1"))
+    now = explain(mesh, ASK)
+    assert (now.missing, now.besides) == (found.missing, ())
+    assert decide(mesh, ASK).answer is Answer.UNREACHABLE
+    with_policy = a.view(*MESH, settings=READY)
+    assert decide(with_policy, ASK).answer is Answer.UNREACHABLE
+    assert decide(admit(with_policy, name("shop-1")), ASK).answer is Answer.ALLOWED
+
+
+def test_whoever_calls_an_endpoint_by_its_address_waits_for_nobody() -> None:
+    """A headless service is allowed at once; where a split says who answers, or at an upstream, it waits."""
+    nodes = a.service("nodes", a.port(80), app="shop", headless=True)
+    ask = replace(ASK, service=a.service_key("nodes"))
+    assert explain(a.view(*MESH, nodes, settings=READY), ask).steps[-1].text == "allowed"
+    elsewhere = a.split("s", "nodes", ("spare", 1))
+    assert decide(a.view(*MESH, nodes, elsewhere, settings=READY), ask).answer is Answer.UNREACHABLE
+    agent = a.workload(
+        "agent", "10.0.0.8", account="client", interception=a.explicit(None, ("nodes", 80, "127.0.0.1", 1))
+    )
+    assert decide(a.view(*MESH, nodes, agent, settings=READY), ask).answer is Answer.UNREACHABLE
+
+
+def test_a_share_whose_workloads_are_not_ready_fails() -> None:
+    """Some calls to the apex pass and some do not; policy is not what is missing."""
+    both = a.split("s", "shop", ("shop", 1), ("spare", 1))
+    mesh = admit(a.view(*MESH, both, settings=READY), name("shop-1"))
+    assert decide(mesh, ASK).answer is Answer.DEPENDS
+    assert remedy(mesh, ASK) == ()
+    admit(mesh, name("spare-1", "spare"))
+    assert decide(mesh, ASK).answer is Answer.ALLOWED

@@ -1,0 +1,67 @@
+"""A Service without selector: the port of its EndpointSlice alone counts."""
+
+from dataclasses import replace
+
+import pytest
+
+from catalog.policy.inbound import inbound_ports
+from catalog.relations.backends.endpoints import endpoints
+from catalog.relations.groups import group_of
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.objects import EndpointSlice
+from meshwright.mesh.service import ServicePort
+from meshwright.mesh.workload import Interception, Transparent, WorkloadPort
+from tests.meshes import values as a
+
+SHOP = a.service_key("shop")
+
+
+def _slice(*ports: tuple[str, int], address: str = "10.0.0.1") -> EndpointSlice:
+    return EndpointSlice("shop", Namespace("default"), f"shop-{address}", (address,), ports)
+
+
+@pytest.mark.parametrize("target", [Port(80), "web", "other"])
+@pytest.mark.parametrize("how", [Transparent(), a.explicit("127.0.0.1")])
+def test_calls_go_to_the_port_of_the_slice(target: Port | str, how: Interception) -> None:
+    """At the Service's target port another program may listen, by whatever name or number it is given."""
+    port = replace(a.port(80), target_port=target, name="http")
+    service = replace(a.service("shop", port), selector=())
+    ports = (WorkloadPort(Port(8080), "web"), WorkloadPort(Port(80), "other"))
+    pod = replace(a.workload("x", "10.0.0.1", *ports, account="app"), interception=how)
+    view = a.view(service, pod, _slice(("http", 8000)))
+    found = endpoints(view, SHOP, port)
+    assert [(each.address, each.port, each.identity) for each in found] == [("10.0.0.1", 8000, pod.identity)]
+    assert [each.port for each in inbound_ports(view, group_of(view, pod))] == [8000]
+
+
+def test_ports_are_matched_by_name_and_each_slice_has_its_own() -> None:
+    """Two slices of one Service may have other ports; a name that no slice has leads nowhere."""
+    ports = [
+        replace(a.port(number), name=name, target_port=Port(number))
+        for number, name in ((80, "http"), (90, "metrics"), (100, "none"))
+    ]
+    service = replace(a.service("shop", *ports), selector=())
+    pods = [a.workload(f"x{n}", f"10.0.0.{n}", account="app") for n in (1, 2)]
+    first = _slice(("http", 8001), ("metrics", 9001))
+    second = _slice(("http", 8002), ("metrics", 9002), address="10.0.0.2")
+    view = a.view(service, *pods, first, second)
+
+    def places(port: ServicePort) -> list[tuple[str, int]]:
+        return [(each.address, each.port) for each in endpoints(view, SHOP, port)]
+
+    assert [places(each) for each in ports] == [
+        [("10.0.0.1", 8001), ("10.0.0.2", 8002)],
+        [("10.0.0.1", 9001), ("10.0.0.2", 9002)],
+        [],
+    ]
+    inbound = [[each.port for each in inbound_ports(view, group_of(view, pod))] for pod in pods]
+    assert inbound == [[8001, 9001], [8002, 9002]]
+
+
+def test_a_service_with_a_selector_keeps_its_target_port() -> None:
+    """Its slices are made of that; a slice by hand for another workload adds a place."""
+    service = a.service("shop")
+    pod = a.workload("shop-1", "10.0.0.1", app="shop")
+    view = a.view(service, pod)
+    number = endpoints(view, SHOP, service.ports[0])[0].port
+    assert [each.port for each in inbound_ports(view, group_of(view, pod))] == [number]

@@ -1,0 +1,44 @@
+"""Roots as a value."""
+
+from datetime import datetime
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from certs.issuers.authority import CertificateAuthority
+from certs.keys.bundle import TrustBundle
+from meshwright.mesh.names import TrustDomain
+
+
+@pytest.fixture
+def roots(tmp_path: Path, now: datetime) -> list[bytes]:
+    """Return three roots."""
+    paths = (tmp_path / str(number) for number in range(3))
+    return [CertificateAuthority.open(path, TrustDomain("a.example"), now).trust_bundle() for path in paths]
+
+
+def test_the_same_roots_are_the_same_bytes(roots: list[bytes]) -> None:
+    """In whatever order, however often, with whatever stands between them."""
+    made = {TrustBundle.of([b"# a comment\n" + order[0], *order]) for order in permutations(roots)}
+    (bundle,) = made
+    assert bundle.pem.count(b"BEGIN CERTIFICATE") == len(bundle.fingerprints) == 3
+    assert list(bundle.fingerprints) == sorted(bundle.fingerprints)
+    assert TrustBundle.of([bundle.pem]) == bundle
+
+
+def test_the_union_holds_both(roots: list[bytes]) -> None:
+    """Whichever way round; that of a bundle and itself is itself."""
+    one, two = TrustBundle.of(roots[:2]), TrustBundle.of(roots[1:])
+    assert one.union(two) == two.union(one) == TrustBundle.of(roots)
+    assert one.union(one) is one
+    assert one.union(two).holds(one)
+    assert not one.holds(two)
+    assert (one.digest == two.digest, one.digest == TrustBundle.of(roots[:2]).digest) == (False, True)
+
+
+def test_no_text_is_no_root_and_nonsense_is_refused() -> None:
+    """An empty file holds none."""
+    assert TrustBundle.of([b" \n"]) == TrustBundle.of([]) == TrustBundle(b"", ())
+    with pytest.raises(ValueError, match="PEM"):
+        TrustBundle.of([b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])

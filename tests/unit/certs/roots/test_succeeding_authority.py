@@ -1,0 +1,277 @@
+"""The control plane's own channel, signed by a CA in somebody else's files: opened, exchanged, given up."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from certs.contract import IssuerKind, Names, Usage
+from certs.custody import LEDGER_FILE, Custody, Opened, opened
+from certs.errors import StateError
+from certs.issuers.watched import WatchedFiles
+from certs.keys.bundle import TrustBundle
+from certs.keys.leaf import stands_below
+from certs.keys.pair import issue_pair
+from certs.ledger.entry import LedgerEntry
+from certs.proxy import issue_proxy
+from certs.roots.authority import ChangingAuthority
+from certs.server import ads_server_certificate
+from certs.state.pair_files import PairFiles
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
+from tests.unit.certs.issuers.cas import Ca, ca
+
+DOMAIN = TrustDomain("mesh.example")
+DAY = timedelta(days=1)
+NAME = ProxyName.parse("one.store.shop")
+
+
+class Scene:
+    """A state directory, and a folder in which somebody else puts CAs."""
+
+    def __init__(self, folder: Path, now: datetime) -> None:
+        self.state, self.files, self.now = folder / "state", folder / "files", now
+
+    def put(self, name: str, *, days: int = 365) -> Ca:
+        """Have somebody put a root there."""
+        made = ca(name, self.now, days=days)
+        made.put(self.files, made)
+        return made
+
+    @contextmanager
+    def open(self, *, own: bool = False) -> Iterator[Opened]:
+        """Open the directory, as a server does."""
+        custody = Custody(authority=None if own else WatchedFiles.within(self.files, "authority_roots"))
+        with opened(self.state, DOMAIN, self.now, custody=custody) as found:
+            yield found
+
+    def issued(self, found: Opened, days: int = 30) -> bytes:
+        """Have a certificate issued to a proxy; return its chain."""
+        return issue_proxy(found.authority, found.ledger, NAME, days * DAY, self.now).chain_pem
+
+
+@pytest.fixture
+def scene(tmp_path: Path, now: datetime) -> Scene:
+    """Return a state directory without anything."""
+    return Scene(tmp_path, now)
+
+
+def trusted(found: Opened, *roots: Ca) -> bool:
+    """Say whether exactly these are trusted."""
+    return TrustBundle.of([found.authority.trust_bundle()]) == TrustBundle.of(each.pem for each in roots)
+
+
+def test_it_signs_and_the_directory_has_no_ca(scene: Scene) -> None:
+    """Proxies and the server below its root, ending when it does; nothing of it is copied."""
+    root = scene.put("root", days=20)
+    with scene.open() as found:
+        chain = scene.issued(found)
+        assert stands_below(chain, root.pem)
+        assert trusted(found, root)
+        assert found.authority.not_after == root.certificate.not_valid_after_utc
+        assert found.ledger.authority() == found.authority.fingerprint
+        (entry,) = found.ledger.entries()
+        assert (entry.signer, entry.not_after) == (found.authority.fingerprint, found.authority.not_after)
+        assert (found.whose.kind, found.whose.place) == (IssuerKind.FILES, scene.files)
+        assert found.whose.changing is None
+        assert f"change it in {scene.files}" in found.whose.why_not
+    assert not (scene.state / "ca").exists()
+    files = [each for each in scene.state.rglob("*") if each.is_file()]
+    assert not [each for each in files if b"PRIVATE KEY" in each.read_bytes()]
+
+
+def test_another_ca_takes_its_place_while_the_server_runs(scene: Scene) -> None:
+    """The former is trusted until what it signed has ended; what it has signed is replaced when it is due."""
+    first = scene.put("first")
+    with scene.open() as found:
+        pairs, old = PairFiles(scene.state), scene.issued(found, days=30)
+        shown = ads_server_certificate(found.authority, pairs, scene.now)
+        second = scene.put("second")
+        assert found.whose.tend is not None
+        found.whose.tend(scene.now)
+        assert trusted(found, first, second)
+        new = scene.issued(found, days=2)
+        assert stands_below(new, second.pem)
+        assert found.authority.trusts(found.ledger.entries()[0].signer)
+        assert ads_server_certificate(found.authority, pairs, scene.now) == shown
+        assert stands_below(old, found.authority.trust_bundle())
+        # The server's own certificate lives for 90 days, longer than any of a proxy.
+        for days, roots in ((31, (first, second)), (91, (second,))):
+            found.whose.tend(scene.now + days * DAY)
+            assert trusted(found, *roots), days
+
+
+def test_a_certificate_that_is_due_waits_until_all_have_heard(scene: Scene) -> None:
+    """One of a root of which agents have not heard would keep them from ever hearing of it."""
+    scene.put("first")
+    with scene.open() as found:
+        pairs = PairFiles(scene.state)
+        shown = ads_server_certificate(found.authority, pairs, scene.now)
+        scene.now += 60 * DAY
+        second = scene.put("second")
+        assert found.whose.tend is not None
+        found.whose.tend(scene.now)
+        assert found.whose.succeeding is not None
+        assert found.whose.succeeding.settled() > scene.now + timedelta(minutes=30)
+        patient = ads_server_certificate(found.authority, pairs, scene.now, patient=True)
+        assert patient == shown
+        assert stands_below(ads_server_certificate(found.authority, pairs, scene.now).chain_pem, second.pem)
+
+
+def test_a_restart_knows_the_former(scene: Scene) -> None:
+    """Whether it was exchanged before or meanwhile; and the ledger is not taken for another mesh's."""
+    first = scene.put("first")
+    with scene.open() as found:
+        scene.issued(found)
+    second = scene.put("second")
+    for _ in range(2):
+        with scene.open() as found:
+            assert trusted(found, first, second)
+            assert found.ledger.authority() == found.authority.fingerprint
+            assert found.ledger.entries()
+    scene.now += 31 * DAY
+    with scene.open() as found:
+        assert trusted(found, second)
+
+
+def test_an_intermediate_is_renewed_below_its_root(scene: Scene) -> None:
+    """Nobody has anything to learn, and nothing of the former is refused."""
+    root = ca("root", scene.now)
+    for days in (30, 60):
+        ca(f"lower {days}", scene.now, root, days=days).put(scene.files, root)
+        with scene.open() as found:
+            chain = scene.issued(found, days=10)
+            assert chain.count(b"BEGIN CERTIFICATE") == 2
+            assert trusted(found, root)
+            assert not found.whose.standing().formers
+            assert all(found.authority.trusts(each.signer) for each in found.ledger.entries())
+    assert len({each.signer for each in _entries(scene)}) == 2
+
+
+def _entries(scene: Scene) -> list[LedgerEntry]:
+    with scene.open() as found:
+        return list(found.ledger.entries())
+
+
+def test_from_the_built_in_one_and_back(scene: Scene) -> None:
+    """Each is trusted until what it has signed has ended; meanwhile the root is not changed."""
+    with scene.open(own=True) as found:
+        own = found.authority.fingerprint
+        scene.issued(found, days=30)
+        built_in = found.authority.trust_bundle()
+    root = scene.put("root")
+    with scene.open() as found:
+        assert stands_below(scene.issued(found, days=40), root.pem)
+        both = TrustBundle.of([built_in, root.pem])
+        assert TrustBundle.of([found.authority.trust_bundle()]) == both
+        assert found.authority.trusts(own)
+    with scene.open(own=True) as found:
+        signers = {each.signer for each in found.ledger.entries()}
+        assert found.authority.fingerprint == own
+        assert TrustBundle.of([found.authority.trust_bundle()]) == both
+        assert all(map(found.authority.trusts, signers))
+        assert found.whose.changing is None
+        assert "while a former CA in files is trusted" in found.whose.why_not
+    scene.now += 41 * DAY
+    with scene.open(own=True) as found:
+        assert found.authority.trust_bundle() == built_in
+        assert isinstance(found.whose.changing, ChangingAuthority)
+
+
+def test_a_forgotten_setting_makes_no_new_ca(scene: Scene) -> None:
+    """The ledger knows that another has signed: it is an error that names the setting."""
+    scene.put("root")
+    with scene.open() as found:
+        scene.issued(found)
+    said = pytest.raises(StateError, match="give authority_directory if the CA there has signed")
+    with said, scene.open(own=True):
+        pass
+    assert not (scene.state / "ca").exists()
+
+
+def test_a_lost_ledger_is_noticed(scene: Scene) -> None:
+    """As with the built-in CA."""
+    scene.put("root")
+    with scene.open() as found:
+        scene.issued(found)
+    with scene.open() as found:  # which notes the first certificate, if that was not noted when it was issued
+        pass
+    (scene.state / LEDGER_FILE).unlink()
+    with pytest.raises(StateError, match=r"ledger .* is missing or empty"), scene.open():
+        pass
+
+
+def test_a_root_that_is_being_changed_comes_first(scene: Scene) -> None:
+    """Its two roots would have to be trusted, and nobody would take its steps."""
+    with scene.open(own=True) as found:
+        assert found.whose.changing is not None
+        found.whose.changing.begin(scene.now)
+    scene.put("root")
+    with pytest.raises(StateError, match="is being changed: have that ended, or aborted"), scene.open():
+        pass
+
+
+def test_what_is_bad_is_no_start_and_no_exchange(scene: Scene) -> None:
+    """Expired, no CA, a path length of 0 above, a key that does not fit: the one before goes on."""
+    good = scene.put("good")
+    upper = ca("upper", scene.now, good, path_length=0)
+    lower = ca("lower", scene.now, upper)
+    no_ca = ca("leaf", scene.now, is_ca=False)
+    old = ca("old", scene.now - 30 * DAY, days=1)
+    with scene.open() as found:
+        bundle = found.authority.trust_bundle()
+        assert found.whose.tend is not None
+        for bad, roots, between, word in (
+            (old, (old,), b"", "expired at"),
+            (no_ca, (no_ca,), b"", "not a CA's certificate"),
+            (lower, (good,), upper.pem, "its path length"),
+            (lower, (), b"", "authority_roots|is signed by"),
+        ):
+            (scene.files / "ca.crt").unlink(missing_ok=True)
+            bad.put(scene.files, *roots, between=between)
+            with pytest.raises(StateError, match=word):
+                found.whose.tend(scene.now)
+            with pytest.raises(StateError, match=word), scene.open():
+                pass
+            assert found.authority.trust_bundle() == bundle
+            assert stands_below(scene.issued(found), good.pem)
+        (scene.files / "tls.crt").write_bytes(good.pem)  # half-way: the key is another's still
+        with pytest.raises(StateError, match="does not match"):
+            found.whose.tend(scene.now)
+        good.put(scene.files, good)
+        found.whose.tend(scene.now)
+
+
+def test_a_volume_of_kubernetes_is_exchanged_by_one_link(scene: Scene) -> None:
+    """As cert-manager's Secret is mounted; while the link leads nowhere what was good goes on."""
+    first, second = ca("first", scene.now), ca("second", scene.now)
+    for name, each in (("..1", first), ("..2", second)):
+        each.put(scene.files / name, each)
+    data = scene.files / "..data"
+    data.symlink_to("..1")
+    for name in ("tls.crt", "tls.key", "ca.crt"):
+        (scene.files / name).symlink_to(f"..data/{name}")
+    with scene.open() as found:
+        scene.issued(found)
+        assert found.whose.tend is not None
+        (scene.files / "..tmp").symlink_to("..2")
+        (scene.files / "..tmp").rename(data)
+        found.whose.tend(scene.now)
+        assert trusted(found, first, second)
+        data.unlink()
+        data.symlink_to("..3")
+        with pytest.raises(StateError, match="is missing"):
+            found.whose.tend(scene.now)
+        assert stands_below(scene.issued(found), second.pem)
+
+
+def test_a_server_of_a_name_of_its_own(scene: Scene) -> None:
+    """Who is no proxy is issued below it as well."""
+    root = scene.put("root")
+    with scene.open() as found:
+        pair = issue_pair(
+            found.authority, Usage.SERVER, Names("ads", dns_names=("a.example",)), DAY, scene.now
+        )
+        assert stands_below(pair.chain_pem, root.pem)

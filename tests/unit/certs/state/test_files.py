@@ -1,0 +1,53 @@
+"""Files of the state directory are replaced whole or not at all."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from certs.errors import StateError
+from certs.state import files
+
+
+def test_a_write_that_fails_leaves_the_old_file_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full disk the old content stays, nothing half-written stays beside it, and it is said."""
+    path = tmp_path / "file"
+    files.write_private(path, b"old")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StateError, match=f"^{path} cannot be written: No space left on device$"):
+        files.write_private(path, b"new")
+    assert (path.read_bytes(), list(tmp_path.iterdir())) == (b"old", [path])
+
+
+def test_a_file_is_private_from_its_first_moment(tmp_path: Path) -> None:
+    """A replaced file is 0600, whatever the umask and the mode of the file before it."""
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    path.chmod(0o644)
+    before = os.umask(0)
+    try:
+        files.write_private(path, b"new")
+        files.private_directory(tmp_path / "a" / "b")
+    finally:
+        os.umask(before)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"new", 0o600)
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("a", "a/b")] == [0o700, 0o700]
+
+
+def test_an_empty_directory_of_ours_becomes_private_and_one_in_use_stays_as_it_is(tmp_path: Path) -> None:
+    """Who writes `mkdir state` before the first start meant no harm; what others could read is not hidden."""
+    for name in ("empty", "used"):
+        (tmp_path / name).mkdir(mode=0o755)
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "used" / "ledger.sqlite").write_bytes(b"")
+    for name in ("empty", "used"):
+        files.make_private(tmp_path / name)
+    modes = {each.name: each.stat().st_mode & 0o777 for each in tmp_path.iterdir()}
+    assert modes == {"empty": 0o700, "used": 0o755}

@@ -1,0 +1,82 @@
+"""Who else can get at a file: by its mode and owner, and what mends it."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from certs.custody import LEDGER_FILE, REBUILDING_FILE
+from certs.state.privacy import exposure, exposures
+
+FILE, FOLDER = stat.S_IFREG, stat.S_IFDIR
+PATH = Path("/s/x")
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "user", "public"),
+    [
+        (FILE | 0o600, 7, 7, False),
+        (FILE | 0o400, 7, 7, False),
+        (FILE | 0o600, 0, 7, False),
+        (FILE | 0o644, 7, 7, True),
+        (FOLDER | 0o700, 0, 0, False),
+        (FOLDER | 0o2700, 7, 7, False),
+    ],
+)
+def test_what_its_owner_alone_can_get_at(mode: int, owner: int, user: int, public: bool) -> None:
+    """Root is nobody from whom anything can be kept; a set group id gives no rights."""
+    assert exposure(PATH, mode, owner, user, public=public) == ""
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "user", "public", "sentence"),
+    [
+        (FILE | 0o640, 7, 7, False, "can be read by others (its mode is 0640): chmod 600 /s/x"),
+        (FILE | 0o604, 7, 7, False, "can be read by others (its mode is 0604): chmod 600 /s/x"),
+        (FILE | 0o602, 0, 0, False, "can be written by others (its mode is 0602): chmod 600 /s/x"),
+        (FILE | 0o666, 7, 7, False, "can be read and written by others (its mode is 0666): chmod 600 /s/x"),
+        (FILE | 0o664, 7, 7, True, "can be written by others (its mode is 0664): chmod 644 /s/x"),
+        (FOLDER | 0o755, 7, 7, False, "can be read and entered by others (its mode is 0755): chmod 700 /s/x"),
+        (FOLDER | 0o701, 7, 7, False, "can be entered by others (its mode is 0701): chmod 700 /s/x"),
+        (
+            FOLDER | 0o1777,
+            7,
+            7,
+            False,
+            "can be read and written and entered by others (its mode is 1777): chmod 700 /s/x",
+        ),
+        (FILE | 0o600, 8, 7, False, "belongs to user 8, and this runs as user 7: chown 7 /s/x"),
+        (FILE | 0o600, 7, 0, False, "belongs to user 7, and this runs as user 0: chown 0 /s/x"),
+        (FILE | 0o644, 8, 7, True, "belongs to user 8, and this runs as user 7: chown 7 /s/x"),
+    ],
+)
+def test_what_others_can_get_at(mode: int, owner: int, user: int, public: bool, sentence: str) -> None:
+    """How, and the command that mends it."""
+    assert exposure(PATH, mode, owner, user, public=public) == f"/s/x {sentence}"
+
+
+@pytest.mark.parametrize(
+    "folder", ["ca", "ca.other", "ca.moving", ".ca.new", "ca.other.lost-1", "services/a/b"]
+)
+def test_whoever_holds_a_key_is_looked_at(folder: str, tmp_path: Path) -> None:
+    """Also the folders of roots that come and go."""
+    tmp_path.chmod(0o700)
+    (tmp_path / folder).mkdir(mode=0o700, parents=True)
+    key = tmp_path / folder / "ca.key"
+    key.touch(mode=0o600)
+    for each in (tmp_path / folder).parents:
+        if each.is_relative_to(tmp_path):
+            each.chmod(0o700)
+    assert exposures(tmp_path) == ()
+    key.chmod(0o640)
+    assert exposures(tmp_path) == (f"{key} can be read by others (its mode is 0640): chmod 600 {key}",)
+
+
+@pytest.mark.parametrize("name", [LEDGER_FILE, f"{LEDGER_FILE}.lost-1", REBUILDING_FILE, "tokens.sqlite"])
+def test_what_says_who_is_let_in_is_looked_at(name: str, tmp_path: Path) -> None:
+    """Also what is to become the ledger: who can write to it lets in whom he likes."""
+    tmp_path.chmod(0o700)
+    file = tmp_path / name
+    file.touch()
+    file.chmod(0o620)
+    assert exposures(tmp_path) == (f"{file} can be written by others (its mode is 0620): chmod 600 {file}",)

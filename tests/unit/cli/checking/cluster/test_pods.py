@@ -1,0 +1,176 @@
+"""A cluster's Pods by what is to be said of them, and the configuration by which that is decided."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from meshwright.cli.checking.cluster.pods import Injection, config_of, sorted_out
+from meshwright.kubernetes.injection.configuration.configuration import ConfigurationError, InjectionConfig
+from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.registry import DriverRegistry
+
+INJECT, REVISION = "meshwright.dev/inject", "meshwright.dev/revision"
+CONFIG = InjectionConfig(image="proxy:1")
+DRIVERS = DriverRegistry.discover().drivers
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+INJECTION = Injection(CONFIG, DRIVERS, MeshConfig(), (1, 30))
+
+
+def _namespace(name: str, **labels: str) -> NamespaceObject:
+    return NamespaceObject(Namespace(name), tuple(sorted(labels.items())))
+
+
+def _pod(name: str, namespace: str, phase: str = "Running") -> Any:
+    spec = {"containers": [{"name": "app", "image": "app:1"}]}
+    return {"metadata": {"name": name, "namespace": namespace}, "spec": spec, "status": {"phase": phase}}
+
+
+DEFAULT = _namespace("shop", **{INJECT: "true"})
+CANARY = _namespace("tried", **{INJECT: "true", REVISION: "canary"})
+
+
+@pytest.mark.parametrize(("revision", "namespace"), [("", "shop"), ("canary", "tried"), ("other", None)])
+def test_each_control_plane_has_the_namespaces_that_have_chosen_it(
+    revision: str, namespace: str | None
+) -> None:
+    """What another one would do is no business of its check."""
+    pods = [
+        _pod("one", "shop"),
+        _pod("one", "tried"),
+        _pod("one", "plain"),
+        _pod("ended", "shop", "Succeeded"),
+    ]
+    found = sorted_out(INJECTION, [DEFAULT, CANARY, _namespace("plain")], pods, NOW, revision)
+    assert found.asking == ({namespace} if namespace else frozenset())
+    assert [each.name for each in found.without] == ([f"{namespace}/one"] if namespace else [])
+    assert (found.injected, found.outdated) == (0, ())
+
+
+def test_a_pod_of_another_make_is_one_of_its_own_revision() -> None:
+    """Made by an older configuration in both namespaces."""
+    old = Known(InjectionConfig(image="proxy:0"), DRIVERS, version=(1, 30))
+    pods = []
+    for each in (DEFAULT, CANARY):
+        made: Any = injected(old, each, _pod("one", str(each.name))).pod
+        pods.append(made)
+    found = sorted_out(INJECTION, [DEFAULT, CANARY], pods, NOW)
+    (other,) = found.outdated
+    assert (other.name, "image is proxy:0, and would be proxy:1" in other.why) == ("shop/one", True)
+    assert found.injected == 1
+
+
+def _config_map(text: str) -> Any:
+    return {"data": {"config.yaml": text}}
+
+
+def test_the_configuration_is_read_as_the_server_reads_it() -> None:
+    """Its own namespace is known to it better than to a file."""
+    home = "mesh"
+    assert config_of(None, home) == InjectionConfig(control_plane_namespace=Namespace(home))
+    read = config_of(_config_map("controlPlane: {namespace: elsewhere}\nmesh: osm\n"), home)
+    assert (read.control_plane_namespace, read.mesh) == (home, "osm")
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("policy: enabled\npolicy: disabled\n", "config.yaml is wrong in line 2"),
+        ("a: [\n", "config.yaml is not YAML: line"),
+        ("policy: enabled\n---\npolicy: enabled\n", "config.yaml must hold one document"),
+        ("polcy: enabled\n", "polcy"),
+    ],
+)
+def test_a_configuration_that_the_server_does_not_take_is_said(text: str, named: str) -> None:
+    """Also what other readers of YAML would take."""
+    with pytest.raises(ConfigurationError, match=named):
+        config_of(_config_map(text), "mesh")
+
+
+def _status(name: str, **state: Any) -> dict[str, Any]:
+    return {"name": name, "image": "proxy:1", "started": False, "ready": False, **state}
+
+
+def _waiting(reason: str) -> dict[str, Any]:
+    return {"state": {"waiting": {"reason": reason}}}
+
+
+def _killed(ago: timedelta) -> dict[str, Any]:
+    at = (NOW - ago).isoformat()
+    return {"lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": at}}}
+
+
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes: Insufficient memory."}
+RUNS = {"state": {"running": {}}, "started": True, "ready": True}
+SIDECAR, INIT = "meshwright-sidecar", "meshwright-init"
+
+
+@pytest.mark.parametrize(
+    ("phase", "age", "status", "unready", "late"),
+    [
+        ("Pending", 9, [_status(SIDECAR, **_waiting("PodInitializing"))], "", ""),
+        ("Running", 960, [_status(SIDECAR, **RUNS)], "", ""),
+        (
+            "Pending",
+            9,
+            [_status(SIDECAR, **_waiting("CrashLoopBackOff"), **_killed(timedelta(seconds=9)))],
+            "meshwright-sidecar: CrashLoopBackOff, ended by OOMKilled, exit code 137",
+            "",
+        ),
+        (
+            "Pending",
+            9,
+            [_status(SIDECAR, **_waiting("ImagePullBackOff"))],
+            "meshwright-sidecar: ImagePullBackOff of proxy:1",
+            "",
+        ),
+        (
+            "Pending",
+            9,
+            [_status(INIT, state={"terminated": {"exitCode": 1, "reason": "Error"}})],
+            "meshwright-init: ended by Error, exit code 1",
+            "",
+        ),
+        ("Running", 9, [_status(SIDECAR, state={"running": {}})], "it has not begun", ""),
+        (
+            "Pending",
+            960,
+            [_status(SIDECAR, **_waiting("PodInitializing"))],
+            "",
+            "not started for 16 min: PodInitializing",
+        ),
+        (
+            "Pending",
+            960,
+            [],
+            "",
+            "not started for 16 min: no node for the Pod: 0/1 nodes: Insufficient memory.",
+        ),
+        ("Pending", 960, [_status(SIDECAR, **RUNS)], "", ""),
+        (
+            "Running",
+            960,
+            [_status(SIDECAR, **RUNS, **_killed(timedelta(minutes=2)))],
+            "",
+            "meshwright-sidecar: killed for its memory (OOMKilled) 2 min ago, and runs again",
+        ),
+        ("Running", 960, [_status(SIDECAR, **RUNS, **_killed(timedelta(hours=2)))], "", ""),
+        ("Pending", 960, [_status(SIDECAR, **RUNS), _status("app", **_waiting("ErrImagePull"))], "", ""),
+    ],
+)
+def test_a_sidecar_that_cannot_start_is_found_in_every_phase_of_its_pod(
+    phase: str, age: int, status: list[dict[str, Any]], unready: str, late: str
+) -> None:
+    """A Pod is Pending while its native sidecar crashes or has no image: the check must count such a Pod."""
+    pod = injected(Known(CONFIG, DRIVERS, version=(1, 30)), DEFAULT, _pod("web", "shop", phase)).pod
+    made: Any = pod
+    made["metadata"]["creationTimestamp"] = (NOW - timedelta(seconds=age)).isoformat()
+    conditions = [] if status else [UNSCHEDULABLE]
+    made["status"] = {"phase": phase, "initContainerStatuses": status, "conditions": conditions}
+    found = sorted_out(INJECTION, [DEFAULT], [made], NOW)
+    assert [each.why for each in found.unready] == ([unready] if unready else [])
+    assert [each.why for each in found.late] == ([late] if late else [])
+    assert found.injected == 1

@@ -1,0 +1,87 @@
+"""Which webhooks `check --kubernetes` looks at, where several control planes are in a cluster."""
+
+from typing import Any
+
+import pytest
+
+from meshwright.cli.checking.cluster.client import Asking
+from meshwright.cli.checking.cluster.webhooks import Webhooks
+from meshwright.kube.builtin import VALIDATING
+from meshwright.kubernetes.admission.configuration import configuration
+from meshwright.kubernetes.admission.place import Place
+from meshwright.providers.kubernetes.scope import Scope
+from tests.unit.kube.played import Asked, Line, Played, api_of
+
+PLACE = Place.parse("a/b")
+
+
+def _made(home: str, revision: str = "") -> dict[str, Any]:
+    return dict(configuration(PLACE, b"", home=home, revision=revision))
+
+
+def _empty(name: str, **labels: str) -> dict[str, Any]:
+    """Return what a chart has made, and no control plane has filled in."""
+    return {"metadata": {"name": name, "labels": {"app.kubernetes.io/name": "meshwright", **labels}}}
+
+
+CANARY = _empty("meshwright-canary", **{"meshwright.dev/revision": "canary"})
+
+
+@pytest.mark.parametrize(
+    ("there", "home", "expected"),
+    [
+        ([_made("one"), _made("two", "canary")], "one", ("meshwright", "")),
+        ([_made("one"), _made("two", "canary")], "two", ("meshwright-canary", "canary")),
+        ([_made("one"), _made("two", "canary")], "three", (None, "")),
+        ([_empty("meshwright"), _made("two", "canary")], "one", ("meshwright", "")),
+        ([_made("one"), CANARY], "two", ("meshwright-canary", "canary")),
+        ([_empty("meshwright-else"), _empty("quota")], "one", (None, "")),
+        ([], "one", (None, "")),
+    ],
+)
+async def test_the_webhooks_are_those_of_the_control_plane_that_is_named(
+    there: list[dict[str, Any]], home: str, expected: tuple[str | None, str]
+) -> None:
+    """By its own namespace; one that nobody has filled in yet is whoever's is missing."""
+
+    async def play(asked: Asked, line: Line) -> None:
+        await line.answer(
+            {"kind": "List", "metadata": {}, "items": there if "validating" in asked.path else []}
+        )
+
+    async with Played(play) as server, api_of(server) as api:
+        webhooks = Webhooks(Asking(api), home, ())
+        found = await webhooks.ours(VALIDATING)
+        assert (None if found is None else found["metadata"]["name"], await webhooks.revision()) == expected
+
+
+@pytest.mark.parametrize(
+    ("scope", "outside"),
+    [
+        (Scope.of(), ["ignored"]),
+        (Scope.of(labels="openservicemesh.io/monitored-by=osm"), ["new", "ignored"]),
+        (Scope.of(("new",)), ["old", "ignored"]),
+    ],
+)
+async def test_which_namespaces_are_of_the_mesh_its_policy_webhook_says(
+    scope: Scope, outside: list[str]
+) -> None:
+    """As settings have it: one that asks for sidecars beside them has Pods that nobody knows."""
+    labels = {
+        "old": {"openservicemesh.io/monitored-by": "osm"},
+        "new": {"meshwright.dev/inject": "true"},
+        "ignored": {"openservicemesh.io/monitored-by": "osm", "openservicemesh.io/ignore": ""},
+    }
+    namespaces = [
+        {"metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name, **each}}}
+        for name, each in labels.items()
+    ]
+    made = dict(configuration(PLACE, b"", scope.expressions(), home="one"))
+
+    async def play(asked: Asked, line: Line) -> None:
+        items = namespaces if "namespaces" in asked.path else [made]
+        await line.answer({"kind": "List", "metadata": {}, "items": items})
+
+    async with Played(play) as server, api_of(server) as api:
+        assert await Webhooks(Asking(api), "one", ()).outside(labels) == outside
+        assert await Webhooks(Asking(api), "two", ()).outside(labels) == ()

@@ -1,0 +1,222 @@
+"""Judgements of a cluster and of what is installed in it, by values."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from meshwright.cli.checking.cluster.pods import selects
+from meshwright.cli.checking.cluster.streams import remark
+from meshwright.cli.checking.judgements import cluster, installed
+from meshwright.cli.checking.judgements.check import Status, Unseen
+from meshwright.cli.checking.judgements.cluster import Injector
+from meshwright.cli.checking.judgements.installed import Offer, PodFound, Registered, Runner
+from meshwright.cli.checking.judgements.permissions import Need, granted, permitted, to_apply, unserved
+from meshwright.kubernetes.injection.credentials.pod_roots import Standing
+from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, TRAFFIC_TARGET
+from meshwright.specs.kinds import READ
+
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+ROLE = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRole",
+    "metadata": {"name": "a"},
+    "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}],
+}
+POD = Need("list", "", "pods")
+
+
+@pytest.mark.parametrize(
+    ("version", "status"), [((1, 24), "failed"), ((1, 28), "warning"), ((1, 29), "ok"), ((1, 36), "ok")]
+)
+def test_versions(version: tuple[int, int], status: str) -> None:
+    """Rules from 1.25 on, native sidecars from 1.29 on."""
+    assert cluster.api_server(version, "v").status == status
+
+
+def test_permissions_are_those_of_the_manifests() -> None:
+    """To apply them, and to do what their roles grant; what a manifest defines need not be served yet."""
+    kind = ("rbac.authorization.k8s.io", "ClusterRole")
+    assert {each.verb for each in to_apply([ROLE], {kind: "clusterroles"})} == {"create", "patch"}
+    assert granted([ROLE]) == (POD,)
+    assert unserved([ROLE], {}) == ("ClusterRole.rbac.authorization.k8s.io",)
+    spec = {"group": "g", "names": {"kind": "K"}}
+    definition = {"apiVersion": "d/v1", "kind": "CustomResourceDefinition", "spec": spec}
+    made = {"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "k"}}
+    assert unserved([definition, made], {("d", "CustomResourceDefinition"): "ds"}) == ()
+
+
+def test_what_is_denied_is_named() -> None:
+    """What could not be asked is a warning, never a yes."""
+    assert permitted("p", "you", {POD: True}, "").status is Status.OK
+    denied = permitted("p", "you", {POD: False}, "ask")
+    assert (denied.status, denied.do) == (Status.FAILED, "ask")
+    assert "list pods" in denied.said
+    assert permitted("p", "you", {POD: Unseen("away")}, "").status is Status.WARNING
+    assert permitted("p", "you", {}, "", ["Nothing"]).status is Status.FAILED
+
+
+def test_other_meshes_are_known_by_their_webhooks() -> None:
+    """One that nobody knows is none."""
+    istio = Injector("namespace.sidecar-injector.istio.io", "istio-sidecar-injector")
+    assert cluster.other_meshes([Injector("quota.example.com", "quota")], []).status is Status.OK
+    found = cluster.other_meshes([istio], ["istio-system/istio-cni-node"])
+    assert found.status is Status.WARNING
+    assert "Istio (istio-sidecar-injector)" in found.said
+
+
+def test_what_is_left_of_open_service_mesh() -> None:
+    """Webhooks that nobody answers any more keep Pods and policy from being made."""
+    hook = "mutatingwebhookconfiguration/osm-webhook-osm"
+    assert cluster.open_service_mesh([], [], 0).status is Status.OK
+    assert cluster.open_service_mesh(["osm-system/osm-controller"], [hook], 3).status is Status.WARNING
+    assert cluster.open_service_mesh([], [], 1).status is Status.WARNING
+    left = cluster.open_service_mesh([], [hook], 1)
+    assert (left.status, "1 Pod with its sidecar" in left.said) == (Status.FAILED, True)
+    assert left.do.endswith(f"`kubectl delete {hook}`")
+
+
+def test_pods_whose_proxies_have_no_control_plane() -> None:
+    """Each is named with what its agent says; that not all were asked is said."""
+    assert installed.streams([], 0, 2).status is Status.OK
+    assert installed.streams([], 2, 2).said == "all of 2 have their control plane"
+    assert installed.streams([], 3, 2).said == "all of 2 have their control plane; 1 more were not asked"
+    found = installed.streams([PodFound("shop/cart", "refused: nobody listens there")], 3, 2)
+    assert (found.status, found.said) == (
+        Status.FAILED,
+        "1 of 2 without control plane: shop/cart (refused: nobody listens there)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("ok\n", ""),
+        (
+            "ok\nbut: no control plane at 10.0.0.1:15128: refused\n",
+            "no control plane at 10.0.0.1:15128: refused",
+        ),
+        ("but this is another's page\n", ""),
+        ("", ""),
+    ],
+)
+def test_what_an_agent_remarks(answer: str, expected: str) -> None:
+    """Of a proxy that is ready, and has no control plane."""
+    assert remark(answer) == expected
+
+
+def test_kinds_that_somebody_converts() -> None:
+    """Without whom nobody can read them."""
+    found = {"Service osm-system/osm-bootstrap": ["TrafficSplit"], "https://a": ["TrafficTarget"]}
+    there, gone = (cluster.conversions(found, away) for away in ([], ["Service osm-system/osm-bootstrap"]))
+    assert (there.status, gone.status) == (Status.WARNING, Status.FAILED)
+    assert "TrafficSplit, TrafficTarget" in there.said
+    assert gone.said.endswith("objects cannot be read of TrafficSplit")
+
+
+def test_kinds_by_their_versions() -> None:
+    """Unread is a failure, missing one once it is installed, older is to be looked at."""
+    newest = {kind: READ[kind].versions[-1:] for kind in (TRAFFIC_TARGET, HTTP_ROUTE_GROUP)}
+    assert cluster.kinds(newest, before=False).status is Status.OK
+    assert cluster.kinds({**newest, TRAFFIC_TARGET: ("v9",)}, before=False).status is Status.FAILED
+    assert cluster.kinds({**newest, TRAFFIC_TARGET: ()}, before=False).status is Status.FAILED
+    assert cluster.kinds({**newest, TRAFFIC_TARGET: ()}, before=True).status is Status.OK
+    assert cluster.kinds({**newest, TRAFFIC_TARGET: ("v1alpha1",)}, before=False).status is Status.WARNING
+
+
+def test_the_control_plane_runs_and_is_of_one_version() -> None:
+    """In the namespace that is said."""
+    good = Runner("a-0", ready=True, image="i:1")
+    assert installed.control_plane([], "home").status is Status.FAILED
+    assert installed.control_plane([good], "home").status is Status.OK
+    assert installed.control_plane([Runner("a-0", False, "i:1", "Pending")], "home").status is Status.FAILED
+    assert installed.control_plane([good, Runner("a-1", True, "i:2")], "home").status is Status.WARNING
+
+
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [
+        (None, Status.FAILED),
+        (Registered("w", 0), Status.FAILED),
+        (Registered("w", 1), Status.FAILED),
+        (Registered("w", 1, ends=(NOW - timedelta(days=1),)), Status.FAILED),
+        (Registered("w", 1, ends=(NOW + timedelta(days=1),)), Status.WARNING),
+        (Registered("w", 1, ends=(NOW + timedelta(days=3000),)), Status.OK),
+    ],
+)
+def test_a_webhook_is_registered_filled_in_and_trusted(found: Registered | None, status: Status) -> None:
+    """One that nobody has asked for may be missing."""
+    assert installed.webhook("w", found, NOW, wanted=True).status is status
+    assert installed.webhook("w", None, NOW, wanted=False).status is Status.OK
+
+
+def test_answers_services_and_pods() -> None:
+    """Each way round."""
+    pod = PodFound("shop/web", "why")
+    assert [installed.service("s", "a/b", each).status for each in (0, 1)] == [Status.FAILED, Status.OK]
+    for judge in (installed.judged, installed.injects):
+        assert judge("j", "shop", "x", ours=True).status is Status.OK
+        assert judge("j", "shop", "x", ours=False).status is Status.FAILED
+    assert [installed.outside(each).status for each in ([], ["shop"])] == [Status.OK, Status.FAILED]
+    assert "shop/web (why)" in installed.uninjected([pod], 1).said
+    assert [installed.uninjected([], each).status for each in (0, 1)] == [Status.WARNING, Status.OK]
+    assert [installed.outdated(each, 1).status for each in ([], [pod])] == [Status.OK, Status.WARNING]
+    assert [installed.sidecars(each, [pod], 1).status for each in ([], [pod])] == [
+        Status.WARNING,
+        Status.FAILED,
+    ]
+    assert installed.sidecars([], [], 1).status is Status.OK
+
+
+@pytest.mark.parametrize("standing", Standing)
+def test_roots_are_right_or_it_is_said_what_they_are(standing: Standing) -> None:
+    """In which namespace."""
+    found = installed.roots({"shop": standing}, "meshwright-roots")
+    assert found.status is (Status.OK if standing is Standing.RIGHT else Status.FAILED)
+    assert standing is Standing.RIGHT or "shop" in found.said
+
+
+def test_selectors_of_webhooks() -> None:
+    """None has all; each requirement must hold."""
+    expressions = [{"key": "b", "operator": "NotIn", "values": ["x"]}, {"key": "c", "operator": "Exists"}]
+    selector = {"matchLabels": {"a": "1"}, "matchExpressions": expressions}
+    assert selects(None, {})
+    assert selects(selector, {"a": "1", "c": ""})
+    assert not selects(selector, {"a": "1", "b": "x", "c": ""})
+    assert not selects(selector, {"a": "1"})
+
+
+def test_a_control_plane_that_is_scaled_to_nothing_is_installed() -> None:
+    """What helps is to scale it, and not to install it once more."""
+    found = installed.no_control_plane({"meshwright": 0}, "mesh")
+    assert (found.status, found.said) == (Status.FAILED, "StatefulSet mesh/meshwright is scaled to 0")
+    assert found.do == "`kubectl -n mesh scale statefulset meshwright --replicas=1`"
+    assert "install it" in installed.no_control_plane({}, "mesh").do
+    assert "describe statefulset" in installed.no_control_plane({"meshwright": 1}, "mesh").do
+
+
+LIMIT = 'pods "x" is forbidden: maximum cpu usage per Container is 1. No limit is specified'
+GONE = 'Internal error occurred: failed calling webhook "namespace.inject.meshwright.dev": refused'
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ([], {}),
+        ([Offer("a", image="i")], {"asked": Status.OK, "Pods with sidecar": Status.OK}),
+        ([Offer("a", refused=LIMIT)], {"Pods with sidecar": Status.FAILED}),
+        (
+            [Offer("a", refused=LIMIT), Offer("b", image="i")],
+            {"asked": Status.OK, "Pods with sidecar": Status.FAILED},
+        ),
+        ([Offer("a")], {"asked": Status.FAILED, "Pods with sidecar": Status.OK}),
+        ([Offer("a", refused=GONE)], {"asked": Status.FAILED, "Pods with sidecar": Status.OK}),
+    ],
+)
+def test_a_namespace_that_takes_no_pod_with_a_sidecar_is_named(
+    found: list[Offer], expected: dict[str, Status]
+) -> None:
+    """A quota or a LimitRange is no fault of the webhook, which the next namespace shows to be well."""
+    lines = {each.name: each for each in installed.offers("asked", found, len(found))}
+    assert {name: each.status for name, each in lines.items()} == expected
+    if expected.get("Pods with sidecar") is Status.FAILED:
+        assert f"a ({LIMIT})" in lines["Pods with sidecar"].said

@@ -1,0 +1,220 @@
+"""What is said of a machine with a sidecar, for each thing that can be wrong with it."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from meshwright.agent.interception.iptables import Led
+from meshwright.agent.interception.rules import rules
+from meshwright.agent.interception.settings import Family, Interception
+from meshwright.agent.reach.reasons import Reason, Unreached
+from meshwright.agent.sockets import Holder, Owner
+from meshwright.cli.checking.judgements import certificates, clock, fitness, machine
+from meshwright.cli.checking.judgements.certificates import Certificate
+from meshwright.cli.checking.judgements.check import Check, Status
+from meshwright.cli.checking.judgements.clock import Clock
+from meshwright.cli.checking.judgements.fitness import Directory
+from meshwright.cli.checking.judgements.machine import Agent, Envoy, Hosts, Listener
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import IpAddress
+from meshwright.mesh.workload import Capture
+from meshwright.sidecars.envoy.bootstrap.versions import NEWEST, OLDEST, Version, is_tried, read_version
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+CN, AT, CREDENTIALS, HOSTS = "u.s.n", HostPort("10.0.0.1", 15128), Path("/c"), Path("/etc/hosts")
+DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
+CLOSED = Unreached(Reason.PORT_CLOSED, "nobody listens", "start it")
+NOBODY = Unreached(Reason.WORKLOAD_UNKNOWN, "it knows no workload of u.s.n", "declare it")
+LED = Led(frozenset({15003}), frozenset({15001}), frozenset({1500}))
+
+
+def _at(port: int, uid: int = 1500, address: str = "0.0.0.0") -> Listener:
+    return Listener(Owner(port, uid, 1, IpAddress(address)), (Holder(7, "envoy"),))
+
+
+BOTH = (_at(15001), _at(15003))
+LIVE = Envoy("LIVE", NEWEST)
+
+FAILED = [
+    (
+        machine.credentials(CREDENTIALS, "", "cannot read /c/proxy.pem: Permission denied"),
+        "cannot read",
+        "issue",
+    ),
+    (
+        machine.credentials(CREDENTIALS, "", "/c/k can be read: chmod 600 /c/k"),
+        "/c/k can be",
+        "chmod 600 /c/k",
+    ),
+    (
+        certificates.own(Certificate(CN, NOW - 3 * DAY, NOW - DAY), NOW),
+        "1 d ago by the clock here",
+        "issue-proxy",
+    ),
+    (
+        certificates.own(Certificate(CN, NOW + DAY, NOW + 2 * DAY), NOW),
+        "in 1 d by the clock",
+        "set the clock",
+    ),
+    (
+        clock.beside_control_plane(Clock(NOW), 61 * SECOND),
+        "1 min 1 s ahead of the control plane's",
+        "refused",
+    ),
+    (clock.beside_control_plane(Clock(NOW), -2 * DAY), "2 d behind the control plane's", "refused"),
+    (machine.control_plane(AT, CLOSED), "port-closed: nobody listens", "start it"),
+    (machine.workload(CN, NOBODY), "it knows no workload of u.s.n", "declare it"),
+    (machine.envoy_program("envoy", "there is no such program", None), "no such program", "install Envoy"),
+    (machine.agent(AT, "nobody answers"), "nobody answers", "start it"),
+    (
+        machine.agent(AT, Agent(CN, ("no clusters",), (7,), reached=True)),
+        "not ready: no clusters",
+        "other lines",
+    ),
+    (machine.envoy("it does not answer", NEWEST), "it does not answer", "agent's log"),
+    (machine.envoy(Envoy("DRAINING", NEWEST), NEWEST), "it is DRAINING", "wait"),
+    (machine.interception(Led(), (), (15001, 15003)), "waits for it at 15001, 15003", "meshwright intercept"),
+    (machine.interception(LED, BOTH[:1], (15001, 15006)), "the proxy waits for it at port 15006", "the same"),
+    (
+        machine.interception(LED, BOTH[:1], None),
+        "inbound traffic is led to port 15003, where nobody",
+        "--clean",
+    ),
+    (
+        machine.interception(LED, (_at(15001, 0), BOTH[1]), ()),
+        "port 15001, to which outbound traffic is led, is that of envoy (pid 7), which runs as user root (0)",
+        "run the agent as user",
+    ),
+    (machine.hosts_file(Hosts(HOSTS, kept=True, whole=False)), "has no end", "take away"),
+    (machine.hosts_file(Hosts(HOSTS, kept=False, error="cannot be read")), "cannot be read", "let"),
+    (
+        machine.hosts_file(Hosts(HOSTS, kept=True, lacking=("a", "b"))),
+        "lacks 2 names: a, b",
+        "write the file",
+    ),
+    (
+        machine.application(HostPort("127.0.0.1", 8080), BOTH),
+        "nobody listens at 127.0.0.1:8080",
+        "start the app",
+    ),
+    (
+        machine.application(HostPort("127.0.0.1", 8080), (_at(8080, 0, "10.0.0.2"),)),
+        "envoy (pid 7) as user root (0) listens at 10.0.0.2:8080, and the proxy calls it at 127.0.0.1:8080",
+        "or at all addresses",
+    ),
+    (
+        machine.application(
+            HostPort("127.0.0.1", 8080), (_at(8080, 0, "10.0.0.2"),), own={("10.0.0.2", 8080)}
+        ),
+        "nobody listens at 127.0.0.1:8080, where the proxy calls the application",
+        "start the app",
+    ),
+    (
+        fitness.directory("run directory", Directory(Path("/r"), there=False, error="no"), "--run"),
+        "no",
+        "--run",
+    ),
+]
+WARNINGS = [
+    (machine.interception(Led(), (), None), "no rules; whether there should be", "Envoy"),
+    (
+        machine.credentials(CREDENTIALS, "", "cannot read /c/k: No such file or directory", before=True),
+        "none in /c yet",
+        "issue-proxy",
+    ),
+    (certificates.own(Certificate(CN, NOW - 3 * DAY, NOW + DAY), NOW), "1 d left", "issue-proxy"),
+    (clock.beside_control_plane(Clock(NOW), 6 * SECOND), "6 s ahead", "chrony"),
+    (machine.workload(CN, CLOSED), "only the control plane knows", "control plane"),
+    (
+        machine.envoy_program("envoy", "", Version(1, 20, 0)),
+        "envoy is 1.20.0: 1.36.4 to",
+        "take one of those",
+    ),
+    (
+        machine.agent(AT, Agent(CN, (), (7,), reached=False, reason="port-closed")),
+        "(port-closed)",
+        "what it has",
+    ),
+    (machine.envoy(LIVE, Version(1, 39, 3)), "the program is 1.39.3 by now", "restart the agent"),
+    (machine.hosts_file(Hosts(HOSTS, kept=True)), "no Envoy can be asked", "Envoy"),
+    (fitness.user(4711, known=False), "no user has the number 4711", "useradd --system --uid 4711"),
+]
+WELL = [
+    machine.credentials(CREDENTIALS, CN, ""),
+    certificates.own(Certificate(CN, NOW - DAY, NOW + 9 * DAY), NOW),
+    clock.beside_control_plane(Clock(NOW, kept=True), -2 * SECOND),
+    clock.beside_control_plane(Clock(NOW), None),
+    machine.control_plane(AT, None),
+    machine.workload(CN, None),
+    machine.envoy_program("envoy", "", NEWEST),
+    machine.agent(AT, Agent(CN, (), (7,), reached=True)),
+    machine.agent(AT, Agent(CN, (), (7,), reached=False)),
+    machine.envoy(LIVE, NEWEST),
+    machine.interception(LED, BOTH, (15001, 15003)),
+    machine.interception(LED, BOTH[:1], (15001,)),
+    machine.interception(Led(), (), ()),
+    machine.hosts_file(Hosts(HOSTS, kept=False)),
+    machine.hosts_file(Hosts(HOSTS, kept=True, lacking=())),
+    machine.application(HostPort("127.0.0.1", 8080), (_at(8080, 0),)),
+    fitness.directory("run directory", Directory(Path("/r"), there=False), "--run"),
+    fitness.user(0, known=True),
+]
+
+
+@pytest.mark.parametrize(
+    ("found", "said", "do", "status"),
+    [(*each, Status.FAILED) for each in FAILED] + [(*each, Status.WARNING) for each in WARNINGS],
+)
+def test_what_is_wrong_is_said_with_the_next_step(found: Check, said: str, do: str, status: Status) -> None:
+    """One line each, whatever it is."""
+    assert found.status is status
+    assert said in found.said
+    assert do in found.do
+    assert "\n" not in found.said + found.do
+
+
+@pytest.mark.parametrize("found", WELL, ids=lambda each: each.name)
+def test_what_is_well_needs_no_step(found: Check) -> None:
+    """And says what was seen."""
+    assert (found.status, found.do) == (Status.OK, ""), found
+    assert found.said
+
+
+@pytest.mark.parametrize("capture", Capture)
+@pytest.mark.parametrize("family", Family)
+def test_rules_that_are_made_are_read_back(capture: Capture, family: Family) -> None:
+    """Whom they leave alone, and to which ports they lead, of both ways to capture."""
+    wanted = Interception(uid=77, capture=capture, families=frozenset({family}), outbound_port=4711)
+    lines = [line for table in rules(wanted, family).values() for line in table]
+    assert Led.by(lines) == Led(frozenset({wanted.inbound_to}), frozenset({4711}), frozenset({77}))
+    assert Led.by(()) == Led()
+
+
+def test_the_envoys_that_are_tried_are_those_of_the_tests() -> None:
+    """The oldest and the newest that `make conformance` installs, and all between."""
+    names = (Path(__file__).parents[5] / "requirements" / "envoys").glob("*.txt")
+    found = sorted(Version(*map(int, re.findall(r"\d+", each.name))) for each in names)
+    assert (found[0], found[-1]) == (OLDEST, NEWEST)
+    assert all(map(is_tried, found))
+    assert not is_tried(Version(1, OLDEST.minor - 1, 9))
+    assert not is_tried(Version(1, NEWEST.minor + 1, 0))
+    assert is_tried(Version(1, NEWEST.minor, 99))
+
+
+def test_a_version_is_found_in_what_envoy_says() -> None:
+    """On its command line, and of its admin."""
+    revision = "9e5580933739775e8bce696a57a2e1bc99368f23"
+    assert read_version(f"\nenvoy  version: {revision}/1.40.0/Clean/RELEASE/BoringSSL\n") == Version(1, 40, 0)
+    assert read_version(f"{revision}/1.41.0-dev/Modified/RELEASE/BoringSSL") == Version(1, 41, 0)
+    assert read_version("nginx version: nginx/1.22.1") is None
+
+
+@pytest.mark.parametrize("name", ["credentials", "certificate", "agent", "Envoy", "Envoy's program"])
+def test_in_a_pod_nothing_is_installed_or_copied_by_hand(name: str) -> None:
+    """Its image has the programs, and its agent joins by the Pod's own token."""
+    failed = machine.in_a_pod(Check.failed(name, "x", "have it issued (`meshwright certs issue-proxy`)"))
+    assert "issue-proxy" not in failed.do
+    assert failed.said == "x"
+    assert machine.in_a_pod(Check.ok(name, "x")) == Check.ok(name, "x")

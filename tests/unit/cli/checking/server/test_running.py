@@ -1,0 +1,205 @@
+"""A server of another version, whose pages lack a field or have another thing there: never taken for well."""
+
+import json
+import socketserver
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
+from functools import reduce
+from http.server import BaseHTTPRequestHandler
+from operator import getitem
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from meshwright.cli.checking.judgements.check import Check, Status
+from meshwright.cli.checking.server import responses as answers
+from meshwright.cli.checking.server import server
+from meshwright.cli.checking.server.paths import Told
+from meshwright.cli.socket.client import SOCKET_NAME
+
+Way = tuple[str | int, ...]
+
+MADE, ENDS = "2026-01-01T00:00:00+00:00", "2126-01-01T00:00:00+00:00"
+PAGES: Final[Mapping[str, Any]] = {
+    "/api/v1/config": {
+        "settings": {
+            "mesh": "/m",
+            "kubernetes": False,
+            "kube_context": "",
+            "providers": {},
+            "trust_domain": "cluster.local",
+            "shared_state": False,
+        },
+        "listening": {"debug": "127.0.0.1:1"},
+    },
+    "/api/v1/sources": {
+        "sources": [
+            {
+                "name": "directory",
+                "error": None,
+                "error_since": None,
+                "held": [],
+                "objects": {"good": 1, "stale": 0, "refused": 0},
+                "age": "1s",
+            }
+        ]
+    },
+    "/api/v1/certificates": {
+        "service_certificates": [{"identity": "store", "not_before": MADE, "not_after": ENDS}],
+        "proxy_certificates": [{"cn": "one", "state": "valid", "issued_at": MADE, "not_after": ENDS}],
+    },
+    "/api/v1/proxies": {
+        "proxies": [
+            {
+                "cn": "one",
+                "state": "connected",
+                "held": False,
+                "why": "",
+                "sync": {"cds": "synced"},
+                "pending_seconds": {"eds": 0.1},
+            }
+        ]
+    },
+    "/api/v1/policies": {
+        "problems": [{"code": "MW1101", "severity": "warning", "line": "it is wrong"}],
+        "failures": [{"group": "one", "error": "no"}],
+    },
+    "/api/v1/loop": {"late": [{"at": MADE, "seconds": 2.0, "doing": None}]},
+}
+LINES: Final[Mapping[str, set[str]]] = {
+    "/api/v1/config": {"server"},
+    "/api/v1/sources": {"sources"},
+    "/api/v1/certificates": {"ledger", "service certificates", "proxy certificates"},
+    "/api/v1/proxies": {"proxies", "in step"},
+    "/api/v1/policies": {"problems", "rejections", "withheld"},
+    "/api/v1/loop": {"event loop"},
+}
+
+
+def _fields(page: Any, at: Way = ()) -> Iterator[Way]:
+    """Yield the way to each field of a page whose name is fixed."""
+    match page:
+        case dict():
+            for name, each in page.items():
+                yield (*at, name)
+                if name not in ("listening", "sync", "pending_seconds"):
+                    yield from _fields(each, (*at, name))
+        case list():
+            for number, each in enumerate(page):
+                yield from _fields(each, (*at, number))
+        case _:
+            pass
+
+
+def _at(page: Any, way: Way) -> Any:
+    return reduce(getitem, way, page)
+
+
+EVERY: Final = [(path, way) for path, page in PAGES.items() for way in _fields(page)]
+HOLDING: Final = [(path, way) for path, way in EVERY if isinstance(_at(PAGES[path], way), dict | list)]
+
+
+class _Server(socketserver.ThreadingUnixStreamServer):
+    """Answers the pages at the socket of a state directory."""
+
+    pages: Mapping[str, Any]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+
+    def do_GET(self) -> None:
+        """Answer."""
+        body = json.dumps(self.server.pages[self.path]).encode()
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def _serving(state: Path, pages: Mapping[str, Any]) -> Iterator[None]:
+    with _Server(str(state / SOCKET_NAME), _Handler) as made:
+        made.pages = pages
+        threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield
+        made.shutdown()
+
+
+def _checked(state: Path, pages: Mapping[str, Any]) -> Mapping[str, Check]:
+    with _serving(state, pages):
+        return {each.name: each for each in server.checks(Told(state, None))}
+
+
+def _not_understood(lines: Mapping[str, Check]) -> set[str]:
+    return {each.name for each in lines.values() if "is not understood" in each.said}
+
+
+def test_what_has_every_field_is_understood(tmp_path: Path) -> None:
+    """So that the tests below are of what they leave out."""
+    found = _checked(tmp_path, PAGES)
+    assert _not_understood(found) == set()
+    assert found["proxies"].said.startswith("1 connected")
+    assert found["server"].said == "it answers; it reads the mesh directory /m"
+    assert found["event loop"].status is Status.OK
+
+
+def test_what_a_server_reads_need_be_no_directory(tmp_path: Path) -> None:
+    """All of it is named."""
+    told: dict[str, Any] = {"mesh": None, "kubernetes": True, "providers": {"mine": {}}}
+    settings = PAGES["/api/v1/config"]["settings"] | told
+    found = _checked(tmp_path, {**PAGES, "/api/v1/config": {**PAGES["/api/v1/config"], "settings": settings}})
+    assert found["server"].said == "it answers; it reads a Kubernetes cluster, provider mine"
+
+
+@pytest.mark.parametrize(("path", "way"), EVERY, ids=str)
+def test_what_lacks_a_field_is_not_understood(tmp_path: Path, path: str, way: Way) -> None:
+    """All that is said of that page says so, with the field and what to do; the rest is as it was."""
+    pages = deepcopy(dict(PAGES))
+    holder = _at(pages[path], way[:-1])
+    del holder[way[-1]]
+    _require_said(_checked(tmp_path, pages), path, way)
+
+
+@pytest.mark.parametrize(("path", "way"), HOLDING, ids=str)
+def test_what_has_text_where_others_should_be_is_not_understood(tmp_path: Path, path: str, way: Way) -> None:
+    """As where there is nothing."""
+    pages = deepcopy(dict(PAGES))
+    _at(pages[path], way[:-1])[way[-1]] = "another"
+    _require_said(_checked(tmp_path, pages), path, way)
+
+
+def _require_said(found: Mapping[str, Check], path: str, way: Way) -> None:
+    assert _not_understood(found) == LINES[path]
+    for line in LINES[path]:
+        assert f"`{way[-1]}`" in found[line].said
+        assert path in found[line].said
+        assert found[line].status is not Status.OK
+        assert "meshwright version" in found[line].do
+
+
+@pytest.mark.parametrize(
+    ("settings", "certificate"),
+    [
+        ({"authority_directory": "/ca"}, Path("/ca/tls.crt")),
+        ({"authority_certificate": "/ca.pem", "authority_key": "/ca.key"}, Path("/ca.pem")),
+        ({}, None),
+    ],
+)
+def test_whose_ca_a_running_server_has(settings: dict[str, str], certificate: Path | None) -> None:
+    """As it was told; one of before that says nothing of it has its own."""
+    said: dict[str, Any] = {
+        "mesh": None,
+        "kube_context": "",
+        "kubernetes": False,
+        "providers": {},
+        "shared_state": False,
+    }
+    page = {"settings": {**said, "trust_domain": "a.example", **settings}, "listening": {}}
+    files = answers.told(page, Path("/s")).custody.authority
+    assert (None if files is None else files.now().certificate) == certificate

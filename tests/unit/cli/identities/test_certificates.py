@@ -1,0 +1,90 @@
+"""What is asked about by `certs show`: a serial, a proxy, an identity."""
+
+from typing import Any
+
+import pytest
+
+from meshwright.cli.identities.certificates import about
+from meshwright.cli.printing.certificates import certificates_lines
+
+OLD = {"cn": "u1.store.shop", "serial": "a1", "state": "revoked", "in_force": False, "revoked_at": "t3"}
+OLD |= {"revoked_why": "stolen", "issued_at": "t0", "not_after": "t9", "claimed_from": "10.0.0.1:5"}
+NEW = {"cn": "u1.store.shop", "serial": "b2", "state": "claimed", "in_force": True, "not_after": "t9"}
+OTHER = {"cn": "u2.store.shop", "serial": "c3", "state": "issued", "in_force": True}
+HELD = {"serial": "d4", "not_after": "t5"}
+ONE = {"cn": "u1.store.shop", "lacks": [], "service_certificate": HELD}
+TWO = {"cn": "u2.store.shop", "lacks": ["never-connected"], "service_certificate": None}
+SERVICE = {"identity": "shop/store", "serial": "d4", "uri": "spiffe://x", "dns_names": ["store.shop"]}
+FOUND: dict[str, Any] = {
+    "proxy_certificates": [OLD, NEW, OTHER],
+    "participants": [ONE, TWO],
+    "service_certificates": [SERVICE],
+}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "proxies", "participants", "services"),
+    [
+        ("A1", [OLD], [ONE], [SERVICE]),
+        ("u1", [OLD, NEW], [ONE], [SERVICE]),
+        ("u1.store.shop", [OLD, NEW], [ONE], [SERVICE]),
+        ("u2", [OTHER], [TWO], []),
+        ("0xd4", [], [ONE], [SERVICE]),
+        ("shop/store", [], [], [SERVICE]),
+    ],
+)
+def test_what_concerns_one(wanted: str, proxies: object, participants: object, services: object) -> None:
+    """With what it shows to others, as it has acknowledged it."""
+    expected = {"proxy_certificates": proxies, "participants": participants, "service_certificates": services}
+    assert about(FOUND, wanted) == expected
+
+
+@pytest.mark.parametrize("wanted", ["ff", "u3", "store.shop", "", "u1.store"])
+def test_what_concerns_nobody(wanted: str) -> None:
+    """Nothing is guessed."""
+    assert about(FOUND, wanted) is None
+
+
+def test_without_a_server_nobody_knows_who_takes_part() -> None:
+    """Which is not that nobody does."""
+    offline = {"proxy_certificates": [NEW], "participants": None, "service_certificates": None}
+    assert about(offline, "u1") == offline
+
+
+@pytest.mark.parametrize(
+    ("signer", "line"),
+    [
+        ("ab12", "  signed by somebody else's CA in /etc/ca, valid until t8"),
+        ("cd34" * 16, "  signed by another CA than now: cd34cd34cd34cd34"),
+        (None, "  valid until t9"),
+    ],
+)
+def test_whose_ca_has_signed_it(signer: str | None, line: str) -> None:
+    """As the ledger knows it; of one whose signer was not noted nothing is said."""
+    authority = {"kind": "files", "place": "/etc/ca", "signer": "ab12", "not_after": "t8"}
+    found = about({**FOUND, "authority": authority, "proxy_certificates": [{**NEW, "signer": signer}]}, "u1")
+    assert found is not None
+    lines = [*certificates_lines(found)]
+    assert line in lines
+    assert sum("signed by" in each for each in lines) == (signer is not None)
+
+
+def test_everything_is_said_of_it() -> None:
+    """In lines for people; what is not known has none."""
+    found = about(FOUND, "a1")
+    assert found is not None
+    assert [*certificates_lines(found)] == [
+        "proxy certificate a1 of u1.store.shop: revoked",
+        "  issued t0",
+        "  valid until t9",
+        "  claimed from 10.0.0.1:5",
+        "  revoked t3",
+        "  revoked because stolen",
+        "  it is not in force: whoever shows it is refused",
+        "proxy u1.store.shop: takes part in the mesh",
+        "  shows to others d4, valid until t5",
+        "service certificate d4 of shop/store",
+        "  spiffe://x",
+        "  valid from None until None",
+        "  store.shop",
+    ]

@@ -1,0 +1,44 @@
+"""Being told to stop: once by a signal, and never twice."""
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from meshwright.cli.process.signals import not_hung_up, until_told
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_sets_the_event_and_the_next_one_is_the_system_s(number: signal.Signals) -> None:
+    """What the program returns is returned."""
+    before = signal.getsignal(number)
+
+    async def program(stop: asyncio.Event) -> object:
+        os.kill(os.getpid(), number)
+        await stop.wait()
+        return signal.getsignal(number)
+
+    by_default = signal.SIG_DFL if number is signal.SIGTERM else signal.default_int_handler
+    try:
+        assert await until_told(program) == by_default
+    finally:
+        signal.signal(number, before)
+
+
+async def test_a_hang_up_is_told_and_ends_nothing() -> None:
+    """Before, while and after the program runs."""
+    before, again = signal.getsignal(signal.SIGHUP), asyncio.Event()
+
+    async def program(stop: asyncio.Event) -> bool:
+        os.kill(os.getpid(), signal.SIGHUP)
+        await asyncio.wait_for(again.wait(), 30)
+        return stop.is_set()
+
+    try:
+        not_hung_up()
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert await until_told(program, again) is False
+        os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)

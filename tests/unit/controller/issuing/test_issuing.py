@@ -1,0 +1,150 @@
+"""Which issuer the settings tell of, and what of them is refused."""
+
+import asyncio
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from certs.custody import Custody, opened
+from certs.issuer_selection import CertManagerTold, Told, VaultTold
+from certs.issuers.reference import IssuerReference
+from certs.issuers.vault.login import ByAppRole, ByKubernetes, ByToken
+from certs.issuers.watched import WatchedFiles
+from meshwright.controller.errors import SettingsError
+from meshwright.controller.issuing.issuing import custody, issuing, told
+from meshwright.controller.settings.settings import load
+from meshwright.mesh.names import TrustDomain
+
+VAULT = {"issuer": "vault", "vault_address": "https://v:8200/", "vault_role": "mesh"}
+
+
+def _load(**given: object) -> Told:
+    return told(load({"state": "/s", "mesh": "/m", **given}))
+
+
+def test_each_way_to_log_in() -> None:
+    """One of three, and where it is mounted."""
+    found = _load(**VAULT, vault_token_file="/t")
+    assert isinstance(found, VaultTold)
+    assert found.login == ByToken(Path("/t"))
+    assert found.name == "vault:https://v:8200::pki"
+    found = _load(**VAULT, vault_approle_file="/a", vault_auth_mount="other")
+    assert isinstance(found, VaultTold)
+    assert found.login == ByAppRole(Path("/a"), "other")
+    found = _load(**VAULT, vault_kubernetes_role="r")
+    assert isinstance(found, VaultTold)
+    assert found.login == ByKubernetes("r")
+    assert _load() is None
+
+
+def test_a_ca_in_files() -> None:
+    """By their names, or in a directory as a Secret is mounted."""
+    found = _load(issuer="files", ca_certificate="/c", ca_key="/k", ca_roots="/r")
+    assert found == WatchedFiles(Path("/c"), Path("/k"), Path("/r"))
+    assert _load(issuer="files", ca_directory="/d") == WatchedFiles.within(Path("/d"))
+
+
+CERT_MANAGER = {"issuer": "cert-manager", "cert_manager_issuer": "ClusterIssuer/mesh"}
+
+
+def test_an_issuer_of_cert_manager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the control plane's namespace unless told; of a cluster that need not be the mesh's."""
+    mesh = IssuerReference("ClusterIssuer", "mesh")
+    assert _load(**CERT_MANAGER) == CertManagerTold(mesh, "meshwright-system", 60.0)
+    monkeypatch.setenv("POD_NAMESPACE", "here")
+    assert _load(**CERT_MANAGER) == CertManagerTold(mesh, "here", 60.0)
+    more = {"cert_manager_namespace": "there", "cert_manager_roots": "/r", "cert_manager_seconds": 5}
+    found = _load(**CERT_MANAGER, **more, kubeconfig="/k", kube_context="c")
+    assert found == CertManagerTold(mesh, "there", 5.0, Path("/r"), Path("/k"), "c")
+    assert isinstance(found, CertManagerTold)
+    assert found.name == "cert-manager:ClusterIssuer/mesh"
+    others = _load(issuer="cert-manager", cert_manager_issuer="StepIssuer.certmanager.step.sm/a.b")
+    assert isinstance(others, CertManagerTold)
+    assert others.issuer == IssuerReference("StepIssuer", "a.b", "certmanager.step.sm")
+    assert others.name == "cert-manager:StepIssuer.certmanager.step.sm/a.b:here"
+
+
+def test_where_keys_are() -> None:
+    """The directory's own CA, unless it is somebody else's: by names, or in a directory."""
+
+    def found(**given: object) -> Custody:
+        return custody(load({"state": "/s", "mesh": "/m", **given}))
+
+    assert found() == Custody()
+    assert found(key_passphrase_file="/p") == Custody(Path("/p"))
+    by_name = WatchedFiles(Path("/c"), Path("/k"), Path("/r"), roots_setting="authority_roots")
+    told = {"authority_certificate": "/c", "authority_key": "/k", "authority_roots": "/r"}
+    assert found(**told) == Custody(authority=by_name)
+    within = WatchedFiles.within(Path("/d"), "authority_roots")
+    assert found(authority_directory="/d") == Custody(authority=within)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"vault_role": "mesh"}, "vault_role is of issuer vault: give that as well, or leave it out"),
+        ({"issuer": "vault"}, "issuer vault needs vault_address"),
+        ({**VAULT}, "issuer vault needs one of vault_token_file, vault_approle_file, .*, and has 0"),
+        ({**VAULT, "vault_token_file": "/t", "vault_kubernetes_role": "r"}, "and has 2"),
+        ({"issuer": "files"}, "issuer files needs ca_directory, or ca_certificate and ca_key"),
+        ({"issuer": "files", "ca_certificate": "/c"}, "issuer files needs"),
+        ({"issuer": "files", "ca_certificate": "/c", "ca_key": "/k", "ca_directory": "/d"}, "not both"),
+        ({"ca_key": "/k"}, "ca_key is of issuer files"),
+        ({"authority_certificate": "/c"}, "needs authority_directory, or authority_certificate and auth"),
+        ({"authority_roots": "/c"}, "an authority in files needs"),
+        ({"authority_directory": "/d", "authority_roots": "/r"}, "not both"),
+        ({"authority_directory": "/d", "authority_key": "/k"}, "not both"),
+        ({**VAULT, "vault_address": "v:8200"}, "--vault-address is 'v:8200': must be a URL"),
+        ({**VAULT, "vault_address": "https://u:p@v"}, "must be a URL without user"),
+        ({**VAULT, "vault_address": "https://v:99999"}, "must be a URL"),
+        ({**VAULT, "vault_namespace": "team\n"}, "--vault-namespace is 'team.n': must be the path"),
+        ({"issuer": "cert-manager"}, "issuer cert-manager needs cert_manager_issuer"),
+        ({"cert_manager_seconds": 5}, "cert_manager_seconds is of issuer cert-manager"),
+        ({**CERT_MANAGER, "vault_role": "mesh"}, "vault_role is of issuer vault"),
+        (
+            {**CERT_MANAGER, "cert_manager_issuer": "mesh"},
+            "--cert-manager-issuer is 'mesh': must be Issuer/NAME",
+        ),
+        ({**CERT_MANAGER, "cert_manager_issuer": "issuer/mesh"}, "must be Issuer/NAME"),
+        ({**CERT_MANAGER, "cert_manager_issuer": "Certificate/mesh"}, "must be Issuer/NAME"),
+        ({**CERT_MANAGER, "cert_manager_issuer": "Step./mesh"}, "must be Issuer/NAME"),
+        ({**CERT_MANAGER, "cert_manager_issuer": "Issuer/a/b"}, "must be Issuer/NAME"),
+        ({**CERT_MANAGER, "cert_manager_namespace": "A_b"}, "must be the name of a namespace"),
+        ({**CERT_MANAGER, "cert_manager_seconds": 0}, "--cert-manager-seconds is '?0"),
+        ({**CERT_MANAGER, "namespaces": "a"}, "--namespaces is of a cluster, and none is read"),
+        ({"kubeconfig": "/k"}, "--kubeconfig is of a cluster, and none is read"),
+        ({"issuer": "valt"}, "--issuer is 'valt'"),
+    ],
+)
+def test_what_does_not_go_together_is_said(given: dict[str, object], sentence: str) -> None:
+    """With the setting's name, before anything is asked."""
+    with pytest.raises(SettingsError, match=sentence):
+        _load(**given)
+
+
+async def test_a_start_that_waits_for_an_issuer_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No port is open meanwhile, so nobody could ask; and a stop ends the wait."""
+    monkeypatch.setattr("meshwright.controller.issuing.issuing.SILENT_SECONDS", 0.01)
+    state, now, stop = tmp_path / "state", datetime(2031, 1, 1, tzinfo=UTC), asyncio.Event()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        opened(state, TrustDomain("mesh.example"), now) as found,
+        capture_logs() as logs,
+    ):
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        told = {**VAULT, "vault_address": address, "vault_token_file": "/t"}
+        waiting = asyncio.create_task(
+            issuing(load({"state": str(state), "mesh": "/m", **told}), found, now, stop)
+        )
+        async with asyncio.timeout(60):
+            while not logs:
+                await asyncio.sleep(0.01)
+            stop.set()
+            assert await waiting is None
+    event = "waiting for the issuer: nothing is served before it has answered"
+    assert logs == [{"event": event, "issuer": "vault", "log_level": "warning"}]

@@ -1,0 +1,81 @@
+"""Whether all sidecars have taken the roots of a new issuer."""
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+import structlog
+
+from certs.errors import StateError
+from certs.keys.bundle import TrustBundle
+from meshwright.controller.issuing.roots_taken import hearing, without
+from meshwright.sidecars.contract.contexts import Taken
+from tests.unit.certs.issuers.cas import ca
+from xds.cache import NodeKey
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+OLD, NEW = (TrustBundle.of([ca(name, NOW).pem]) for name in ("old", "new"))
+BOTH = OLD.union(NEW)
+
+
+def _taken(name: str, bundle: TrustBundle) -> Taken:
+    return Taken(NodeKey(name), bundle.pem, b"")
+
+
+def test_who_has_not_taken_them() -> None:
+    """One that has acknowledged none either; nobody where nobody is there."""
+    none = TrustBundle.of([])
+    found = [_taken("b", none), _taken("a", OLD), _taken("c", BOTH), _taken("d", NEW)]
+    assert without(NEW, found) == ["a", "b"]
+    assert without(NEW, []) == []
+
+
+class Issuer:
+    """One that waits for NEW to be taken; noting it fails at first."""
+
+    def __init__(self) -> None:
+        self.failures = 2
+        self.noted: list[TrustBundle] = []
+
+    def awaited(self, now: datetime) -> TrustBundle | None:
+        """Return the roots."""
+        assert now == NOW
+        return None if self.noted else NEW
+
+    def have_taken(self, roots: TrustBundle) -> None:
+        """Note it."""
+        assert roots is NEW
+        if self.failures:
+            self.failures -= 1
+            raise StateError("No space left on device")
+        self.noted.append(roots)
+
+
+async def test_it_is_noted_once_everybody_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not before; who has not is said once, and so is a disk that is full."""
+    monkeypatch.setattr("meshwright.controller.issuing.roots_taken.LOOK_SECONDS", 0)
+    issuer, looks, there = Issuer(), 0, [_taken("a", BOTH), _taken("b", OLD)]
+
+    def taken() -> Iterator[Taken]:
+        nonlocal looks
+        looks += 1
+        return iter(there)
+
+    with structlog.testing.capture_logs() as logs:
+        running = asyncio.create_task(hearing(issuer, taken, lambda: NOW))
+        try:
+            async with asyncio.timeout(60):
+                while looks < 5:
+                    await asyncio.sleep(0)
+                assert not issuer.noted
+                there[1] = _taken("b", BOTH)
+                while not issuer.noted:
+                    await asyncio.sleep(0)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+    assert [(each["event"], each.get("first")) for each in logs] == [
+        ("sidecars have not taken the roots of the issuer", ["b"]),
+        ("that the roots of the issuer are taken cannot be noted", None),
+    ]

@@ -1,0 +1,70 @@
+"""What the webhook shows in handshakes: renewed while the server runs, for the host that is dialled."""
+
+import asyncio
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from certs.issuers.authority import CertificateAuthority
+from certs.state.pair_files import PairFiles
+from meshwright.controller.kubernetes import webhook
+from meshwright.controller.kubernetes.webhook import WebhookTls
+from meshwright.mesh.names import TrustDomain
+
+HOST = "meshwright.mesh-system.svc"
+
+
+async def _shown(shows: WebhookTls, roots: bytes) -> bytes:
+    """Return the certificate that an API server sees, which it must be able to verify."""
+
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    trusting = ssl.create_default_context(cadata=roots.decode("ascii"))
+    async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=shows.context) as server:
+        port = server.sockets[0].getsockname()[1]
+        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting, server_hostname=HOST)
+        certificate: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        writer.close()
+        await writer.wait_closed()
+    return certificate
+
+
+async def test_a_renewed_certificate_is_shown_at_once(tmp_path: Path) -> None:
+    """By the same context: the server goes on listening. One that is not due stays."""
+    now = datetime.now(UTC)
+    authority = CertificateAuthority.open(tmp_path, TrustDomain("cluster.local"), now - timedelta(days=99))
+    shows = WebhookTls(authority, PairFiles(tmp_path), HOST, now - timedelta(days=51))
+    first = await _shown(shows, authority.trust_bundle())
+    shows.renew(now - timedelta(days=12))
+    assert await _shown(shows, authority.trust_bundle()) == first
+    shows.renew(now)
+    assert await _shown(shows, authority.trust_bundle()) != first
+
+
+async def test_a_renewal_that_the_system_refuses_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a descriptor left there is no place for the key: server and webhook go on."""
+    now = datetime.now(UTC)
+    authority = CertificateAuthority.open(tmp_path, TrustDomain("cluster.local"), now - timedelta(days=99))
+    shows = WebhookTls(authority, PairFiles(tmp_path), HOST, now - timedelta(days=51))
+    tries, again = [0], asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def refused(*_: object) -> None:
+        tries[0] += 1
+        if tries[0] > 1:
+            loop.call_soon_threadsafe(again.set)
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(webhook, "load", refused)
+    monkeypatch.setattr(webhook, "look_again_after", lambda *_: timedelta(0))
+    renewing = asyncio.create_task(shows.renewing(lambda: now))
+    async with asyncio.timeout(10):
+        await again.wait()
+    assert not renewing.done()
+    renewing.cancel()
+    await asyncio.wait([renewing])

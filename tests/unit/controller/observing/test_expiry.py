@@ -1,0 +1,163 @@
+"""How long what proxies have claimed still lives: of whom the ledger is asked, and what it comes to."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from certs.errors import StateError
+from certs.ledger.entry import LedgerEntry
+from certs.ledger.sqlite import SqliteLedger
+from certs.peer import Admitted
+from meshwright.controller.observing.expiry import IN_TURN, Expiry
+from meshwright.delivery.proxies.held_certificates import HeldCertificates
+from meshwright.delivery.proxies.registry import ProxyRegistry
+from meshwright.delivery.proxies.shown_certificates import ShownCertificates
+from meshwright.mesh.identity import ProxyName
+from xds.cache import NodeKey
+from xds.stream_status import Variant
+
+NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+class Fleet:
+    """Proxies that come and go with certificates of a ledger; `asked`: of how many it was asked each time."""
+
+    def __init__(self, ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ledger = ledger
+        self.now = NOW
+        self.asked: list[int] = []
+        self.registry = ProxyRegistry(lambda: self.now)
+        self.shown = ShownCertificates()
+        self._expiry = Expiry(self.registry, HeldCertificates(lambda _: None), ledger, self.shown)
+        self._serials = iter(range(10_000))
+        found = ledger.entries_of_all
+
+        def entries_of_all(names: Iterable[ProxyName]) -> tuple[LedgerEntry, ...]:
+            wanted = frozenset(names)
+            self.asked.append(len(wanted))
+            return found(wanted)
+
+        monkeypatch.setattr(ledger, "entries_of_all", entries_of_all)
+
+    def comes(self, number: int, hours: int, address: str = "ipv4:10.0.0.1:1") -> str:
+        """Connect a proxy with a new certificate that lives for so long; return its serial."""
+        serial, name = f"{next(self._serials):x}", ProxyName.parse(f"p{number}.shop.default")
+        self.ledger.record(LedgerEntry.issued(serial, name, self.now, self.now + hours * HOUR))
+        self.ledger.claim(serial, self.now)
+        self.registry.opened(NodeKey(str(name)), address, Variant.DELTA)
+        return serial
+
+    def shows(self, number: int, serial: str) -> None:
+        """Have a proxy let in with a certificate, by whatever of this server."""
+        entry = self.ledger.entry(serial)
+        assert entry is not None
+        self.shown.note(Admitted(ProxyName.parse(f"p{number}.shop.default"), entry))
+
+    def goes(self, number: int, address: str = "ipv4:10.0.0.1:1") -> None:
+        """End a stream of a proxy."""
+        self.registry.closed(NodeKey(f"p{number}.shop.default"), address)
+
+    def left(self) -> float | None:
+        """Return how many hours the first certificate still lives."""
+        seconds = self._expiry.seconds_left(self.now).get("proxy")
+        return None if seconds is None else seconds / 3600
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
+    """Return a fleet of nobody."""
+    with SqliteLedger.open(tmp_path / "ledger.db") as ledger:
+        yield Fleet(ledger, monkeypatch)
+
+
+def test_the_first_end_is_of_those_who_are_here(fleet: Fleet) -> None:
+    """By what each has claimed last, as soon as it has: also while the stream before is open."""
+    assert fleet.left() is None
+    fleet.comes(1, hours=5)
+    fleet.comes(2, hours=3)
+    assert fleet.left() == 3
+    fleet.now += HOUR
+    assert fleet.left() == 2
+    fleet.comes(2, hours=24, address="ipv4:10.0.0.1:2")
+    assert fleet.left() == 4
+    fleet.goes(1)
+    assert fleet.left() == 24
+    fleet.goes(2)
+    fleet.goes(2, address="ipv4:10.0.0.1:2")
+    assert fleet.left() is None
+
+
+def test_of_those_who_are_here_as_before_one_in_twenty_is_asked_for(fleet: Fleet) -> None:
+    """Counted: of a hundred five each time, and of each within twenty looks."""
+    serials = [fleet.comes(number, hours=10 + number) for number in range(100)]
+    assert fleet.left() == 10
+    for serial in serials[:50]:
+        fleet.ledger.revoke(serial, fleet.now)
+    later = LedgerEntry.issued("ffff", ProxyName.parse("p0.shop.default"), fleet.now, fleet.now + 99 * HOUR)
+    fleet.ledger.record(later)
+    fleet.ledger.claim("ffff", fleet.now)
+    found = [fleet.left() for _ in range(IN_TURN)]
+    assert fleet.asked == [100, *[5] * IN_TURN]
+    assert found[-1] == 11, "of whom nothing is in force, the newest counts"
+
+
+def test_a_ledger_that_cannot_be_read_is_asked_again_of_the_same(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is known holds meanwhile."""
+    fleet.comes(1, hours=5)
+    assert fleet.left() == 5
+    fleet.comes(2, hours=2)
+
+    def refused(names: Iterable[ProxyName]) -> tuple[LedgerEntry, ...]:
+        raise StateError("no disk")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(fleet.ledger, "entries_of_all", refused)
+        assert fleet.left() == 5
+    assert fleet.left() == 2
+
+
+def test_of_what_was_shown_here_the_ledger_is_not_asked(fleet: Fleet) -> None:
+    """However many come at once; in turn it is asked of them like of all others."""
+    for number in range(100):
+        fleet.shows(number, fleet.comes(number, hours=10 + number))
+    assert fleet.left() == 10
+    assert fleet.asked == [0]
+    assert fleet.left() == 10
+    assert fleet.asked == [0, 5]
+    fleet.now += HOUR
+    fleet.comes(77, hours=2, address="ipv4:10.0.0.1:2")
+    assert fleet.left() == 2, "of whom nothing was shown, it is asked"
+    assert fleet.asked == [0, 5, 6]
+
+
+def test_the_newest_that_was_shown_counts(fleet: Fleet) -> None:
+    """Also one that an agent shows while the stream stays, and not an older one with which a stream comes."""
+    older = fleet.comes(1, hours=5)
+    fleet.shows(1, older)
+    assert fleet.left() == 5
+    fleet.now += HOUR
+    newer = LedgerEntry.issued("ffff", ProxyName.parse("p1.shop.default"), fleet.now, fleet.now + 24 * HOUR)
+    fleet.ledger.record(newer)
+    fleet.ledger.claim("ffff", fleet.now)
+    fleet.shows(1, "ffff")
+    fleet.shows(1, older)
+    assert fleet.left() == 24
+    fleet.registry.opened(NodeKey("p1.shop.default"), "ipv4:10.0.0.1:2", Variant.DELTA)
+    fleet.shows(1, older)
+    assert fleet.left() == 24
+    assert fleet.asked == [0, 1, 1]
+
+
+def test_what_was_shown_by_who_is_not_here_does_not_count(fleet: Fleet) -> None:
+    """An agent's that renews while its Envoy is away."""
+    serial = fleet.comes(1, hours=5)
+    fleet.goes(1)
+    fleet.shows(1, serial)
+    assert fleet.left() is None
+    fleet.comes(2, hours=7)
+    assert fleet.left() == 7

@@ -1,0 +1,172 @@
+"""The numbers of a moment."""
+
+import random
+import sys
+from datetime import datetime, timedelta
+from types import FrameType
+
+from meshwright.admin.metrics.gauges import Gauges
+from meshwright.controller.observing.gauges import Gauging, ResourceCounts, withheld_counts
+from meshwright.delivery.loop import MeshState
+from meshwright.delivery.problems import AllProblems
+from meshwright.delivery.snapshots.published import Published
+from meshwright.mesh.kinds import SERVICE
+from meshwright.mesh.names import Namespace, ServiceName
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.problems.problem import Problem, Severity
+from meshwright.mesh.service import Service, ServiceKey
+from meshwright.providers.contract import Counts, Freshness
+from tests.meshes.sources import MemorySource
+from xds.cache import GroupKey, NodeKey
+from xds.protocol.resources.layers import Layers
+from xds.protocol.resources.resource import CLUSTER, LISTENER, ROUTE, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.resource_set import ResourceSet
+from xds.protocol.resources.snapshot import Snapshot
+
+
+def _resource(type_url: TypeUrl, name: str, version: str) -> Resource:
+    return Resource(type_url, ResourceName(name), Version(version), b"")
+
+
+def test_a_resource_that_groups_share_is_one() -> None:
+    """Counted by type, name and version."""
+    shared, own = _resource(CLUSTER, "a", "1"), _resource(CLUSTER, "a", "2")
+    listener = _resource(LISTENER, "a", "1")
+    snapshots = [Snapshot.of([shared, listener]), Snapshot.of([shared]), Snapshot.of([own])]
+    assert ResourceCounts().of(_named(snapshots)) == {"cluster": 2, "listener": 1}
+
+
+def _named(snapshots: list[Snapshot]) -> Layers[GroupKey, Snapshot]:
+    return Layers({GroupKey(f"g{number}"): snapshot for number, snapshot in enumerate(snapshots)})
+
+
+def test_counting_what_changed_comes_to_what_counting_everything_does() -> None:
+    """Random histories of three groups whose resources come, change, are shared, and go."""
+    chance = random.Random(5)  # noqa: S311 - histories, not keys
+    following = ResourceCounts()
+    for _ in range(300):
+        made = [
+            Snapshot.of(
+                _resource(kind, name, chance.choice("12"))
+                for kind in (CLUSTER, LISTENER)
+                for name in chance.sample("abc", chance.randint(0, 3))
+            )
+            for _ in range(chance.randint(0, 3))
+        ]
+        assert following.of(_named(made)) == ResourceCounts().of(_named(made))
+
+
+def test_parts_that_groups_share_are_counted_once() -> None:
+    """Random histories of three groups that have some of four parts, which change one after the other."""
+    chance = random.Random(6)  # noqa: S311 - histories, not keys
+    following = ResourceCounts()
+    parts = [ResourceSet.of([_resource(CLUSTER, f"own-{number}", "1")]) for number in range(4)]
+    for _ in range(300):
+        number = chance.randrange(4)
+        put = [
+            _resource(chance.choice((CLUSTER, ROUTE)), f"{number}-{chance.choice('ab')}", chance.choice("12"))
+        ]
+        parts[number] = parts[number].changed(
+            put, [(CLUSTER, ResourceName(f"{number}-a"))][: chance.randrange(2)]
+        )
+        made = [
+            Snapshot.joined(chance.sample(parts, chance.randint(1, 4))) for _ in range(chance.randint(0, 3))
+        ]
+        plain = [Snapshot.of(each for t in one.types() for each in one.ordered(t)) for one in made]
+        assert following.of(_named(made)) == ResourceCounts().of(_named(plain))
+
+
+def test_what_a_shared_part_changes_is_counted_and_no_more() -> None:
+    """However large it is; of the groups that have it each is looked at."""
+    costs = []
+    for size in (300, 1200):
+        part = ResourceSet.of(_resource(CLUSTER, f"c{number}", "1") for number in range(size))
+        own = [ResourceSet.of([_resource(LISTENER, f"l{number}", "1")]) for number in range(20)]
+        counts = ResourceCounts()
+        assert counts.of(_named([Snapshot.joined([part, each]) for each in own]))["cluster"] == size
+        after = part.changed([_resource(CLUSTER, "c1", "2")], [(CLUSTER, ResourceName("c2"))])
+        groups = _named([Snapshot.joined([after, each]) for each in own])
+        calls = 0
+
+        def noted(_: FrameType, event: str, __: object) -> None:
+            nonlocal calls
+            calls += event in ("call", "c_call")
+
+        sys.setprofile(noted)
+        found = counts.of(groups)
+        sys.setprofile(None)
+        assert found == {"cluster": size - 1, "listener": 20}
+        costs.append(calls)
+    assert costs[1] <= 1.05 * costs[0]
+
+
+def test_gauges_are_what_the_parts_say(now: datetime) -> None:
+    """All of it in one value."""
+    group = GroupKey("g")
+    published = Published(
+        Layers({group: Snapshot.of([_resource(CLUSTER, "a", "1")])}),
+        Layers({NodeKey("n1"): group, NodeKey("n2"): group}),
+    )
+    problem = Problem(code="c", severity=Severity.WARNING, origin=InFile("f"), expected="")
+    said = AllProblems()
+    said.say("lint", None, (problem,))
+    read, seen = now - timedelta(seconds=3), now - timedelta(seconds=2)
+    fresh = Freshness(last_event=seen, last_full_read=read, error="gone", error_since=now, held=("all",))
+    source = MemorySource("directory", freshness=fresh)
+    source.held = Counts(2, 1, 0)
+    made = Gauging().gauges(
+        MeshState(None, published, said),
+        {"delta": 2},
+        {"connected": 1},
+        [source],
+        4,
+        0.5,
+        now,
+        withheld={"route": 1},
+        unacked_age=0.25,
+    )
+    assert made == Gauges(
+        streams={"delta": 2},
+        proxies={"connected": 1},
+        resources={"cluster": 1},
+        groups=1,
+        problems={"error": 0, "warning": 1, "info": 0},
+        source_age={"directory": 3.0},
+        source_event_age={"directory": 2.0},
+        source_objects={("directory", "good"): 2, ("directory", "stale"): 1, ("directory", "refused"): 0},
+        source_held={"directory": 1},
+        withheld={"route": 1},
+        unacked_age=0.25,
+        source_failing={"directory": True},
+        certificates=4,
+        loop_lateness=0.5,
+    )
+
+
+def _problem(name: str, severity: Severity) -> Problem:
+    return Problem(code="c", severity=severity, origin=InFile("f"), key=_key(name), expected="")
+
+
+def _key(name: str) -> ObjectKey:
+    return ObjectKey(SERVICE, Namespace("shop"), name)
+
+
+def test_objects_are_counted_by_what_became_of_them() -> None:
+    """An error about an object that is not in force is a refusal, two are one, and a warning is none."""
+    value = Service(ServiceKey(Namespace("shop"), ServiceName("a")), (), ())
+    objects = {
+        _key(name): Sourced(_key(name), value, InFile("f"), stale=name == "old") for name in ("a", "b", "old")
+    }
+    problems = [
+        _problem("old", Severity.ERROR),
+        _problem("bad", Severity.ERROR),
+        _problem("bad", Severity.ERROR),
+        _problem("odd", Severity.WARNING),
+    ]
+    assert Counts.of(objects, 1, problems) == Counts(good=2, stale=1, refused=1)
+
+
+def test_what_is_withheld_is_counted_by_the_words_for_types() -> None:
+    """As metrics have them."""
+    assert withheld_counts({ROUTE: 2, CLUSTER: 1}) == {"route": 2, "cluster": 1}

@@ -1,0 +1,74 @@
+"""What is known of a proxy while the root changes, as its ledger's entries and its own words have it."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from certs.ledger.entry import LedgerEntry
+from certs.roots.authority import ChangingAuthority
+from certs.roots.evidence import Evidence, Ours
+from certs.roots.rotation import Rotation, advanced
+from meshwright.controller.roots.evidence import Said, evidence
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
+
+NOW: Final = datetime(2026, 11, 22, 12, tzinfo=UTC)
+CART: Final = ProxyName.parse("cart.shop.prod")
+NOTHING: Final = Said((), frozenset(), {}, Ours(frozenset(), frozenset()))
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> ChangingAuthority:
+    """Return one whose new root signs."""
+    made = ChangingAuthority.open(tmp_path, TrustDomain("cluster.local"), NOW)
+    made.step(advanced(made.begin(NOW), NOW), NOW)
+    return made
+
+
+# When each was issued, in minutes, whether it came with it, and whether the root that signs now signed it.
+ENTRIES = [
+    ([(0, True, False)], {False}),
+    ([(0, True, False), (1, True, True)], {True}),
+    # It has the newer one on its disk, and comes with it at any moment.
+    ([(0, True, True), (1, False, False)], {True, False}),
+    ([(0, True, False), (1, False, True)], {True, False}),
+    ([(0, True, True), (1, True, False)], {False}),
+    ([(0, False, False), (1, True, True)], {True}),
+    ([(0, True, True), (1, True, False), (2, True, True)], {True}),
+    ([(0, True, True), (1, False, True)], {True}),
+    # Within one second.
+    ([(0, True, False), (0, True, True)], {True}),
+    # It never came: what somebody is at was issued last.
+    ([(0, False, False), (1, False, True)], {True}),
+    ([(0, False, True), (1, False, False)], {False}),
+]
+
+
+@pytest.mark.parametrize(("entries", "shown"), ENTRIES)
+def test_what_it_may_show_from_now_on(
+    authority: ChangingAuthority, entries: list[tuple[int, bool, bool]], shown: set[bool]
+) -> None:
+    """What it came with last, and what it was issued since: also on the way back, whoever has renewed."""
+    rotation = authority.rotation
+    assert rotation is not None
+    known = _known(authority, rotation, entries)
+    assert {each == rotation.signer for each in known.shown} == shown
+
+
+def _known(
+    authority: ChangingAuthority, rotation: Rotation, entries: list[tuple[int, bool, bool]]
+) -> Evidence:
+    made = []
+    for number, (minutes, came, new) in enumerate(entries):
+        at = NOW + timedelta(minutes=minutes)
+        made.append(
+            LedgerEntry(
+                f"{number:02x}", str(CART), CART.uuid, at, at + timedelta(days=1),
+                claimed_at=at if came else None,
+                signer=rotation.signer if new else rotation.other,
+            )
+        )  # fmt: skip
+    (known,) = evidence(rotation, made, NOTHING, authority, NOW + timedelta(hours=1))
+    return known

@@ -1,0 +1,64 @@
+"""Settings that are read again: what holds, what waits for a restart, and what is wrong."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from meshwright.controller.errors import SettingsError
+from meshwright.controller.settings.reload import IN_PLACE, Reload, Reloading, other
+from meshwright.controller.settings.settings import Settings, load
+
+
+def _load(**others: object) -> Settings:
+    return load({"mesh": "m", "state": "s"} | others)
+
+
+@pytest.mark.parametrize("name", sorted(Settings.model_fields))
+def test_every_setting_either_holds_or_is_said_to_need_a_restart(name: str) -> None:
+    """None is passed over in silence."""
+    before = _load()
+    after = before.model_copy(update={name: "another"})
+    holds, waits = other(before, after)
+    assert (holds, waits) == (((name,), ()) if name in IN_PLACE else ((), (name,)))
+
+
+def test_what_can_hold_does_and_the_rest_stays_what_it_was() -> None:
+    """Twice the same is no change."""
+    reloading, applied = Reloading(_load()), list[tuple[Settings, Sequence[str]]]()
+    with capture_logs() as logs:
+        for _ in range(2):
+            reloading.take(_load(quiet_seconds="0.5", max_streams="7"), lambda *given: applied.append(given))
+    assert [each["changed"] for each in logs] == [{"quiet_seconds": 0.5}, {}]
+    assert [each["needs_restart"] for each in logs] == [["max_streams"]] * 2
+    settings, _ = applied[0]
+    assert (settings.quiet_seconds, settings.max_streams) == (0.5, 20_000)
+    assert [changed for _, changed in applied] == [("quiet_seconds",), ()]
+
+
+async def test_what_cannot_be_read_changes_nothing_and_is_asked_for_again() -> None:
+    """The next time is another try."""
+    answers: list[Settings | None] = [None, _load(log_level="debug")]
+
+    def read() -> Settings:
+        found = answers.pop(0)
+        if found is None:
+            raise SettingsError("log_level in the config file is 'x'")
+        return found
+
+    reload, applied = Reload(asyncio.Event(), read), asyncio.Event()
+    reloading = Reloading(_load())
+    with capture_logs() as logs:
+        running = asyncio.create_task(reloading.run(reload, lambda *_: applied.set()))
+        reload.asked.set()
+        while not logs:
+            await asyncio.sleep(0)
+        assert not applied.is_set()
+        reload.asked.set()
+        await asyncio.wait_for(applied.wait(), 30)
+        running.cancel()
+    assert [each["log_level"] for each in logs] == ["error", "info"]
+    assert reloading.settings.log_level == "debug"
+    assert Path("m") == reloading.settings.mesh

@@ -1,0 +1,253 @@
+"""Where settings come from, and what is said when they are wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from meshwright.controller.errors import SettingsError
+from meshwright.controller.settings.settings import load
+from meshwright.mesh.host_port import HostPort
+
+REQUIRED = {"mesh": "m", "state": "s"}
+
+
+def test_flags_win_over_environment_over_file_over_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each source is seen where no stronger one speaks."""
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "ads-address: 1.1.1.1:1\nhttp_address: 1.1.1.1:1\ndebug_address: 1.1.1.1:1\nads_hosts: [a.example]\n"
+    )
+    monkeypatch.setenv("MESHWRIGHT_ADS_ADDRESS", "2.2.2.2:2")
+    monkeypatch.setenv("MESHWRIGHT_HTTP_ADDRESS", "2.2.2.2:2")
+    monkeypatch.setenv("MESHWRIGHT_CONFIG", str(config))
+    monkeypatch.setenv("MESHWRIGHT_DEBUG_HOSTS", "a.example, b.example")
+    settings = load(REQUIRED | {"ads_address": "3.3.3.3:3", "trust_domain": None})
+    assert (settings.ads_address, settings.http_address, settings.debug_address) == (
+        HostPort("3.3.3.3", 3),
+        HostPort("2.2.2.2", 2),
+        HostPort("1.1.1.1", 1),
+    )
+    assert (settings.ads_hosts, settings.debug_hosts, settings.trust_domain) == (
+        ("a.example",),
+        ("a.example", "b.example"),
+        "cluster.local",
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ({"state": None}, "the setting state is missing: give --state or MESHWRIGHT_STATE"),
+        (
+            {"mesh": None},
+            "there is nothing to read a mesh from: give --mesh DIR or MESHWRIGHT_MESH, or --kube",
+        ),
+        ({"mesh": ""}, "there is nothing to read a mesh from: give --mesh DIR or MESHWRIGHT_MESH"),
+        (
+            {"ads_address": "15128"},
+            "--ads-address is '15128': must be HOST:PORT, such as 127.0.0.1:9092 or [::1]:9092",
+        ),
+        ({"ads_address": "::1:80"}, "--ads-address is '::1:80': must be HOST:PORT"),
+        ({"ads_address": "a:70000"}, "--ads-address is 'a:70000': must be HOST:PORT"),
+        ({"trust_domain": "Bad_Domain"}, "--trust-domain is 'Bad_Domain': must be a DNS name in lower case"),
+        ({"quiet_seconds": "0"}, "--quiet-seconds is '0': input should be greater than 0"),
+        ({"quiet_seconds": 2}, "longest_seconds must not be less than quiet_seconds"),
+        (
+            {"trace_collector_tls": "yes"},
+            "trace_collector_tls is of trace_collector: give that as well, or leave it out",
+        ),
+        (
+            {"trace_collector": "c:4317", "trace_collector_ca": "ca.pem"},
+            "trace_collector_ca is of trace_collector_tls: give that as well, or leave it out",
+        ),
+        ({"trace_collector": "c:0"}, "trace_collector must have a port, such as otel-collector:4317"),
+        (
+            {"http_upgrades": "websocket,TLS 1.2"},
+            (
+                "--http-upgrades is 'websocket,TLS 1.2': must be values of the header Upgrade, each by "
+                "itself, such as websocket; 'TLS 1.2' is not"
+            ),
+        ),
+        ({"namespaces": "a,B"}, "--namespaces is 'a,B': must be names of namespaces, which 'B' is not"),
+        (
+            {"namespace_selector": "a in b"},
+            "--namespace-selector is 'a in b': 'a in b' must be a label selector",
+        ),
+        ({"dns_floor_seconds": 400}, "dns_ceiling_seconds must not be less than dns_floor_seconds"),
+        (
+            {"webhook_reached_at": "nowhere"},
+            "--webhook-reached-at is 'nowhere': must be NAMESPACE/SERVICE or",
+        ),
+        (
+            {"webhook_address": "127.0.0.1:1", "webhook_reached_at": "a/b"},
+            "webhook_address is where API servers ask: give --kubernetes as well",
+        ),
+        (
+            {"webhook_address": "127.0.0.1:1", "kubernetes": True},
+            "webhook_address needs webhook_reached_at, which says where API servers reach it",
+        ),
+        ({"enrolment_proofs": ""}, "--enrolment-proofs is '': must name a kind of proof, such as join-token"),
+        (
+            {"enrolment_proofs": "join-token,kubernetes"},
+            "enrolment_proofs names kubernetes, whose tokens a cluster judges: give --kubernetes",
+        ),
+        ({"enrolment_address": "here"}, "--enrolment-address is 'here': must be HOST:PORT"),
+        ({"dns_nameservers": "10.0.0.2:"}, "--dns-nameservers is '10.0.0.2:': must be IP addresses, or with"),
+        ({"dns_nameservers": "ns.test"}, "--dns-nameservers is 'ns.test': must be IP addresses, or with"),
+        ({"virtual_addresses": "10.0.0.0/99"}, "--virtual-addresses is '10.0.0.0/99': input is not a valid"),
+        ({"log_level": "loud"}, "--log-level is 'loud': input should be 'debug', 'info'"),
+        ({"colour": "x"}, "--colour: there is no such setting"),
+    ],
+)
+def test_a_wrong_flag_is_named_with_its_value_and_what_would_be_right(
+    flags: dict[str, object], sentence: str
+) -> None:
+    """One sentence, no traceback of the library."""
+    with pytest.raises(SettingsError) as caught:
+        load(REQUIRED | flags)
+    assert str(caught.value).startswith(sentence)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_wrong_variable_is_named_as_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reader finds the place to mend."""
+    monkeypatch.setenv("MESHWRIGHT_HTTP_ADDRESS", "x")
+    with pytest.raises(SettingsError, match=r"^MESHWRIGHT_HTTP_ADDRESS is 'x': must be HOST:PORT"):
+        load(REQUIRED)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("http_address: x", "http_address in the config file is 'x': must be HOST:PORT"),
+        ("htp_address: x", "htp_address in the config file: there is no such setting"),
+        ("- a", "must hold a mapping of settings to values"),
+        ("a: [", "is not YAML: line 2: must be valid YAML"),
+        (
+            "quiet_secs: 1",
+            "quiet_secs in the config file: there is no such setting; did you mean quiet_seconds?",
+        ),
+        ("zzz: 1", "zzz in the config file: there is no such setting; docs/settings.md has all there are"),
+        (
+            "log_level: debug\nverify: no\nlog_level: info",
+            "line 3: must have each key once; 'log_level' stands",
+        ),
+        ("log-level: debug\nlog_level: info", "has the setting log_level twice, with - and with _"),
+        ("verify: no\n---\nverify: no", "must hold one document; line 3 begins another"),
+        ("verify: !yes no", "line 1: must do without tags of its own"),
+        ("\ud800".encode("utf-8", "surrogatepass"), "is not YAML: byte 0 is not UTF-8"),
+    ],
+)
+def test_a_wrong_file_is_named(tmp_path: Path, text: str | bytes, sentence: str) -> None:
+    """Errors of the file are told from errors of flags."""
+    config = tmp_path / "config.yaml"
+    config.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(SettingsError) as caught:
+        load(REQUIRED | {"config": str(config)})
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_said(tmp_path: Path) -> None:
+    """A config file that was named must be there."""
+    with pytest.raises(SettingsError, match=r"cannot read the config file .*: No such file"):
+        load(REQUIRED | {"config": str(tmp_path / "none.yaml")})
+
+
+def test_addresses_are_written_as_they_are_read() -> None:
+    """IPv6 hosts keep their brackets."""
+    assert [str(HostPort.parse(text)) for text in ("[::1]:1", "a.example:0")] == ["[::1]:1", "a.example:0"]
+
+
+def test_what_nobody_has_asked_for_is_not_open_to_the_network() -> None:
+    """Without settings, debug pages listen on loopback, and machines cannot join; there is no webhook."""
+    settings = load(REQUIRED)
+    assert settings.debug_address == HostPort("127.0.0.1", 9092)
+    others = (settings.enrolment_address, settings.renewal_address, settings.webhook_address)
+    assert (others, settings.driver_addresses) == ((None, None, None), {})
+
+
+def test_any_source_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory is one of those that there may be; a variable set to nothing takes it away."""
+    monkeypatch.setenv("MESHWRIGHT_MESH", "")
+    settings = load({"state": "s", "providers": "mine:a=1;other", "kubernetes": True})
+    assert settings.mesh is None
+    assert settings.sources == ("a Kubernetes cluster", "provider mine", "provider other")
+    named = load({"state": "s", "kubernetes": "yes", "kube_context": "east"}).sources
+    assert named == ("the Kubernetes cluster of context east",)
+    assert load({"state": "s"}, nothing_to_read=True).sources == ()
+    assert load(REQUIRED | {"providers": "mine"}).sources == ("the mesh directory m", "provider mine")
+
+
+@pytest.mark.parametrize("name", ["kubeconfig", "kube_context", "namespaces", "namespace_selector"])
+def test_what_is_of_a_cluster_says_so_where_none_is_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be without effect: who gives it has forgotten a flag."""
+    flag = f"--{name.replace('_', '-')}"
+    with pytest.raises(SettingsError, match=f"^{flag} is of a cluster, and none is read: give --kubernetes"):
+        load(REQUIRED | {name: "a"})
+    monkeypatch.setenv(variable := f"MESHWRIGHT_{name.upper()}", "a")
+    with pytest.raises(SettingsError, match=f"^{variable} is of a cluster"):
+        load(REQUIRED)
+    assert load(REQUIRED, nothing_to_read=True).kubernetes is False, "whoever asks a server reads nothing"
+    monkeypatch.delenv(variable)
+    assert load(REQUIRED | {name: "a", "kubernetes": True}).kubernetes
+    assert load(REQUIRED | {name: ""}).kubernetes is False
+
+
+def test_nameservers_are_written_as_they_are_read() -> None:
+    """With the port where it is not the usual one; in the order given."""
+    settings = load(REQUIRED | {"dns_nameservers": "[fd00::2]:5353, 10.0.0.2,10.0.0.3:53"})
+    expected = ["[fd00::2]:5353", "10.0.0.2", "10.0.0.3"]
+    assert settings.model_dump(mode="json")["dns_nameservers"] == expected
+    assert load(REQUIRED | {"dns_nameservers": expected}).dns_nameservers == settings.dns_nameservers
+
+
+_WRITTEN = {
+    "endpoint_admission": ["off", "identity", "ready", '"off"'],
+    "shared_state": ["off", "on", "yes", "No", "true", "FALSE", "'on'"],
+    "ads_address": ["1.2.3.4:15128", '"[::1]:80"'],
+    "begin_anew": ["3e9102", "0123", "1_000", "0x1f", "12:30:00", "no"],
+    "rebuild_ledger": ["3e9102", "0123"],
+    "quiet_seconds": [".5", "0.25", "1", "'1'"],
+    "max_connections": ["16", "null", "~", ""],
+    "header_kibibytes": ["64"],
+    "mesh": ["2026-01-01", "on", "/srv/mesh"],
+    "ads_hosts": ["[a.example, 10.0.0.1]", "a.example", "\n- no\n- 1.0"],
+    "driver_addresses": ["{document: 127.0.0.1:15129}", "document=127.0.0.1:15129"],
+    "log_format": ["auto", "json"],
+    "virtual_addresses": ["240.0.0.0/8"],
+}
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, of in _WRITTEN.items() for text in of])
+def test_a_setting_means_in_a_file_what_it_means_in_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    """Where text can say it there: no word, number or address becomes anything else on its way."""
+    config = tmp_path / "config.yaml"
+    mesh = "" if name == "mesh" else "mesh: m\n"
+    config.write_text(f"{mesh}state: s\n{name}: {text}\n")
+    found = getattr(load({"config": str(config)}), name)
+    plain = text.strip("'\"")
+    if "[a" in text or "{" in text or "\n" in text:
+        expected = {"ads_hosts": (("a.example", "10.0.0.1"), ("no", "1.0"))}
+        assert found in expected.get(name, (found,))
+        assert found
+        return
+    if plain in ("null", "~", ""):
+        assert found is None
+        return
+    monkeypatch.setenv(f"MESHWRIGHT_{name.upper()}", plain)
+    others = {key: value for key, value in REQUIRED.items() if key != name}
+    assert found == getattr(load(others), name)
+
+
+def test_a_comment_alone_is_no_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is an empty file."""
+    monkeypatch.delenv("MESHWRIGHT_VERIFY", raising=False)  # of whoever runs the tests
+    config = tmp_path / "config.yaml"
+    for text in ("", "# nothing yet\n", "---\n"):
+        config.write_text(text)
+        assert load(REQUIRED | {"config": str(config)}).model_fields_set == {"mesh", "state", "config"}

@@ -1,0 +1,435 @@
+"""Service certificates follow what the catalog needs."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+import structlog
+
+from certs.contract import CertificateRequest
+from certs.errors import IssuerError
+from certs.issuers.authority import CertificateAuthority
+from certs.keys.material import ServiceCertificate
+from certs.keys.pair import Pair
+from certs.manager import CertificateManager
+from certs.roots.authority import ChangingAuthority
+from certs.roots.rotation import advanced
+from certs.state.pair_files import PairFiles
+from meshwright.delivery.certificates import certificates
+from meshwright.delivery.certificates.certificates import ServiceCertificates
+from meshwright.delivery.certificates.issuance_problems import remarks_on
+from meshwright.delivery.certificates.issuing import AT_ONCE, AtOnce
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
+from meshwright.mesh.problems.problem import Problems
+
+DAY = timedelta(days=1)
+STORE = ServiceIdentity(Namespace("shop"), ServiceAccountName("store"))
+BUYER = ServiceIdentity(Namespace("shop"), ServiceAccountName("buyer"))
+BAD = ServiceIdentity(Namespace("Shop"), ServiceAccountName("store"))
+NAMES = ("store.shop.svc.cluster.local",)
+
+
+class _Issuer:
+    """An authority that can be told to fail, to wait, and to trust further roots."""
+
+    def __init__(self, authority: CertificateAuthority) -> None:
+        self.authority = authority
+        self.down = False
+        self.further = b""
+        self.asked = 0
+        self.gate: threading.Event | None = None
+
+    def become(self, authority: CertificateAuthority) -> None:
+        """Sign with another root."""
+        self.authority = authority
+
+    @property
+    def trust_domain(self) -> TrustDomain:
+        """Return the authority's."""
+        return self.authority.trust_domain
+
+    def issue(self, request: CertificateRequest, now: datetime) -> bytes:
+        """Issue, or fail."""
+        self.asked += 1
+        if self.gate is not None:
+            assert self.gate.wait(60)
+        if self.down:
+            raise IssuerError("the issuer is down")
+        return self.authority.issue(request, now)
+
+    def trust_bundle(self) -> bytes:
+        """Return the authority's root, and the further ones."""
+        return self.authority.trust_bundle() + self.further
+
+    def signing_bundle(self) -> bytes:
+        """Return the authority's."""
+        return self.authority.signing_bundle()
+
+
+@pytest.fixture
+def issuer(tmp_path: Path, now: datetime) -> _Issuer:
+    """Return an issuer that works."""
+    return _Issuer(CertificateAuthority.open(tmp_path, TrustDomain("cluster.local"), now))
+
+
+def _keeper(issuer: _Issuer, state: Path, issued: list[int]) -> ServiceCertificates:
+    return ServiceCertificates(
+        issuer, PairFiles(state), lambda found: issued.append(found.issued), lambda: 0.0
+    )
+
+
+def _needed(
+    keeper: ServiceCertificates,
+    needed: Mapping[ServiceIdentity, tuple[str, ...]],
+    validity: timedelta,
+    now: datetime,
+) -> tuple[Mapping[ServiceIdentity, ServiceCertificate], Problems]:
+    """Tell the keeper what is needed; return the certificates in force, and the problems."""
+    problems = keeper.update(needed, validity, now).problems
+    return keeper.certificates, problems
+
+
+def test_certificates_are_kept_and_renewed_when_due(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
+    """The same one until about half of its life is over."""
+    issued: list[int] = []
+    keeper = _keeper(issuer, tmp_path, issued)
+    first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
+    again, _ = _needed(keeper, {STORE: NAMES}, DAY, now + timedelta(hours=10))
+    assert again == first
+    assert not keeper.needs_work(now + timedelta(hours=10))
+    assert keeper.needs_work(now + timedelta(hours=17))
+    renewed, _ = _needed(keeper, {STORE: NAMES}, DAY, now + timedelta(hours=17))
+    assert renewed[STORE].serial != first[STORE].serial
+    assert issued == [1, 0, 1]
+
+
+def test_an_issuer_that_is_down_leaves_the_old_certificate_in_force(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """The problem names the identity, and it is tried again."""
+    keeper = _keeper(issuer, tmp_path, [])
+    first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
+    issuer.down = True
+    later = now + timedelta(hours=17)
+    kept, (problem,) = _needed(keeper, {STORE: NAMES}, DAY, later)
+    assert kept == first
+    assert (str(problem.key), problem.expected) == ("ServiceAccount shop/store", "the issuer is down")
+    issuer.down = False
+    assert not keeper.needs_work(later)
+    later += timedelta(seconds=1)
+    assert keeper.needs_work(later)
+    renewed, problems = _needed(keeper, {}, DAY, later)
+    assert renewed[STORE].serial != first[STORE].serial
+    assert problems == ()
+    assert not keeper.needs_work(later)
+
+
+def test_one_identity_that_cannot_be_certified_stops_no_other(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """The good rest is issued."""
+    made, problems = _needed(_keeper(issuer, tmp_path, []), {BAD: (), STORE: NAMES}, DAY, now)
+    assert list(made) == [STORE]
+    assert [each.code for each in problems] == ["certificate-not-issued"]
+
+
+def test_a_root_that_changes(tmp_path: Path, now: datetime) -> None:
+    """What is trusted is told at once; all is issued anew, once, when another root signs."""
+    authority = ChangingAuthority.open(tmp_path, TrustDomain("cluster.local"), now)
+    issued: list[int] = []
+    keeper = ServiceCertificates(
+        authority, PairFiles(tmp_path), lambda each: issued.append(each.issued), lambda: 0.0
+    )
+    first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
+    rotation = authority.begin(now)
+    assert keeper.needs_work(now)
+    update = keeper.update({}, DAY, now)
+    assert (update.trust_bundle, dict(update.changed)) == (authority.trust_bundle(), {})
+    assert not keeper.needs_work(now)
+    authority.step(advanced(rotation, now), now)
+    assert keeper.needs_work(now)
+    replaced, _ = _needed(keeper, {}, DAY, now)
+    assert replaced[STORE].serial != first[STORE].serial
+    assert not keeper.needs_work(now)
+    again = ServiceCertificates(
+        authority, PairFiles(tmp_path), lambda each: issued.append(each.issued), lambda: 0.0
+    )
+    assert _needed(again, {STORE: NAMES}, DAY, now)[0] == replaced
+    assert issued == [1, 0, 1, 0]
+
+
+def test_a_root_that_changes_while_nothing_can_be_signed(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """What is in force stays until it can be replaced."""
+    keeper = _keeper(issuer, tmp_path, [])
+    first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
+    issuer.become(CertificateAuthority.open(tmp_path / "other", TrustDomain("cluster.local"), now))
+    issuer.down = True
+    kept, problems = _needed(keeper, {}, DAY, now)
+    assert (kept, len(problems)) == (first, 1)
+    issuer.down = False
+    replaced, problems = _needed(keeper, {}, DAY, now + timedelta(seconds=1))
+    assert (replaced[STORE].serial != first[STORE].serial, problems) == (True, ())
+
+
+def test_another_validity_begins_with_the_stored_certificates(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """MeshConfig may change at any time; nothing is re-keyed at once for it."""
+    issued: list[int] = []
+    keeper = _keeper(issuer, tmp_path, issued)
+    first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
+    second, _ = _needed(keeper, {STORE: NAMES}, DAY / 2, now)
+    assert second == first
+    renewed, _ = _needed(keeper, {STORE: NAMES}, DAY / 2, now + timedelta(hours=17))
+    certificate = renewed[STORE]
+    assert certificate.not_after == now.replace(microsecond=0) + timedelta(hours=17) + DAY / 2
+
+
+def test_an_identity_that_is_gone_is_not_renewed(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
+    """Nobody asks for it any more: when it would have been due is looked at once, and nothing comes of it."""
+    keeper, later = _keeper(issuer, tmp_path, []), now + timedelta(days=2)
+    _needed(keeper, {STORE: NAMES}, DAY, now)
+    keeper.update({STORE: None}, DAY, now)
+    assert keeper.update({}, DAY, later).changed == {}
+    assert not keeper.needs_work(later)
+    assert dict(keeper.certificates) == {}
+
+
+def test_after_a_restart_what_is_stored_serves_until_there_is_one_with_other_names(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """The same, restarted or not: the issuer is away, and the identity is known by its URI."""
+    first, _ = _needed(_keeper(issuer, tmp_path, []), {STORE: NAMES}, DAY, now)
+    issuer.down, others = True, (*NAMES, "till.shop.svc.cluster.local")
+    restarted = _keeper(issuer, tmp_path, [])
+    kept, (problem,) = _needed(restarted, {STORE: others}, DAY, now)
+    assert (kept, problem.expected) == (first, "the issuer is down")
+    issuer.down = False
+    later = now + timedelta(minutes=5)
+    assert restarted.needs_work(later)
+    replaced, problems = _needed(restarted, {}, DAY, later)
+    assert (replaced[STORE].dns_names, problems) == (others, ())
+    issuer.down = True
+    ended, _ = _needed(_keeper(issuer, tmp_path, []), {STORE: NAMES}, DAY, later + 2 * DAY)
+    assert ended == {}
+
+
+def test_a_failing_issuer_is_let_be_longer_each_time_and_by_each_identity_for_itself(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """Two identities that failed at different moments are tried at different moments; others at once."""
+    keeper = _keeper(issuer, tmp_path, [])
+    issuer.down = True
+    _needed(keeper, {STORE: NAMES}, DAY, now)
+    tries, moment = issuer.asked, now
+    pauses: list[float] = []
+    while len(pauses) < 8:
+        before = moment
+        while not keeper.needs_work(moment):
+            moment += timedelta(milliseconds=50)
+        _needed(keeper, {}, DAY, moment)
+        pauses.append((moment - before).total_seconds())
+    assert issuer.asked == tries + 8
+    assert pauses == sorted(pauses)
+    assert (pauses[0] <= 1.05, pauses[-1] > 10) == (True, True)
+    _needed(keeper, {BUYER: ()}, DAY, moment)
+    assert issuer.asked == tries + 9, "the other one alone"
+
+
+def test_a_restart_while_the_issuer_is_down_serves_what_is_stored(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """Also one that is due: until there is another, or it ends."""
+    first, _ = _needed(_keeper(issuer, tmp_path, []), {STORE: NAMES}, DAY, now)
+    issuer.down = True
+    later = now + timedelta(hours=20)
+    again, problems = _needed(_keeper(issuer, tmp_path, []), {STORE: NAMES}, DAY, later)
+    assert (again[STORE].serial, len(problems)) == (first[STORE].serial, 1)
+    none, _ = _needed(_keeper(issuer, tmp_path, []), {STORE: NAMES}, DAY, now + timedelta(hours=25))
+    assert dict(none) == {}
+
+
+def test_what_runs_out_is_told_once_it_has_less_than_a_quarter_left(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """In a sentence for readiness, a number for metrics, and once in the log."""
+    keeper = _keeper(issuer, tmp_path, [])
+    _needed(keeper, {STORE: NAMES, BUYER: ()}, DAY, now)
+    issuer.down = True
+    with structlog.testing.capture_logs() as logs:
+        for hours in (13, 17, 19, 20):
+            _needed(keeper, {}, DAY, now + timedelta(hours=hours))
+            early = keeper.running_out(now + timedelta(hours=17))
+    alarms = [each["identity"] for each in logs if each["log_level"] == "error"]
+    assert sorted(alarms) == ["shop/buyer", "shop/store"]
+    assert early == ()
+    (said,) = remarks_on(keeper.running_out(now + timedelta(hours=19)))
+    assert said.startswith("2 service certificates run out and cannot be renewed; the first, of shop/buyer")
+    assert said.endswith("ends at 2026-01-03T03:04:05Z: the issuer is down")
+    issuer.down = False
+    _needed(keeper, {}, DAY, now + timedelta(hours=21))
+    assert remarks_on(keeper.running_out(now + timedelta(hours=21))) == ()
+
+
+def test_other_roots_are_looked_at_at_once(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
+    """Certificates below no root of the bundle are replaced; those that still are below one stay."""
+    keeper = _keeper(issuer, tmp_path / "a", [])
+    first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
+    other = CertificateAuthority.open(tmp_path / "b", TrustDomain("cluster.local"), now)
+    issuer.further = other.trust_bundle()
+    assert keeper.needs_work(now)
+    update = keeper.update({}, DAY, now)
+    assert (update.changed, update.trust_bundle) == ({}, issuer.trust_bundle())
+    assert not keeper.needs_work(now)
+    issuer.authority, issuer.further = other, b""
+    second, _ = _needed(keeper, {}, DAY, now)
+    assert second[STORE].serial != first[STORE].serial
+
+
+def test_a_slow_issuer_holds_no_wave(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
+    """What is answered late comes with a later look, and whoever waits for that is told."""
+    asking, told = AtOnce(patience=0.01), threading.Event()
+    asking.when_arrived(told.set)
+    keeper = ServiceCertificates(issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, asking=asking)
+    issuer.gate = threading.Event()
+    none, problems = _needed(keeper, {STORE: NAMES}, DAY, now)
+    assert (dict(none), problems, keeper.needs_work(now)) == ({}, (), False)
+    _needed(keeper, {STORE: ("other.shop.svc",)}, DAY, now)
+    issuer.gate.set()
+    deadline = time.monotonic() + 60
+    while asking.open():
+        assert told.wait(60)
+        assert time.monotonic() < deadline
+        told.clear()
+        _needed(keeper, {}, DAY, now)
+    assert keeper.certificates[STORE].dns_names == ("other.shop.svc",)
+    assert not keeper.needs_work(now)
+    asking.close()
+
+
+def test_what_waits_for_its_turn_is_asked_for_as_of_then(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """An issuer elsewhere begins a certificate by its own clock: at the asking it would not be valid yet."""
+    seconds, moments = [0.0], list[datetime]()
+    asking = AtOnce(patience=0.01, seconds=lambda: seconds[0])
+    manager = CertificateManager(issuer, PairFiles(tmp_path), DAY, lambda: 0.0)
+    issuer.gate = threading.Event()
+
+    def last(at: datetime) -> tuple[Pair, str]:
+        moments.append(at)
+        return manager.request(STORE, NAMES)(at)
+
+    busy = {
+        (ServiceIdentity(Namespace("shop"), ServiceAccountName(f"busy-{n}")), ()): n for n in range(AT_ONCE)
+    }
+    asking.ask({need: manager.request(*need) for need in busy}, now)
+    assert asking.ask({(STORE, NAMES): last}, now) == {}
+    seconds[0] = 45.0
+    issuer.gate.set()
+    deadline = time.monotonic() + 60
+    while asking.open():
+        assert time.monotonic() < deadline
+        asking.ask({}, now)
+    asking.close()
+    assert moments == [now + timedelta(seconds=45)]
+
+
+def test_an_issuer_that_is_silent_is_waited_for_once(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
+    """What is tried again holds no wave, nor does what is still on its way: other changes are in it."""
+    asking = AtOnce(patience=3600)
+    keeper = ServiceCertificates(issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, asking=asking)
+    issuer.down = True
+    _, problems = _needed(keeper, {STORE: NAMES}, DAY, now)
+    assert len(problems) == 1
+    issuer.gate = threading.Event()
+    for seconds in (10, 20):
+        _needed(keeper, {STORE: NAMES}, DAY, now + timedelta(seconds=seconds))
+        assert asking.open() == {STORE}
+    issuer.gate.set()
+    asking.close()
+
+
+async def test_whoever_renews_is_woken_by_an_answer(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
+    """And not by the next look, which is half a minute off."""
+    asking, changed = AtOnce(patience=0.01), asyncio.Event()
+    keeper = ServiceCertificates(issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, asking=asking)
+    renewing = asyncio.create_task(keeper.renewing(lambda: now, changed.set))
+    await asyncio.sleep(0)
+    issuer.gate = threading.Event()
+    _needed(keeper, {STORE: NAMES}, DAY, now)
+    issuer.gate.set()
+    async with asyncio.timeout(25):
+        await changed.wait()
+    renewing.cancel()
+    await asyncio.wait([renewing])
+    asking.close()
+
+
+async def test_an_answer_that_came_before_anybody_renews_is_taken(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """Between a server's first wave and what runs as long as it does, an issuer may have answered."""
+    asking, changed = AtOnce(patience=0.01), asyncio.Event()
+    keeper = ServiceCertificates(issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, asking=asking)
+    issuer.gate = threading.Event()
+    _needed(keeper, {STORE: NAMES}, DAY, now)
+    issuer.gate.set()
+    async with asyncio.timeout(60):
+        while not asking.arrived():
+            await asyncio.sleep(0.01)
+    renewing = asyncio.create_task(keeper.renewing(lambda: now, changed.set))
+    async with asyncio.timeout(25):
+        await changed.wait()
+    renewing.cancel()
+    await asyncio.wait([renewing])
+    asking.close()
+
+
+@pytest.mark.parametrize(("life", "down"), [(timedelta(seconds=2), False), (DAY, True)])
+async def test_whoever_renews_knows_of_what_is_due_sooner_than_it_would_look(
+    issuer: _Issuer,
+    tmp_path: Path,
+    now: datetime,
+    monkeypatch: pytest.MonkeyPatch,
+    life: timedelta,
+    down: bool,
+) -> None:
+    """A short life that began while it rested, and an issuer that is to be tried again after a second."""
+    monkeypatch.setattr(certificates, "RENEWAL_SECONDS", 100_000.0)
+    keeper, changed, clock = _keeper(issuer, tmp_path, []), asyncio.Event(), [now]
+    renewing = asyncio.create_task(keeper.renewing(lambda: clock[0], changed.set))
+    await asyncio.sleep(0)
+    issuer.down = down
+    await asyncio.to_thread(_needed, keeper, {STORE: NAMES}, life, now)
+    clock[0] = now + timedelta(seconds=9)
+    async with asyncio.timeout(60):
+        await changed.wait()
+    renewing.cancel()
+    await asyncio.wait([renewing])
+
+
+def test_before_an_issuer_is_settled_who_has_a_certificate_waits(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """Who has none gets one, and so does whose certificate runs out; then the others as well."""
+    settled = [now]
+    keeper = ServiceCertificates(
+        issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, waits=lambda at: at < settled[0]
+    )
+    first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
+    settled[0] = now + timedelta(hours=30)
+    waiting, problems = _needed(keeper, {BUYER: ()}, DAY, now + timedelta(hours=14))
+    assert (waiting[STORE], sorted(waiting), problems) == (first[STORE], [BUYER, STORE], ())
+    late, _ = _needed(keeper, {}, DAY, now + timedelta(hours=19))
+    assert late[STORE].serial != first[STORE].serial
+    settled[0] = now
+    after, _ = _needed(keeper, {}, DAY, now + timedelta(hours=28))
+    assert after[BUYER].serial != late[BUYER].serial

@@ -1,0 +1,443 @@
+"""Where the server is and who we are, as it changes: on a real TLS server that says whom it sees."""
+
+import asyncio
+import contextlib
+import os
+import ssl
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meshwright.kube.api import Api
+from meshwright.kube.connection.access import Access, Plugin, Server, User
+from meshwright.kube.connection.connection import Connection, found
+from meshwright.kube.errors import ApiError, ConfigError, KubeError, Unreachable
+from tests.unit.kube.connection.test_exec_plugin import gives, plugin
+from tests.unit.kube.connection.test_kubeconfig import config, written
+from tests.unit.kube.played import SERVICES, Asked, Line, Played, api_at, api_of, refusing, service
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+class Seeing(Played):
+    """A server that knows tokens in `good` and clients by their certificates, and refuses others."""
+
+    def __init__(self, keys: Path, *good: str) -> None:
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(keys / "ca.crt"))
+        tls.load_cert_chain(keys / "server.crt", keys / "server.key")
+        tls.verify_mode = ssl.CERT_OPTIONAL
+        super().__init__(self._see, tls=tls)
+        self.good = set(good)
+        self.seen: list[str] = []
+
+    async def _see(self, asked: Asked, line: Line) -> None:
+        shown = line.writer.get_extra_info("peercert") or {}
+        names = [value for part in shown.get("subject", ()) for key, value in part if key == "commonName"]
+        token = dict(asked.headers).get("authorization", "")
+        self.seen.append("".join(names) or token)
+        if names or token in self.good:
+            return await line.answer(service("cart", 5))
+        return await refusing(401, "Unauthorized", "Unauthorized")(asked, line)
+
+
+async def _get(api: Api) -> None:
+    assert (await api.get(SERVICES, "shop", "cart"))["metadata"]["name"] == "cart"
+
+
+async def test_a_token_that_is_replaced(keys: Path, tmp_path: Path) -> None:
+    """A Pod's token is read anew for each request: it is another one every hour."""
+    file = tmp_path / "token"
+    file.write_text("one\n", "utf-8")
+    user = User(token_file=file)
+    async with (
+        Seeing(keys, "Bearer one", "Bearer two") as played,
+        api_of(played, user, keys / "ca.crt") as api,
+    ):
+        await _get(api)
+        file.write_text("two\n", "utf-8")
+        await _get(api)
+        file.unlink()
+        with pytest.raises(ConfigError, match=f"{file} cannot be read: No such file or directory"):
+            await _get(api)
+    assert played.seen == ["Bearer one", "Bearer two"]
+
+
+async def test_certificates_that_are_replaced(keys: Path, tmp_path: Path) -> None:
+    """Files are looked at for each request; while certificate and key do not fit, the last ones are used."""
+
+    def put(certificate: str, key: str) -> None:
+        for name, source in (("crt", f"{certificate}.crt"), ("key", f"{key}.key")):
+            new = tmp_path / "new"
+            new.write_bytes((keys / source).read_bytes())
+            new.rename(tmp_path / f"me.{name}")
+
+    put("ann", "ann")
+    user = User(certificate=tmp_path / "me.crt", key=tmp_path / "me.key")
+    async with Seeing(keys) as played, api_of(played, user, keys / "ca.crt") as api:
+        await _get(api)
+        put("bob", "ann")
+        await _get(api)
+        put("bob", "bob")
+        await _get(api)
+        await _get(api)
+    assert played.seen == ["ann", "ann", "bob", "bob"]
+
+
+async def test_certificates_within_the_kubeconfig(keys: Path) -> None:
+    """What the kubeconfig itself has never gets onto a disk."""
+    user = User(certificate=(keys / "ann.crt").read_bytes(), key=(keys / "ann.key").read_bytes())
+    ca = (keys / "ca.crt").read_bytes()
+    async with Seeing(keys) as played, api_of(played, user, ca) as api:
+        await _get(api)
+    assert played.seen == ["ann"]
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def _counting(folder: Path, *outputs: str) -> Plugin:
+    """Return a plug-in that prints another thing each time it is called, the last one again and again."""
+    folder.mkdir(exist_ok=True)
+    for number, output in enumerate(outputs, start=1):
+        (folder / f"out{number}").write_text(output, "utf-8")
+    count = folder / "count"
+    script = f"""n=$(($(cat {count} 2>/dev/null || echo 0) + 1)); echo $n > {count}
+        test $n -gt {len(outputs)} && n={len(outputs)}
+        cat {folder}/out$n"""
+    return plugin(folder, script)
+
+
+async def test_a_plugin_is_asked_when_its_answer_expires(keys: Path, tmp_path: Path) -> None:
+    """Until then it is not run again."""
+    until = (NOW + timedelta(minutes=5)).isoformat()
+    made = _counting(tmp_path, gives(token="one", expirationTimestamp=until), gives(token="two"))
+    clock = _Clock()
+    async with Seeing(keys, "Bearer one", "Bearer two") as played:
+        access = Access(Server("x", played.url, keys / "ca.crt"), User(plugin=made))
+        async with Api(Connection(lambda: access, clock)) as api:
+            for minutes in (0, 4, 5, 500):
+                clock.now = NOW + timedelta(minutes=minutes)
+                await _get(api)
+    assert played.seen == ["Bearer one", "Bearer one", "Bearer two", "Bearer two"]
+
+
+async def test_a_plugin_is_asked_when_its_answer_is_refused(keys: Path, tmp_path: Path) -> None:
+    """A token that expires before its time is replaced within the same request, once."""
+    made = _counting(tmp_path, gives(token="one"), gives(token="two"))
+    async with (
+        Seeing(keys, "Bearer one", "Bearer two") as played,
+        api_of(played, User(plugin=made), keys / "ca.crt") as api,
+    ):
+        await _get(api)
+        played.good = {"Bearer two"}
+        await _get(api)
+        played.good = set()
+        with pytest.raises(
+            ApiError, match="cannot get services shop/cart: the API server does not accept our"
+        ):
+            await _get(api)
+    assert played.seen == ["Bearer one", "Bearer one", "Bearer two", "Bearer two"]
+    assert (tmp_path / "count").read_text().strip() == "2"
+
+
+async def test_a_plugin_is_not_run_for_each_refusal(keys: Path, tmp_path: Path) -> None:
+    """A server that knows us no more answers thousands of requests so: it has a rest between."""
+    made, other = (_counting(tmp_path / name, gives(token=name)) for name in ("one", "two"))
+    clock, users = _Clock(), [User(plugin=made)]
+
+    def count(name: str) -> int:
+        return int((tmp_path / name / "count").read_text())
+
+    async with Seeing(keys) as played:
+        connection = Connection(lambda: Access(Server("x", played.url, keys / "ca.crt"), users[0]), clock)
+        async with Api(connection) as api:
+            for seconds, runs in ((0, 2), (1, 2), (9, 2), (11, 3), (12, 3)):
+                clock.now = NOW + timedelta(seconds=seconds)
+                with pytest.raises(ApiError, match="does not accept our"):
+                    await _get(api)
+                assert count("one") == runs
+            users[0] = User(plugin=other)  # the kubeconfig was written anew
+            played.good = {"Bearer two"}
+            await _get(api)
+    assert (count("one"), count("two")) == (3, 1)
+
+
+async def test_a_plugin_that_gives_certificates(keys: Path, tmp_path: Path) -> None:
+    """They are shown in the handshake, and new ones on new connections."""
+
+    def given(name: str, **more: str) -> str:
+        certificate, key = ((keys / f"{name}.{each}").read_text("utf-8") for each in ("crt", "key"))
+        return gives(clientCertificateData=certificate, clientKeyData=key, **more)
+
+    made = _counting(tmp_path, given("ann", expirationTimestamp=NOW.isoformat()), given("bob"))
+    clock = _Clock()
+    clock.now = NOW - timedelta(minutes=1)
+    async with Seeing(keys) as played:
+        access = Access(Server("x", played.url, keys / "ca.crt"), User(plugin=made))
+        async with Api(Connection(lambda: access, clock)) as api:
+            await _get(api)
+            clock.now = NOW
+            await _get(api)
+    assert played.seen == ["ann", "bob"]
+
+
+async def test_a_plugin_that_fails_is_not_run_for_each_request(keys: Path, tmp_path: Path) -> None:
+    """All wait for it: it has a rest, and is asked again after that."""
+    count = tmp_path / "count"
+    made = plugin(tmp_path, f"echo x >> {count}; echo no >&2; exit 1")
+    clock = _Clock()
+    access = Access(Server("x", "https://127.0.0.1:1", keys / "ca.crt"), User(plugin=made))
+    connection = Connection(lambda: access, clock)
+    for seconds in (0, 1, 9, 11):
+        clock.now = NOW + timedelta(seconds=seconds)
+        with pytest.raises(ConfigError, match="ended with status 1: no"):
+            await connection.ready()
+    assert count.read_text("utf-8").count("x") == 2
+
+
+async def test_a_kubeconfig_that_is_written_anew(keys: Path, tmp_path: Path) -> None:
+    """After a refusal it is read again: who logged in anew need not start the server anew."""
+    async with Seeing(keys, "Bearer new") as played:
+        cluster = {"server": played.url, "certificate-authority": str(keys / "ca.crt")}
+        file = written(tmp_path / "config", config(cluster=cluster, user={"token": "old"}))
+        async with Api(found(file, "")) as api:
+            assert (api.name, api.server) == ("prod", played.url)
+            with pytest.raises(ApiError):
+                await _get(api)
+            written(file, config(cluster=cluster, user={"token": "new"}))
+            await _get(api)
+    assert played.seen == ["Bearer old", "Bearer old", "Bearer new"]
+
+
+async def test_who_we_are_is_told_to_nobody_who_does_not_show_who_he_is(tmp_path: Path) -> None:
+    """Without TLS there are no credentials (kubectl proxy has its own), as with kubectl."""
+    made = plugin(tmp_path, f"echo '{gives(token='t')}'; touch {tmp_path}/called")
+    for user in (User(token="t"), User(basic=("a", "b")), User(plugin=made)):
+        async with Played(refusing(404, "NotFound", "x")) as played, api_of(played, user) as api:
+            with pytest.raises(ApiError):
+                await _get(api)
+        assert "authorization" not in dict(played.asked[0].headers)
+    assert not (tmp_path / "called").exists()
+
+
+async def test_a_server_that_is_not_the_one(keys: Path, tmp_path: Path) -> None:
+    """Another CA's server, and one of another name, get nothing; the sentence says so."""
+    user = User(token="t")
+    async with Seeing(keys, "Bearer t") as played:
+        async with api_of(played, user, b"") as api:
+            with pytest.raises(Unreachable, match=r"its certificate is not accepted: .*certificate"):
+                await _get(api)
+        for name, good in (("kubernetes", True), ("elsewhere", False)):
+            async with api_at(Server("x", played.url, keys / "ca.crt", server_name=name), user) as api:
+                if good:
+                    await _get(api)
+                else:
+                    with pytest.raises(
+                        Unreachable, match="its certificate is not accepted: Hostname mismatch"
+                    ):
+                        await _get(api)
+        async with api_at(Server("x", played.url, insecure=True), user) as api:
+            await _get(api)
+    assert played.seen == ["Bearer t", "Bearer t"]
+
+
+@contextlib.asynccontextmanager
+async def tunnelling(asked: list[str]) -> AsyncIterator[str]:
+    """Have a proxy that connects to what it is asked for, and passes on what comes, both ways."""
+    tasks = set[asyncio.Task[None]]()
+
+    async def passed(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while data := await source.read(65536):
+            sink.write(data)
+            await sink.drain()
+
+    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        asked.append(head.split(" ")[1])
+        host, _, port = asked[-1].rpartition(":")
+        there, onward = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        try:
+            await asyncio.gather(passed(reader, onward), passed(there, writer))
+        finally:
+            for each in (writer, onward):
+                each.transport.abort()
+
+    def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tasks.add(asyncio.create_task(tunnel(reader, writer)))
+
+    server = await asyncio.start_server(begin, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.mark.parametrize("name", ["", "kubernetes", "elsewhere"])
+async def test_through_a_proxy(keys: Path, name: str) -> None:
+    """A proxy sees neither requests nor credentials: it is the server whose certificate is looked at."""
+    asked: list[str] = []
+    async with Seeing(keys, "Bearer t") as played, tunnelling(asked) as proxy:
+        server = Server("x", played.url, keys / "ca.crt", server_name=name, proxy=proxy)
+        async with api_at(server, User(token="t")) as api:
+            if name == "elsewhere":
+                with pytest.raises(Unreachable, match="its certificate is not accepted: Hostname mismatch"):
+                    await _get(api)
+            else:
+                await _get(api)
+    assert asked == [played.url.removeprefix("https://")]
+    assert played.seen == ([] if name == "elsewhere" else ["Bearer t"])
+
+
+async def test_in_a_pod(keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The token of the ServiceAccount, as a kubelet replaces it: by another folder behind a link."""
+    account = tmp_path / "account"
+    account.mkdir()
+    for name, token in (("..1", "one"), ("..2", "two")):
+        (account / name).mkdir()
+        (account / name / "token").write_text(token, "utf-8")
+        (account / name / "ca.crt").write_bytes((keys / "ca.crt").read_bytes())
+    (account / "..data").symlink_to("..1")
+    for name in ("token", "ca.crt"):
+        (account / name).symlink_to(f"..data/{name}")
+    async with Seeing(keys, "Bearer one", "Bearer two") as played:
+        port = played.url.rpartition(":")[2]
+        _environment(monkeypatch, tmp_path, KUBERNETES_SERVICE_HOST="127.0.0.1", KUBERNETES_SERVICE_PORT=port)
+        async with Api(found(None, "", account)) as api:
+            await _get(api)
+            (account / "..new").symlink_to("..2")
+            (account / "..new").rename(account / "..data")
+            await _get(api)
+    assert played.seen == ["Bearer one", "Bearer two"]
+
+
+async def test_acting_as_somebody(keys: Path) -> None:
+    """Each group is a header of its own."""
+    acting = (("Impersonate-User", "jane"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b"))
+    user = User(token="t", acting_as=acting)
+    async with Seeing(keys, "Bearer t") as played, api_of(played, user, keys / "ca.crt") as api:
+        await _get(api)
+    sent = [each for each in played.asked[0].headers if each[0].startswith("impersonate")]
+    assert sent == [("impersonate-user", "jane"), ("impersonate-group", "a"), ("impersonate-group", "b")]
+
+
+@pytest.mark.parametrize(
+    ("ca", "certificate", "key", "said"),
+    [
+        (b"no PEM", b"", b"", "certificate-authority-data holds no PEM certificates"),
+        (Path("/none/ca.crt"), b"", b"", "/none/ca.crt cannot be read: No such file or directory"),
+        (
+            b"",
+            b"no PEM",
+            b"no PEM",
+            "client-certificate-data and client-key-data are no certificate and its key, ",
+        ),
+    ],
+)
+async def test_bad_material(ca: Path | bytes, certificate: bytes, key: bytes, said: str) -> None:
+    """What it should have been is said."""
+    access = Access(Server("x", "https://127.0.0.1:1", ca), User(certificate=certificate, key=key))
+    with pytest.raises(ConfigError) as caught:
+        await Connection(lambda: access).ready()
+    assert str(caught.value).startswith(said)
+
+
+async def test_a_key_with_a_password(tmp_path: Path, keys: Path) -> None:
+    """Nobody is asked for it on the terminal."""
+    from cryptography.hazmat.primitives import serialization
+
+    key = serialization.load_pem_private_key((keys / "ann.key").read_bytes(), None)
+    locked = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"secret"),
+    )
+    access = Access(
+        Server("x", "https://127.0.0.1:1"), User(certificate=(keys / "ann.crt").read_bytes(), key=locked)
+    )
+    with pytest.raises(ConfigError, match="without a password"):
+        await Connection(lambda: access).ready()
+
+
+def _environment(monkeypatch: pytest.MonkeyPatch, home: Path, **more: str) -> None:
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, each in {"HOME": str(home), **more}.items():
+        monkeypatch.setenv(name, each)
+
+
+def _named(name: str, **more: Any) -> dict[str, Any]:
+    said = config(**more)
+    said["clusters"][0]["name"] = said["contexts"][0]["context"]["cluster"] = name
+    return said
+
+
+def test_which_one_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The one told, the cluster that we run in, those of the environment, the user's own: in this order."""
+    account = tmp_path / "account"
+    pod = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
+    told = written(tmp_path / "told", _named("told"))
+    one = written(tmp_path / "one", _named("one"))
+    written(tmp_path / ".kube" / "config", _named("home"))
+    paths = os.pathsep.join([str(tmp_path / "missing"), str(one), ""])
+
+    _environment(monkeypatch, tmp_path, KUBECONFIG=paths, **pod)
+    assert found(told, "", account).name == "told"
+    assert found(None, "", account).name == "one", "there is no token"
+    account.mkdir()
+    (account / "token").write_text("t", "utf-8")
+    (account / "ca.crt").write_text("", "utf-8")
+    assert (found(None, "", account).name, found(None, "", account).server) == (
+        "in-cluster",
+        "https://[fd00::1]:443",
+    )
+    assert found(None, "day", account).name == "one", "a context is a kubeconfig's"
+    _environment(monkeypatch, tmp_path, **pod | {"KUBERNETES_SERVICE_PORT": "tcp://10.96.0.1:443"})
+    with pytest.raises(ConfigError, match="_PORT must be the address and port of the API server"):
+        found(None, "", account)
+    _environment(monkeypatch, tmp_path, KUBECONFIG=paths)
+    assert found(None, "", account).name == "one"
+    _environment(monkeypatch, tmp_path)
+    assert found(None, "", account).name == "home"
+
+
+def test_nothing_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is said where was looked, and what to do."""
+    _environment(monkeypatch, tmp_path)
+    with pytest.raises(ConfigError, match=r"~/\.kube/config is not there; name one with --kubeconfig$"):
+        found(None, "", tmp_path)
+    _environment(monkeypatch, tmp_path, KUBECONFIG=f"{tmp_path}/a:{tmp_path}/b")
+    with pytest.raises(ConfigError, match=f"{tmp_path}/a, {tmp_path}/b is not there"):
+        found(None, "", tmp_path)
+
+
+async def test_no_secret_is_shown(keys: Path, tmp_path: Path) -> None:
+    """Neither in what is ready nor in an error."""
+    access = Access(Server("x", "https://127.0.0.1:1", keys / "ca.crt"), User(token="s3cr3t"))
+    connection = Connection(lambda: access)
+    assert "s3cr3t" not in repr(await connection.ready())
+    async with Api(connection) as api:
+        with pytest.raises(KubeError) as caught:
+            await _get(api)
+    assert str(caught.value) == "cannot get services shop/cart at https://127.0.0.1:1: connection refused"
+    assert "s3cr3t" not in str(caught.value)
+
+
+async def test_no_password_of_a_proxy_is_shown(keys: Path) -> None:
+    """Whatever is thought of its URL on the way."""
+    access = Access(Server("x", "https://127.0.0.1:1", keys / "ca.crt", proxy="http://me:s3cr3t@:80"), User())
+    connection = Connection(lambda: access)
+    assert "s3cr3t" not in repr(await connection.ready())
+    async with Api(connection) as api:
+        with pytest.raises(KubeError) as caught:
+            await _get(api)
+    assert "s3cr3t" not in str(caught.value)

@@ -1,0 +1,140 @@
+"""Exec plug-ins, as real programs."""
+
+import asyncio
+import json
+import tracemalloc
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meshwright.kube.connection.access import Plugin
+from meshwright.kube.connection.exec_plugin import Credential, ask, credential
+from meshwright.kube.errors import ConfigError, Reason
+from tests.started import gone
+
+V1 = "client.authentication.k8s.io/v1"
+SECRET = "s3cr3t-t0k3n"
+
+
+def plugin(folder: Path, script: str, **more: Any) -> Plugin:
+    """Write a plug-in, a shell script."""
+    file = folder / "login"
+    file.write_text(f"#!/bin/sh\n{script}\n", "utf-8")
+    file.chmod(0o700)
+    return Plugin(V1, str(file), **more)
+
+
+def gives(**status: Any) -> str:
+    """Return what a plug-in prints."""
+    return json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": status})
+
+
+async def test_what_it_is_told(tmp_path: Path) -> None:
+    """It has its arguments, its own environment beside ours, what it is asked for, and nobody to ask."""
+    told = tmp_path / "told"
+    script = f"""test -t 0 && exit 9
+        read line && exit 8
+        echo "$1 $A $KUBERNETES_EXEC_INFO" > {told}
+        test -n "$PATH" || exit 7
+        echo '{gives(token=SECRET)}'"""
+    made = plugin(
+        tmp_path, script, arguments=("x y",), environment=(("A", "b"),), cluster={"server": "https://s"}
+    )
+    assert await ask(made) == Credential(SECRET)
+    words = told.read_text("utf-8")
+    assert words.startswith("x y b {")
+    assert json.loads(words.removeprefix("x y b ")) == {
+        "apiVersion": V1,
+        "kind": "ExecCredential",
+        "spec": {"interactive": False, "cluster": {"server": "https://s"}},
+    }
+
+
+def test_everything_that_it_gives() -> None:
+    """A token, a certificate with its key, and until when."""
+    said = gives(
+        token="t", clientCertificateData="C", clientKeyData="K", expirationTimestamp="2030-01-31T12:00:00Z"
+    )
+    expires = datetime(2030, 1, 31, 12, tzinfo=UTC)
+    found = credential(Plugin(V1, "login"), said.encode())
+    assert found == Credential("t", b"C", b"K", expires)
+    assert "token" not in repr(found)
+
+
+WRONG = [
+    ("hello", "printed no ExecCredential: its output must be one JSON object"),
+    ("[]", "printed no ExecCredential: its output must be one JSON object"),
+    ("{}", f"printed None of None, must be an ExecCredential of {V1}"),
+    (
+        gives(token="x").replace(V1, f"{V1}beta1"),
+        f"printed ExecCredential of {V1}beta1, must be an ExecCredential of {V1}",
+    ),
+    (json.dumps({"apiVersion": V1, "kind": "ExecCredential"}), "printed no status"),
+    (gives(), "gave neither a token nor a certificate"),
+    (gives(token=5), "gave a token that is no text"),
+    (
+        gives(token=SECRET, clientKeyData=SECRET),
+        "gave a certificate without a key, or a key without a certificate",
+    ),
+    (
+        gives(token=SECRET, expirationTimestamp="soon"),
+        "gave the expirationTimestamp 'soon': must be as 2030-01-31T12:00:00Z",
+    ),
+    (
+        gives(token=SECRET, expirationTimestamp="2030-01-31"),
+        "gave the expirationTimestamp '2030-01-31': must be as 2030-01-31T12:00:00Z",
+    ),
+]
+
+
+@pytest.mark.parametrize(("output", "wrong"), WRONG)
+def test_wrong_output(output: str, wrong: str) -> None:
+    """What is wrong is said, and what was given is not."""
+    with pytest.raises(ConfigError) as caught:
+        credential(Plugin(V1, "login"), output.encode())
+    assert (str(caught.value), caught.value.reason) == (f"exec plug-in login {wrong}", Reason.CREDENTIALS)
+    assert SECRET not in str(caught.value)
+
+
+async def test_failures(tmp_path: Path) -> None:
+    """The last line of what it complains of is passed on, and how to get one that is missing."""
+    made = plugin(tmp_path, f"echo '{gives(token=SECRET)}'; echo a >&2; echo 'please log in' >&2; exit 3")
+    with pytest.raises(ConfigError, match=f"exec plug-in {made.command} ended with status 3: please log in$"):
+        await ask(made)
+    with pytest.raises(ConfigError, match=r"exec plug-in /nowhere/login is not there: get it from there$"):
+        await ask(Plugin(V1, "/nowhere/login", hint="get it from there"))
+    (tmp_path / "text").write_text("x", "utf-8")
+    with pytest.raises(ConfigError, match=f"exec plug-in {tmp_path}/text cannot be run: Permission denied$"):
+        await ask(Plugin(V1, f"{tmp_path}/text"))
+
+
+async def test_one_that_says_too_much(tmp_path: Path) -> None:
+    """What it prints is read to its end, and not kept."""
+    made = plugin(tmp_path, "head -c 50000000 /dev/zero; head -c 50000000 /dev/zero >&2")
+    tracemalloc.start()
+    with pytest.raises(ConfigError, match="printed no ExecCredential"):
+        await ask(made)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 10_000_000
+
+
+async def test_one_that_never_ends(tmp_path: Path) -> None:
+    """It is ended, and said to be slow."""
+    pid = tmp_path / "pid"
+    made = plugin(tmp_path, f"echo $$ > {pid}; exec sleep 1000")
+    with pytest.raises(ConfigError, match=r"gave no answer within 0\.5 s$"):
+        await ask(made, patience=0.5)
+    assert not Path(f"/proc/{pid.read_text().strip()}").exists()
+
+
+async def test_a_wrapper_whose_program_never_ends(tmp_path: Path) -> None:
+    """Of both nothing is left: that it is slow is said, not waited for as long as the program runs."""
+    pid = tmp_path / "pid"
+    made = plugin(tmp_path, f"sleep 1000 & echo $! > {pid}.new; mv {pid}.new {pid}; wait")
+    with pytest.raises(ConfigError, match=r"gave no answer within 0\.5 s$"):
+        async with asyncio.timeout(30):
+            await ask(made, patience=0.5)
+    await gone(int(pid.read_text()))

@@ -1,0 +1,282 @@
+"""Kubeconfigs as kubectl reads them, and what is said of those that it would not."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from meshwright.kube.connection.access import Plugin, Server, User
+from meshwright.kube.connection.kubeconfig import EXEC_VERSIONS, access, read
+from meshwright.kube.errors import ConfigError
+
+PEM = base64.b64encode(b"PEM").decode()
+SECRET = "s3cr3t-t0k3n"
+
+
+def config(**more: Any) -> dict[str, Any]:
+    """Return a kubeconfig of one context; `more` replaces parts of its cluster and its user."""
+    cluster = {"server": "https://10.0.0.1:6443", "certificate-authority-data": PEM}
+    user = {"token": SECRET}
+    cluster, user = more.pop("cluster", cluster), more.pop("user", user)
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "prod", "cluster": cluster}],
+        "users": [{"name": "me", "user": user}],
+        "contexts": [{"name": "day", "context": {"cluster": "prod", "user": "me", "namespace": "x"}}],
+        "current-context": "day",
+        **more,
+    }
+
+
+def written(path: Path, said: object) -> Path:
+    """Write a kubeconfig."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(said), "utf-8")
+    return path
+
+
+def test_one_context(tmp_path: Path) -> None:
+    """The current one, unless another one is named."""
+    said = config()
+    said["clusters"].append({"name": "test", "cluster": {"server": "http://127.0.0.1:8001/"}})
+    said["contexts"].append({"name": "night", "context": {"cluster": "test"}})
+    files = [read(written(tmp_path / "config", said))]
+    assert access(files).server == Server("prod", "https://10.0.0.1:6443", ca=b"PEM")
+    assert access(files).user == User(token=SECRET)
+    assert access(files, "night").server == Server("test", "http://127.0.0.1:8001")
+    assert access(files, "night").user == User()
+
+
+def test_several_files(tmp_path: Path) -> None:
+    """The first that defines a name, or says which context is current, is believed; paths are its own."""
+    first = written(tmp_path / "a" / "config", {"users": [{"name": "me", "user": {"tokenFile": "mine"}}]})
+    second = config(
+        user={"token": "other"}, cluster={"server": "https://b:1", "certificate-authority": "ca.crt"}
+    )
+    third = config(cluster={"server": "https://c:1"}, **{"current-context": "never"})
+    files = [
+        read(first),
+        read(written(tmp_path / "b" / "config", second)),
+        read(written(tmp_path / "c", third)),
+    ]
+    found = access(files)
+    assert found.server == Server("prod", "https://b:1", ca=tmp_path / "b" / "ca.crt")
+    assert found.user == User(token_file=tmp_path / "a" / "mine")
+
+
+def test_everything_of_a_cluster(tmp_path: Path) -> None:
+    """Proxy, name in the certificate, and no check of it at all."""
+    cluster = {
+        "server": "https://10.0.0.1:6443/k8s/clusters/c-1/",
+        "proxy-url": "http://proxy:3128",
+        "tls-server-name": "kubernetes",
+        "insecure-skip-tls-verify": True,
+    }
+    found = access([read(written(tmp_path / "config", config(cluster=cluster)))]).server
+    url = "https://10.0.0.1:6443/k8s/clusters/c-1"
+    assert found == Server(
+        "prod", url, b"", insecure=True, server_name="kubernetes", proxy="http://proxy:3128"
+    )
+
+
+def test_everything_of_a_user(tmp_path: Path) -> None:
+    """Data comes before files; whom we act as is never left out."""
+    user: dict[str, Any] = {
+        "client-certificate-data": PEM,
+        "client-certificate": "never",
+        "client-key": "/keys/me.key",
+        "username": "me",
+        "password": "pass:word",
+        "as": "jane",
+        "as-uid": "7",
+        "as-groups": ["a", "b"],
+        "as-user-extra": {"example.com/Reason": ["x", "y"]},
+    }
+    assert access([read(written(tmp_path / "config", config(user=user)))]).user == User(
+        basic=("me", "pass:word"),
+        certificate=b"PEM",
+        key=Path("/keys/me.key"),
+        acting_as=(
+            ("Impersonate-User", "jane"),
+            ("Impersonate-Uid", "7"),
+            ("Impersonate-Group", "a"),
+            ("Impersonate-Group", "b"),
+            ("Impersonate-Extra-example.com%2Freason", "x"),
+            ("Impersonate-Extra-example.com%2Freason", "y"),
+        ),
+    )
+
+
+def test_plugins(tmp_path: Path) -> None:
+    """A command with a slash counts from the kubeconfig's folder; the cluster is told where asked for."""
+    said: dict[str, Any] = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "bin/login",
+        "interactiveMode": "Never",
+    }
+    file = tmp_path / "config"
+    assert access([read(written(file, config(user={"exec": said})))]).user.plugin == Plugin(
+        "client.authentication.k8s.io/v1", str(tmp_path / "bin" / "login")
+    )
+    said |= {
+        "command": "login",
+        "args": ["-v"],
+        "env": [{"name": "A", "value": "b"}],
+        "installHint": "get it",
+        "provideClusterInfo": True,
+    }
+    assert access([read(written(file, config(user={"exec": said})))]).user.plugin == Plugin(
+        "client.authentication.k8s.io/v1",
+        "login",
+        ("-v",),
+        (("A", "b"),),
+        {"server": "https://10.0.0.1:6443", "certificate-authority-data": PEM, "config": None},
+        "get it",
+    )
+
+
+def _exec(**more: Any) -> dict[str, Any]:
+    said = {"apiVersion": "client.authentication.k8s.io/v1", "command": "login", **more}
+    return config(user={"exec": {name: each for name, each in said.items() if each is not None}})
+
+
+URL = "https://10.0.0.1:6443"
+ASKS = "nobody can be asked here; log in before, or use a plug-in that asks nobody"
+V1 = "client.authentication.k8s.io/v1"
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({}, "says no current-context; name one with --context: it has none"),
+    (config(**{"current-context": ""}), "says no current-context; name one with --context: it has day"),
+    (config(**{"current-context": "x"}), "has no context 'x': it has day"),
+    (config(contexts=[{"name": "day"}]), "contexts[day].context.cluster is missing"),
+    (
+        config(clusters=[]),
+        "contexts[day].context.cluster is 'prod', which FILE does not define: there is none",
+    ),
+    (config(users=[]), "contexts[day].context.user is 'me', which FILE does not define: there is none"),
+    (config(clusters={}), "clusters must be a list of mappings"),
+    (config(users=[{"user": {}}]), "users[0].name is missing"),
+    (config(cluster={}), f"CLUSTER.server must be a URL such as {URL}"),
+    (config(cluster={"server": "10.0.0.1"}), f"CLUSTER.server must be a URL such as {URL}"),
+    *(
+        (config(cluster={"server": wrong}), f"CLUSTER.server must be a URL such as {URL}")
+        for wrong in (
+            "https://10.0.0.1:99999",
+            "https://10.0.0.1:a",
+            "https://[::1",
+            "https://:6443",
+            "HTTPS://x",
+        )
+    ),
+    (
+        config(cluster={"server": f"https://me:{SECRET}@10.0.0.1"}),
+        "CLUSTER.server must not say who we are, for it is shown: that is for users",
+    ),
+    (
+        config(cluster={"server": URL, "proxy-url": f"http://me:{SECRET}@proxy:99999"}),
+        "CLUSTER.proxy-url must be a URL with http or https; other proxies, such as socks5, cannot be used",
+    ),
+    (config(cluster={"server": 5}), "CLUSTER.server must be text, is a number"),
+    (
+        config(cluster={"server": URL, "certificate-authority-data": "%"}),
+        "CLUSTER.certificate-authority-data must be base64 of PEM",
+    ),
+    (
+        config(cluster={"server": URL, "certificate-authority": "x", "insecure-skip-tls-verify": True}),
+        "CLUSTER.insecure-skip-tls-verify cannot be true beside a certificate-authority",
+    ),
+    (
+        config(cluster={"server": URL, "insecure-skip-tls-verify": "yes"}),
+        "CLUSTER.insecure-skip-tls-verify must be true or false, is text",
+    ),
+    (
+        config(cluster={"server": URL, "proxy-url": "socks5://x"}),
+        "CLUSTER.proxy-url must be a URL with http or https; other proxies, such as socks5, cannot be used",
+    ),
+    (config(user={"client-certificate-data": PEM}), "USER.client-key is missing beside the other one"),
+    (config(user={"client-key": "x"}), "USER.client-certificate is missing beside the other one"),
+    (config(user={"token": [SECRET]}), "USER.token must be text, is a list"),
+    (config(user={"client-key-data": SECRET}), "USER.client-key-data must be base64 of PEM"),
+    (config(user={"as-groups": "a"}), "USER.as-groups must be a list of texts"),
+    (
+        config(user={"auth-provider": {"name": "gcp"}}),
+        "USER.auth-provider (gcp) is no longer in Kubernetes; use an exec plug-in such as kubelogin",
+    ),
+    (config(user={"exec": "login"}), "USER.exec must be a mapping, is text"),
+    (_exec(command=None), "USER.exec.command is missing"),
+    (_exec(apiVersion=f"{V1}alpha1"), f"USER.exec.apiVersion must be {V1} or {V1}beta1, is {V1}alpha1"),
+    (
+        _exec(interactiveMode="Always"),
+        f"USER.exec.interactiveMode is Always: {ASKS}",
+    ),
+    (
+        _exec(interactiveMode="Maybe"),
+        "USER.exec.interactiveMode must be Never, IfAvailable or Always, is 'Maybe'",
+    ),
+    (_exec(env=[5]), "USER.exec.env must be a list of mappings"),
+]
+
+
+@pytest.mark.parametrize(("said", "expected"), WRONG)
+def test_wrong(said: dict[str, Any], expected: str, tmp_path: Path) -> None:
+    """The file, the place and what would be right are named, and no secret is shown."""
+    file = written(tmp_path / "config", said)
+    with pytest.raises(ConfigError) as caught:
+        access([read(file)])
+    for short, place in (
+        ("FILE", str(file)),
+        ("CLUSTER", "clusters[prod].cluster"),
+        ("USER", "users[me].user"),
+    ):
+        expected = expected.replace(short, place)
+    assert str(caught.value) == f"{file}: {expected}"
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"users: [{{token: {SECRET}", "line 2: is no YAML: "),
+        ("- a", "is no kubeconfig: must be a mapping with clusters, contexts and users"),
+        ("\x00", "is no YAML"),
+        (f"users: !{SECRET} a", "line 1: is no YAML: ConstructorError"),
+        (f"users: *{SECRET}", "line 1: is no YAML: ComposerError"),
+        ("users: 2026-13-32", "is no YAML: ValueError"),
+    ],
+)
+def test_no_kubeconfig(text: str, said: str, tmp_path: Path) -> None:
+    """A file that is none is named with the line, and what stands there is not shown."""
+    file = tmp_path / "config"
+    file.write_text(text + "\n", "utf-8")
+    with pytest.raises(ConfigError) as caught:
+        read(file)
+    assert str(caught.value).startswith(f"{file}: ")
+    assert said in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    """A file that cannot be read is named with the reason."""
+    with pytest.raises(ConfigError, match=f"{tmp_path}/none: cannot be read: No such file or directory"):
+        read(tmp_path / "none")
+
+
+def test_secrets_are_not_shown(tmp_path: Path) -> None:
+    """What says who we are is in no representation."""
+    user = {"token": SECRET, "username": "me", "password": SECRET, "client-certificate-data": PEM}
+    key = base64.b64encode(SECRET.encode()).decode()
+    file = written(tmp_path / "config", config(user=user | {"client-key-data": key}))
+    assert SECRET not in repr(access([read(file)]))
+    assert SECRET not in repr(read(file))
+
+
+def test_secrets_of_proxies_and_plugins_are_not_shown(tmp_path: Path) -> None:
+    """People put them into URLs and arguments."""
+    cluster = {"server": URL, "proxy-url": f"http://me:{SECRET}@proxy:3128"}
+    called = {"apiVersion": EXEC_VERSIONS[0], "command": "log-in", "args": [f"--secret={SECRET}"]}
+    user = {"exec": called | {"provideClusterInfo": True}}
+    found = access([read(written(tmp_path / "config", config(cluster=cluster, user=user)))])
+    assert found.user.plugin is not None
+    assert SECRET not in repr(found)

@@ -1,0 +1,266 @@
+"""What is known between lists and events: against a table that is made anew from all that was said."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meshwright.kube.reflector.object_cache import (
+    Changes,
+    DisorderError,
+    Item,
+    Seen,
+    UnreadError,
+    ends_list,
+    later,
+)
+from meshwright.kube.resource import Raw, Resource
+from tests.unit.kube.played import SERVICES, bookmark, service
+
+
+def _spec(raw: Raw) -> Any:
+    if "bad" in raw["spec"]:
+        raise KeyError("ports")
+    return dict(raw["spec"])
+
+
+def _seen(*items: dict[str, Any], at: str = "1") -> Seen[Any]:
+    seen: Seen[Any] = Seen(SERVICES, _spec)
+    listing = seen.begin()
+    for each in items:
+        listing.add(each)
+    listing.complete(at)
+    return seen
+
+
+def _take(seen: Seen[Any], kind: str, raw: dict[str, Any]) -> Changes[Any]:
+    changes: Changes[Any] = {}
+    seen.take(kind, raw, changes)
+    return changes
+
+
+def _versions(seen: Seen[Any]) -> dict[str, str]:
+    return {name: item.version for (_, name), item in seen.items.items()}
+
+
+CART, CATS = ("shop", "cart"), ("shop", "cats")
+
+
+def test_first_list() -> None:
+    """It is told as a whole; an equal one after it says nothing at all."""
+    seen: Seen[Any] = Seen(SERVICES, _spec)
+    for expected in ({CART: Item("3", {"a": 1}), CATS: Item("4", {})}, {}):
+        listing = seen.begin()
+        listing.add(service("cart", 3, a=1))
+        listing.add(service("cats", 4))
+        assert listing.complete("9") == expected
+    assert seen.at == "9"
+
+
+def test_relist() -> None:
+    """What went, what came and what is other is told; a touched object is not, and its version is known."""
+    seen = _seen(service("cart", 1, a=1), service("cats", 2), service("dogs", 3))
+    listing = seen.begin()
+    listing.add(service("cart", 7, a=2))
+    listing.add(service("cats", 8))  # touched, and nothing of it that is kept
+    listing.add(service("owls", 6))
+    assert listing.complete("9") == {
+        ("shop", "dogs"): None,
+        CART: Item("7", {"a": 2}),
+        ("shop", "owls"): Item("6", {}),
+    }
+    assert _versions(seen) == {"cart": "7", "cats": "8", "owls": "6"}
+
+
+def test_half_a_list() -> None:
+    """Until a list is complete nothing of it counts."""
+    seen = _seen(service("cart", 1))
+    seen.begin().add(service("cats", 2))
+    assert list(seen.items) == [CART]
+
+
+def test_remembered() -> None:
+    """What an earlier run knew counts until the first list, which is compared with it."""
+    seen: Seen[Any] = Seen(SERVICES, _spec, {CART: Item("1", {}), CATS: Item("2", {"old": 1})})
+    assert list(seen.items) == [CART, CATS]
+    listing = seen.begin()
+    listing.add(service("cart", 1))
+    assert listing.complete("5") == {CATS: None}
+
+
+def test_known_version() -> None:
+    """An object of a version that is known is not read again: a list made anew costs little."""
+    seen = _seen(service("cart", 1))
+    listing = seen.begin()
+    listing.add(service("cart", 1, bad=1))
+    assert listing.complete("5") == {}
+
+
+def test_events() -> None:
+    """Each kind of event is told as what it changes."""
+    seen = _seen(service("cart", 1))
+    assert _take(seen, "ADDED", service("cats", 2)) == {CATS: Item("2", {})}
+    assert _take(seen, "MODIFIED", service("cart", 3, a=1)) == {CART: Item("3", {"a": 1})}
+    assert _take(seen, "DELETED", service("cart", 4, a=1)) == {CART: None}
+    assert (list(seen.items), seen.at) == ([CATS], "4")
+
+
+def test_namespaces() -> None:
+    """Objects whose names differ only by namespace are others."""
+    seen = _seen(service("cart", 1), service("cart", 2, namespace="zoo"))
+    assert _take(seen, "DELETED", service("cart", 3, namespace="zoo")) == {("zoo", "cart"): None}
+    assert list(seen.items) == [CART]
+
+
+def test_batch() -> None:
+    """Of several events of one object in a batch the last counts."""
+    seen, changes = _seen(at="1"), Changes[Any]()
+    seen.take("ADDED", service("cart", 2), changes)
+    seen.take("DELETED", service("cart", 3), changes)
+    assert changes == {CART: None}
+
+
+def test_touched() -> None:
+    """An event that changes nothing of what is kept is not told."""
+    seen = _seen(service("cart", 1, a=1))
+    assert _take(seen, "MODIFIED", service("cart", 5, a=1)) == {}
+    assert seen.items[CART].version == "5"
+
+
+def test_unknown_objects() -> None:
+    """What nobody had may go, and may be modified."""
+    seen = _seen()
+    assert _take(seen, "DELETED", service("cart", 3)) == {}
+    assert _take(seen, "MODIFIED", service("cats", 4)) == {CATS: Item("4", {})}
+
+
+def test_said_twice() -> None:
+    """A duplicate says nothing."""
+    seen = _seen()
+    _take(seen, "ADDED", service("cart", 3))
+    assert _take(seen, "ADDED", service("cart", 3)) == {}
+
+
+@pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED"])
+def test_disorder(kind: str) -> None:
+    """An event older than one before it is refused: what was removed does not come back by it."""
+    seen = _seen(service("cart", 1))
+    _take(seen, "DELETED", service("cart", 30))
+    with pytest.raises(DisorderError, match=r"services shop/cart came in version 29, after 30"):
+        _take(seen, kind, service("cart", 29))
+    assert not seen.items
+
+
+def test_bookmarks() -> None:
+    """They say how far events have come, never backwards, and nonsense says nothing."""
+    seen = _seen(at="10")
+    seen.bookmark(bookmark(12)["object"])
+    assert seen.at == "12"
+    for nonsense in ({}, {"metadata": 1}, {"metadata": {"resourceVersion": 20}}, bookmark(11)["object"]):
+        seen.bookmark(nonsense)
+    assert seen.at == "12"
+
+
+def test_end_of_streaming_list() -> None:
+    """Only the bookmark with the annotation ends it."""
+    assert ends_list(bookmark(7, end=True)["object"]) == "7"
+    assert ends_list(bookmark(7)["object"]) is None
+    assert ends_list({"metadata": {"annotations": [], "resourceVersion": "7"}}) is None
+
+
+BAD = [
+    (["x"], "services: an object has no metadata"),
+    ({}, "services: an object has no metadata"),
+    ({"metadata": {"namespace": "shop", "resourceVersion": "5"}}, "services: an object has no name"),
+    (
+        {"metadata": {"name": 5, "namespace": "shop", "resourceVersion": "5"}},
+        "services: an object has no name",
+    ),
+    ({"metadata": {"name": "cart", "resourceVersion": "5"}}, "services cart has no namespace"),
+    ({"metadata": {"name": "cart", "namespace": "shop"}}, "services shop/cart has no resourceVersion"),
+    (service("cart", 5) | {"kind": "Pod"}, "services shop/cart is of kind 'Pod'"),
+    (service("cart", 5, bad=1), "services shop/cart: KeyError: 'ports'"),
+]
+
+
+@pytest.mark.parametrize(("raw", "said"), BAD)
+def test_unread(raw: Any, said: str) -> None:
+    """What cannot be kept is named and left out, of an event as of a list."""
+    seen = _seen()
+    with pytest.raises(UnreadError) as caught:
+        _take(seen, "ADDED", raw)
+    assert str(caught.value) == said
+    with pytest.raises(UnreadError) as caught:
+        seen.begin().add(raw)
+    assert str(caught.value) == said
+    assert not seen.items
+
+
+def test_cluster_scoped() -> None:
+    """Kinds without namespaces have objects without, and no others."""
+    resource = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+    namespaces: Seen[Any] = Seen(resource, lambda raw: raw["kind"])
+    listing = namespaces.begin()
+    listing.add({"metadata": {"name": "shop", "resourceVersion": "1"}})
+    assert listing.complete("1") == {("", "shop"): Item("1", "Namespace")}
+    with pytest.raises(UnreadError, match="namespaces zoo/shop has the namespace zoo"):
+        namespaces.begin().add({"metadata": {"name": "shop", "namespace": "zoo", "resourceVersion": "2"}})
+
+
+def test_last_good_form() -> None:
+    """An object whose newest form cannot be read stays as it was, after an event and after a list."""
+    seen = _seen(service("cart", 1, a=1))
+    with pytest.raises(UnreadError):
+        _take(seen, "MODIFIED", service("cart", 2, bad=1))
+    listing = seen.begin()
+    with pytest.raises(UnreadError):
+        listing.add(service("cart", 2, bad=1))
+    assert listing.complete("9") == {}
+    assert seen.items == {CART: Item("1", {"a": 1})}
+
+
+@pytest.mark.parametrize(
+    ("version", "other", "is_later"),
+    [("10", "9", True), ("9", "10", False), ("9", "9", False), ("99999999999999999999", "9", True),
+     ("b", "a", True), ("a", "b", True), ("09", "10", True), ("5", "0x9", True), ("٣", "9", True)],
+)  # fmt: skip
+def test_versions(version: str, other: str, is_later: bool) -> None:
+    """They are compared as integers; what is none is taken for later."""
+    assert later(version, other) is is_later
+
+
+_NAMES = st.sampled_from(["cart", "cats", "dogs"])
+
+
+@given(
+    st.lists(st.tuples(_NAMES, st.sampled_from(["put", "gone", "relist"]), st.integers(0, 2)), max_size=30)
+)
+def test_histories(steps: list[tuple[str, str, int]]) -> None:
+    """Whatever happens, and is missed, the differences lead to what the server has."""
+    server: dict[str, tuple[int, int]] = {}
+    told: dict[Any, Item[Any]] = {}
+    seen = _seen(at="1")
+    for number, (name, step, content) in enumerate(steps, start=2):
+        changes: Changes[Any] = {}
+        if step == "put":
+            kind = "MODIFIED" if name in server else "ADDED"
+            server[name] = number, content
+            seen.take(kind, service(name, number, a=content), changes)
+        elif step == "gone":
+            server.pop(name, None)
+            seen.take("DELETED", service(name, number), changes)
+        else:  # a break: this was missed, and the list is made anew
+            server[name] = number, content
+            listing = seen.begin()
+            for each, (version, a) in server.items():
+                listing.add(service(each, version, a=a))
+            changes = listing.complete(str(number))
+        for key, item in changes.items():
+            assert told.get(key) != item, "what is told is other"
+            told.pop(key, None)
+            if item is not None:
+                told[key] = item
+        has = {("shop", name): content for name, (_, content) in server.items()}
+        assert {key: item.body["a"] for key, item in told.items()} == has
+    assert _versions(seen) == {name: str(version) for name, (version, _) in server.items()}

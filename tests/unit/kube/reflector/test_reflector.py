@@ -1,0 +1,674 @@
+"""The reflector against a server that does what servers, and what stands before them, do at their worst."""
+
+import asyncio
+import contextlib
+import tracemalloc
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from meshwright.kube.errors import Reason
+from meshwright.kube.reflector.object_cache import Item
+from meshwright.kube.reflector.pacing import Pacing
+from meshwright.kube.reflector.reflector import Reflector
+from meshwright.kube.resource import Key, Raw
+from tests.unit.kube.played import (
+    SERVICES,
+    Asked,
+    Line,
+    Part,
+    Played,
+    answering,
+    api_of,
+    bookmark,
+    event,
+    failure,
+    listed,
+    older,
+    refusing,
+    service,
+    streaming,
+)
+
+CART, CATS = ("shop", "cart"), ("shop", "cats")
+
+QUICK = Pacing(first=0.01, longest=0.05, steady=0.0, short=0.0, silence=5.0, initial=5.0)
+"""Everything counts as having worked for long."""
+YOUNG = Pacing(first=0.01, longest=0.05, steady=60.0, silence=5.0, initial=5.0)
+"""Nothing does."""
+
+
+class Running:
+    """A reflector at work; `told` is what it told, `known` what follows from that."""
+
+    def __init__(self, reflector: Reflector[Any], played: Played) -> None:
+        self.reflector, self.played = reflector, played
+        self.told: list[Mapping[Key, Item[Any] | None]] = []
+        self.known: dict[Key, Item[Any]] = {}
+        self._changed = asyncio.Event()
+
+    def changed(self, changes: Mapping[Key, Item[Any] | None]) -> None:
+        """Hear what is other."""
+        self.told.append(dict(changes))
+        for key, item in changes.items():
+            self.known.pop(key, None)
+            if item is not None:
+                self.known[key] = item
+        self._changed.set()
+
+    async def until(self, true: Callable[[], object]) -> None:
+        """Wait for something to be true."""
+        async with asyncio.timeout(20):
+            while not true():
+                await asyncio.sleep(0.002)
+
+    @property
+    def names(self) -> list[str]:
+        """What is known by what was told."""
+        return sorted(name for _, name in self.known)
+
+    def errors(self, reason: Reason) -> int:
+        """Say how often something went wrong."""
+        return self.reflector.figures.errors.get(reason, 0)
+
+
+def _spec(raw: Raw) -> Any:
+    if "bad" in raw["spec"]:
+        raise ValueError("this is bad")
+    return dict(raw["spec"])
+
+
+@contextlib.asynccontextmanager
+async def running(*script: Part, pacing: Pacing = QUICK, **more: Any) -> AsyncIterator[Running]:
+    """Have a reflector of Services at work on a server that plays a script."""
+    clock = _Clock()
+    async with Played(*script) as played, api_of(played) as api:
+        found = Running(Reflector(api, SERVICES, _spec, clock, pacing=pacing, **more), played)
+        task = asyncio.create_task(found.reflector.run(found.changed))
+        try:
+            yield found
+            assert not task.done(), "nothing that a server does ends it"
+            # What was told leads to what it says that it has, but for versions of what is otherwise the same.
+            has = {key: item.body for key, item in found.reflector.items.items()}
+            remembered = {key: item.body for key, item in (more.get("known") or {}).items()}
+            assert has == {
+                key: found.known[key].body if key in found.known else remembered[key] for key in has
+            }
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+class _Clock:
+    """Each moment is a second after the one before."""
+
+    def __init__(self) -> None:
+        self._now = datetime(2030, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        self._now += timedelta(seconds=1)
+        return self._now
+
+
+def streamed(version: int, *items: Mapping[str, Any]) -> Part:
+    """Return a part that streams a list, and then stays."""
+    return streaming(*(event("ADDED", each) for each in items), bookmark(version, end=True))
+
+
+async def test_streaming_list() -> None:
+    """A server that streams lists is asked once: the watch goes on where the list ends."""
+
+    async def play(asked: Asked, line: Line) -> None:
+        assert asked.path == "/api/v1/services"
+        assert asked.query["resourceVersionMatch"] == "NotOlderThan"
+        assert asked.query["allowWatchBookmarks"] == "true"
+        assert 290 <= int(asked.query["timeoutSeconds"]) <= 350
+        await line.head()
+        await line.send(event("ADDED", service("cart", 5, a=1)))
+        await line.send(
+            event("ADDED", service("cats", 3)), bookmark(9, end=True), event("ADDED", service("dogs", 10))
+        )
+        await line.hang()
+
+    async with running(play) as found:
+        await found.until(lambda: "dogs" in found.names)
+        assert found.told[0] == {CART: Item("5", {"a": 1}), CATS: Item("3", {})}
+        assert (found.played.verbs, found.names) == (["stream"], ["cart", "cats", "dogs"])
+        figures = found.reflector.figures
+        assert (figures.events, figures.relists, figures.error) == (1, 0, "")
+        assert figures.last_list is not None
+        assert figures.last_event is not None
+        assert found.reflector.listed.is_set()
+
+
+async def test_a_watch_that_is_silent_holds_nothing_of_what_it_sent() -> None:
+    """However much came at last: the next event may be hours off, and there is a watch for each kind."""
+    size = 2**22
+
+    async def play(asked: Asked, line: Line) -> None:
+        await line.head()
+        await line.send(event("ADDED", service("cart", 5)), bookmark(9, end=True))
+        long = service("cats", 10)
+        long["status"] = "long" * (size // 4)
+        await line.send(event("ADDED", long))
+        del long
+        await line.hang()
+
+    async with running(play, pacing=replace(QUICK, silence=120.0)) as found:
+        await found.until(lambda: "cart" in found.names)
+        tracemalloc.start()
+        try:
+            await found.until(lambda: "cats" in found.names)
+            await found.until(lambda: tracemalloc.get_traced_memory()[0] < size / 4)
+            assert tracemalloc.get_traced_memory()[1] > size, "it was in memory"
+        finally:
+            tracemalloc.stop()
+
+
+async def test_changes_while_a_list_is_streamed() -> None:
+    """What changes or goes before the list has ended counts in it."""
+    part = streaming(
+        event("ADDED", service("cart", 5, a=1)),
+        event("ADDED", service("cats", 3)),
+        event("MODIFIED", service("cart", 7, a=2)),
+        event("DELETED", service("cats", 8)),
+        bookmark(9, end=True),
+    )
+    async with running(part) as found:
+        await found.until(lambda: found.told)
+        assert found.told == [{CART: Item("7", {"a": 2})}]
+
+
+async def test_a_list_of_nothing() -> None:
+    """That there is nothing is told as well, so that one knows."""
+    async with running(streamed(4)) as found:
+        await found.until(found.reflector.listed.is_set)
+        assert found.told == [{}]
+
+
+async def test_pages() -> None:
+    """Older servers are listed page by page, and watched from the list's version on."""
+
+    async def second(asked: Asked, line: Line) -> None:
+        assert asked.query == {"limit": "500", "continue": "next"}
+        await line.answer(listed(7, service("cats", 3)))
+
+    async def watch(asked: Asked, line: Line) -> None:
+        assert (asked.query["watch"], asked.query["resourceVersion"]) == ("true", "7")
+        await line.head()
+        await line.send(event("DELETED", service("cats", 8)))
+        await line.end()
+
+    async def again(asked: Asked, line: Line) -> None:
+        assert asked.query["resourceVersion"] == "8"
+        await line.head()
+        await line.send(event("ADDED", service("owls", 9)))
+        await line.hang()
+
+    first = answering(listed(7, service("cart", 5), more="next"))
+    async with running(older, first, second, watch, again) as found:
+        await found.until(lambda: "owls" in found.names)
+        assert found.told[0] == {CART: Item("5", {}), CATS: Item("3", {})}
+        assert found.played.verbs == ["stream", "list", "list", "watch", "watch"]
+        assert found.names == ["cart", "owls"]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_continuation_that_is_too_old(times: int) -> None:
+    """A list whose rest the server has forgotten is begun anew, the second time in one piece."""
+    first = answering(listed(7, service("old", 5), more="next"))
+    gone = refusing(410, "Expired", "The provided continue parameter is too old")
+    async with running(
+        older, *(first, gone) * times, answering(listed(9, service("cart", 8))), streaming()
+    ) as found:
+        await found.until(lambda: "watch" in found.played.verbs)
+        assert found.names == ["cart"]
+        assert found.errors(Reason.GONE) == times
+        assert found.reflector.figures.error == ""
+        assert ("limit" in found.played.asked[1 + 2 * times].query) is (times == 1)
+
+
+async def test_items_of_lists_say_what_they_are() -> None:
+    """In lists core kinds do not say their kind; whoever reads them sees no difference."""
+    seen: list[Raw] = []
+
+    def project(raw: Raw) -> int:
+        seen.append(raw)
+        return 1
+
+    async with (
+        Played(older, answering(listed(7, service("cart", 5))), streaming()) as played,
+        api_of(played) as api,
+    ):
+        reflector = Reflector(api, SERVICES, project, _Clock(), pacing=QUICK)
+        task = asyncio.create_task(reflector.run(lambda _: None))
+        async with asyncio.timeout(20):
+            await reflector.listed.wait()
+        task.cancel()
+    assert [(each["apiVersion"], each["kind"]) for each in seen] == [("v1", "Service")]
+
+
+def _breaks(*values: object) -> Part:
+    async def play(_: Asked, line: Line) -> None:
+        await line.head()
+        if values:
+            await line.send(*values)
+        line.cut()
+
+    return play
+
+
+async def test_a_break_goes_on_where_it_was() -> None:
+    """A watch that had worked and broke is resumed after its last event, and nobody need know."""
+    part = _breaks(
+        event("ADDED", service("cart", 5)), bookmark(9, end=True), event("ADDED", service("cats", 12))
+    )
+    async with running(part, streaming(event("ADDED", service("dogs", 13)))) as found:
+        await found.until(lambda: "dogs" in found.names)
+        assert found.played.verbs == ["stream", "watch"]
+        assert found.played.asked[1].query["resourceVersion"] == "12"
+        assert (found.errors(Reason.BROKEN), found.reflector.figures.relists) == (1, 0)
+        assert all(each for each in found.told), "no error began or ended"
+
+
+async def test_half_an_event_is_none() -> None:
+    """An event that is cut off does not count, however the stream ends, and comes again."""
+
+    async def play(_: Asked, line: Line) -> None:
+        await line.head()
+        await line.send(bookmark(9, end=True))
+        await line.chunk(b'{"type":"ADDED","object":{"metadata":{"name":"ca')
+        await line.end()
+
+    async with running(play, streaming(event("ADDED", service("cart", 12)))) as found:
+        await found.until(lambda: found.known)
+        assert found.played.asked[1].query["resourceVersion"] == "9"
+        assert found.errors(Reason.BROKEN) == 1
+
+
+async def test_a_break_at_once_lists_anew_and_says_only_what_differs() -> None:
+    """One that does not work for long is not trusted; what was missed comes by the list, deletions too."""
+    first = _breaks(
+        event("ADDED", service("cart", 5)), event("ADDED", service("cats", 6)), bookmark(9, end=True)
+    )
+    async with running(first, streamed(20, service("cart", 5), service("dogs", 11)), pacing=YOUNG) as found:
+        await found.until(lambda: "dogs" in found.names)
+        assert found.played.verbs == ["stream", "stream"]
+        assert {CATS: None, ("shop", "dogs"): Item("11", {})} in found.told
+        assert found.reflector.figures.relists == 1
+
+
+async def test_an_equal_list_says_nothing() -> None:
+    """A list made anew that finds everything as it was says nothing; only that the error is over."""
+    first = _breaks(event("ADDED", service("cart", 5)), bookmark(9, end=True))
+    async with running(first, streamed(20, service("cart", 5)), pacing=YOUNG) as found:
+        await found.until(lambda: found.reflector.figures.relists == 1 and not found.reflector.figures.error)
+        assert found.told == [{CART: Item("5", {})}, {}, {}]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [event("ERROR", failure(410, "Expired", "too old resource version: 9 (12)")),
+     event("ERROR", failure(410, "Gone", "gone")),
+     event("ERROR", failure(500, "InternalError", "etcd event received with PrevKv=nil")),
+     event("ERROR", failure(504, "Timeout", "Too large resource version: 9, current: 3")),
+     event("ERROR", {})],
+)  # fmt: skip
+async def test_errors_within_a_watch(said: object) -> None:
+    """Whatever error a watch sends, it is not gone on with: the list is made anew."""
+    first = streaming(event("ADDED", service("cart", 5)), bookmark(9, end=True), said)
+    async with running(first, streamed(20, service("cats", 11))) as found:
+        await found.until(lambda: found.names == ["cats"])
+        assert found.played.verbs == ["stream", "stream"]
+
+
+async def test_a_version_that_is_too_old_when_resuming() -> None:
+    """After a compaction the watch is refused with 410: listed at once, and nothing is said to be wrong."""
+    first = _breaks(event("ADDED", service("cart", 5)), bookmark(9, end=True))
+    gone = refusing(410, "Expired", "The resourceVersion for the provided watch is too old.")
+    async with running(first, gone, streamed(20, service("cart", 5))) as found:
+        await found.until(lambda: found.reflector.figures.relists == 1)
+        assert found.played.verbs == ["stream", "watch", "stream"]
+        assert found.errors(Reason.GONE) == 1
+        assert found.told == [{CART: Item("5", {})}]
+
+
+async def test_a_server_that_always_says_gone() -> None:
+    """Only the first 410 is answered at once: after that there are pauses, and it is said."""
+    gone = refusing(410, "Expired", "too old")
+    async with running(gone, pacing=Pacing(first=0.02, longest=0.02)) as found:
+        await found.until(lambda: found.errors(Reason.GONE) >= 4)
+        assert "too old" in found.reflector.figures.error
+
+
+NONSENSE = [
+    b"<html><body>Please log in</body></html>\n",
+    b'{"type":"ADDED","object":{"metadata":{"name":\n',
+    b"[]\n",
+    b'{"type":"WHATEVER","object":{}}\n',
+    b"\x00\xff\xfe\n",
+]
+
+
+@pytest.mark.parametrize("data", NONSENSE)
+async def test_nonsense_within_a_watch(data: bytes) -> None:
+    """What no server says ends the watch; what is known stays, and an answer that makes sense mends it."""
+
+    async def play(_: Asked, line: Line) -> None:
+        await line.head()
+        await line.send(event("ADDED", service("cart", 5)), bookmark(9, end=True))
+        await line.chunk(data)
+        await line.hang()
+
+    released = asyncio.Event()
+
+    async def wait(_: Asked, line: Line) -> None:
+        await released.wait()
+        await streamed(20, service("cart", 5), service("cats", 15))(_, line)
+
+    async with running(play, wait) as found:
+        await found.until(lambda: found.reflector.figures.error)
+        assert found.errors(Reason.NONSENSE) == 1
+        assert found.names == ["cart"]
+        released.set()
+        await found.until(lambda: found.names == ["cart", "cats"] and not found.reflector.figures.error)
+
+
+async def test_a_page_of_html() -> None:
+    """What stands before an API server answers 200 and a page for people."""
+
+    async def play(_: Asked, line: Line) -> None:
+        await line.head(content="text/html")
+        await line.chunk(b"<html>Sign in</html>")
+        await line.end()
+
+    async with running(play) as found:
+        await found.until(lambda: found.errors(Reason.NONSENSE) >= 2)
+        said = "cannot watch services: the answer is text/html, not JSON: this is no API server"
+        assert found.reflector.figures.error == said
+
+
+async def test_a_line_without_end() -> None:
+    """An event of a hundred megabytes is not taken in."""
+    taken = 0
+
+    async def play(_: Asked, line: Line) -> None:
+        nonlocal taken
+        await line.head()
+        await line.send(bookmark(9, end=True))
+        for _number in range(100):
+            await line.chunk(b"x" * (1 << 20))
+            taken += 1
+
+    async with running(play, streamed(20, service("cart", 11))) as found:
+        await found.until(lambda: found.names)
+        assert found.errors(Reason.TOO_LARGE) == 1
+        assert taken < 40
+
+
+async def test_objects_that_cannot_be_read() -> None:
+    """They are counted and named, and end no watch; one that was known stays as it was."""
+    part = streaming(
+        event("ADDED", service("cart", 5, a=1)),
+        event("ADDED", service("dogs", 6, bad=1)),
+        event("ADDED", {"metadata": {}}),
+        bookmark(9, end=True),
+        event("MODIFIED", service("cart", 10, bad=1)),
+        event("ADDED", {"metadata": 5}),
+        event("ADDED", service("cats", 12)),
+    )
+    async with running(part) as found:
+        await found.until(lambda: "cats" in found.names)
+        assert found.known == {CART: Item("5", {"a": 1}), CATS: Item("12", {})}
+        assert found.errors(Reason.OBJECT) == 4
+        assert found.reflector.figures.unread == "services: an object has no metadata"
+        assert found.reflector.figures.error == ""
+
+
+async def test_an_object_that_cannot_be_read_is_told_of_though_nothing_else_has_changed() -> None:
+    """Else nobody would say so before something else happens."""
+    part = streaming(bookmark(9, end=True), event("ADDED", {"metadata": 5}))
+    async with running(part) as found:
+        await found.until(lambda: found.reflector.figures.unread)
+        assert found.told == [{}, {}], "the list, and that"
+
+
+async def test_events_out_of_order() -> None:
+    """They are not believed: the list is made anew."""
+    first = streaming(
+        event("ADDED", service("cart", 5)),
+        bookmark(9, end=True),
+        event("DELETED", service("cart", 12)),
+        event("MODIFIED", service("cart", 11)),
+    )
+    async with running(first, streamed(20, service("cats", 15))) as found:
+        await found.until(lambda: found.names == ["cats"])
+        assert found.errors(Reason.DISORDER) == 1
+        assert found.told[1:] == [{CART: None}, {}, {CATS: Item("15", {})}, {}]
+
+
+async def test_duplicates() -> None:
+    """What is said again changes nothing."""
+    again = event("ADDED", service("cats", 12))
+    first = streaming(event("ADDED", service("cart", 5)), bookmark(9, end=True), again, again, again)
+    async with running(first) as found:
+        await found.until(lambda: found.reflector.figures.events == 3)
+        assert (found.played.verbs, found.names) == (["stream"], ["cart", "cats"])
+
+
+async def test_a_batch_is_told_at_once() -> None:
+    """Events that came at once are told at once."""
+    many = [event("ADDED", service(f"s{number}", 10 + number)) for number in range(50)]
+    async with running(streaming(bookmark(9, end=True), *many)) as found:
+        await found.until(lambda: len(found.known) == 50)
+        assert len(found.told) == 2
+
+
+async def test_silence() -> None:
+    """A connection that says nothing for too long is given up for another, which goes on where it was."""
+    first = streaming(event("ADDED", service("cart", 5)), bookmark(9, end=True))
+    pacing = Pacing(first=0.01, longest=0.05, steady=0.05, short=0.0, silence=0.2, initial=5.0)
+    async with running(first, streaming(event("ADDED", service("cats", 12))), pacing=pacing) as found:
+        await found.until(lambda: "cats" in found.names)
+        assert found.played.verbs[:2] == ["stream", "watch"]
+        assert found.errors(Reason.INACTIVE) >= 1
+        assert found.reflector.figures.error == ""
+
+
+@pytest.mark.parametrize("said", [[], [bookmark(7)]])
+async def test_a_server_that_takes_a_streaming_list_for_a_watch(said: list[object]) -> None:
+    """It never says that all was sent, or says other things: it is listed in pages, then and later."""
+    pacing = Pacing(first=0.01, longest=0.05, steady=0.0, short=0.0, silence=5.0, initial=0.1)
+    part = streaming(event("ADDED", service("cart", 5)), *said)
+    async with running(part, answering(listed(7, service("cats", 5))), _breaks(), pacing=pacing) as found:
+        await found.until(lambda: found.played.verbs.count("watch") >= 2)
+        assert found.names == ["cats"]
+        assert found.played.verbs.count("stream") == 1
+
+
+async def test_watches_that_end_at_once() -> None:
+    """A server that ends each watch as soon as it has begun is asked ever less often."""
+
+    async def play(_: Asked, line: Line) -> None:
+        await line.head()
+        await line.end()
+
+    pacing = Pacing(first=0.01, longest=0.02, steady=60.0, short=60.0)
+    async with running(older, answering(listed(7)), play, pacing=pacing) as found:
+        await found.until(lambda: found.errors(Reason.SHORT))
+        assert found.reflector.figures.error == "the API server ends watches of services at once"
+
+
+async def test_may_list_and_not_watch() -> None:
+    """Who may list and not watch is kept current by lists, and told which verb lacks on what."""
+    who = 'User "system:serviceaccount:mesh:plane"'
+    denied = (
+        f'services is forbidden: {who} cannot watch resource "services" in API group "" at the cluster scope'
+    )
+    refused = refusing(403, "Forbidden", denied)
+    lists = [answering(listed(number, service(f"s{number}", number))) for number in (7, 8)]
+    async with running(refused, lists[0], refused, refused, lists[1], refused) as found:
+        await found.until(lambda: found.names == ["s8"])
+        grants = "RBAC grants no `watch` on `services` to system:serviceaccount:mesh:plane"
+        assert found.reflector.figures.error == f"may not watch services: {grants}"
+        assert found.errors(Reason.FORBIDDEN) >= 1
+        assert len([each for each in found.told if not each]) == 1, "the error began once, and has not ended"
+
+
+async def test_may_neither_list_nor_watch() -> None:
+    """What is known stays, and the first list is not said to have come."""
+    denied = refusing(
+        403, "Forbidden", 'services is forbidden: User "u" cannot list resource "services" in API group ""'
+    )
+    async with running(denied, known={CART: Item("5", {})}) as found:
+        await found.until(lambda: found.errors(Reason.FORBIDDEN) >= 2)
+        assert (
+            found.reflector.figures.error == "may not list services: RBAC grants no `list` on `services` to u"
+        )
+        assert not found.reflector.listed.is_set()
+        assert list(found.reflector.items) == [CART]
+
+
+async def test_a_kind_that_is_not_served() -> None:
+    """It is an error that is said, and the kind is looked for again."""
+    missing = refusing(404, "NotFound", "the server could not find the requested resource")
+    async with running(missing, missing, missing, streamed(9, service("cart", 5))) as found:
+        await found.until(lambda: found.errors(Reason.NOT_SERVED) == 2)
+        assert (
+            found.reflector.figures.error
+            == "cannot watch services: the API server does not serve services (404)"
+        )
+        await found.until(lambda: found.names == ["cart"] and not found.reflector.figures.error)
+
+
+async def test_a_kind_that_is_no_longer_served() -> None:
+    """A kind that goes away does not take its objects along: that is for whoever knows what is served."""
+    gone = refusing(404, "NotFound", "the server could not find the requested resource")
+    async with running(_breaks(event("ADDED", service("cart", 5)), bookmark(9, end=True)), gone) as found:
+        await found.until(lambda: found.errors(Reason.NOT_SERVED) >= 1)
+        assert found.names == ["cart"]
+
+
+async def test_retry_after() -> None:
+    """A server that asks for time is given it."""
+    loop = asyncio.get_running_loop()
+    busy = refusing(429, "TooManyRequests", "please try again later", "Retry-After: 1")
+    began = loop.time()
+    async with running(busy, streamed(9)) as found:
+        await found.until(found.reflector.listed.is_set)
+        assert loop.time() - began >= 0.5, "which is ten times the longest pause"
+        assert found.errors(Reason.THROTTLED) == 1
+
+
+async def test_an_error_began_and_ended() -> None:
+    """Both are told, by nothing being other; the moment at which it began stays the first one."""
+    down = refusing(503, "ServiceUnavailable", "etcd is away")
+    moments = []
+
+    async with running(down, down, down, down, streamed(9)) as found:
+        while not found.reflector.listed.is_set():
+            if found.reflector.figures.error:
+                moments.append(found.reflector.figures.error_since)
+            await asyncio.sleep(0.001)
+        assert len(set(moments)) == 1
+        await found.until(lambda: not found.reflector.figures.error)
+        assert found.told.count({}) == len(found.told) >= 2
+
+
+async def test_remembered() -> None:
+    """What an earlier run knew counts from the start, and the first list is compared with it."""
+    known = {CART: Item("5", {"a": 1}), CATS: Item("6", {})}
+    released = asyncio.Event()
+
+    async def play(asked: Asked, line: Line) -> None:
+        await released.wait()
+        await streamed(20, service("cart", 5, bad=1), service("dogs", 11))(asked, line)
+
+    async with running(play, known=known) as found:
+        assert dict(found.reflector.items) == known
+        released.set()
+        await found.until(lambda: found.told)
+        assert found.told == [{CATS: None, ("shop", "dogs"): Item("11", {})}]
+
+
+async def test_listed_anew_in_time() -> None:
+    """However well a watch works, after a while the list is made anew."""
+
+    async def play(_: Asked, line: Line) -> None:
+        await line.head()
+        await line.send(event("ADDED", service("cart", 5)), bookmark(9, end=True))
+        await line.end()
+
+    pacing = Pacing(steady=0.0, short=0.0, relist=0.0)
+    async with running(play, streamed(20, service("cats", 15)), pacing=pacing) as found:
+        await found.until(lambda: found.names == ["cats"])
+        assert found.played.verbs == ["stream", "stream"]
+        assert found.reflector.figures.relists == 1
+
+
+async def test_one_namespace_and_selectors() -> None:
+    """They are asked for in lists and watches alike."""
+    more: dict[str, Any] = {
+        "namespace": "shop",
+        "labels": "app=cart,tier in (a, b)",
+        "fields": "metadata.name=cart",
+    }
+    async with running(older, answering(listed(7)), streaming(), **more) as found:
+        await found.until(lambda: "watch" in found.played.verbs)
+        for asked in found.played.asked:
+            assert asked.path == "/api/v1/namespaces/shop/services"
+            assert (asked.query["labelSelector"], asked.query["fieldSelector"]) == (
+                more["labels"],
+                more["fields"],
+            )
+
+
+async def test_a_watch_that_says_nothing_is_well_after_a_while() -> None:
+    """Where nothing changes there is nothing to hear: that the watch lives is enough for an error to end."""
+    down = refusing(503, "ServiceUnavailable", "etcd is away")
+    pacing = Pacing(first=0.01, longest=0.05, steady=0.05, silence=5.0)
+    async with running(older, down, answering(listed(7)), streaming(), pacing=pacing) as found:
+        await found.until(lambda: found.reflector.figures.error)
+        await found.until(lambda: not found.reflector.figures.error)
+        assert found.played.verbs == ["stream", "list", "list", "watch"]
+
+
+MANY = [service(f"s{number}", 10 + number) for number in range(500)]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        (older, answering(listed(999, *MANY)), streaming()),
+        (streaming(*(event("ADDED", each) for each in MANY), bookmark(999, end=True)),),
+        (streaming(bookmark(9, end=True), *(event("ADDED", each) for each in MANY)),),
+    ],
+    ids=["paged", "streamed", "events"],
+)
+async def test_others_have_their_turn(script: tuple[Part, ...]) -> None:
+    """However many objects come at once, they do not hold the event loop until all are read."""
+    turns, seen = 0, set[int]()
+
+    async def ticking() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    def project(raw: Raw) -> int:
+        seen.add(turns)
+        return sum(range(5000))
+
+    async with Played(*script) as played, api_of(played) as api:
+        reflector = Reflector(api, SERVICES, project, _Clock(), pacing=QUICK)
+        tasks = [asyncio.create_task(each) for each in (reflector.run(lambda _: None), ticking())]
+        async with asyncio.timeout(20):
+            while len(reflector.items) < len(MANY):
+                await asyncio.sleep(0.002)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    assert len(seen) >= 3

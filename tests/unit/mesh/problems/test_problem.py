@@ -1,0 +1,81 @@
+"""Problems: one line, one order, one way into the log."""
+
+import itertools
+
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from meshwright.mesh.kinds import SERVICE, TRAFFIC_TARGET
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.origins import FromSource, InFile, Origin
+from meshwright.mesh.problems.problem import Problem, Severity, log_new, ordered
+
+KEY = ObjectKey(TRAFFIC_TARGET, Namespace("shop"), "buy")
+
+
+@pytest.mark.parametrize(
+    ("key", "field", "value", "said"),
+    [
+        (KEY, "spec.rules", "3", "TrafficTarget shop/buy: spec.rules is 3: a list"),
+        (KEY, "spec.rules", "", "TrafficTarget shop/buy: spec.rules: a list"),
+        (KEY, "", "", "TrafficTarget shop/buy: a list"),
+        (None, "", "'x'", "document: is 'x': a list"),
+    ],
+)
+def test_a_problem_is_one_line(key: ObjectKey | None, field: str, value: str, said: str) -> None:
+    """Code, place, object, field, value, and what would be right."""
+    problem = Problem(
+        code="MW1",
+        severity=Severity.ERROR,
+        origin=InFile("a.yaml", 2, 7),
+        key=key,
+        field=field,
+        value=value,
+        expected="a list",
+    )
+
+    assert str(problem) == f"MW1 a.yaml:7 (document 2): {said}"
+
+
+def _problem(
+    origin: Origin, code: str = "MW1", key: ObjectKey | None = None, field: str = "", expected: str = "x"
+) -> Problem:
+    return Problem(code=code, severity=Severity.ERROR, origin=origin, key=key, field=field, expected=expected)
+
+
+def test_problems_stand_where_they_are_and_each_once() -> None:
+    """By place, code, object, field and words, in whatever order they came; one without object too."""
+    place = InFile("a.yaml", 2)
+    wanted = (
+        _problem(InFile("a.yaml", 1), "MW9"),
+        _problem(place, "MW1", ObjectKey(SERVICE, Namespace("shop"), "z"), "spec"),
+        _problem(place, "MW1", KEY, "metadata"),
+        _problem(place, "MW1", KEY, "spec", "a"),
+        _problem(place, "MW1", KEY, "spec", "b"),
+        _problem(place, "MW2"),
+        _problem(FromSource("dns")),
+    )
+    for given in itertools.permutations(wanted, len(wanted)):
+        assert ordered((*given, wanted[0])) == wanted
+
+
+def test_what_is_new_is_logged_at_its_level() -> None:
+    """What was known is not said again; nothing new is no line at all."""
+    found = tuple(
+        Problem(code=f"MW{number}", severity=severity, origin=InFile("a.yaml"), expected="look")
+        for number, severity in enumerate(Severity)
+    )
+    with capture_logs() as logs:
+        log_new(structlog.get_logger(), "problem", found, found[:1])
+        log_new(structlog.get_logger(), "problem", found, found)
+    assert logs == [
+        {
+            "event": "problem",
+            "log_level": level,
+            "code": code,
+            "problem": f"{code} a.yaml:1 (document 1): document: look",
+        }
+        for level, code in (("warning", "MW1"), ("info", "MW2"))
+    ]

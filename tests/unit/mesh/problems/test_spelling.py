@@ -1,0 +1,54 @@
+"""Which word may be meant by one that is not known."""
+
+from difflib import SequenceMatcher
+
+import pytest
+
+from meshwright.mesh.problems.spelling import COMPARED, alike, nearest
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "found"),
+    [
+        ("bokstore", ("bookstore", "bookbuyer"), "bookstore"),
+        ("BOOKSTORE", ("bookstore",), "bookstore"),
+        ("targetport", ("port", "targetPort"), "targetPort"),
+        ("buyer", ("Buyer", "buyer"), "Buyer"),
+        ("ac", ("aa", "ab", "ad"), None),
+        ("abc", ("abd", "abe"), "abe"),
+        ("mysql", ("bookstore",), None),
+        ("", ("bookstore",), None),
+        ("x" * 100_000, ("x",), None),
+    ],
+)
+def test_the_word_that_is_most_like_it_is_meant(word: str, known: tuple[str, ...], found: str | None) -> None:
+    """By its letters, whatever their case; in whatever order they are known."""
+    assert nearest(word, known) == nearest(word, reversed(known)) == found
+
+
+def test_several_may_be_meant_the_likest_first() -> None:
+    """No more than are wanted."""
+    known = ("store-1", "store-10", "store-2", "buyer")
+    assert alike("store-1x", known, 2) == ("store-1", "store-10")
+    assert len(alike("store-1x", known, 9)) == 3
+
+
+@pytest.mark.parametrize(
+    ("slip", "found"),
+    [("w-0500x", "w-0500"), ("w-0000x", "w-0000"), ("w-9999", "w-0999"), ("W-0500X", "w-0500")],
+)
+def test_of_many_known_words_a_bounded_number_is_compared(
+    monkeypatch: pytest.MonkeyPatch, slip: str, found: str
+) -> None:
+    """Those that begin like it; at either end of all, as many."""
+    compared = list[str]()
+    set_seq1 = SequenceMatcher.set_seq1
+
+    def counting(matcher: SequenceMatcher[str], word: str) -> None:
+        compared.append(word)
+        set_seq1(matcher, word)
+
+    monkeypatch.setattr(SequenceMatcher, "set_seq1", counting)
+    known = tuple(f"w-{each:04}" for each in range(5 * COMPARED))
+    assert nearest(slip, known) == found
+    assert len(set(compared) - {""}) == COMPARED

@@ -1,0 +1,163 @@
+"""What outlives a restart: the form of it, and a book that begins with it."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
+from meshwright.mesh.objects import EndpointSlice
+from meshwright.mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
+from meshwright.mesh.values.picture import Picture
+from meshwright.providers.contract import Counts
+from meshwright.providers.dns.book import DnsBook
+from meshwright.providers.dns.last_answers import LONG_DUE, Kept, KeptError, read, written
+from meshwright.providers.dns.records import Failed, Found, Question, QuestionState, RecordType, Target
+from meshwright.providers.dns.schedule import Pacing
+from meshwright.providers.dns.slices import FoundSlice
+from meshwright.providers.guard import Guarded
+from tests.meshes.sources import instead, slices
+
+NOW = timedelta(hours=3)
+DATE, LATER = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), datetime(2026, 1, 2, 4, 4, 5, tzinfo=UTC)
+PACING = Pacing(timedelta(seconds=5), timedelta(seconds=300))
+HOLD = timedelta(seconds=30)
+DB = ServiceKey(Namespace("shop"), ServiceName("db"))
+A, AAAA = Question("db.test", RecordType.A), Question("db.test", RecordType.AAAA)
+SRV = Question("_db.test", RecordType.SRV)
+HOST = Question("one.test", RecordType.A)
+ADDRESS, OTHER = IpAddress("10.0.0.1"), IpAddress("fd00::1")
+VALUE = EndpointSlice("db", Namespace("shop"), "db-dns", (ADDRESS, OTHER), (("http", 8080),))
+SLICES = (FoundSlice(VALUE, "db.test at 10.0.0.53"),)
+KEPT = Kept(
+    {
+        SRV: QuestionState(LONG_DUE, DATE, targets=(Target(1, 2, Port(5), "one.test"),)),
+        A: QuestionState(LONG_DUE, DATE, (ADDRESS, OTHER), nameserver="10.0.0.53"),
+        AAAA: QuestionState(LONG_DUE, LATER),
+    },
+    {DB: Guarded(SLICES)},
+)
+
+
+def _service(*names: str, srv: bool = False) -> Service:
+    port = ServicePort(Port(80), Port(8080), Protocol.HTTP, "http")
+    return Service(DB, (port,), dns_names=tuple(DnsName(each, srv=srv) for each in names))
+
+
+def _book(kept: Kept | None, *services: Service) -> DnsBook:
+    book = DnsBook(PACING, HOLD, kept)
+    book.follow(instead(services))
+    book.settle(NOW)
+    return book
+
+
+def _answered(book: DnsBook, **addresses: str) -> None:
+    """Ask whatever is due; the names given have an address, the others none."""
+    for question in book.due(NOW, 9):
+        label = question.name.partition(".")[0]
+        found = (
+            (IpAddress(addresses[label]),) if label in addresses and question.record is RecordType.A else ()
+        )
+        book.heard(question, Found(60, found), NOW, DATE)
+    book.settle(NOW)
+
+
+def test_what_is_written_is_read_and_in_order() -> None:
+    """Good answers with their dates, and what is in force; errors are left out."""
+    reverse = Kept(dict(reversed(list(KEPT.states.items()))), KEPT.in_force)
+    more = {
+        **KEPT.states,
+        HOST: QuestionState(NOW, failures=2, error="SERVFAIL", error_since=DATE),
+        AAAA: QuestionState(NOW, LATER, missing=3, failures=1, error="SERVFAIL", error_since=LATER),
+    }
+    gone = ServiceKey(Namespace("shop"), ServiceName("gone"))
+    assert read(written(KEPT)) == KEPT
+    assert written(reverse) == written(KEPT)
+    assert written(Kept(more, {**KEPT.in_force, gone: Guarded(())})) == written(KEPT)
+    assert read(written(Kept())) == Kept()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (b"", b"", "Invalid JSON: EOF while parsing an object at line 2 column 92"),
+        (b'"version": 1', b'"version": 2', "version: Input should be 1"),
+        (b'"10.0.0.1"', b'"10.0.0.256"', "addresses.0: Value error, must be an IP address of one machine"),
+        (b'"AAAA"', b'"MX"', "record: Input should be 'A', 'AAAA' or 'SRV'"),
+        (b'"answered"', b'"heard"', "answered: Field required"),
+        (b"04:05Z", b"04:05", "answered: Input should have timezone info"),
+        (b"8080", b"80800", "ports.0.1: Input should be less than or equal to 65535"),
+        (b"{", b"[", "Invalid JSON: expected `,` or `]` at line 1 column 11"),
+    ],
+)
+def test_what_is_damaged_is_refused_with_its_place(old: bytes, new: bytes, why: str) -> None:
+    """Cut short, of another version, or edited."""
+    content = written(KEPT)
+    with pytest.raises(KeptError) as caught:
+        read(content.replace(old, new) if old else content[:120])
+    assert str(caught.value).endswith(why)
+
+
+def test_a_book_begins_with_what_the_one_before_knew() -> None:
+    """Slices, ages and counts are there at once, all is asked for, and a failure takes nothing away."""
+    before = _book(None, _service("db.test"))
+    _answered(before, db="10.0.0.1")
+    book = _book(read(written(before.kept())), _service("db.test"))
+    assert (book.objects, book.complete(), book.counts()) == (before.objects, True, Counts(good=1))
+    assert book.known[A].answered == DATE
+    assert book.due(NOW, 9) == [A, AAAA]
+    for question in (A, AAAA):
+        book.heard(question, Failed("SERVFAIL"), NOW, LATER)
+    book.settle(NOW)
+    assert (book.objects, book.counts()) == (before.objects, Counts(stale=1))
+    (problem,) = book.problems()
+    assert "the last good answer, of 2026-01-02T03:04:05Z, stays in force" in problem.expected
+    assert (book.known[A].answered, book.known[A].error_since) == (DATE, LATER)
+
+
+def test_without_it_a_book_knows_nothing() -> None:
+    """The negative control of the test above."""
+    book = _book(Kept(), _service("db.test"))
+    assert (book.objects, book.complete()) == (Picture(), False)
+    for question in book.due(NOW, 9):
+        book.heard(question, Failed("SERVFAIL"), NOW, LATER)
+    book.settle(NOW)
+    assert (book.objects, book.counts()) == (Picture(), Counts(refused=1))
+
+
+def test_the_hosts_of_srv_records_are_kept_as_well() -> None:
+    """The records lead to the hosts, whose addresses are there."""
+    before = _book(None, _service("_db.test", srv=True))
+    assert before.due(NOW, 9) == [SRV]
+    before.heard(SRV, Found(60, targets=(Target(0, 0, Port(5), "one.test"),)), NOW, DATE)
+    before.settle(NOW)
+    _answered(before, one="10.0.0.7")
+    assert [each.name for each in slices(before.objects)] == ["db-dns-5"]
+    book = _book(read(written(before.kept())), _service("_db.test", srv=True))
+    assert (book.objects, book.complete()) == (before.objects, True)
+
+
+def test_emptiness_that_was_held_back_is_held_back_again() -> None:
+    """For the whole time, since nobody knows for how long the restart took."""
+    before = _book(None, _service("db.test"))
+    _answered(before, db="10.0.0.1")
+    for question in (A, AAAA):
+        before.heard(question, Found(60), NOW, DATE)
+    before.settle(NOW)
+    book = _book(read(written(before.kept())), _service("db.test"))
+    assert (book.objects, book.held()) == (before.objects, (DB,))
+    book.settle(NOW + HOLD)
+    assert (book.objects, book.held()) == (Picture(), ())
+    assert read(written(book.kept())).in_force == {}
+
+
+def test_what_nobody_wants_any_more_is_dropped() -> None:
+    """A service that is gone, and a name; what comes back later is asked for like any other."""
+    other = _service("other.test")
+    book = _book(KEPT, other)
+    assert book.known == {}
+    assert [each.name for each in slices(book.objects)] == ["db-dns"]  # until there is an answer
+    book = _book(KEPT)
+    assert (book.known, book.objects, book.kept()) == ({}, Picture(), Kept())
+    book.follow(instead([_service("db.test")]))
+    book.settle(NOW)
+    assert book.objects == Picture()

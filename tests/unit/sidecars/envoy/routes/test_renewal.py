@@ -1,0 +1,84 @@
+"""Which changes of rules admit less, and the listener that is sent between."""
+
+from dataclasses import replace
+
+import pytest
+
+from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, OnlyRules
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Port, ServiceAccountName
+from meshwright.mesh.policies.smi import HTTPMatch
+from meshwright.sidecars.envoy.empty import empty
+from meshwright.sidecars.envoy.routes.renewal import interim, narrows
+from tests.meshes.resources import resources
+from tests.unit.sidecars.envoy.test_translate import BUYER, BY, DEFAULT, by, decoded, inbound, policy
+from xds.protocol.resources.resource import LISTENER, ROUTE, Resource, ResourceName
+
+CLERK = ServiceIdentity(DEFAULT, ServiceAccountName("clerk"))
+OTHER = by("other")
+READ, WRITE = HTTPMatch("r", "/books", ("GET",)), HTTPMatch("w", "/books", ("PUT",))
+BOTH = OnlyRules((AccessRule(BY, (BUYER, CLERK), (READ, WRITE)),))
+
+
+def routes(access: Access) -> Resource:
+    """Return the route configuration of a port."""
+    (found,) = [each for each in resources(policy(inbound=(inbound(access),))) if each.type_url == ROUTE]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("after", "less"),
+    [
+        (BOTH, False),
+        (OnlyRules((AccessRule(OTHER, (CLERK, BUYER), (WRITE, READ)),)), False),
+        (
+            OnlyRules((AccessRule(BY, (BUYER,), (READ, WRITE)), AccessRule(OTHER, (CLERK,), (READ, WRITE)))),
+            False,
+        ),
+        (OnlyRules((AccessRule(BY, (BUYER, CLERK)),)), False),
+        (OnlyRules((*BOTH.rules, AccessRule(OTHER, (CLERK,)))), False),
+        (EveryoneInTheMesh(), False),
+        (OnlyRules((AccessRule(BY, (BUYER,), (READ, WRITE)),)), True),
+        (OnlyRules((AccessRule(BY, (BUYER, CLERK), (READ,)),)), True),
+        (OnlyRules((AccessRule(BY, (BUYER,)), AccessRule(OTHER, (CLERK,), (READ,)))), True),
+        (
+            OnlyRules((AccessRule(BY, (BUYER, CLERK), (READ, replace(WRITE, path_regex="/books.*"))),)),
+            True,
+        ),
+        (OnlyRules(), True),
+    ],
+)
+def test_what_admits_less(after: Access, less: bool) -> None:
+    """A caller or a match that is gone, whatever came; not who admits it, nor in which order."""
+    assert narrows(routes(BOTH), routes(after)) is less
+
+
+def test_the_end_of_permissive_mode_admits_less() -> None:
+    """Whatever rules there are; that nobody was admitted before never does."""
+    assert narrows(routes(EveryoneInTheMesh()), routes(BOTH))
+    assert not narrows(routes(OnlyRules()), routes(BOTH))
+
+
+def test_what_stands_in_for_rejected_rules_admits_nothing() -> None:
+    """It has no rules at all."""
+    nothing = empty((ROUTE, routes(BOTH).name))
+    assert nothing is not None
+    assert nothing.renewal == routes(BOTH).renewal
+    assert narrows(routes(BOTH), nothing)
+    assert not narrows(nothing, routes(BOTH))
+
+
+def test_the_listener_between_differs_in_the_chains_of_those_routes_alone() -> None:
+    """In their names, so that Envoy drains what they had opened; the same for who has the same."""
+    ports = tuple(replace(inbound(BOTH), port=Port(number)) for number in (8080, 8081))
+    (listener,) = [each for each in resources(policy(inbound=ports)) if each.type_url == LISTENER]
+    between = interim(listener, frozenset({ResourceName("rds-inbound.8081")}))
+    was, now = decoded(listener), decoded(between)
+    assert [each.pop("name") for each in now["filterChains"]] == [
+        "inbound_default/shop_8080_http",
+        "inbound_default/shop_8081_http_renewed",
+    ]
+    for chain in was["filterChains"]:
+        del chain["name"]
+    assert now == was
+    assert (between.name, between.references) == (listener.name, listener.references)

@@ -1,0 +1,116 @@
+"""Requests are counted by the match that admits them, where there are several, and in no other case."""
+
+from collections.abc import Iterable
+
+import pytest
+import re2
+
+from catalog.policy.proxy import (
+    Access,
+    AccessRule,
+    EveryoneInTheMesh,
+    InboundPort,
+    NamedMatch,
+    OnlyRules,
+    SocketAddress,
+)
+from meshwright.mesh.kinds import TRAFFIC_TARGET
+from meshwright.mesh.names import IpAddress, Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.smi import HTTPMatch
+from meshwright.mesh.service import Protocol
+from meshwright.sidecars.envoy.routes.virtual_clusters import MOST, counted
+from meshwright.sidecars.envoy.rules import matching
+from meshwright.sidecars.envoy.telemetry.stat_names import admitted_by, route
+from tests.meshes import values as a
+
+BUY, SELL = a.match("buy", "/buy", "POST"), a.match("sell", "/sell", headers=(("x-kind", "b.*"),))
+ALL = a.match("all")
+
+
+def rule(*matches: HTTPMatch, whole: bool = False) -> AccessRule:
+    """Return what a TrafficTarget admits."""
+    by = ObjectKey.of(TRAFFIC_TARGET, a.policy_key("t"))
+    return AccessRule(by, (a.identity("buyer"),), None if whole else matches)
+
+
+def port(access: Access, named: Iterable[HTTPMatch]) -> InboundPort:
+    """Return a port whose matches are of one group."""
+    where = SocketAddress(IpAddress("127.0.0.1"), Port(8080))
+    found = tuple(NamedMatch(a.policy_key("routes"), each) for each in named)
+    return InboundPort(Port(8080), Protocol.HTTP, (a.service_key("shop"),), where, access, named=found)
+
+
+MANY = tuple(a.match(f"m{number:02}", f"/{number}") for number in range(MOST + 1))
+RULES = "8080|default/routes"
+
+
+@pytest.mark.parametrize(
+    ("access", "named", "expected"),
+    [
+        (OnlyRules(()), (), []),
+        (OnlyRules((rule(BUY),)), (BUY,), []),
+        (OnlyRules((rule(BUY), rule(BUY))), (BUY,), []),
+        (OnlyRules((rule(whole=True),)), (), []),
+        (OnlyRules((rule(BUY, SELL),)), (BUY, SELL), [f"{RULES}/buy", f"{RULES}/sell", "8080|rest"]),
+        (OnlyRules((rule(BUY), rule(whole=True))), (BUY,), [f"{RULES}/buy", "8080|rest"]),
+        (OnlyRules((rule(BUY), rule(SELL))), (BUY,), [f"{RULES}/buy", "8080|rest"]),  # of an IngressBackend
+        (OnlyRules((rule(BUY),)), (BUY, SELL), []),  # what was rejected is left out of the rules
+        (EveryoneInTheMesh((rule(BUY, SELL),)), (BUY, SELL), []),
+        (OnlyRules((rule(*MANY),)), MANY, [*(f"{RULES}/m{n:02}" for n in range(MOST)), "8080|rest"]),
+    ],
+)
+def test_matches_are_counted_where_there_are_several(
+    access: Access, named: tuple[HTTPMatch, ...], expected: list[str]
+) -> None:
+    """The first of many, and the rest together; a name is read again beside the proxy."""
+    found = list(counted(port(access, named)))
+    assert [each.name for each in found] == expected
+    for each in found:
+        statistic = f"default/shop.vcluster.{each.name}"
+        assert admitted_by(statistic) == tuple(each.name.split("|", 1))
+        assert route(statistic) is None
+
+
+def test_what_is_counted_is_what_the_match_says() -> None:
+    """Method, headers and path, whatever its query; Envoy takes no virtual cluster that asks for nothing."""
+    buy, sell, everything, rest = counted(port(OnlyRules((rule(BUY, SELL, ALL),)), (BUY, SELL, ALL)))
+    assert [each.name for each in buy.headers] == [":method", ":path"]
+    assert buy.headers[0].string_match.exact == "POST"
+    assert buy.headers[1].string_match.safe_regex.regex == "(?:/buy)(?:[?](?s:.*))?"
+    assert [each.name for each in sell.headers] == ["x-kind", ":path"]
+    for any_ in (everything, rest):
+        assert [(each.name, each.present_match) for each in any_.headers] == [(":method", True)]
+
+
+@pytest.mark.parametrize(
+    ("regex", "path", "expected"),
+    [
+        ("/a", "/a", True),
+        ("/a", "/a?b=/c", True),
+        ("/a", "/ab", False),
+        ("/a$", "/a?b", True),
+        ("^/a$", "/a?b", True),
+        (r"/a\z", "/a?b", True),
+        ("/a|/b$", "/b?c", True),
+        (r"/a\$", "/a$?b", True),
+        (r"/a\$", "/a?b", False),
+        (r"/a\\$", "/a\\?b", True),
+        ("/[$]", "/$?b", True),
+        (r"\Q/a.b", "/a.b?c", True),
+        (r"\Q/a.b", "/acb", False),
+        (r"/\Qa$", "/a$?c", True),
+        (r"\Q/a\E|/b", "/b?c", True),
+        (r"\Q/a\\E$", "/a\\?c", True),
+    ],
+)
+def test_a_path_fits_in_full_whatever_its_query(regex: str, path: str, expected: bool) -> None:
+    """As RE2 judges it; an expression may end as it likes."""
+    found = matching.path_matcher(regex).string_match.safe_regex.regex
+    assert (re2.fullmatch(found, path) is not None) is expected
+
+
+@pytest.mark.parametrize("named", ["default/shop.vcluster.other", "default/shop.route.80|rest"])
+def test_what_else_a_virtual_host_counts_is_no_match(named: str) -> None:
+    """Envoy's own rest, and routes of calls that go out."""
+    assert admitted_by(named) is None

@@ -1,0 +1,215 @@
+"""A list of names is read once for all who send it, and a request is what it would be, read by itself."""
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protos.envoy.service.discovery.v3 import discovery_pb2
+from xds.protocol.fields import fields as plain_fields
+from xds.protocol.resources.name_sets import NameList, longest, names_of, text_bytes, text_of
+from xds.protocol.resources.resource import ResourceName
+from xds.protocol.wire import DeltaRequest, Request, WireError, length_delimited
+from xds.server.streams import name_lists as module
+from xds.server.streams.name_lists import READ, AnyRequest, NameLists
+from xds.stream_status import Variant
+
+BESIDE = {
+    # Of each variant: node, type_url, nonce, what is not read, and what looks like names within a node.
+    Variant.SOTW: [(2, b"\x0a\x01n"), (4, b"type"), (5, b"7"), (15, b"?"), (2, b"\x0a\x04\x1a\x02ab")],
+    Variant.DELTA: [(1, b"\x0a\x01n"), (2, b"type"), (6, b"7"), (15, b"?"), (1, b"\x0a\x04\x1a\x02ab")],
+}
+FEW = st.lists(st.sampled_from(["a", "b", "é" * 70, "c" * 200, ""]), min_size=0, max_size=6)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_lists() -> object:
+    """Take every request for a long one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "LONG", 0)
+        yield
+
+
+def listed(names: Sequence[str]) -> bytes:
+    """Encode names as a client does, one after the other."""
+    return b"".join(length_delimited(3, name.encode()) for name in names)
+
+
+def names_in(request: AnyRequest) -> tuple[ResourceName, ...]:
+    """Return what a request asks for."""
+    return request.names if isinstance(request, Request) else request.subscribe
+
+
+def learnt(lists: NameLists, variant: Variant, data: bytes) -> AnyRequest:
+    """Read a request as often as it takes until its list is known; return it as it is then."""
+    lists.read(variant, data)
+    return lists.read(variant, data)
+
+
+def message(variant: Variant, parts: Sequence[int | Sequence[str]]) -> bytes:
+    """Put a message together of other fields, by their place in BESIDE, and of lists of names."""
+    return b"".join(
+        length_delimited(*BESIDE[variant][part]) if isinstance(part, int) else listed(part) for part in parts
+    )
+
+
+@pytest.mark.parametrize("variant", list(Variant))
+@given(
+    sent=st.lists(st.lists(st.one_of(st.integers(0, 4), FEW), max_size=5), min_size=1, max_size=6),
+)
+def test_whatever_was_read_before_a_request_is_itself(
+    variant: Variant, sent: list[list[int | list[str]]]
+) -> None:
+    """Fields in any order, lists in one piece and in several, one the beginning of another."""
+    lists = NameLists()
+    for parts in sent * 3:  # met, learnt, known
+        data = message(variant, parts)
+        assert lists.read(variant, data) == READ[variant](data)
+
+
+@pytest.mark.parametrize("variant", list(Variant))
+def test_an_equal_list_is_the_very_same(variant: Variant) -> None:
+    """Whoever asks, and whatever else they say; one more name at the end is another list."""
+    lists, names = NameLists(), [f"service-{n}" for n in range(100)]
+    lists.read(variant, message(variant, [1, names]))
+    sent: list[list[int | list[str]]] = [
+        [0, 1, names],
+        [4, 2, 1, names, 3],
+        [0, names, ["one"]],
+        [0, names[:50]],
+    ]
+    first, second, more, fewer = (lists.read(variant, message(variant, parts)) for parts in sent)
+
+    assert names_in(first) is names_in(second)
+    assert isinstance(names_in(first), NameList)
+    assert names_in(more) == (*names, "one")
+    assert names_in(fewer) == tuple(names[:50])
+    assert names_in(fewer) is not names_in(first)
+
+
+@pytest.mark.parametrize("variant", list(Variant))
+def test_the_longest_that_is_known_is_taken(variant: Variant) -> None:
+    """Of two lists one of which begins as the other."""
+    lists, names = NameLists(), [f"service-{n}" for n in range(100)]
+    learnt(lists, variant, listed(names[:60]))
+    # It begins as the first one: that is what it is read by, and not learnt.
+    assert names_in(learnt(lists, variant, listed(names))) == tuple(names)
+
+    other = NameLists()
+    whole = learnt(other, variant, listed(names))
+    learnt(other, variant, listed(names[:60]))
+
+    assert names_in(other.read(variant, listed(names))) is names_in(whole)
+
+
+def test_a_list_that_nobody_else_sends_is_not_learnt() -> None:
+    """The first who sends one is read as ever, and so is whoever sends ever other ones."""
+    lists = NameLists()
+    for n in range(100):
+        lists.read(Variant.DELTA, listed([f"{n}-{each}" for each in range(9)]))
+
+    assert not lists._known
+    assert len(lists._met) == module.LISTS
+
+
+@pytest.mark.parametrize("variant", list(Variant))
+def test_it_is_not_looked_for_a_list_among_thousands_of_versions(variant: Variant) -> None:
+    """A client that says what it holds may ask for nothing by name: that is not found out field by field."""
+    lists = NameLists()
+    said = length_delimited(5, length_delimited(1, b"a") + length_delimited(2, b"1"))
+    data = message(variant, [0, 1]) + said * 5000 + listed(["late"])
+    looked = []
+
+    def fields(*of: object) -> Iterator[tuple[int, int, int, int]]:
+        for each in plain_fields(*of):  # type: ignore[arg-type]
+            looked.append(each)
+            yield each
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "fields", fields)
+        read = learnt(lists, variant, data)
+
+    assert names_in(read) == ("late",)
+    assert len(looked) < 20
+
+
+@pytest.mark.parametrize("variant", list(Variant))
+def test_what_is_no_request_is_refused_as_before(variant: Variant) -> None:
+    """Cut within a list that is known, spoilt before it and after it; the list stays what it is."""
+    lists, data = NameLists(), message(variant, [1, ["a" * 9, "b" * 9]])
+    whole = learnt(lists, variant, data)
+
+    for spoilt in (data[:-1], b"\x0a\x7f" + data, data + b"\x0a\x7f", data + b"\x1a\x01\xff"):
+        with pytest.raises(WireError):
+            lists.read(variant, spoilt)
+    assert lists.read(variant, data) == whole
+
+
+def test_names_said_at_more_length_than_need_be_are_read_and_not_kept() -> None:
+    """A length in two bytes is the same length; what is not as others would say it is read each time."""
+    lists, data = NameLists(), b"\x1a\x81\x00a" * 3
+    first, second = (learnt(lists, Variant.SOTW, data) for _ in range(2))
+
+    assert names_in(first) == ("a", "a", "a")
+    assert first == second
+    assert names_in(first) is not names_in(second)
+
+
+def test_a_long_error_does_not_make_short_names_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the list that must be long."""
+    monkeypatch.setattr(module, "LONG", 4096)
+    lists = NameLists()
+    said = discovery_pb2.DeltaDiscoveryRequest(resource_names_subscribe=["a"])
+    said.error_detail.message = "x" * 5000
+    read = [learnt(lists, Variant.DELTA, said.SerializeToString()) for _ in range(2)]
+
+    assert names_in(read[0]) == ("a",)
+    assert names_in(read[0]) is not names_in(read[1])
+
+
+def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By number, those that were needed last; and by what they take in memory, not by their bytes alone."""
+    monkeypatch.setattr(module, "LISTS", 3)
+    lists = NameLists()
+    data = [listed([f"{n}-{each}" for each in range(9)]) for n in range(4)]
+    kept = [names_in(learnt(lists, Variant.SOTW, each)) for each in data[:3]]
+    assert names_in(lists.read(Variant.SOTW, data[0])) is kept[0]
+    learnt(lists, Variant.SOTW, data[3])
+    assert names_in(lists.read(Variant.SOTW, data[0])) is kept[0]
+    assert names_in(lists.read(Variant.SOTW, data[1])) is not kept[1]
+
+    monkeypatch.setattr(module, "BYTES", 2000)
+    lists, many = NameLists(), listed(["a"] * 50)
+    assert len(many) == 150
+    found = [names_in(lists.read(Variant.SOTW, many)) for _ in range(3)]
+    assert found[1] is not found[2]
+
+
+@given(FEW)
+def test_what_is_asked_of_a_whole_list(names: list[str]) -> None:
+    """The same of one that is shared and of one that is not."""
+    plain = tuple(map(ResourceName, names))
+    shared = NameList(plain)
+
+    assert names_of(shared) == names_of(plain) == frozenset(plain)
+    assert longest(shared) == longest(plain) == max(map(len, plain), default=0)
+    assert text_of(names_of(shared), shared) == text_bytes(frozenset(plain))
+    assert text_of(names_of(plain), plain) == text_bytes(frozenset(plain))
+    some = frozenset(plain[:1])
+    assert text_of(some, shared) == text_bytes(some)
+
+
+def test_a_delta_request_keeps_what_else_it_says() -> None:
+    """What the client holds and no longer wants is its own."""
+    lists, names = NameLists(), [f"service-{n}" for n in range(100)]
+    said = discovery_pb2.DeltaDiscoveryRequest(
+        resource_names_subscribe=names,
+        resource_names_unsubscribe=["x"],
+        initial_resource_versions={"a": "1"},
+        type_url="type",
+    )
+    learnt(lists, Variant.DELTA, said.SerializeToString())
+    read = lists.read(Variant.DELTA, said.SerializeToString())
+
+    assert read == DeltaRequest("type", tuple(names), ("x",), {"a": "1"})  # type: ignore[arg-type,dict-item]

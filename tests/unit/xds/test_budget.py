@@ -1,0 +1,255 @@
+"""What one certificate's calls cost together, decided without a clock or a transport of its own."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xds.budget import ENTRY_BYTES, TYPE_BYTES, Account, Accounts, Bill, Bound, Cost, Excess, Share, cost
+from xds.limits import Limits
+from xds.protocol.delta import DeltaStream
+from xds.protocol.resources.name_sets import first_of
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ResourceName, TypeUrl, Version
+from xds.protocol.resources.snapshot import Snapshot
+from xds.protocol.sotw import AdsStream
+from xds.protocol.subscription import Subscription
+from xds.protocol.type_state import Channel
+from xds.protocol.wire import DeltaRequest, Nonce, Request
+
+OTHER = TypeUrl("type.googleapis.com/other")
+FEW = st.frozensets(st.sampled_from([ResourceName(f"n{n}é"[: n % 4 + 2]) for n in range(12)] + ["*"]))
+
+
+def names(*texts: str) -> tuple[ResourceName, ...]:
+    """Return names."""
+    return tuple(map(ResourceName, texts))
+
+
+def test_calls_of_one_certificate_share_what_there_is() -> None:
+    """What one takes the other has not, and what is given back is there again."""
+    account = Account(Limits(names_per_certificate=10))
+    one, two = Bill(account), Bill(account)
+    one.charge(CLUSTER, Cost(names=6))
+    two.charge(CLUSTER, Cost(names=4))
+
+    with pytest.raises(Excess) as over:
+        two.charge(ENDPOINT, Cost(names=1))
+    assert (over.value.bound, over.value.value, over.value.limit) == (Bound.NAMES, 11, 10)
+    assert str(over.value) == "11 resource names with one certificate; 10 are allowed"
+    two.settle()
+    one.charge(CLUSTER, Cost(names=10))
+    one.settle()
+    assert account.taken == Cost()
+
+
+def test_what_costs_the_same_is_one_value() -> None:
+    """Two streams that ask for as much of a type are charged by one value."""
+    channels = [Channel(CLUSTER, Subscription(CLUSTER)) for _ in range(2)]
+    for each in channels:
+        each.subscription.change(names("a", "b"), ())
+    assert cost(channels[0]) is cost(channels[1])
+    assert cost(channels[0]).names == 2
+
+
+def test_who_asks_too_much_ends_nobody_else() -> None:
+    """What was refused is charged to nobody: until its call has ended, another still has what there is."""
+    account = Account(Limits(names_per_certificate=10))
+    one, two = Bill(account), Bill(account)
+    one.charge(CLUSTER, Cost(names=6))
+    two.charge(CLUSTER, Cost(names=3))
+    with pytest.raises(Excess):
+        two.charge(ENDPOINT, Cost(names=2))
+    with pytest.raises(Excess):
+        two.charge(CLUSTER, Cost(names=5))
+    one.charge(CLUSTER, Cost(names=7))
+    assert account.taken == Cost(names=10)
+    two.settle()
+    assert account.taken == Cost(names=7)
+
+
+@pytest.mark.parametrize(
+    ("limits", "over", "bound"),
+    [
+        (Limits(types_per_certificate=1), Cost(types=2), Bound.TYPES),
+        (Limits(names_per_certificate=1), Cost(names=2), Bound.NAMES),
+        (Limits(bytes_per_certificate=1), Cost(bytes=2), Bound.BYTES),
+    ],
+)
+def test_each_bound_holds_and_can_be_lifted(limits: Limits, over: Cost, bound: Bound) -> None:
+    """As much as is allowed is allowed, one more is not; without the bound nothing is too much."""
+    with pytest.raises(Excess) as found:
+        Bill(Account(limits)).charge(CLUSTER, over)
+    assert found.value.bound is bound
+    Bill(Account(limits)).charge(CLUSTER, Cost(*(each // 2 for each in over)))
+    Bill(Account(limits.without_budgets())).charge(CLUSTER, Cost(10**9, 10**9, 10**9))
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from("abc"), st.integers(0, 9)), max_size=30))
+def test_an_account_is_the_sum_of_its_bills(steps: list[tuple[int, str, int]]) -> None:
+    """Whatever is charged anew, and given back or not."""
+    account = Account(Limits().without_budgets())
+    bills = [Bill(account) for _ in range(3)]
+    held: dict[tuple[int, str], int] = {}
+    for number, item, size in steps:
+        if size:
+            bills[number].charge(item, Cost(bytes=size))
+            held[number, item] = size
+        else:
+            bills[number].release(item)
+            held.pop((number, item), None)
+
+    assert account.taken.bytes == sum(held.values())
+    for bill in bills:
+        bill.settle()
+    assert account.taken == Cost()
+
+
+@given(st.lists(st.tuples(FEW, FEW, st.booleans()), max_size=12))
+def test_what_an_incremental_subscription_costs_is_what_it_holds(
+    steps: list[tuple[frozenset[ResourceName], frozenset[ResourceName], bool]],
+) -> None:
+    """Names come and go, are told to be absent and this is answered or not: the cost is counted anew."""
+    stream = DeltaStream()
+    stream.on_snapshot(Snapshot.of(()))
+    for subscribe, unsubscribe, answers in steps:
+        stream.on_request(DeltaRequest(OTHER, tuple(subscribe), tuple(unsubscribe)))
+        channel = stream.channel(OTHER)
+        for nonce in tuple(each.nonce for each in channel.unanswered) if answers else ():
+            stream.on_request(DeltaRequest(OTHER, nonce=nonce))
+        told = [name for response in channel.unanswered for name in response.removed]
+        held = channel.subscription.names
+        text = sum(each.__sizeof__() for each in (*held, *told))
+        assert cost(channel) == Cost(1, len(held), TYPE_BYTES + len(held) * ENTRY_BYTES + text)
+
+
+@given(st.lists(FEW, max_size=12))
+def test_what_a_state_of_the_world_subscription_costs_is_what_it_holds(
+    steps: list[frozenset[ResourceName]],
+) -> None:
+    """Each request has all the names."""
+    stream = AdsStream()
+    for wanted in steps:
+        stream.on_request(Request(OTHER, tuple(wanted)))
+        channel = stream.channel(OTHER)
+        held = wanted - {"*"}
+        text = sum(each.__sizeof__() for each in held)
+        assert cost(channel) == Cost(1, len(held), TYPE_BYTES + len(held) * ENTRY_BYTES + text)
+
+
+def test_what_a_client_says_it_holds_costs_as_long_as_the_stream() -> None:
+    """Its versions, and the names that it did not subscribe to as well."""
+    stream = DeltaStream()
+    held = {name: Version("v" * 40) for name in names("a", "b")}
+    stream.on_request(DeltaRequest(ENDPOINT, names("*", "a"), initial_versions=held))
+
+    text = sum(each.__sizeof__() for each in ("a", "b", "v" * 40, "v" * 40))
+    assert cost(stream.channel(ENDPOINT)) == Cost(1, 3, TYPE_BYTES + 3 * ENTRY_BYTES + text)
+
+
+def test_absent_names_are_told_in_parts_as_they_are_answered() -> None:
+    """D4, at once and in order; the next part when the client has answered. A few are one part."""
+    stream = DeltaStream()
+    stream.on_snapshot(Snapshot.of(()))
+    wanted = sorted(names(*(f"{n:05}" + "x" * 600 for n in range(250))))
+    told: list[ResourceName] = []
+    responses = stream.on_request(DeltaRequest(OTHER, tuple(wanted)))
+    parts = 0
+    while responses:
+        assert len(responses) == 1
+        parts += 1
+        told += responses[0].removed
+        assert sum(each.__sizeof__() for each in responses[0].removed) <= 64 * 1024
+        responses = stream.on_request(DeltaRequest(OTHER, nonce=responses[0].nonce))
+
+    assert told == wanted
+    assert parts == 3
+    few = DeltaStream()
+    few.on_snapshot(Snapshot.of(()))
+    assert [len(each.removed) for each in few.on_request(DeltaRequest(OTHER, tuple(wanted[:90])))] == [90]
+
+
+@pytest.mark.parametrize("type_url", [OTHER, LISTENER, CLUSTER])
+def test_what_is_gone_is_told_in_parts(type_url: TypeUrl) -> None:
+    """A client that comes back with much that is no longer there hears of all of it."""
+    stream = DeltaStream()
+    stream.on_snapshot(Snapshot.of(()))
+    held = {ResourceName(f"{n:05}" + "x" * 600): Version("1") for n in range(250)}
+    told: list[ResourceName] = []
+    responses = stream.on_request(DeltaRequest(type_url, names("*"), initial_versions=held))
+    while responses:
+        told += [name for response in responses for name in response.removed]
+        responses = stream.on_request(DeltaRequest(type_url, nonce=responses[-1].nonce))
+
+    assert told == sorted(held)
+
+
+@given(st.lists(st.text(max_size=5).map(ResourceName), unique=True), st.integers(0, 400))
+def test_the_first_names_are_those_there_is_room_for(found: list[ResourceName], room: int) -> None:
+    """As many of the first in order as fit; one always, or there would be no end."""
+    first = first_of(found, room)
+
+    assert first == sorted(found)[: len(first)]
+    assert len(first) <= 1 or sum(each.__sizeof__() for each in first) <= room
+    more = sorted(found)[: len(first) + 1]
+    assert len(more) == len(first) or (first and sum(each.__sizeof__() for each in more) > room)
+
+
+def test_a_share_is_a_burst_and_then_a_rate() -> None:
+    """A tenth of a second at once; whoever took more waits until that is paid at a fifth of the time."""
+    share = Share(0.2, 0.1)
+
+    assert share.wait(50.0) == 0.0
+    share.spend(0.05, 50.0)
+    assert share.wait(50.0) == 0.0
+    share.spend(0.25, 50.0)
+    assert share.wait(50.0) == pytest.approx(1.0)
+    assert share.wait(50.75) == pytest.approx(0.25)
+    assert share.wait(51.0) == pytest.approx(0.0)
+    assert not share.is_full(51.0)
+    assert share.is_full(51.6)
+
+
+def test_a_share_is_what_it_says_in_the_long_run() -> None:
+    """Whoever takes 30 ms whenever it may gets a fifth of an hour."""
+    share, now, taken = Share(0.2, 0.1), 1000.0, 0.0
+    while now < 4600.0:
+        now += share.wait(now)
+        share.spend(0.03, now)
+        taken, now = taken + 0.03, now + 0.03
+
+    assert taken == pytest.approx(720, rel=0.01)
+
+
+def test_without_a_rate_nobody_waits() -> None:
+    """The bound lifted."""
+    share = Share(None, 0.1)
+    share.spend(1000.0, 1.0)
+
+    assert share.wait(1.0) == 0.0
+
+
+def test_who_comes_back_finds_the_debt_there_was() -> None:
+    """An account is forgotten when it has no call and has paid; or a new connection would be a new burst."""
+    accounts = Accounts(Limits(loop_share=0.5, loop_burst_seconds=0.1))
+    account = accounts.of(b"one")
+    account.streams = 1
+    account.share.spend(1.0, 10.0)
+    accounts.forget(10.0)
+    assert accounts.of(b"one") is account
+    account.streams = 0
+    accounts.forget(11.0)
+    assert accounts.of(b"one").share.wait(11.0) == pytest.approx(0.8 - 0.0, abs=0.2)
+    accounts.forget(20.0)
+
+    assert len(accounts) == 0
+    assert accounts.of(b"one") is not account
+
+
+def test_nonces_of_others_give_nothing_back() -> None:
+    """A nonce that was never given answers nothing, and what was told stays charged."""
+    stream = DeltaStream()
+    stream.on_snapshot(Snapshot.of(()))
+    stream.on_request(DeltaRequest(OTHER, names("a")))
+    before = cost(stream.channel(OTHER))
+    stream.on_request(DeltaRequest(OTHER, nonce=Nonce("77")))
+
+    assert cost(stream.channel(OTHER)) == before

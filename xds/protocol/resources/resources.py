@@ -1,0 +1,166 @@
+"""The resources of one type that stand together, with what is derived from them."""
+
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Mapping
+from operator import attrgetter
+from typing import Any, Final, Self
+
+from xds.errors import XdsError
+from xds.protocol.resources.layers import FLAT, NOTHING, Layers
+from xds.protocol.resources.name_sets import NO_NAMES, Names
+from xds.protocol.resources.resource import Resource, ResourceName, Version, identities, is_another_version
+from xds.protocol.resources.versions import SUM, Versions, digest_of, version_of
+
+MANY: Final = 64
+"""From so many resources on it is dear to look who each of them is."""
+
+_name: Final = attrgetter("name")
+
+
+class SnapshotError(XdsError, ValueError):
+    """Resources that cannot stand in one snapshot."""
+
+
+def identity(held: "Resources | tuple[Resource, ...]") -> Hashable:
+    """Return which very table this is, or which very resources: a key for as long as they are held."""
+    return identities(held) if isinstance(held, tuple) else id(held)
+
+
+def digest(resources: Iterable[Resource | None]) -> int:
+    """Return the digest of resources taken together: a sum, so that their order does not count."""
+    return sum(digest_of(each.name, each.version) for each in resources if each is not None) % SUM
+
+
+def _is_special(resource: Resource | None) -> bool:
+    return resource is not None and (resource.on_demand or resource.ttl_seconds is not None)
+
+
+def _special(resources: Iterable[Resource | None]) -> Names:
+    return Names(each.name for each in resources if each is not None and _is_special(each)) or NO_NAMES
+
+
+class Resources(Layers[ResourceName, Resource]):
+    """The resources of one type by name, in the order of names. Unchangeable.
+
+    `special` are those that are on demand or have a time to live: hardly ever any.
+    """
+
+    __slots__ = ("_digest", "_ordered", "_version", "_versions", "special", "steps")
+
+    def __init__(
+        self,
+        base: Mapping[ResourceName, Resource] = NOTHING,
+        over: Mapping[ResourceName, Resource | None] = NOTHING,
+        size: int | None = None,
+        special: Names | None = None,
+        digest: int | None = None,
+        versions: Versions | None = None,
+    ) -> None:
+        super().__init__(base, over, size)
+        self.special = _special(base.values()) if special is None else special
+        self._digest = digest
+        self._versions = versions
+        self._ordered: tuple[Resource, ...] | None = None
+        self._version: Version | None = None
+        self.steps: dict[tuple[type[object], int, int, bool], Any] | None = (
+            None  # see xds.protocol.common_step
+        )
+
+    @property
+    def digest(self) -> int:
+        """The sum of what each adds (see digest_of)."""
+        if self._digest is None:
+            match self.base, self.over:
+                case Resources() as one, Resources() as other:
+                    self._digest = (one.digest + other.digest) % SUM
+                case _:
+                    self._digest = digest(self.values())
+        return self._digest
+
+    @property
+    def version(self) -> Version:
+        """The version of all of them together, always the same string."""
+        if self._version is None:
+            self._version = version_of(self.digest)
+        return self._version
+
+    @property
+    def versions(self) -> Versions:
+        """The version of each, always the same mapping."""
+        if self._versions is None:
+            match self.base, self.over:
+                case Resources() as one, Resources() as other:
+                    self._versions = Versions(one.versions, other.versions, len(self), self.digest)
+                case _:
+                    named = {name: resource.version for name, resource in self.items()}
+                    self._versions = Versions(named, digest=self.digest)
+        return self._versions
+
+    @property
+    def ordered(self) -> tuple[Resource, ...]:
+        """The resources in the order of their names.
+
+        Always the same tuple, but of several sets together: as many of these as groups would be as many
+        copies of what they share.
+        """
+        if self._ordered is not None:
+            return self._ordered
+        if isinstance(self.over, Resources):
+            return self._merged()
+        self._ordered = self._merged() if self.over else tuple(self.base.values())
+        return self._ordered
+
+    def _merged(self) -> tuple[Resource, ...]:
+        """Return the resources in order: few names are looked for in a list of many."""
+        base = self.base
+        found = list(base.ordered if isinstance(base, Resources) else base.values())
+        for name, resource in self.over.items():
+            at = bisect_left(found, name, key=_name)
+            there = at < len(found) and found[at].name == name
+            found[at : at + there] = () if resource is None else (resource,)
+        return tuple(found)
+
+    def changed(self, changes: Mapping[ResourceName, Resource | None]) -> Self:
+        """Return these with some resources that are other ones (None: gone); what is known is taken along."""
+        special, known, versions = self.special, self._digest, self._versions
+        if special or any(map(_is_special, changes.values())):
+            special = special.difference(changes) | _special(changes.values())
+        if known is not None:
+            known = (known - digest(map(self.get, changes)) + digest(changes.values())) % SUM
+        if versions is not None:
+            others = {n: each for n, each in changes.items() if is_another_version(self.get(n), each)}
+            if others:
+                versions = versions.changed({n: each.version if each else None for n, each in others.items()})
+        return type(self)(*self.laid_over(changes), special, known, versions)
+
+    def beside(self, other: "Resources") -> "Resources":
+        """Return both together, sharing both: no name stands in both of them."""
+        return Resources(self, other, len(self) + len(other), self.special | other.special)
+
+
+NO_RESOURCES: Final = Resources()
+
+
+def together(tables: Iterable[Resources]) -> Resources:
+    """Return several sets' resources of a type as one; raise SnapshotError where two are not the same.
+
+    The largest is shared; small ones are put into one, so that a look at a name costs the same however many
+    there are.
+    """
+    found, *others = sorted(tables, key=len, reverse=True)
+    small: dict[ResourceName, Resource] = {}
+    for table in others:
+        doubled = {name: there for name in table if (there := found.get(name, small.get(name))) is not None}
+        for name, there in doubled.items():
+            if is_another_version(table[name], there):
+                raise SnapshotError(f"two resources of {there.type_url} are named {name!r}")
+        new = table.changed(dict.fromkeys(doubled)) if doubled else table
+        if len(new) > FLAT:
+            found = found.beside(new)
+        else:
+            small.update(new)
+    if not small:
+        return found
+    if len(found) + len(small) <= FLAT:
+        return Resources(dict(sorted({**found, **small}.items())))
+    return found.beside(Resources(dict(sorted(small.items()))))

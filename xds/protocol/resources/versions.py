@@ -1,0 +1,78 @@
+"""Versions: of each resource, and of all that stand together."""
+
+import hashlib
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from xds.protocol.resources.layers import NOTHING, Layers
+from xds.protocol.type_urls import ResourceName, Version
+
+SUM: Final = 1 << 128
+"""What digests are added up to: a sum does not depend on order, and what changes is added and taken away."""
+
+
+@lru_cache(maxsize=2048)
+def digest_of(name: ResourceName, version: Version) -> int:
+    """Return what a resource adds to the digest of those that it stands with; equal in every process."""
+    return int.from_bytes(hashlib.sha256(f"{name}\0{version}".encode()).digest()[:16])
+
+
+def version_of(digest: int) -> Version:
+    """Return a digest as the version of a type: 16 hexadecimal digits."""
+    return Version(f"{digest:032x}"[16:])
+
+
+class Versions(Layers[ResourceName, Version]):
+    """The versions of resources of one type, by name. Unchangeable: who holds the same can share it."""
+
+    __slots__ = ("_digest",)
+
+    def __init__(
+        self,
+        base: Mapping[ResourceName, Version] = NOTHING,
+        over: Mapping[ResourceName, Version | None] = NOTHING,
+        size: int | None = None,
+        digest: int | None = None,
+    ) -> None:
+        super().__init__(base, over, size)
+        self._digest = digest
+
+    @property
+    def digest(self) -> int:
+        """The sum of what each adds (see digest_of)."""
+        if self._digest is None:
+            self._digest = sum(digest_of(*each) for each in self.items()) % SUM
+        return self._digest
+
+    def changed(self, changes: Mapping[ResourceName, Version | None]) -> "Versions":
+        """Return these with some that are other ones (None: gone)."""
+        known = None if self._digest is None else self._after(changes)
+        return Versions(*self.laid_over(changes), known)
+
+    def towards(self, likely: "Versions", changes: Mapping[ResourceName, Version | None]) -> "Versions":
+        """Return these with some that are other ones; `likely` itself, where it comes to that."""
+        if changes is likely and not self:
+            return likely
+        size = len(self) + sum((now is not None) - (name in self) for name, now in changes.items())
+        if size != len(likely):
+            return self.changed(changes)
+        # From nothing all is compared: to make digests of it takes longer.
+        same = self._after(changes) == likely.digest if self else _agrees(likely, changes)
+        return likely if same else self.changed(changes)
+
+    def _after(self, changes: Mapping[ResourceName, Version | None]) -> int:
+        found = self.digest
+        for name, now in changes.items():
+            if (before := self.get(name)) is not None:
+                found -= digest_of(name, before)
+            if now is not None:
+                found += digest_of(name, now)
+        return found % SUM
+
+
+NO_VERSIONS: Final = Versions()
+
+
+def _agrees(versions: Versions, changes: Mapping[ResourceName, Version | None]) -> bool:
+    return all(versions.get(name) == version for name, version in changes.items())

@@ -1,0 +1,216 @@
+"""Responses as bytes, each made once for all the streams that take the same step."""
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from xds.protocol.resources.resource import Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.resources import MANY, Resources, identity
+from xds.protocol.wire import (
+    Response,
+    delta_resource_field,
+    delta_response_body,
+    resource_field,
+    response_body,
+    with_nonce,
+)
+from xds.stream_status import Variant
+
+_Key = tuple[Variant, TypeUrl, Version, Hashable, tuple[ResourceName, ...], bool]
+
+ENTRIES: Final = 256
+"""Responses that are kept: while hundreds connect at once each is at another of its five or more."""
+
+BYTES: Final = 24 * 1024 * 1024
+OWN_BYTES: Final = 8 * 1024 * 1024
+"""How much of it one owner may have: who asks for ever other things does not drive out what many share."""
+
+LONG: Final = 64 * 1024
+"""Bytes of a resource that is kept encoded, as those of responses with many resources are."""
+
+LAST: Final = 8 * 1024 * 1024
+"""Bytes of a message that is kept with its nonce: the next stream is likely to need the same."""
+
+FIELDS: Final = 16 * 1024 * 1024
+"""Bytes of single resources kept encoded: what groups have in common stands in the responses of each."""
+
+_FIELD: Final[Mapping[Variant, Callable[[Resource], bytes]]] = {
+    Variant.SOTW: resource_field,
+    Variant.DELTA: delta_resource_field,
+}
+
+
+class _Fields:
+    """Resources of long responses as they stand in them, those of the last FIELDS bytes or so."""
+
+    def __init__(self, variant: Variant) -> None:
+        self._make = _FIELD[variant]
+        self._known: dict[int, tuple[Resource, bytes]] = {}
+        self._unused: dict[int, tuple[Resource, bytes]] = {}  # since the last time that some were forgotten
+        self._size = 0
+
+    def age(self) -> None:
+        """Forget what was not needed since the last time."""
+        self._size -= sum(len(encoded) for _, encoded in self._unused.values())
+        self._unused, self._known = self._known, {}
+
+    def __call__(self, resource: Resource) -> bytes:
+        """Return a resource encoded as a field of a response."""
+        # The entry holds the resource: its identity cannot become another's.
+        if (known := self._known.get(id(resource))) is not None:
+            return known[1]
+        if (known := self._unused.pop(id(resource), None)) is not None:
+            self._known[id(resource)] = known
+            return known[1]
+        found = self._make(resource)
+        if self._size + len(found) > FIELDS:
+            self._known.clear()
+            self._unused.clear()
+            self._size = 0
+        self._size += len(found)
+        self._known[id(resource)] = (resource, found)
+        return found
+
+
+@dataclass(slots=True, eq=False)
+class _Body:
+    """An encoded response but for its nonce, with what it was made from, and for whom first.
+
+    A long one is in parts, which others may have as well: to put them together takes no longer than to copy
+    all of it for the nonce. `size` is the bytes of all; `needed` is the Encoder's age when somebody was sent
+    it last.
+    """
+
+    parts: Sequence[bytes]
+    size: int
+    made_of: Resources | tuple[Resource, ...]
+    owner: Hashable
+    needed: int
+
+
+class _Last(NamedTuple):
+    """The message that was made last, with its nonce."""
+
+    response: Response
+    body: _Body
+    message: bytes
+
+
+class Encoder:
+    """Encodes responses, and keeps the newest ones: at most ENTRIES of them, of BYTES in all, until they age.
+
+    Of these an owner, which is who was the first to need a response, has at most OWN_BYTES, or one.
+    """
+
+    def __init__(self, control_plane: str) -> None:
+        self._control_plane = control_plane
+        self._bodies: OrderedDict[_Key, _Body] = OrderedDict()
+        self._owned: Counter[Hashable] = Counter()
+        self._tuples: dict[int, tuple[tuple[Resource, ...], Hashable]] = {}
+        self._size = 0
+        self._last: _Last | None = None
+        self._age = 0
+        self._fields = {variant: _Fields(variant) for variant in Variant}
+        self.made = 0
+
+    def age(self) -> None:
+        """Forget what was not needed since the last time: a storm's responses when it is over."""
+        for key in [key for key, body in self._bodies.items() if body.needed < self._age]:
+            self._forget(key)
+        self._age += 1
+        self._tuples.clear()
+        self._last = None
+        for fields in self._fields.values():
+            fields.age()
+
+    def known(self, variant: Variant, response: Response) -> bytes | None:
+        """Return the response's bytes where it costs next to nothing to see that they were made already.
+
+        That is of few resources, of a whole table, and of many that stand in a tuple that others were sent:
+        of another tuple it must be looked who all of them are, which `encode` does.
+        """
+        if self._last is not None and response is self._last.response:  # many take a step with the very same
+            return self._last.message
+        if self._is_dear(response.made_of):
+            return None
+        found = self._bodies.get(self._key(variant, response))
+        return None if found is None else self._numbered(found, response)
+
+    def encode(self, variant: Variant, response: Response, owner: Hashable = None) -> bytes:
+        """Return the response's bytes, which are made, and remembered for whoever takes the same step.
+
+        Only the nonce, at their end, is made anew each time.
+        """
+        key = self._key(variant, response)
+        if (body := self._bodies.get(key)) is None:
+            parts = self._parts(variant, response)
+            body = _Body(parts, sum(map(len, parts)), response.made_of, owner, self._age)
+            self._remember(key, body)
+        return self._numbered(body, response)
+
+    def _numbered(self, body: _Body, response: Response) -> bytes:
+        body.needed = self._age
+        last = self._last
+        if last is not None and body is last.body and response.nonce == last.response.nonce:
+            return last.message  # of an equal response: who comes at once with others is as far as they are
+        message = with_nonce(body.parts, response.nonce)
+        self._last = _Last(response, body, message) if len(message) <= LAST else None
+        return message
+
+    def _key(self, variant: Variant, response: Response) -> _Key:
+        # By identity, which is quick: whoever needs the same resource holds the same object. The entry
+        # holds them too, so that no identity is given to another while it stands.
+        return (
+            variant,
+            response.type_url,
+            response.version,
+            self._identity(response.made_of),
+            response.removed,
+            response.heartbeat,
+        )
+
+    def _is_dear(self, held: Resources | tuple[Resource, ...]) -> bool:
+        """Say whether it must be looked who many resources are."""
+        return isinstance(held, tuple) and len(held) >= MANY and id(held) not in self._tuples
+
+    def _identity(self, held: Resources | tuple[Resource, ...]) -> Hashable:
+        """Return who the resources are; of a tuple that many share this is worked out once."""
+        if not isinstance(held, tuple) or len(held) < MANY:
+            return identity(held)
+        known = self._tuples.get(id(held))
+        if known is None:
+            if len(self._tuples) >= ENTRIES:
+                self._tuples.clear()
+            # The entry holds the tuple: its identity cannot become another's.
+            known = self._tuples[id(held)] = (held, identity(held))
+        return known[1]
+
+    def _parts(self, variant: Variant, response: Response) -> Sequence[bytes]:
+        self.made += 1
+        is_long = len(response.resources) >= MANY or any(len(e.kept) > LONG for e in response.resources)
+        fields = self._fields[variant] if is_long else _FIELD[variant]
+        match variant:
+            case Variant.SOTW:
+                parts = response_body(response, self._control_plane, fields)
+            case Variant.DELTA:
+                parts = delta_response_body(response, self._control_plane, fields)
+        return parts if is_long else (b"".join(parts),)
+
+    def _remember(self, key: _Key, body: _Body) -> None:
+        self._bodies[key] = body
+        self._size += body.size
+        self._owned[body.owner] += body.size
+        while len(self._bodies) > 1 and (len(self._bodies) > ENTRIES or self._size > BYTES):
+            self._forget(next(iter(self._bodies)))
+        if body.owner is not None and self._owned[body.owner] > OWN_BYTES:
+            for other in [known for known, each in self._bodies.items() if each.owner is body.owner][:-1]:
+                if self._owned[body.owner] > OWN_BYTES:
+                    self._forget(other)
+
+    def _forget(self, key: _Key) -> None:
+        body = self._bodies.pop(key)
+        self._size -= body.size
+        self._owned[body.owner] -= body.size
+        if not self._owned[body.owner]:
+            del self._owned[body.owner]

@@ -1,0 +1,100 @@
+"""A long request cut at its fields into pieces that are requests of their own; joined, they say what it says.
+
+So a request of megabytes is read in short stretches, between which others have their turn, and what it holds
+is counted before it is made into objects: two bytes on the wire may be a hundred in memory.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from xds.budget import Bound, Excess, check
+from xds.limits import Limits
+from xds.protocol.fields import fields
+from xds.protocol.wire import (
+    ERROR_LIMIT,
+    NO_NONCE,
+    NO_VERSION,
+    DeltaRequest,
+    Request,
+    length_delimited,
+)
+from xds.server.streams.name_lists import AnyRequest
+from xds.stream_status import Variant
+
+FIELDS: Final = 2048
+"""Fields of a piece: about a millisecond to find and to read."""
+
+WHOLE: Final = 256 * 1024
+"""A request of no more is read whole."""
+
+_CODE, _MESSAGE = 1, 2
+"""Of a google.rpc.Status."""
+
+_TYPE_URL: Final = {Variant.SOTW: 4, Variant.DELTA: 2}
+_NODE: Final = {Variant.SOTW: 2, Variant.DELTA: 1}
+_ERROR: Final = {Variant.SOTW: 6, Variant.DELTA: 7}
+_NAMES: Final = {Variant.SOTW: (3,), Variant.DELTA: (3, 4, 5)}
+
+
+def pieces(data: bytes, variant: Variant, limits: Limits) -> Iterator[bytes]:
+    """Yield a request's pieces, of FIELDS fields or WHOLE bytes, a field the longest.
+
+    An error longer than a node may be is cut to the words that are kept of it. Raises Excess for any other
+    field that is so long, and for more names than one certificate may have; WireError for no request.
+    """
+    begun, count, names, kind = 0, 0, 0, b""
+    for number, begin, content, end in fields(data, 0, len(data)):
+        count += 1
+        names += number in _NAMES[variant]
+        if end - content > limits.node_bytes:
+            if number != _ERROR[variant]:
+                raise Excess(
+                    Bound.NODE if number == _NODE[variant] else Bound.FIELD, end - content, limits.node_bytes
+                )
+            yield data[begun:begin]
+            yield kind + length_delimited(number, _shortened(data, content, end))
+            begun, count = end, 0
+        elif count == FIELDS or end - begun >= WHOLE:
+            check(Bound.NAMES, names, limits.names_per_certificate)
+            yield data[begun:end]
+            begun, count = end, 0
+        if number == _TYPE_URL[variant]:
+            kind = data[begin:end]
+    check(Bound.NAMES, names, limits.names_per_certificate)
+    yield data[begun:]
+
+
+def joined(requests: Sequence[AnyRequest]) -> AnyRequest:
+    """Return the request that these are pieces of; of what stands in several the last counts."""
+    last = requests[::-1]
+    whole = replace(
+        requests[0],
+        type_url=next((each.type_url for each in last if each.type_url), requests[0].type_url),
+        nonce=next((each.nonce for each in last if each.nonce), NO_NONCE),
+        rejection=next((each.rejection for each in last if each.rejection), None),
+        node=next((each.node for each in last if each.node), None),
+    )
+    if isinstance(whole, Request):
+        sotw = [each for each in requests if isinstance(each, Request)]
+        version = next((each.version for each in reversed(sotw) if each.version), NO_VERSION)
+        return replace(whole, names=tuple(name for each in sotw for name in each.names), version=version)
+    delta = [each for each in requests if isinstance(each, DeltaRequest)]
+    return replace(
+        whole,
+        subscribe=tuple(name for each in delta for name in each.subscribe),
+        unsubscribe=tuple(name for each in delta for name in each.unsubscribe),
+        initial_versions={n: version for each in delta for n, version in each.initial_versions.items()},
+    )
+
+
+def _shortened(data: bytes, at: int, end: int) -> bytes:
+    """Return a status with its code, and of its words as many as are kept."""
+    kept = b""
+    for number, begin, content, following in fields(data, at, end):
+        if number == _CODE:
+            kept += data[begin:following]
+        elif number == _MESSAGE:
+            words = data[content : min(following, content + 4 * ERROR_LIMIT)].decode(errors="ignore")
+            kept += length_delimited(number, words.encode())
+    return kept

@@ -1,0 +1,82 @@
+"""What can be seen of streams from outside: values, made when asked for."""
+
+import enum
+from dataclasses import dataclass
+from datetime import datetime
+
+from xds.cache import NodeKey
+from xds.protocol.resources.resource import ResourceName, TypeUrl, Version
+from xds.protocol.type_state import Channel
+from xds.protocol.wire import Node, Nonce, Rejection
+
+
+class Variant(enum.StrEnum):
+    """The two variants of the protocol."""
+
+    SOTW = "sotw"
+    DELTA = "delta"
+
+
+class SyncState(enum.StrEnum):
+    """Where one type of one stream stands."""
+
+    ASKED = "asked"
+    PENDING = "pending"
+    SYNCED = "synced"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeStatus:
+    """One type on one stream: the newest response, and what the client said to it.
+
+    `rejected` are the resources that the rejection is about.
+    """
+
+    type_url: TypeUrl
+    state: SyncState
+    sent_version: Version
+    sent_nonce: Nonce
+    sent_at: datetime | None
+    acked_version: Version
+    rejection: Rejection | None
+    rejected: tuple[ResourceName, ...]
+    wildcard: bool
+    names: tuple[ResourceName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatus:
+    """One stream: whose it is, since when, and each type in the order of a push."""
+
+    number: int
+    node_key: NodeKey
+    node: Node | None
+    peer: str
+    variant: Variant
+    since: datetime
+    served: bool
+    types: tuple[TypeStatus, ...]
+
+
+def type_status(channel: Channel, sent_at: datetime | None) -> TypeStatus:
+    """Describe one channel; the names are those the client holds or has asked for, sorted."""
+    if channel.rejection is not None:
+        state = SyncState.REJECTED
+    elif channel.unanswered:
+        state = SyncState.PENDING
+    else:
+        # A client that reconnects with all there is holds it, and was sent nothing.
+        state = SyncState.SYNCED if channel.sent_nonce or channel.held else SyncState.ASKED
+    return TypeStatus(
+        channel.type_url,
+        state,
+        channel.sent_version,
+        channel.sent_nonce,
+        sent_at,
+        channel.acked_version,
+        channel.rejection,
+        tuple(sorted(channel.rejected)),
+        channel.subscription.wildcard,
+        tuple(sorted({*channel.held, *channel.subscription.names})),
+    )
