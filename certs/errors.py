@@ -4,7 +4,7 @@
     ├── StateError          this machine: the state directory, a file in it, the ledger
     │   ├── CorruptPairError    a stored certificate with its key that cannot be used (it can be issued again)
     │   ├── DamagedError        a ledger's file that is no ledger any more
-    │   └── UnwrittenError      a revocation that is in force, and would be forgotten by a restart
+    │   └── UnwrittenError      a revocation that a restart would forget; certs.ledger.contract has it
     ├── IssuerError         the issuer cannot sign: its CA has expired (later: it cannot be reached)
     ├── RequestError        whoever asked: a name that cannot be certified, a serial nobody knows
     └── PeerRefused         the remote side: its certificate does not let it in
@@ -13,8 +13,6 @@ Every message is one sentence for people, and holds nothing secret.
 """
 
 import enum
-
-from certs.ledger.entry import LedgerEntry
 
 
 class CertificateError(Exception):
@@ -31,14 +29,6 @@ class CorruptPairError(StateError):
 
 class DamagedError(StateError):
     """The ledger's file is damaged, or is no ledger: what it knew is lost."""
-
-
-class UnwrittenError(StateError):
-    """What happened to `entry` is so, in this process; the ledger could not be written."""
-
-    def __init__(self, sentence: str, entry: LedgerEntry) -> None:
-        super().__init__(sentence)
-        self.entry = entry
 
 
 class IssuerError(CertificateError):

@@ -10,12 +10,20 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Protocol
 
-from certs.errors import RequestError
+from certs.errors import RequestError, StateError
 from certs.ledger.entry import LedgerEntry
 from meshwright.mesh.identity import ProxyName
 
 Judge = Callable[[tuple[LedgerEntry, ...]], None]
 """Looks at all that a ledger has of a name, and raises where there must be no other certificate of it."""
+
+
+class UnwrittenError(StateError):
+    """What happened to `entry` is so, in this process; the ledger could not be written."""
+
+    def __init__(self, sentence: str, entry: LedgerEntry) -> None:
+        super().__init__(sentence)
+        self.entry = entry
 
 
 class Ledger(Protocol):

@@ -9,11 +9,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from certs.errors import StateError, UnwrittenError
+from certs.errors import StateError
 from certs.keys.serial import read_serial
 from certs.ledger import rows
 from certs.ledger.cache import Seen
-from certs.ledger.contract import Judge, unknown
+from certs.ledger.contract import Judge, UnwrittenError, unknown
 from certs.ledger.entry import LedgerEntry, Noted, Stamp
 from certs.ledger.file import SCHEMA, open_file, waiting
 from certs.ledger.mark import RevocationMark

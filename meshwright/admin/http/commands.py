@@ -11,8 +11,9 @@ from aiohttp.typedefs import Handler
 
 from catalog.explain import nobody_has
 from catalog.store.view import View
-from certs.errors import CertificateError, RequestError, StateError, UnwrittenError
+from certs.errors import CertificateError, RequestError, StateError
 from certs.keys.material import ProxyCertificate
+from certs.ledger.contract import UnwrittenError
 from certs.ledger.entry import LedgerEntry
 from certs.lifetimes import MOST_DAYS
 from meshwright.admin.http.audit import name_object

@@ -6,9 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from certs.errors import StateError, UnwrittenError
+from certs.errors import StateError
 from certs.keys.serial import read_serial
-from certs.ledger.contract import Judge, unknown
+from certs.ledger.contract import Judge, UnwrittenError, unknown
 from certs.ledger.entry import LedgerEntry, Noted, Stamp
 from meshwright.mesh.identity import ProxyName
 

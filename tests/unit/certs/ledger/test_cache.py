@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from certs.errors import UnwrittenError
 from certs.ledger import cache as seen
 from certs.ledger import rows
+from certs.ledger.contract import UnwrittenError
 from certs.ledger.entry import LedgerEntry, Noted, Stamp
 from certs.ledger.sqlite import SqliteLedger
 from tests.unit.certs.ledger.entries import START, new_entry, proxy

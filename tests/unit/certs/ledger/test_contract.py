@@ -12,9 +12,9 @@ from typing import Protocol
 
 import pytest
 
-from certs.errors import RequestError, StateError, UnwrittenError
+from certs.errors import RequestError, StateError
 from certs.keys.serial import read_serial, serial_text
-from certs.ledger.contract import Ledger
+from certs.ledger.contract import Ledger, UnwrittenError
 from certs.ledger.entry import MOST_WORDS, SEEN_EVERY, LedgerEntry, LedgerState
 from certs.ledger.sqlite import SqliteLedger
 from meshwright.mesh.names import ProxyUuid

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from certs.errors import StateError, UnwrittenError
+from certs.errors import StateError
 from certs.ledger import file
+from certs.ledger.contract import UnwrittenError
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
 from certs.state.database import BUSY_SECONDS
