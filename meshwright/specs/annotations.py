@@ -8,6 +8,8 @@
     meshwright.dev/inject: "true"                            # Pod, Namespace (a label too): have a sidecar
     meshwright.dev/overlays: "debug, large"                  # Pod, Namespace: what is laid over the sidecar
     meshwright.dev/sidecar-placement: classic                # Pod: among the containers, not before them
+    meshwright.dev/service: books                            # Pod: its primary service
+    meshwright.dev/proxy-uuid: 5b0c3ff1-...                  # Pod (a label): the UUID of its sidecar
     meshwright.dev/revision: canary                          # Pod, Namespace (a label): who injects
     meshwright.dev/control-plane: meshwright-system          # what we keep (a label): whose it is
 
@@ -32,6 +34,12 @@ OVERLAYS: Final = "meshwright.dev/overlays"
 PLACEMENT: Final = "meshwright.dev/sidecar-placement"
 REVISION: Final = "meshwright.dev/revision"
 """The label by which one of several control planes is chosen; without, it is the default one."""
+SERVICE_ANNOTATION: Final = "meshwright.dev/service"
+"""Pod annotation that names the primary service, where it is not called like the ServiceAccount."""
+UUID_LABELS: Final = ("meshwright.dev/proxy-uuid", "osm-proxy-uuid")
+"""Pod labels that hold the sidecar's UUID, the first one found counts."""
+OWN_UID: Final = "metadata.uid"
+"""The value of such a label by which the Pod's own UID is the sidecar's: who made the Pod did not know it."""
 HOME: Final = "meshwright.dev/control-plane"
 """The label that says whose an object is, by the namespace of that control plane."""
 

@@ -20,9 +20,10 @@ from meshwright.specs.annotations import (
     PERMISSIVE,
     PLACEMENT,
     REVISION,
+    SERVICE_ANNOTATION,
+    UUID_LABELS,
 )
 from meshwright.specs.codes import Code
-from meshwright.specs.core.endpoints import SERVICE_ANNOTATION, UUID_LABELS
 from meshwright.specs.manifest import Manifest
 from meshwright.specs.own.dns import DNS_ANNOTATION, SRV_ANNOTATION
 

@@ -42,7 +42,6 @@ from meshwright.sidecars.injection.names import ENABLED, INBOUND_PORTS, METRICS,
 from meshwright.sidecars.injection.probes import originals
 from meshwright.sidecars.injection.restoring import restored
 from meshwright.specs import annotations as our_own
-from meshwright.specs.core.endpoints import OWN_UID, SERVICE_ANNOTATION
 from meshwright.specs.fields import Fields
 from meshwright.specs.notes import Notes
 
@@ -54,7 +53,7 @@ _OS_LABEL: Final = "kubernetes.io/os"
 _READ: Final = frozenset(
     {
         *(INBOUND_PORTS, OUTBOUND_PORTS, EXCLUDED_RANGES, INCLUDED_RANGES, DRIVER_ANNOTATION),
-        *(SERVICE_ANNOTATION, our_own.CAPTURE, our_own.IPV6, our_own.EGRESS_SERVICES),
+        *(our_own.SERVICE_ANNOTATION, our_own.CAPTURE, our_own.IPV6, our_own.EGRESS_SERVICES),
         *(our_own.INJECT, our_own.OVERLAYS, our_own.PLACEMENT),
     }
 )
@@ -156,10 +155,10 @@ def read_annotations(pod: Pod) -> Mapping[str, str]:
 
 def own_uuid(pod: Pod) -> ProxyUuid | None:
     """Return the UUID that a pod's label gives its sidecar; None where it gives none."""
-    said = (pod.get("metadata", {}).get("labels") or {}).get(PROXY_UUID_LABEL, OWN_UID)
-    if said != OWN_UID and not is_dns_label(said):
+    said = (pod.get("metadata", {}).get("labels") or {}).get(PROXY_UUID_LABEL, our_own.OWN_UID)
+    if said != our_own.OWN_UID and not is_dns_label(said):
         raise CannotPatchError(f"label {PROXY_UUID_LABEL} is {said!r}: must be a DNS label")
-    return None if said == OWN_UID else ProxyUuid(said)
+    return None if said == our_own.OWN_UID else ProxyUuid(said)
 
 
 def _placement(injector: Injector, annotations: Mapping[str, str]) -> Placement:
@@ -231,11 +230,11 @@ def _service(pod: Pod, annotations: Mapping[str, str]) -> ServiceName:
     """Return the pod's primary service, as its Pod will be read once it runs."""
     spec = spec_of(pod)
     account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
-    name = annotations.get(SERVICE_ANNOTATION) or account
+    name = annotations.get(our_own.SERVICE_ANNOTATION) or account
     if not isinstance(name, str) or not is_dns_label(name):
         raise CannotPatchError(
             f"the primary service {name!r} is no DNS label, and stands in the proxy's common name: "
-            f"name one by the annotation {SERVICE_ANNOTATION}"
+            f"name one by the annotation {our_own.SERVICE_ANNOTATION}"
         )
     return ServiceName(name)
 

@@ -17,7 +17,7 @@ from meshwright.sidecars.injection.containers.parts import Parts, parts, require
 from meshwright.sidecars.injection.hooks import OriginalHook
 from meshwright.sidecars.injection.restoring import Added, empty, restored
 from meshwright.sidecars.injection.sidecar import Sidecar
-from meshwright.specs.core.endpoints import OWN_UID
+from meshwright.specs.annotations import OWN_UID
 
 _OURS: Final = "meshwright.dev/"
 MOST_ANNOTATED: Final = 256 * 1024

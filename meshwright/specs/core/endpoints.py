@@ -19,22 +19,19 @@ from meshwright.mesh.names import (
 )
 from meshwright.mesh.objects import EndpointSlice
 from meshwright.mesh.workload import Health, PodTemplate, Workload, WorkloadKey, WorkloadPort
-from meshwright.specs.annotations import egress_services, interception
+from meshwright.specs.annotations import (
+    OWN_UID,
+    SERVICE_ANNOTATION,
+    UUID_LABELS,
+    egress_services,
+    interception,
+)
 from meshwright.specs.codes import Code
 from meshwright.specs.core.services import is_tcp
 from meshwright.specs.fields import Fields
 from meshwright.specs.manifest import LABEL_RULE, NAME_RULE, Manifest, sidecar_driver
 from meshwright.specs.quotes import never
 from meshwright.specs.values.references import ADDRESS_RULE, address, parse_address
-
-UUID_LABELS = ("meshwright.dev/proxy-uuid", "osm-proxy-uuid")
-"""Pod labels that hold the sidecar's UUID, the first one found counts."""
-
-OWN_UID = "metadata.uid"
-"""The value of such a label by which the Pod's own UID is the sidecar's: who made the Pod did not know it."""
-
-SERVICE_ANNOTATION = "meshwright.dev/service"
-"""Pod annotation that names the primary service, where it is not called like the ServiceAccount."""
 
 SERVICE_LABEL = "kubernetes.io/service-name"
 

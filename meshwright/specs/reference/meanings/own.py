@@ -3,8 +3,14 @@
 from typing import Final
 
 from meshwright.mesh.workload import DRIVER_ANNOTATION
-from meshwright.specs.annotations import CAPTURE, EGRESS_SERVICES, ESCAPED_SLASHES, IPV6, PERMISSIVE
-from meshwright.specs.core.endpoints import SERVICE_ANNOTATION
+from meshwright.specs.annotations import (
+    CAPTURE,
+    EGRESS_SERVICES,
+    ESCAPED_SLASHES,
+    IPV6,
+    PERMISSIVE,
+    SERVICE_ANNOTATION,
+)
 from meshwright.specs.own.dns import DNS_ANNOTATION, SRV_ANNOTATION
 from meshwright.specs.reference.meaning import (
     ADDRESS,
