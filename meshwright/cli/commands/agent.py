@@ -138,7 +138,7 @@ def run(
     from meshwright.cli.process.environment import of_program
     from meshwright.cli.process.handover import Told, become_agent
 
-    become_agent(Told(agent_settings(told), log_level, as_json, of_program()))
+    become_agent(Told(agent_settings(told), log_level, as_json, of_program(context)))
 
 
 @agent.command()

@@ -24,6 +24,7 @@ cni = typer.Typer(help="Have the node set the rules of its pods: the CNI plug-in
 
 @cni.command()
 def install(
+    context: typer.Context,
     networks: Networks = _NODE.networks,
     programs: Programs = _NODE.programs,
     run: Annotated[
@@ -74,7 +75,7 @@ def install(
     try:
         style = logs.LogFormat.JSON if as_json else logs.LogFormat.AUTO
         logs.configure(logs.LogLevel(log_level), style)
-        say_unknown(os.environ, of_program())
+        say_unknown(os.environ, of_program(context))
         asyncio.run(until_told(partial(running, settings, found(kubeconfig, ""))))
     except (ProgramError, KubeError, OSError, ValueError) as error:
         raise CommandFailed(error) from error

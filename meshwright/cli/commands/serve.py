@@ -12,6 +12,7 @@ from meshwright.cli.process.structlog_alone import import_structlog
 
 
 def serve(
+    context: typer.Context,
     mesh: Annotated[Path | None, typer.Option(help="Directory of manifests, watched.")] = None,
     state: Annotated[Path | None, typer.Option(help="Directory for CA, keys, ledger, socket.")] = None,
     config: Annotated[Path | None, typer.Option(help="YAML file with settings.")] = None,
@@ -79,6 +80,7 @@ def serve(
         _print_settings(as_json=as_json)
         return
     import_structlog()
+    from meshwright.cli.process.environment import of_program
     from meshwright.cli.process.signals import not_hung_up
 
     not_hung_up()
@@ -116,7 +118,7 @@ def serve(
 
         gc.freeze()
         gc.enable()
-        run(flags, native)
+        run(flags, native, of_program(context))
 
 
 def named(settings: Iterable[str]) -> Mapping[str, object]:

@@ -44,6 +44,7 @@ _DEFAULTS: Final = {
 
 
 def unit(
+    context: typer.Context,
     which: Annotated[Which, typer.Argument(help="The program that is to run.")],
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="-- ARGUMENTS", help="What the program is told.")
@@ -73,7 +74,7 @@ def unit(
         raise CommandFailed("--low-ports and --tproxy are for the agent's unit alone")
     command = program or f"{sysconfig.get_path('scripts')}/meshwright"
     _require_seen("the program", command, "install it below /opt or /usr, or name another by --program")
-    found = _Typed(which, tuple(arguments or ()))
+    found = _Typed(context.find_root().command, which, tuple(arguments or ()))
     told = units.Command(command, (which.value, *found.arguments), found.variables)
     match which:
         case Which.SERVE:
@@ -95,12 +96,11 @@ class _Typed:
     environment, `variables` are those that it would read.
     """
 
-    def __init__(self, which: Which, given: tuple[str, ...]) -> None:
-        from meshwright.cli.main import app
+    # Typer does not export the types of commands.
+    def __init__(self, program: Any, which: Which, given: tuple[str, ...]) -> None:  # noqa: ANN401
         from meshwright.cli.process.environment import of_commands
 
-        # Typer's own types, which it does not export.
-        command: Any = typer.main.get_command(app).commands[which.value]  # type: ignore[attr-defined]
+        command = program.commands[which.value]
         known = frozenset(of_commands(command))
         if which is Which.SERVE:
             from meshwright.controller.settings.settings import variables

@@ -1,11 +1,14 @@
 """Variables of ours in the environment that nobody reads: a slip in one is said, as it changes nothing."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
 from meshwright.mesh.problems.spelling import nearest
+
+if TYPE_CHECKING:  # the agent's program says what is unknown, and has left the command line behind
+    import typer
 
 PREFIX: Final = "MESHWRIGHT_"
 
@@ -42,10 +45,6 @@ def of_commands(command: Any) -> Iterator[str]:  # noqa: ANN401 - Typer's own, w
         yield from of_commands(below)
 
 
-def of_program() -> frozenset[str]:
-    """Return the variables that any command reads."""
-    import typer
-
-    from meshwright.cli.main import app
-
-    return frozenset(of_commands(typer.main.get_command(app)))
+def of_program(context: "typer.Context") -> frozenset[str]:
+    """Return the variables that commands of the program read; `context` is that of any of them."""
+    return frozenset(of_commands(context.find_root().command))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from meshwright.cli.errors import AnsweredNo, CommandFailed
-from meshwright.cli.process.environment import of_program, say_unknown
+from meshwright.cli.process.environment import say_unknown
 from meshwright.cli.process.signals import until_told
 from meshwright.controller import app
 from meshwright.controller.errors import StartupError
@@ -20,10 +20,11 @@ from meshwright.controller.settings.reload import Reload
 from meshwright.controller.settings.settings import load, variables
 
 
-def run(flags: Mapping[str, object], native: NativeLines) -> None:
+def run(flags: Mapping[str, object], native: NativeLines, known: frozenset[str]) -> None:
     """Run the server until it is told to stop; raise CommandFailed where it cannot run, or not on.
 
-    `native` has what native libraries write meanwhile.
+    `native` has what native libraries write meanwhile. `known` are the environment's variables that commands
+    read; any other of ours that is no setting is logged.
     """
     try:
         settings = load(flags)
@@ -32,7 +33,7 @@ def run(flags: Mapping[str, object], native: NativeLines) -> None:
         reload = Reload(asyncio.Event(), partial(load, flags), manager.reloading)
         if logs.is_json(settings.log_format, sys.stderr):
             native.say_all()
-        say_unknown(os.environ, variables() | of_program())
+        say_unknown(os.environ, variables() | known)
         returning()
         server = partial(app.run, settings, handshakes=native.handshakes, reload=reload, manager=manager)
         asyncio.run(until_told(server, reload.asked))
