@@ -17,7 +17,8 @@ from meshwright.cli.checking.judgements import permissions, storage
 from meshwright.cli.checking.judgements.check import Check
 from meshwright.cli.checking.judgements.cluster import Injector
 from meshwright.cli.checking.judgements.storage import StorageClass
-from meshwright.cli.errors import CommandFailed, lines_of
+from meshwright.cli.errors import CommandFailed
+from meshwright.cli.offline import release
 from meshwright.kube.api import Api
 from meshwright.kube.builtin import (
     DAEMON_SETS,
@@ -56,17 +57,7 @@ class Place:
 
 def manifests(values: Path | None, home: str) -> Sequence[Mapping[str, Any]]:
     """Return what the chart comes to with values, in a namespace; raise CommandFailed."""
-    from meshwright.chart.rendering import home as namespace
-    from meshwright.chart.rendering import manifests as rendered
-    from meshwright.chart.template.tokens import TemplateError
-    from meshwright.chart.values import ValuesError
-    from meshwright.cli.commands.install import read_values
-
-    try:
-        texts = [namespace(home), *rendered(read_values([values] if values else (), ()), home)]
-    except (ValuesError, TemplateError) as error:
-        raise CommandFailed(*lines_of(error)) from error
-    return [dict(yaml.safe_load(each)) for each in texts]
+    return [dict(yaml.safe_load(each)) for each in release.manifests(home, [values] if values else ())]
 
 
 def checks(place: Place, *, before: bool) -> Sequence[Check]:

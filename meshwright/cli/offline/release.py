@@ -1,0 +1,64 @@
+"""The manifests that install the control plane: a release of the chart, with values as people type them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from meshwright.chart import overriding
+from meshwright.chart.rendering import defaults, home
+from meshwright.chart.rendering import manifests as rendered
+from meshwright.chart.template.tokens import TemplateError
+from meshwright.chart.values import ValuesError
+from meshwright.cli.errors import CommandFailed, lines_of
+from meshwright.providers.text.documents import documents
+
+
+def manifests(
+    namespace: str,
+    files: Iterable[Path] = (),
+    told: Iterable[str] = (),
+    told_text: Iterable[str] = (),
+    told_json: Iterable[str] = (),
+) -> Sequence[str]:
+    """Return the namespace and what the chart comes to in it, each manifest as YAML; raise CommandFailed.
+
+    `files` are files with values; `told`, `told_text` and `told_json` are what stands after Helm's options
+    --set, --set-string and --set-json, such as `image.tag=1.2.3`.
+    """
+    try:
+        values = _values(files, told, told_text, told_json)
+        return [home(namespace), *rendered(values, namespace)]
+    except (ValuesError, TemplateError) as error:
+        raise CommandFailed(*lines_of(error)) from error
+
+
+def _values(
+    files: Iterable[Path],
+    told: Iterable[str],
+    told_text: Iterable[str],
+    told_json: Iterable[str],
+) -> Mapping[str, Any]:
+    """Return the values that hold: of files, JSON, words and text, in Helm's order; raise ValuesError."""
+    found = defaults()
+    for path in files:
+        try:
+            text = path.read_text("utf-8-sig")
+        except OSError as error:
+            raise CommandFailed(f"--values is {str(path)!r}: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise CommandFailed(f"--values is {str(path)!r}: byte {error.start} is not UTF-8") from error
+        found = overriding.merged(found, _read(text, path))
+    found = overriding.merged(found, overriding.told_json(told_json, found))
+    found = overriding.merged(found, overriding.told(told, found))
+    return overriding.merged(found, overriding.told(told_text, found, as_text=True))
+
+
+def _read(text: str, path: Path) -> Mapping[str, Any]:
+    """Return the values in a file's text, whose scalars are what Helm and kubectl take them for."""
+    found = documents(text)
+    for fault in found[0].faults if found else ():
+        raise CommandFailed(f"--values is {str(path)!r}: line {fault.line}: {fault.expected}")
+    value = found[0].value if found else {}
+    if len(found) > 1 or not isinstance(value, dict):
+        raise CommandFailed(f"--values is {str(path)!r}: must be one mapping, as the chart's values.yaml is")
+    return value
