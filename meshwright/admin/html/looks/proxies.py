@@ -14,14 +14,13 @@ from meshwright.admin.html.tables import Column, table
 from meshwright.admin.html.tones import Tone, Verdict, badge, badges, counted, tone_of, worst
 from meshwright.admin.html.values import NONE, moment, pairs, raw, shown
 from meshwright.admin.jsonable import Document
-from meshwright.admin.pages.proxies.proxy import SECTIONS
-from meshwright.admin.pages.proxies.sync_reason import REFUSED
+from meshwright.admin.proxy_document import FAILURES, SECTIONS
 
 
 def tone(proxy: Document) -> Tone:
     """Return how a proxy does: BAD where it rejects or fails, WARNING where it is behind or not here."""
     states = [tone_of(state) for state in map(str, part(proxy, "sync").values())]
-    if said(proxy, "why").startswith(("group failed", *REFUSED)):
+    if said(proxy, "why").startswith(FAILURES):
         states.append(Tone.BAD)
     is_behind = said(proxy, "why") and said(proxy, "state") != "ended"
     states.append(Tone.WARNING if is_behind else tone_of(said(proxy, "state")))

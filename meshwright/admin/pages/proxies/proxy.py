@@ -18,6 +18,7 @@ from meshwright.admin.pages.proxies.differences import comparable, difference, k
 from meshwright.admin.pages.proxies.proxies import one, proxies
 from meshwright.admin.pages.proxies.pushes import push
 from meshwright.admin.pages.proxies.streams import stream
+from meshwright.admin.proxy_document import SECTIONS
 from meshwright.admin.proxy_names import NotShown, find, workload_of
 from meshwright.admin.reading import (
     CertificateReading,
@@ -39,7 +40,6 @@ from meshwright.sidecars.type_words import short_type, type_word
 from xds.protocol.resources.resource import SECRET, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.resources.snapshot import Snapshot
 
-SECTIONS: Final = ("listeners", "routes", "clusters", "endpoints", "secrets", "history")
 SHOW_USAGE: Final = f"?proxy=<UUID, common name or workload>[&section=<{', '.join(SECTIONS)}>]"
 
 AT_A_TIME: Final = 100

@@ -6,6 +6,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from certs.ledger.entry import LedgerEntry, LedgerState
+from meshwright.admin.proxy_document import (
+    CERTIFICATE_EXPIRED,
+    CERTIFICATE_REVOKED,
+    CERTIFICATE_UNUSED,
+    GROUP_FAILED,
+)
 from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
 from meshwright.mesh.identity import ProxyName
 from meshwright.sidecars.addresses import plain_address
@@ -13,12 +19,8 @@ from meshwright.sidecars.type_words import short_type
 from xds.protocol.resources.resource import Reference, ResourceName, TypeUrl
 from xds.stream_status import StreamStatus, SyncState, TypeStatus, Variant
 
-_REVOKED, _EXPIRED, _UNUSED = "certificate revoked", "certificate expired", "certificate not used in time"
 _NAMED: Final = 2
 """So many callers are named that have ejected it."""
-
-REFUSED: Final = (_REVOKED, _EXPIRED, _UNUSED)
-"""Why a proxy is refused, by its certificates."""
 
 Refusal = Callable[[TypeUrl, ResourceName], str]
 
@@ -142,14 +144,14 @@ def _refused(entry: LedgerEntry | None, now: datetime) -> str:
     if entry is None:
         return "no certificate was issued"
     if entry.state is LedgerState.REVOKED:
-        return _REVOKED
+        return CERTIFICATE_REVOKED
     if now > entry.not_after:
-        return _EXPIRED
-    return _UNUSED if entry.unclaimed_too_long(now) else ""
+        return CERTIFICATE_EXPIRED
+    return CERTIFICATE_UNUSED if entry.unclaimed_too_long(now) else ""
 
 
 def _connected(proxy: ProxyStatus, known: Known, now: datetime) -> str:
-    failed = f"group failed: {known.failure}" if known.failure else ""
+    failed = f"{GROUP_FAILED}: {known.failure}" if known.failure else ""
     if not any(stream.served for stream in known.streams):
         if not proxy.known:
             return "held: workload unknown"
