@@ -27,8 +27,8 @@ from benchmarks.processes import Memory, cpu_seconds, memory
 from benchmarks.programs import BenchmarkError, Checkout, end_with_sigterm
 from benchmarks.quiet import settled
 from benchmarks.results import RESULTS, Values, machine, write
-from demo.ports import free_port
 from tools.ending import end
+from tools.ports import free_port
 
 NAME: Final = "alice-uuid.alice.default"
 MESH: Final = """

@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.processes import cpu_seconds
 from benchmarks.programs import BenchmarkError, Checkout, compile_all
-from demo.ports import free_port
 from tools.ending import end
+from tools.ports import free_port
 
 PATIENCE: Final = 600.0
 """Seconds that a control plane may take to serve a mesh."""

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.processes import cpu_seconds, memory
-from demo.ports import free_port
 from tools.ending import end
+from tools.ports import free_port
 
 HERE: Final = Path(__file__).parent
 PATIENCE: Final = 30.0

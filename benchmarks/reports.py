@@ -18,7 +18,6 @@ from rich.table import Table
 from benchmarks import credentials, results
 from benchmarks.plane import ControlPlane, serving
 from benchmarks.processes import memory
-from demo.ports import free_port
 from meshwright.agent.statistics.counted import MOST_EDGES
 from meshwright.agent.statistics.increments import NOTHING, since
 from meshwright.agent.statistics.report import Reports
@@ -27,6 +26,7 @@ from meshwright.agent.statistics.statistics import Bin, Statistics
 from meshwright.mesh.host_port import HostPort
 from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 from meshwright.traffic.pace import every_seconds
+from tools.ports import free_port
 
 A_SECOND = 50
 """Reports: some connections at a time, as of proxies, and no storm of a thousand."""

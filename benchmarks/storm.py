@@ -29,7 +29,7 @@ from benchmarks.programs import (
     serving,
 )
 from benchmarks.results import Values, machine, name, place, write
-from demo.ports import free_port
+from tools.ports import free_port
 
 SERVICES: Final = 300
 ENDPOINTS: Final = 5

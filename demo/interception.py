@@ -8,9 +8,9 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Final, Protocol
 
-from demo.ports import can_bind
 from demo.supervisor import DemoError
 from demo.topology import Addresses, Mode, Place
+from tools.ports import can_bind
 
 PROXY_UID: Final = 1500
 STATUS_PORT: Final = 15020

@@ -11,9 +11,9 @@ from typing import Final
 
 import aiohttp
 
-from demo.ports import free_port
 from demo.supervisor import DemoError, Supervisor, run
 from demo.topology import Place
+from tools.ports import free_port
 
 COMMAND: Final = Path(os.environ.get("MESHWRIGHT_COMMAND") or Path(sys.executable).parent / "meshwright")
 """The program, of the environment that runs the demo; tests name a file that stands for it."""

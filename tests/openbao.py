@@ -13,7 +13,7 @@ from typing import Final
 
 from certs.errors import IssuerError
 from certs.issuers.vault.http import VaultApi
-from demo.ports import free_port
+from tools.ports import free_port
 
 ROOT_TOKEN: Final = "planted-root-token"
 SECONDS: Final = 60.0

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from demo.ports import free_port
 from tests.conformance.control import ControlPlane, Keys
 from tests.conformance.envoys import Envoy, programs
 from tests.conformance.resources import listener, route, upstream
 from tests.conformance.traffic import serve
+from tools.ports import free_port
 from xds.protocol.resources.resource import Resource
 from xds.stream_status import Variant
 

@@ -11,10 +11,10 @@ from certs.ledger.sqlite import SqliteLedger
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
 from certs.state.pair_files import PairFiles
-from demo.ports import free_port
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from tests.deadline import until
+from tools.ports import free_port
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.hooks import AnyNode
 from xds.limits import Limits

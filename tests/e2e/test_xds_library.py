@@ -13,8 +13,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from demo.ports import free_port
 from tests.golden.envoys import HERE, RunningEnvoy, keep
+from tools.ports import free_port
 
 pytestmark = pytest.mark.envoy
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "two_clusters.py"

@@ -29,7 +29,6 @@ from certs.peer import read_peer
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
 from certs.state.pair_files import PairFiles
-from demo.ports import free_port
 from meshwright.agent.envoy.environment import environment
 from meshwright.agent.envoy.lifecycle import Ending
 from meshwright.delivery.proxies.identity import Held
@@ -45,6 +44,7 @@ from tests.envoy import program as envoy_program
 from tests.golden.beacon import beacon
 from tests.golden.envoys import HERE, Place, RunningEnvoy, keep
 from tests.meshes.resources import resources
+from tools.ports import free_port
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.hooks import Peer
 from xds.limits import Limits

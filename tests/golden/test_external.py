@@ -14,7 +14,6 @@ import pytest_asyncio
 from catalog.policy.proxy import ExternalDestination, TlsOrigination
 from certs.contract import Names, Usage
 from certs.keys.pair import issue_pair
-from demo.ports import free_port
 from meshwright.mesh.names import Port
 from meshwright.sidecars.envoy.security.secrets import service_certificate, trust_root
 from tests.deadline import until
@@ -22,6 +21,7 @@ from tests.golden.live import LiveMesh
 from tests.golden.policies import ROOTS, calling, external
 from tests.golden.pushing import push, start_receiver
 from tests.meshes.resources import resources
+from tools.ports import free_port
 from xds.protocol.resources.snapshot import Snapshot
 
 pytestmark = [

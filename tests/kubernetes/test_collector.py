@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from demo.ports import free_port
 from tests.deadline import until
 from tests.e2e.policy.policies import ALL, EVERYTHING, config, extension_service, target, telemetry
 from tests.e2e.policy.running import PolicyMesh
 from tests.feature.identity.conftest import serving as served
 from tests.feature.rejection.conftest import joining
 from tests.meshes import texts
+from tools.ports import free_port
 from tools.real_parts.building import program
 from tools.real_parts.parts import COLLECTOR
 from tools.real_parts.processes import Program, running

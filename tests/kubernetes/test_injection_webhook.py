@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from demo.ports import free_port
 from tests.kubernetes import objects
 from tests.kubernetes.kubectl import Kubectl, Said
 from tests.kubernetes.test_webhook import until
 from tests.program import Program, Server
+from tools.ports import free_port
 from tools.real_parts.cluster import RunningCluster
 from tools.real_parts.keys import LOOPBACK
 

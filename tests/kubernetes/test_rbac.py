@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import yaml
 
-from demo.ports import free_port
 from meshwright.kube.api import Api
 from meshwright.kube.builtin import MUTATING, VALIDATING
 from meshwright.kube.connection.connection import found as connection
@@ -28,6 +27,7 @@ from tests.kubernetes.kubectl import Kubectl
 from tests.kubernetes.shop import FIRST, everywhere
 from tests.kubernetes.spoiling import by_way_of
 from tests.program import Program
+from tools.ports import free_port
 from tools.real_parts.cluster import RunningCluster
 from tools.real_parts.keys import LOOPBACK
 

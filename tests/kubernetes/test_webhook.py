@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from certs.keys.bundle import TrustBundle
-from demo.ports import free_port
 from tests.deadline import wait_until
 from tests.kubernetes.accounts import Accounts
 from tests.kubernetes.kubectl import Kubectl
 from tests.program import Program, Server
+from tools.ports import free_port
 from tools.real_parts.cluster import RunningCluster
 from tools.real_parts.keys import LOOPBACK
 

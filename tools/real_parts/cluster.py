@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from demo.ports import free_port
+from tools.ports import free_port
 from tools.real_parts import flags
 from tools.real_parts.building import PartError, build
 from tools.real_parts.flags import FIRST_SERVICE, NODE_ADDRESS, Place

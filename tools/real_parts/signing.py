@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Final
 
-from demo.ports import free_port
+from tools.ports import free_port
 from tools.real_parts.building import build
 from tools.real_parts.cluster import RunningCluster
 from tools.real_parts.keys import LOOPBACK

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.peers.istiod.objects import SYSTEM
 from benchmarks.plane import Series, Start
 from benchmarks.processes import cpu_seconds
-from demo.ports import free_port
+from tools.ports import free_port
 from tools.real_parts.building import build, download
 from tools.real_parts.cluster import Cluster
 from tools.real_parts.keys import LOOPBACK

@@ -13,10 +13,10 @@ from typing import Protocol
 import aiohttp
 
 from certs.proxy import issue_proxy
-from demo.ports import free_port
 from tests.deadline import until
 from tests.golden.envoys import HERE, Place
 from tests.golden.live import LiveMesh
+from tools.ports import free_port
 
 NET = f"127.{60 + os.getpid() % 30}.{os.getpid() // 30 % 250}"
 SERVER, APPLICATION, CLIENT = f"{NET}.1", f"{NET}.2", f"{NET}.3"

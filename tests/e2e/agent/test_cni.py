@@ -21,13 +21,13 @@ from typing import Any, Final
 
 import pytest
 
-from demo.ports import free_port
 from meshwright.agent.interception.iptables import check, put
 from meshwright.agent.interception.settings import Family, Interception
 from meshwright.mesh.workload import Capture
 from tests.deadline import wait_until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import Machine, machine
+from tools.ports import free_port
 
 _LACKING: Final = missing_for_namespaces() or ("" if shutil.which("busybox") else "it needs busybox")
 pytestmark = [

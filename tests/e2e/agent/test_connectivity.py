@@ -11,12 +11,12 @@ from urllib.parse import urlencode
 
 import pytest
 
-from demo.ports import free_port
 from tests.deadline import until
 from tests.e2e.agent.scenes import Agent, answer, end, get
 from tests.e2e.envoys import rejections, running
 from tests.feature.identity.conftest import Server, serve
 from tests.meshes import texts
+from tools.ports import free_port
 
 __all__ = ["serve"]
 

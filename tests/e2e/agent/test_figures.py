@@ -7,9 +7,9 @@ import pytest
 from aiohttp import web
 from prometheus_client.parser import text_string_to_metric_families
 
-from demo.ports import free_port
 from tests.deadline import until
 from tests.e2e.agent.scenes import CLIENT, PORT, Agent, Scene, answered, get
+from tools.ports import free_port
 
 pytestmark = [pytest.mark.envoy, pytest.mark.timeout(120)]
 CALLS = 7

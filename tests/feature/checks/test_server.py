@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from demo.ports import free_port
 from tests.program import Program
 from tests.typed import Command
+from tools.ports import free_port
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.ports import can_bind, free_port
+from tools.ports import can_bind, free_port
 
 PROGRAM = shutil.which("dnsmasq", path=os.environ.get("PATH", "") + ":/usr/sbin")
 DEADLINE = 30.0

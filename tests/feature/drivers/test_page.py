@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from certs.peer import read_peer
-from demo.ports import free_port
 from tests.meshes import texts
 from tests.pages import installed
 from tests.program import Program
 from tests.typed import ROOT, Executed
+from tools.ports import free_port
 
 pytestmark = pytest.mark.timeout(300)
 POLICY = texts.joined(

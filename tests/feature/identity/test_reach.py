@@ -19,7 +19,6 @@ from aiohttp import web
 from certs.contract import Names, Usage
 from certs.keys.pair import Pair, issue_pair
 from certs.state.files import write_private
-from demo.ports import free_port
 from meshwright.agent.certificates import certificate, trust_domain
 from meshwright.agent.reach.client import DISCOVERY, REASON
 from meshwright.agent.reach.observations import Observed
@@ -31,6 +30,7 @@ from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import CLIENT, WORKLOAD, pair
 from tests.feature.identity.test_identity import workload
 from tests.unit.agent.credentials_of import authority, write_credentials, write_server_certificate
+from tools.ports import free_port
 from xds import discovery as services
 
 NAME = "one.store.shop"

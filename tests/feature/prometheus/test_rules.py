@@ -15,7 +15,6 @@ import aiohttp
 import pytest
 import yaml
 
-from demo.ports import free_port
 from meshwright.agent.statistics.counted import Who
 from meshwright.agent.statistics.edges import Edges
 from meshwright.agent.statistics.exposition import written
@@ -23,6 +22,7 @@ from meshwright.agent.statistics.statistics import read
 from tests.feature.identity.conftest import serve
 from tests.feature.identity.test_enrolment import Serve
 from tests.feature.identity.test_identity import workload
+from tools.ports import free_port
 
 __all__ = ["serve"]
 

@@ -13,7 +13,6 @@ from structlog.testing import capture_logs
 from certs.issuers.authority import CertificateAuthority
 from certs.server import ads_server_certificate
 from certs.state.pair_files import PairFiles
-from demo.ports import free_port
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.admin.spans.span import Kind, Span
 from meshwright.controller.app import run, utc_now
@@ -29,6 +28,7 @@ from tests.e2e.policy.servers import OtlpCollector
 from tests.feature.identity.conftest import Server
 from tests.feature.rejection.conftest import WORDS, Join
 from tests.meshes import texts
+from tools.ports import free_port
 from xds.stream_status import Variant
 
 Serve = Callable[..., Awaitable[Server]]

@@ -16,7 +16,7 @@ from demo.apps.counters import Counters
 from demo.apps.load import Wanted
 from demo.apps.probe import Outcomes, Probe
 from demo.apps.settings import AppSettings
-from demo.ports import free_port
+from tools.ports import free_port
 
 HOST = "127.0.0.1"
 Shop = dict[str, tuple[AppClient, int]]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from demo import mtls
-from demo.ports import free_port
+from tools.ports import free_port
 
 TARGET = "bookstore.bookstore.svc.cluster.local"
 

@@ -4,9 +4,9 @@ import socket
 
 import pytest
 
-from demo.ports import free_port
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.listening import listening, reached_from_here
+from tools.ports import free_port
 
 
 def _takes(host: str, port: int) -> bool:

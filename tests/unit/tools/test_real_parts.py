@@ -16,9 +16,9 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 
-from demo.ports import free_port
 from tests.deadline import wait_until
 from tests.e2e.agent.scenes import is_alive
+from tools.ports import free_port
 from tools.real_parts import building
 from tools.real_parts.building import PartError, build, is_built, program, shared
 from tools.real_parts.cluster import cluster

@@ -8,10 +8,10 @@ import pytest
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from demo.ports import free_port
 from meshwright.agent.envoy import admin as admin_module
 from meshwright.agent.envoy.admin import AdminUnreachable, AnotherEnvoy, AnswerTooLarge, EnvoyAdmin
 from meshwright.mesh.host_port import HostPort
+from tools.ports import free_port
 
 OURS, THEIRS = Path("/run/meshwright/bootstrap.json"), Path("/run/other/bootstrap.json")
 

@@ -5,13 +5,13 @@ import sys
 
 import pytest
 
-from demo import ports
-from demo.ports import free_port
+from tools import ports
+from tools.ports import free_port
 
 # Below the range that other tests are given ports of.
 _TAKE_ALL = """
 import sys
-from demo import ports
+from tools import ports
 ports._ASKED_FOR_BY_NUMBER = range(19_900, 19_904)
 ports._TRIES = 4
 given = []
