@@ -19,7 +19,9 @@ INSIDE = ("architecture.md", "engine.md", "glossary.md")
 """Pages about the code; the others are for users."""
 
 _IMPORTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
-PACKAGES = tuple(each for each in _IMPORTS["root_packages"] if each not in ("demo", "protos"))
+PACKAGES = tuple(
+    each for each in _IMPORTS["root_packages"] if each not in ("benchmarks", "demo", "protos", "tools")
+)
 _NAME = re.compile(rf"(?<![\w./-])((?:{'|'.join(PACKAGES)})(?:[./]\w+)+)(?![\w-])")
 _BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
