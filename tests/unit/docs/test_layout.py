@@ -1,0 +1,75 @@
+"""The shape of the repository: how many modules a folder has, and which packages a wheel has."""
+
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+ROOT = Path(__file__).parents[3]
+PACKAGES: Final = ("benchmarks", "catalog", "certs", "demo", "meshwright", "tools", "xds")
+"""Folders of which every module counts, but for `__init__` and `__main__`."""
+TESTS: Final = "tests"
+"""The folder of which modules with tests count."""
+MOST: Final = 15
+"""Modules that a folder may have, inclusive."""
+
+ONE_OF_A_KIND: Final = {
+    "meshwright/cli/commands": "one file a command",
+    "meshwright/sidecars/envoy/features": "one file a feature of HTTP",
+}
+"""Folders that may have any number of modules, because each is of the same kind as its neighbours."""
+
+UNSORTED: Final = dict.fromkeys(
+    (
+        "benchmarks",
+        "tests/e2e/agent",
+        "tests/e2e/policy",
+        "tests/kubernetes",
+        "tests/unit/delivery",
+        "tests/unit/injector",
+        "tests/unit/xds/protocol",
+        "tools/real_parts",
+    ),
+    "not sorted into folders yet",
+)
+"""Folders that are still to be sorted. Add none."""
+
+EXCEPTIONS: Final = ONE_OF_A_KIND | UNSORTED
+
+
+def _modules() -> Counter[str]:
+    """Return the number of modules per folder, such as `catalog/lint` to 12."""
+    ours = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    found = [path for path in ours if path.stem not in ("__init__", "__main__")]
+    found += (ROOT / TESTS).rglob("test_*.py")
+    return Counter(path.parent.relative_to(ROOT).as_posix() for path in found)
+
+
+def test_no_folder_outgrows_its_modules() -> None:
+    """More than 15 modules in one folder cannot be taken in at a glance: they need rooms with names."""
+    crowded = [
+        f"{folder} has {count} modules, and at most {MOST} are allowed: sort them into folders with an"
+        " __init__.py that says what each holds, or name the folder in ONE_OF_A_KIND with the reason"
+        for folder, count in sorted(_modules().items())
+        if count > MOST and folder not in EXCEPTIONS
+    ]
+    assert not crowded, "\n".join(crowded)
+
+
+def test_every_exception_is_needed() -> None:
+    """A folder that has shrunk is bound again."""
+    modules = _modules()
+    needless = [
+        f"{folder} has {modules[folder]} modules, no more than {MOST}: remove it from the exceptions"
+        for folder in EXCEPTIONS
+        if modules[folder] <= MOST
+    ]
+    assert not needless, "\n".join(needless)
+
+
+def test_a_wheel_has_five_top_level_packages() -> None:
+    """Each further name could be somebody else's in site-packages."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    included = {path.partition("/")[0] for path in wheel.get("force-include", {}).values()}
+    assert {*wheel["packages"], *included} == {"catalog", "certs", "meshwright", "protos", "xds"}
