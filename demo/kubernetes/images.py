@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Final
 
 from demo.supervisor import DemoError
-from tools.real_parts.environments import HOME, compiled_environment
-from tools.real_parts.images import Image, busybox, iptables, tree
-from tools.real_parts.layers import Files, Link, Text
-from tools.real_parts.own_images import envoy_layer
+from tools.real_parts.images.archives import Image, busybox, iptables, tree
+from tools.real_parts.images.environments import HOME, compiled_environment
+from tools.real_parts.images.layers import Files, Link, Text
+from tools.real_parts.images.own_images import envoy_layer
 
 BOOKSTORE: Final = "demo.local/bookstore:v1"
 MESHWRIGHT: Final = "demo.local/meshwright:v1"

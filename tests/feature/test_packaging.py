@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from meshwright import guard
-from tools.real_parts.environments import ours
+from tools.real_parts.images.environments import ours
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

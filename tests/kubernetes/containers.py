@@ -5,10 +5,10 @@ from typing import Final
 
 from tests.e2e.agent.machines import APPLICATION_UID, PROXY_UID
 from tests.kubernetes.objects import Document
-from tools.real_parts.environments import HOME, compiled_environment
-from tools.real_parts.images import Image, busybox, iptables
-from tools.real_parts.layers import Link, Text
-from tools.real_parts.own_images import envoy_layer
+from tools.real_parts.images.archives import Image, busybox, iptables
+from tools.real_parts.images.environments import HOME, compiled_environment
+from tools.real_parts.images.layers import Link, Text
+from tools.real_parts.images.own_images import envoy_layer
 
 MESH: Final = "tests.local/mesh:1"
 PORT: Final = 8080

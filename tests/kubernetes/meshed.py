@@ -26,8 +26,8 @@ from tests.golden.envoys import Place, RunningEnvoy, keep
 from tests.kubernetes import containers
 from tests.kubernetes.kubectl import Kubectl
 from tests.program import Program, Server
-from tools.real_parts.environments import HOME
 from tools.real_parts.flags import NODE_ADDRESS
+from tools.real_parts.images.environments import HOME
 from tools.real_parts.node import Node
 
 _REJECTED: Final = "/stats?filter=update_rejected"

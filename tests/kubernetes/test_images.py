@@ -15,9 +15,9 @@ from demo.kubernetes import images
 from demo.kubernetes.newcomer import MANIFESTS
 from demo.kubernetes.store import SCENES, applications, scene
 from tests.typed import ROOT
-from tools.real_parts import own_images
-from tools.real_parts.images import Image
-from tools.real_parts.layers import Text
+from tools.real_parts.images import own_images
+from tools.real_parts.images.archives import Image
+from tools.real_parts.images.layers import Text
 
 pytestmark = pytest.mark.usefixtures("node_parts")
 

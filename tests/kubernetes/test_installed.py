@@ -17,7 +17,7 @@ from tests.kubernetes.kubectl import SECONDS, Kubectl
 from tests.kubernetes.objects import Document, account, routes, service, target
 from tests.kubernetes.test_cni import ENFORCE, NO_RIGHT
 from tests.typed import Command, Commands, Networked, Typed
-from tools.real_parts import own_images
+from tools.real_parts.images import own_images
 from tools.real_parts.node import Node
 from tools.real_parts.node_flags import CNI_NETWORKS, CNI_PLUGINS, NODE, SOCKET
 

@@ -23,8 +23,8 @@ from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.kubernetes.helm import CHART
 from tests.kubernetes.kubectl import Kubectl
 from tests.typed import ROOT
-from tools.real_parts import own_images
 from tools.real_parts.building import program
+from tools.real_parts.images import own_images
 from tools.real_parts.node import Node
 from tools.real_parts.parts import HELM
 

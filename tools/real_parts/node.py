@@ -1,8 +1,9 @@
 """A cluster whose Pods run: a kubelet and all that it needs, on one node, in namespaces of its own.
 
-Nothing is pulled: images are those that `Node.load` was given (`tools.real_parts.images` makes them of files
-of this machine). Services have their addresses and names there; nothing is added to this machine's network,
-and nothing of it is left (`tools.real_parts.namespaces`). It needs root, and Debian's programs (`lacking`).
+Nothing is pulled: images are those that `Node.load` was given (`tools.real_parts.images.archives` makes them
+of files of this machine). Services have their addresses and names there; nothing is added to this machine's
+network, and nothing of it is left (`tools.real_parts.namespaces`). It needs root, and Debian's programs
+(`lacking`).
 """
 
 import contextlib
@@ -19,9 +20,9 @@ from tools.real_parts import node_flags as flags
 from tools.real_parts.building import PartError, build
 from tools.real_parts.cluster import RunningCluster, cluster
 from tools.real_parts.flags import NODE_ADDRESS
-from tools.real_parts.images import Image, busybox
+from tools.real_parts.images.archives import Image, busybox
+from tools.real_parts.images.layers import Layers
 from tools.real_parts.keys import client
-from tools.real_parts.layers import Layers
 from tools.real_parts.namespaces import Namespaces, namespaces
 from tools.real_parts.parts import COREDNS, KUBE_PROXY, KUBELET, NODE, SCHEDULER
 from tools.real_parts.processes import PATIENCE, Program, Service, running

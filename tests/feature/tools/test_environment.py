@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.real_parts.environments import HOME, environment
-from tools.real_parts.layers import Text
+from tools.real_parts.images.environments import HOME, environment
+from tools.real_parts.images.layers import Text
 
 
 def test_an_environment_has_all_that_the_command_imports_and_nothing_for_its_developers() -> None:

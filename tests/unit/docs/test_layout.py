@@ -28,7 +28,6 @@ UNSORTED: Final = dict.fromkeys(
         "tests/unit/delivery",
         "tests/unit/injector",
         "tests/unit/xds/protocol",
-        "tools/real_parts",
     ),
     "not sorted into folders yet",
 )

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from tools.real_parts.building import PartError
-from tools.real_parts.bytecode import compiled
-from tools.real_parts.images import Image, found_program, libraries, tree
-from tools.real_parts.layers import Folder, Layers, Link, Text
+from tools.real_parts.images.archives import Image, found_program, libraries, tree
+from tools.real_parts.images.bytecode import compiled
+from tools.real_parts.images.layers import Folder, Layers, Link, Text
 
 
 def _parts(archive: Path) -> tuple[dict[str, bytes], dict[str, Any], list[str]]:

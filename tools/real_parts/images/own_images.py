@@ -8,9 +8,9 @@ import functools
 from pathlib import Path
 from typing import Final
 
-from tools.real_parts.environments import HOME, compiled_environment
-from tools.real_parts.images import PATH, Image, iptables, program
-from tools.real_parts.layers import Files, Folder
+from tools.real_parts.images.archives import PATH, Image, iptables, program
+from tools.real_parts.images.environments import HOME, compiled_environment
+from tools.real_parts.images.layers import Files, Folder
 
 CONTROL_PLANE: Final = "docker.io/meshwright/control-plane:{}"
 PROXY: Final = "docker.io/meshwright/proxy:{}"

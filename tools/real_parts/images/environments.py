@@ -12,14 +12,14 @@ from typing import Final
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tools.real_parts.bytecode import compiled
-from tools.real_parts.images import libraries, program, tree
-from tools.real_parts.layers import Entry, Files, Link, Text
+from tools.real_parts.images.archives import libraries, program, tree
+from tools.real_parts.images.bytecode import compiled
+from tools.real_parts.images.layers import Entry, Files, Link, Text
 
 HOME: Final = "/opt/meshwright"
 """Where the image has its virtual environment; `bin/meshwright` in it is the command."""
 
-_ROOT: Final = Path(__file__).parents[2]
+_ROOT: Final = Path(__file__).parents[3]
 _UNUSED: Final = (
     *("site-packages", "dist-packages", "test", "tests", "idlelib", "tkinter", "ensurepip", "lib2to3"),
     *("turtledemo", "pydoc_data", "config-*", "_test*.so", "_tkinter*.so"),

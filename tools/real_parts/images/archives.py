@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from tools.real_parts.building import PartError
-from tools.real_parts.layers import Entry, Files, Folder, Layers, Link, Text, add
+from tools.real_parts.images.layers import Entry, Files, Folder, Layers, Link, Text, add
 
 _LIBRARY: Final = re.compile(r"(/\S+) \(0x")
 _BLOBS: Final = "blobs/sha256"

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from tools.real_parts.building import cache
-from tools.real_parts.layers import Entry, Files
+from tools.real_parts.images.layers import Entry, Files
 
 _UNCHECKED: Final = (0b01).to_bytes(4, "little")
 """The flag of a file that the interpreter does not compare with its source."""
