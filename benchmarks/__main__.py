@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from benchmarks.programs import PEERS, end_with_sigterm
-from benchmarks.results import place
+from benchmarks.figures.results import place
+from benchmarks.processes.programs import PEERS, end_with_sigterm
 from tools.ending import end
 
 PROGRAMS: Final = ("fanout", "storm", "mesh", "istiod")

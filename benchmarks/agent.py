@@ -21,12 +21,12 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.credentials import issue_each
-from benchmarks.plane import control_plane
-from benchmarks.processes import Memory, cpu_seconds, memory
-from benchmarks.programs import BenchmarkError, Checkout, end_with_sigterm
-from benchmarks.quiet import settled
-from benchmarks.results import RESULTS, Values, machine, write
+from benchmarks.figures.results import RESULTS, Values, machine, write
+from benchmarks.processes.credentials import issue_each
+from benchmarks.processes.plane import control_plane
+from benchmarks.processes.programs import BenchmarkError, Checkout, end_with_sigterm
+from benchmarks.processes.quiet import settled
+from benchmarks.processes.usage import Memory, cpu_seconds, memory
 from tools.ending import end
 from tools.ports import free_port
 

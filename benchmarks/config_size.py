@@ -18,8 +18,8 @@ from google.protobuf.any_pb2 import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.config_meshes import CLIENT, SERVER, Size, sent, view
-from benchmarks.programs import HERE
+from benchmarks.meshes.config_meshes import CLIENT, SERVER, Size, sent, view
+from benchmarks.processes.programs import HERE
 from meshwright.mesh.service import Protocol
 from protos.envoy.config.listener.v3 import listener_pb2
 from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, TypeUrl

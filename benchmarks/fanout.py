@@ -17,9 +17,9 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.credentials import issue
-from benchmarks.programs import PEERS, Checkout, Load, build, end_with_sigterm, loading, serving
-from benchmarks.results import Values, machine, name, place, write
+from benchmarks.figures.results import Values, machine, name, place, write
+from benchmarks.processes.credentials import issue
+from benchmarks.processes.programs import PEERS, Checkout, Load, build, end_with_sigterm, loading, serving
 
 PROTOCOLS: Final = ("delta", "sotw")
 SYNTHETIC: Final = "benchmarks.synthetic_server"

@@ -20,8 +20,8 @@ from benchmarks.in_kubernetes.api import connection, create_all
 from benchmarks.in_kubernetes.objects import namespaces
 from benchmarks.peers.istiod import injection, objects
 from benchmarks.peers.istiod.plane import definitions, istiod
-from benchmarks.programs import end_with_sigterm
-from benchmarks.real_parts import are_had
+from benchmarks.processes.programs import end_with_sigterm
+from benchmarks.processes.real_parts import are_had
 from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
 from meshwright.kubernetes.injection.injecting import Known, injected
 from meshwright.kubernetes.injection.shapes import checked

@@ -14,23 +14,24 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import changes, meshes
-from benchmarks.clients import sidecars
-from benchmarks.figures import ALONE, BESIDE, DEFAULT, NARROW
+from benchmarks.figures.goals import ALONE, BESIDE, DEFAULT, NARROW
+from benchmarks.figures.results import Values, machine, place, write
 from benchmarks.in_kubernetes.api import connection, create_all
 from benchmarks.in_kubernetes.objects import namespaces
 from benchmarks.in_kubernetes.source import InKubernetes, mesh
-from benchmarks.measuring import Served
-from benchmarks.mesh_tables import costs, starts, tables, values
+from benchmarks.measurements.change_cost import Served
+from benchmarks.measurements.mesh_tables import costs, starts, tables, values
+from benchmarks.measurements.sizes import Bench, Case, Plan, Repeated, Sized, few, measure, stage
+from benchmarks.meshes import changes
+from benchmarks.meshes import generator as meshes
 from benchmarks.peers.istiod import objects
 from benchmarks.peers.istiod.plane import definitions, istiod
 from benchmarks.peers.istiod.source import Istio, scopes
-from benchmarks.processes import memory
-from benchmarks.programs import Checkout, build, end_with_sigterm
-from benchmarks.quiet import settled
-from benchmarks.real_parts import are_had
-from benchmarks.results import Values, machine, place, write
-from benchmarks.sizes import Bench, Case, Plan, Repeated, Sized, few, measure, stage
+from benchmarks.processes.clients import sidecars
+from benchmarks.processes.programs import Checkout, build, end_with_sigterm
+from benchmarks.processes.quiet import settled
+from benchmarks.processes.real_parts import are_had
+from benchmarks.processes.usage import memory
 from meshwright.mesh.workload import Workload
 from tools.real_parts.cluster import Cluster, cluster
 from tools.real_parts.parts import API_SERVER, ETCD, ISTIOD

@@ -1,9 +1,9 @@
 """`python -m benchmarks.kubernetes`: ours and istiod on one real Kubernetes API, one after the other.
 
-A cluster on loopback holds the mesh of `benchmarks.meshes`: what every control plane reads once, and beside
-it as many policies of each: SMI's for ours, Istio's (in its narrow scope, at its best) for the peer. Each is
-started on it, the same sidecars connect, endpoints move in their EndpointSlices, and at last the API server
-is killed and started again, so that everything is listed anew.
+A cluster on loopback holds the mesh of `benchmarks.meshes.generator`: what every control plane reads once,
+and beside it as many policies of each: SMI's for ours, Istio's (in its narrow scope, at its best) for the
+peer. Each is started on it, the same sidecars connect, endpoints move in their EndpointSlices, and at last
+the API server is killed and started again, so that everything is listed anew.
 """
 
 import argparse
@@ -18,9 +18,7 @@ from typing import Final
 
 from rich.console import Console
 
-from benchmarks import changes, meshes
-from benchmarks.clients import Sidecars, sidecars
-from benchmarks.credentials import issue_each
+from benchmarks.figures.results import Values, machine, name, place, write
 from benchmarks.in_kubernetes import objects as core
 from benchmarks.in_kubernetes import smi
 from benchmarks.in_kubernetes.api import connection, create_all
@@ -28,17 +26,20 @@ from benchmarks.in_kubernetes.figures import Measured, rows, table
 from benchmarks.in_kubernetes.objects import Kind, namespaces
 from benchmarks.in_kubernetes.restarts import relist
 from benchmarks.in_kubernetes.source import InKubernetes, Words, turning
-from benchmarks.measuring import Plane, Served, cost
+from benchmarks.measurements.change_cost import Plane, Served, cost
+from benchmarks.measurements.sizes import connect
+from benchmarks.meshes import changes
+from benchmarks.meshes import generator as meshes
 from benchmarks.peers.istiod import objects
 from benchmarks.peers.istiod.plane import definitions, istiod
 from benchmarks.peers.istiod.source import Istio
-from benchmarks.plane import HERE, Start, serving
-from benchmarks.processes import memory
-from benchmarks.programs import BenchmarkError, build, end_with_sigterm
-from benchmarks.quiet import settled
-from benchmarks.real_parts import are_had
-from benchmarks.results import Values, machine, name, place, write
-from benchmarks.sizes import connect
+from benchmarks.processes.clients import Sidecars, sidecars
+from benchmarks.processes.credentials import issue_each
+from benchmarks.processes.plane import HERE, Start, serving
+from benchmarks.processes.programs import BenchmarkError, build, end_with_sigterm
+from benchmarks.processes.quiet import settled
+from benchmarks.processes.real_parts import are_had
+from benchmarks.processes.usage import memory
 from meshwright.mesh.workload import Workload
 from tools.real_parts.cluster import RunningCluster, cluster
 from tools.real_parts.parts import API_SERVER, ETCD, ISTIOD

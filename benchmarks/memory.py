@@ -1,7 +1,7 @@
 """`python -m benchmarks.memory`: what the server's memory is made of, per service and per sidecar.
 
-The real program serves meshes of several sizes. It counts its own objects (`benchmarks.census`) when it
-serves and nobody is connected, again when one sidecar of each service is, over mTLS, and when two are. A
+The real program serves meshes of several sizes. It counts its own objects (`benchmarks.profiles.census`) when
+it serves and nobody is connected, again when one sidecar of each service is, over mTLS, and when two are. A
 service is what one more adds while nobody is connected; its first sidecar is what connecting that adds, with
 what is made for its group; its second has nothing made for itself.
 """
@@ -16,12 +16,12 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.plane import ControlPlane
-from benchmarks.processes import Memory, memory
-from benchmarks.programs import Checkout, end_with_sigterm
-from benchmarks.quiet import settled
-from benchmarks.results import RESULTS, Values, machine, write
-from benchmarks.sizes import Bench, Case, Plan, connect
+from benchmarks.figures.results import RESULTS, Values, machine, write
+from benchmarks.measurements.sizes import Bench, Case, Plan, connect
+from benchmarks.processes.plane import ControlPlane
+from benchmarks.processes.programs import Checkout, end_with_sigterm
+from benchmarks.processes.quiet import settled
+from benchmarks.processes.usage import Memory, memory
 
 SHOWN: Final = 20
 """Rows of a table; those with the most bytes."""

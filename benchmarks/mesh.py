@@ -15,12 +15,12 @@ from typing import Final
 
 from rich.console import Console
 
-from benchmarks.figures import ALONE, FULL
-from benchmarks.floor import Floor, floor
-from benchmarks.mesh_tables import tables, values
-from benchmarks.programs import BenchmarkError, Checkout, end_with_sigterm
-from benchmarks.results import machine, place, write
-from benchmarks.sizes import Bench, Case, Plan, measure, measure_latency
+from benchmarks.figures.goals import ALONE, FULL
+from benchmarks.figures.results import machine, place, write
+from benchmarks.measurements.floor import Floor, floor
+from benchmarks.measurements.mesh_tables import tables, values
+from benchmarks.measurements.sizes import Bench, Case, Plan, measure, measure_latency
+from benchmarks.processes.programs import BenchmarkError, Checkout, end_with_sigterm
 
 LATENCY: Final = 100
 """Services of the latency's mesh: P12 is asked for at 200 sidecars, two of each service."""

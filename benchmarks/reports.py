@@ -15,9 +15,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import credentials, results
-from benchmarks.plane import ControlPlane, serving
-from benchmarks.processes import memory
+from benchmarks.figures import results
+from benchmarks.processes import credentials
+from benchmarks.processes.plane import ControlPlane, serving
+from benchmarks.processes.usage import memory
 from meshwright.agent.statistics.counted import MOST_EDGES
 from meshwright.agent.statistics.increments import NOTHING, since
 from meshwright.agent.statistics.report import Reports

@@ -6,8 +6,8 @@ These modules are of this checkout, the program may be another's: nothing of it 
 import sys
 from pathlib import Path
 
-from benchmarks.census import write_on_signal
-from benchmarks.sampling import sample_on_signal
+from benchmarks.profiles.census import write_on_signal
+from benchmarks.profiles.sampling import sample_on_signal
 
 
 def main() -> None:

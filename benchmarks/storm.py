@@ -16,9 +16,10 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.credentials import issue
 from benchmarks.fanout import PROTOCOLS, SYNTHETIC
-from benchmarks.programs import (
+from benchmarks.figures.results import Values, machine, name, place, write
+from benchmarks.processes.credentials import issue
+from benchmarks.processes.programs import (
     Checkout,
     Load,
     LoadGenerator,
@@ -28,7 +29,6 @@ from benchmarks.programs import (
     loading,
     serving,
 )
-from benchmarks.results import Values, machine, name, place, write
 from tools.ports import free_port
 
 SERVICES: Final = 300

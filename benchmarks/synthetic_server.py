@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from benchmarks.synthetic_frame import control, flags, until_told
-from benchmarks.synthetic_resources import around, assignment
+from benchmarks.synthetic.frame import control, flags, until_told
+from benchmarks.synthetic.resources import around, assignment
 from meshwright.controller.process.memory import tended, tending
 from meshwright.controller.process.polling import EXPERIMENTS, READ_WHERE_IT_POLLS
 

@@ -1,7 +1,7 @@
 """`python -m benchmarks.table`: the figures P1 to P15 over all programs, before and after side by side.
 
 Each side is a folder of results, or several files; a peer's results that both sides are held to can be given
-once. Without arguments it is what stands below `benchmarks/results`.
+once. Without arguments it is what stands below `benchmarks/figures/results`.
 """
 
 import argparse
@@ -11,8 +11,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.figures import Figure, figures
-from benchmarks.results import RESULTS, read
+from benchmarks.figures.goals import Figure, figures
+from benchmarks.figures.results import RESULTS, read
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from benchmarks.in_kubernetes.objects import Document, Kind, Object
-from benchmarks.programs import BenchmarkError
+from benchmarks.processes.programs import BenchmarkError
 from tools.real_parts.cluster import Cluster
 
 WRITERS: Final = 8

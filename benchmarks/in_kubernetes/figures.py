@@ -8,9 +8,9 @@ from typing import Final
 from rich.table import Table
 
 from benchmarks.in_kubernetes.restarts import Relist
-from benchmarks.measuring import Cost
-from benchmarks.plane import Start
-from benchmarks.programs import Distribution
+from benchmarks.measurements.change_cost import Cost
+from benchmarks.processes.plane import Start
+from benchmarks.processes.programs import Distribution
 
 EVENT_GOAL: Final = 0.1
 MEMORY_GOAL: Final = 1.0

@@ -1,4 +1,4 @@
-"""What every control plane of a cluster reads of the benchmarks' mesh (`benchmarks.meshes`).
+"""What every control plane of a cluster reads of the benchmarks' mesh (`benchmarks.meshes.generator`).
 
 Per service a Service, a ServiceAccount, an EndpointSlice and running Pods, whose labels say to each control
 plane that they have a sidecar.
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from benchmarks import meshes
+from benchmarks.meshes import generator as meshes
 from meshwright.mesh.workload import Workload
 
 Document = dict[str, Any]

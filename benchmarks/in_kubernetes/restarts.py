@@ -4,11 +4,11 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.changes import Change
 from benchmarks.in_kubernetes.api import Api
-from benchmarks.measuring import LIMIT, Served
-from benchmarks.programs import BenchmarkError
-from benchmarks.quiet import idled, settled
+from benchmarks.measurements.change_cost import LIMIT, Served
+from benchmarks.meshes.changes import Change
+from benchmarks.processes.programs import BenchmarkError
+from benchmarks.processes.quiet import idled, settled
 from tools.real_parts.cluster import RunningCluster
 
 AFTERWARDS: Final = 15.0

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks import meshes
 from benchmarks.in_kubernetes.objects import Kind, Object
-from benchmarks.manifests import document
+from benchmarks.meshes import generator as meshes
+from benchmarks.meshes.manifests import document
 from meshwright.mesh.config import TlsVersion
 from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, TRAFFIC_TARGET
 from meshwright.mesh.objects import MeshObject, ObjectKey

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from benchmarks import meshes
-from benchmarks.changes import MOVED, Change, Source
 from benchmarks.in_kubernetes import objects
 from benchmarks.in_kubernetes.objects import Object
+from benchmarks.meshes import generator as meshes
+from benchmarks.meshes.changes import MOVED, Change, Source
 from meshwright.mesh.config import TlsVersion
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import grpc
 import grpc.aio
 
-from benchmarks.synthetic_frame import control, flags, until_told
-from benchmarks.synthetic_resources import assignment
+from benchmarks.synthetic.frame import control, flags, until_told
+from benchmarks.synthetic.resources import assignment
 from xds.discovery import AGGREGATED
 from xds.limits import Limits
 from xds.protocol.resources.resource import ENDPOINT, Resource, Version

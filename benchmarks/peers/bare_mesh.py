@@ -19,7 +19,7 @@ import grpc
 import grpc.aio
 
 from benchmarks.peers.bare_grpc import credentials
-from benchmarks.synthetic_frame import control, flags, until_told
+from benchmarks.synthetic.frame import control, flags, until_told
 from meshwright.controller.process.memory import returning
 from xds.discovery import AGGREGATED
 from xds.limits import Limits

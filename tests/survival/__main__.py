@@ -13,7 +13,7 @@ from pathlib import Path
 
 import structlog
 
-from benchmarks import results
+from benchmarks.figures import results
 from tests.envoy import program
 from tests.survival.dying import Defaults, Fault, Outcome, measured
 

@@ -7,8 +7,8 @@ The narrow scope adds a Sidecar for each, with the hosts that the service calls:
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from benchmarks import meshes
 from benchmarks.in_kubernetes.objects import CONFIG_MAP, MUTUAL, NODE, Document, Kind, Object, place
+from benchmarks.meshes import generator as meshes
 from meshwright.mesh.config import TlsVersion
 from meshwright.mesh.workload import Workload
 from protos.envoy.config.core.v3 import base_pb2

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.peers.istiod.objects import SYSTEM
-from benchmarks.plane import Series, Start
-from benchmarks.processes import cpu_seconds
+from benchmarks.processes.plane import Series, Start
+from benchmarks.processes.usage import cpu_seconds
 from tools.ports import free_port
 from tools.real_parts.building import build, download
 from tools.real_parts.cluster import Cluster

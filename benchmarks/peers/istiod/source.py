@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from benchmarks import meshes
 from benchmarks.in_kubernetes.objects import Object
+from benchmarks.meshes import generator as meshes
 from benchmarks.peers.istiod import objects
 from meshwright.mesh.config import TlsVersion
 

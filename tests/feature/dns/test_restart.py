@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.credentials import issue_each
-from benchmarks.plane import COMMAND, ControlPlane, control_plane
+from benchmarks.processes.credentials import issue_each
+from benchmarks.processes.plane import COMMAND, ControlPlane, control_plane
 from meshwright.controller.state_files import DNS_ANSWERS
 from tests.deadline import until
 from tests.feature.dns.dnsmasq import DEADLINE, Dnsmasq, needs_dnsmasq, running

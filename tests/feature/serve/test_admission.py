@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks import meshes
-from benchmarks.credentials import issue_each
-from benchmarks.manifests import MeshFolder
-from benchmarks.plane import COMMAND, ControlPlane, control_plane
+from benchmarks.meshes import generator as meshes
+from benchmarks.meshes.manifests import MeshFolder
+from benchmarks.processes.credentials import issue_each
+from benchmarks.processes.plane import COMMAND, ControlPlane, control_plane
 from certs.custody import LEDGER_FILE
 from certs.ledger.sqlite import SqliteLedger
 from meshwright.mesh.identity import ProxyName

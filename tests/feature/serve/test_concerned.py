@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import changes, meshes
-from benchmarks.credentials import issue_each
-from benchmarks.manifests import MeshFolder
-from benchmarks.plane import ControlPlane, control_plane
+from benchmarks.meshes import changes
+from benchmarks.meshes import generator as meshes
+from benchmarks.meshes.manifests import MeshFolder
+from benchmarks.processes.credentials import issue_each
+from benchmarks.processes.plane import ControlPlane, control_plane
 from tests.deadline import until
 from tests.feature.serve.delta_sidecar import Sidecar
 

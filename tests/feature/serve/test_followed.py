@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.credentials import issue_each
-from benchmarks.plane import COMMAND, ControlPlane, control_plane
+from benchmarks.processes.credentials import issue_each
+from benchmarks.processes.plane import COMMAND, ControlPlane, control_plane
 from meshwright.cli.errors import ServerRefused
 from meshwright.cli.socket.client import ask
 from tests.deadline import until

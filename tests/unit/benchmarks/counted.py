@@ -4,7 +4,7 @@ import json
 import sys
 from dataclasses import dataclass, field
 
-from benchmarks.census import census
+from benchmarks.profiles.census import census
 from meshwright.engine.derived import derived
 from meshwright.engine.graph import Graph
 from meshwright.engine.table import Table

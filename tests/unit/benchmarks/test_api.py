@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks import meshes
 from benchmarks.in_kubernetes import objects as core
 from benchmarks.in_kubernetes.api import connection, create_all
+from benchmarks.meshes import generator as meshes
 from benchmarks.peers.istiod import objects
-from benchmarks.programs import BenchmarkError
+from benchmarks.processes.programs import BenchmarkError
 from tools.real_parts.cluster import Cluster
 from tools.real_parts.flags import Place
 from tools.real_parts.keys import Keys

@@ -2,8 +2,8 @@
 
 import pytest
 
-from benchmarks.config_meshes import CLIENT, SERVER, Size
 from benchmarks.config_size import Found, Growth, Series, all_growths, listeners
+from benchmarks.meshes.config_meshes import CLIENT, SERVER, Size
 from meshwright.mesh.service import Protocol
 
 STEPS = (10, 20, 40)

@@ -1,7 +1,7 @@
 """All benchmarks in one go: before and after in turn, and the table of both."""
 
 from benchmarks.__main__ import PROGRAMS, arguments, commands
-from benchmarks.results import RESULTS
+from benchmarks.figures.results import RESULTS
 
 
 def test_each_program_is_run_and_then_the_table() -> None:

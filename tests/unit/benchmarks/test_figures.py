@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.figures import ENDPOINT, Figure, figures
-from benchmarks.results import Values, name, read, write
+from benchmarks.figures.goals import ENDPOINT, Figure, figures
+from benchmarks.figures.results import Values, name, read, write
 from benchmarks.table import rows
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchmarks.floor import messages
+from benchmarks.measurements.floor import messages
 from protos.envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryResponse
 from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET
 

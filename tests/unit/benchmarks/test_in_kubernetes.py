@@ -1,11 +1,11 @@
 """Both control planes are told the same of one mesh in a cluster; what happens there is what was meant."""
 
-from benchmarks import meshes
-from benchmarks.changes import MOVED
 from benchmarks.in_kubernetes import objects, smi
 from benchmarks.in_kubernetes.source import InKubernetes, turning
 from benchmarks.kubernetes import PEER, RELISTS, Size, arguments, plans
-from benchmarks.manifests import text
+from benchmarks.meshes import generator as meshes
+from benchmarks.meshes.changes import MOVED
+from benchmarks.meshes.manifests import text
 from benchmarks.peers.istiod.source import Istio
 from meshwright.mesh.kinds import HTTP_ROUTE_GROUP
 from meshwright.mesh.names import Namespace

@@ -2,11 +2,11 @@
 
 from google.protobuf import json_format
 
-from benchmarks import meshes
-from benchmarks.changes import MOVED
 from benchmarks.in_kubernetes import objects as core
 from benchmarks.in_kubernetes.source import InKubernetes, mesh
 from benchmarks.istiod import scopes_of
+from benchmarks.meshes import generator as meshes
+from benchmarks.meshes.changes import MOVED
 from benchmarks.peers.istiod import objects
 from benchmarks.peers.istiod.source import Istio
 from meshwright.mesh.policies.smi import TrafficTarget

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks import measuring
-from benchmarks.measuring import distribution
+from benchmarks.measurements import change_cost as measuring
+from benchmarks.measurements.change_cost import distribution
 from benchmarks.mesh import arguments, cases
-from benchmarks.quiet import LIMIT, PAUSE, SLACK, WINDOW, Spent, idled, until_quiet
+from benchmarks.processes.quiet import LIMIT, PAUSE, SLACK, WINDOW, Spent, idled, until_quiet
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import meshes
-from benchmarks.manifests import MeshFolder
+from benchmarks.meshes import generator as meshes
+from benchmarks.meshes.manifests import MeshFolder
 from meshwright.mesh.policies.smi import TrafficTarget
 from meshwright.providers.directory.source import DirectorySource
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import meshes
+from benchmarks.meshes import generator as meshes
 from catalog.store.settings import EndpointAdmission
 from catalog.store.view import MeshSettings
 from certs.issuers.authority import CertificateAuthority

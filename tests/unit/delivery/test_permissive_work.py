@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from benchmarks.meshes import (
+from benchmarks.meshes.generator import (
     CONFIG,
     NAMESPACES,
     callers,

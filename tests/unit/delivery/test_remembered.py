@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from benchmarks import meshes
+from benchmarks.meshes import generator as meshes
 from catalog.lint.problems import Linter
 from catalog.relations.groups import ProxyGroup, members
 from catalog.store.settings import MeshSettings

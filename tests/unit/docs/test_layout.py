@@ -21,7 +21,6 @@ ONE_OF_A_KIND: Final = {
 
 UNSORTED: Final = dict.fromkeys(
     (
-        "benchmarks",
         "tests/e2e/agent",
         "tests/e2e/policy",
         "tests/kubernetes",

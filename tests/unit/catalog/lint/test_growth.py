@@ -7,7 +7,7 @@ from types import FrameType
 
 import pytest
 
-from benchmarks import meshes
+from benchmarks.meshes import generator as meshes
 from catalog.lint.problems import Linter
 from catalog.store.edits import Edits
 from catalog.store.view import MeshSettings, View

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from benchmarks import meshes
+from benchmarks.meshes import generator as meshes
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import outline
 from catalog.relations.groups import ProxyGroup, members

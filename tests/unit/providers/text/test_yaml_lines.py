@@ -10,7 +10,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.meshes import files
+from benchmarks.meshes.generator import files
 from meshwright.providers.text import documents as module
 from meshwright.providers.text import yaml_lines
 from meshwright.providers.text.documents import documents

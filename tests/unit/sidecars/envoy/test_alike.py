@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from benchmarks import meshes
+from benchmarks.meshes import generator as meshes
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups

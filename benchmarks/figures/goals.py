@@ -1,7 +1,7 @@
 """The figures to reach, P1 to P15, and how what was measured stands to them.
 
-A figure is judged on values by name (see `benchmarks.results`), so that it does not matter which program
-measured them, or when. One whose values are not all there is not shown.
+A figure is judged on values by name (see `benchmarks.figures.results`), so that it does not matter which
+program measured them, or when. One whose values are not all there is not shown.
 """
 
 import itertools
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.results import Values, name
+from benchmarks.figures.results import Values, name
 
 OURS: Final = "ours"
 BESIDE: Final = "ours-beside-istiod"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from benchmarks.sampling import sampled
+from benchmarks.profiles.sampling import sampled
 
 
 def flags(program: str, description: str | None) -> argparse.ArgumentParser:

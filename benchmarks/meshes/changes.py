@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from benchmarks import meshes
-from benchmarks.manifests import MeshFolder
+from benchmarks.meshes import generator as meshes
+from benchmarks.meshes.manifests import MeshFolder
 from meshwright.mesh.config import TlsVersion
 from meshwright.mesh.objects import MeshObject, ObjectKey
 

@@ -9,17 +9,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from benchmarks import changes, meshes
-from benchmarks.changes import InFolder
-from benchmarks.clients import sidecars
-from benchmarks.credentials import issue_each
-from benchmarks.manifests import MeshFolder
-from benchmarks.measuring import Cost, Plane, Served, cost, distribution, unless_dear
-from benchmarks.moving import Churn, Latency, churn, latency
-from benchmarks.plane import HERE, ControlPlane, Start, control_plane
-from benchmarks.processes import Memory, memory
-from benchmarks.programs import Checkout, Distribution, build
-from benchmarks.quiet import Rest, idling, settled
+from benchmarks.measurements.change_cost import Cost, Plane, Served, cost, distribution, unless_dear
+from benchmarks.measurements.moving_endpoints import Churn, Latency, churn, latency
+from benchmarks.meshes import changes
+from benchmarks.meshes import generator as meshes
+from benchmarks.meshes.changes import InFolder
+from benchmarks.meshes.manifests import MeshFolder
+from benchmarks.processes.clients import sidecars
+from benchmarks.processes.credentials import issue_each
+from benchmarks.processes.plane import HERE, ControlPlane, Start, control_plane
+from benchmarks.processes.programs import Checkout, Distribution, build
+from benchmarks.processes.quiet import Rest, idling, settled
+from benchmarks.processes.usage import Memory, memory
 
 IDLE_WINDOWS: Final = 5
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 
-from benchmarks.figures import OURS, figures
-from benchmarks.floor import Floor
-from benchmarks.measuring import Cost
-from benchmarks.moving import Latency
-from benchmarks.results import Values, name
-from benchmarks.sizes import Sized, Stage
+from benchmarks.figures.goals import OURS, figures
+from benchmarks.figures.results import Values, name
+from benchmarks.measurements.change_cost import Cost
+from benchmarks.measurements.floor import Floor
+from benchmarks.measurements.moving_endpoints import Latency
+from benchmarks.measurements.sizes import Sized, Stage
 from benchmarks.table import rows, table
 
 

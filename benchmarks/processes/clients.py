@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.programs import BenchmarkError
+from benchmarks.processes.programs import BenchmarkError
 
 CONNECTING: Final = "5m"
 """How long all that connect at once may wait for their first configuration."""

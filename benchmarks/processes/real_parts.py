@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from benchmarks.programs import BenchmarkError
+from benchmarks.processes.programs import BenchmarkError
 from tools.real_parts.building import PartError, build, has_go, is_built
 from tools.real_parts.parts import Part
 

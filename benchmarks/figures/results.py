@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-RESULTS: Final = Path(__file__).parent / "results"
+RESULTS: Final = Path(__file__).parents[1] / "results"
 
 Values = dict[str, float]
 """Numbers by name: words that are joined with slashes, such as `ours/policy/1000/ready_cpu_s`."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.manifests import document, text
+from benchmarks.meshes.manifests import document, text
 from meshwright.mesh.config import MeshConfig, SidecarSettings, TlsVersion
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import (

@@ -7,12 +7,12 @@ from typing import Final
 
 from structlog.testing import capture_logs
 
-from benchmarks import meshes
-from benchmarks.clients import sidecars
-from benchmarks.credentials import issue
-from benchmarks.processes import memory
-from benchmarks.programs import Checkout, build, serving
-from benchmarks.quiet import settled
+from benchmarks.meshes import generator as meshes
+from benchmarks.processes.clients import sidecars
+from benchmarks.processes.credentials import issue
+from benchmarks.processes.programs import Checkout, build, serving
+from benchmarks.processes.quiet import settled
+from benchmarks.processes.usage import memory
 from catalog.relations.groups import group_of
 from catalog.relations.identities import dns_names
 from catalog.store.view import MeshSettings, View

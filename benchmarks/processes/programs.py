@@ -13,11 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from benchmarks.processes import cpu_seconds, memory
+from benchmarks.processes.usage import cpu_seconds, memory
 from tools.ending import end
 from tools.ports import free_port
 
-HERE: Final = Path(__file__).parent
+HERE: Final = Path(__file__).parents[1]
+"""The folder of the benchmarks."""
 PATIENCE: Final = 30.0
 """Seconds that a server may take to start."""
 PEERS: Final = HERE.parent

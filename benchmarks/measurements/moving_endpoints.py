@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks import meshes
-from benchmarks.measuring import GATHERING, LIMIT, Served, distribution, milliseconds, moved
-from benchmarks.programs import BenchmarkError, Distribution
+from benchmarks.measurements.change_cost import GATHERING, LIMIT, Served, distribution, milliseconds, moved
+from benchmarks.meshes import generator as meshes
+from benchmarks.processes.programs import BenchmarkError, Distribution
 
 CHURNING: Final = 0.1
 """The share of the endpoints that move, each once a second, while the mesh is churned."""

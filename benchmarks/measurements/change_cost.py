@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
-from benchmarks import meshes
-from benchmarks.changes import Change, Source
-from benchmarks.clients import Report, Sidecars
-from benchmarks.plane import Series
-from benchmarks.programs import BenchmarkError, Distribution
-from benchmarks.quiet import LEAST, Spent, idled, until_quiet
+from benchmarks.meshes import generator as meshes
+from benchmarks.meshes.changes import Change, Source
+from benchmarks.processes.clients import Report, Sidecars
+from benchmarks.processes.plane import Series
+from benchmarks.processes.programs import BenchmarkError, Distribution
+from benchmarks.processes.quiet import LEAST, Spent, idled, until_quiet
 
 GATHERING: Final = 0.3
 """A change has reached everybody when nothing came for so long, where it is not known whom it concerns."""
@@ -68,7 +68,8 @@ class Cost:
     """What a kind of change costs, of all repetitions, without what idling costs before and after each.
 
     `cpu_ms` is up to the last ACK (and GATHERING, where it is not known whom the change concerns), `quiet_ms`
-    until the server rests again, see `benchmarks.quiet`; both are medians, and there are means beside them.
+    until the server rests again, see `benchmarks.processes.quiet`; both are medians, and there are means
+    beside them.
     `restless` counts repetitions after which it did not. `foreign` counts sidecars that got a byte though the
     change does not concern them, `missed` the reverse. With nobody connected there is no ACK.
     """

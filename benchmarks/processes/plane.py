@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from benchmarks.processes import cpu_seconds
-from benchmarks.programs import BenchmarkError, Checkout, compile_all
+from benchmarks.processes.programs import BenchmarkError, Checkout, compile_all
+from benchmarks.processes.usage import cpu_seconds
 from tools.ending import end
 from tools.ports import free_port
 
@@ -85,7 +85,7 @@ class ControlPlane:
         written.rename(profile / f"{name.replace(' ', '-')}.txt")
 
     def census(self, written: Path) -> dict[str, Any]:
-        """Have it count its objects (`benchmarks.census`), and return what it has written."""
+        """Have it count its objects (`benchmarks.profiles.census`), and return what it has written."""
         self.process.send_signal(signal.SIGUSR2)
         self.until(written.exists, "counts its objects")
         return dict(json.loads(written.read_text("utf-8")))
