@@ -88,14 +88,14 @@ demo-kubernetes: setup envoy kubectl system ## the bookstore in real Pods on a n
 	@$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager $(NODE_PARTS)
 	@$(BIN)/python -m demo.kubernetes $(if $(ONCE),--once) $(if $(APPS),--apps $(APPS)) $(if $(SCENES),--scenes $(SCENES))
 
-check: ## formatting, lint, types, import contracts, Dockerfiles, fast tests
+check: ## formatting, lint, types, import contracts, Dockerfile, fast tests
 	@$(PYTHON) tools/steps.py setup lint,fast+types
 
-lint: setup ## formatting, lint, import contracts, Dockerfiles
+lint: setup ## formatting, lint, import contracts, Dockerfile
 	$(BIN)/ruff format --check $(OURS)
 	$(BIN)/ruff check $(OURS)
 	$(BIN)/lint-imports
-	$(BIN)/hadolint deploy/images/*/Dockerfile
+	$(BIN)/hadolint Dockerfile
 
 # In a fresh clone pytest compiles every test file; done once here, and not by each of the workers that come next.
 collect: setup

@@ -45,7 +45,7 @@ _HEAD: Final = """# Licences of what a release installs
 
 Made by `make licences` from the metadata of the packages; a test compares it with the lock files. Sources of
 Envoy's and gRPC's messages, from which `protos/` is generated when a wheel is built, are under Apache-2.0.
-What the base images of `deploy/images` bring is Debian's, with its licences in `/usr/share/doc`.
+What the base images of the `Dockerfile` bring is Debian's, with its licences in `/usr/share/doc`.
 
 | package | version | licence (SPDX) |
 |---|---|---|

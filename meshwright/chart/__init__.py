@@ -1,7 +1,6 @@
 """How Meshwright is installed: the chart, its values, and what it comes to with and without Helm.
 
     chart/meshwright  the chart: the one place where the manifests stand
-    images/           the Dockerfiles
     values            what can be said of an installation, as types; values.schema.json is made of them
     overriding        values from files and the command line, merged as Helm merges them
     template/         the part of Go's templates that the chart is written in, read and rendered

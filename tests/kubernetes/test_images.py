@@ -1,4 +1,4 @@
-"""The images that tests run are what the Dockerfiles say: how they start, as whom, and where what is.
+"""The images that tests run are what the Dockerfile says: how they start, as whom, and where what is.
 
 They are made of programs of this machine, of which a base image has few: `make test-kubernetes` brings them.
 """
@@ -14,7 +14,7 @@ import pytest
 from demo.kubernetes import images
 from demo.kubernetes.newcomer import MANIFESTS
 from demo.kubernetes.store import SCENES, applications, scene
-from tests.typed import ROOT
+from tests.dockerfile import FILE, Stage, stages
 from tools.real_parts.images import own_images
 from tools.real_parts.images.archives import Image
 from tools.real_parts.images.layers import Text
@@ -22,17 +22,8 @@ from tools.real_parts.images.layers import Text
 pytestmark = pytest.mark.usefixtures("node_parts")
 
 
-def _last_stage(name: str) -> list[tuple[str, str]]:
-    """Return the instructions of a Dockerfile's last stage."""
-    text = (ROOT / "deploy" / "images" / name / "Dockerfile").read_text("utf-8")
-    lines = re.sub(r"\\\n", " ", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE)).splitlines()
-    found = [(word, rest.strip()) for word, _, rest in (line.partition(" ") for line in lines) if word]
-    begins = max(at for at, (word, _) in enumerate(found) if word == "FROM")
-    return found[begins:]
-
-
-def _pairs(stage: list[tuple[str, str]], word: str) -> dict[str, str]:
-    said = [each for name, rest in stage if name == word for each in shlex.split(rest)]
+def _pairs(stage: Stage, word: str) -> dict[str, str]:
+    said = [each for rest in stage.arguments(word) for each in shlex.split(rest)]
     return dict(each.split("=", 1) for each in said)
 
 
@@ -44,10 +35,10 @@ def _made(name: str, folder: Path) -> Image:
 
 
 @pytest.mark.parametrize("name", ["control-plane", "proxy"])
-def test_an_image_is_what_its_dockerfile_says(name: str, tmp_path: Path) -> None:
+def test_an_image_is_what_its_target_says(name: str, tmp_path: Path) -> None:
     """Entrypoint, command, user, environment, labels, and all that is copied."""
-    stage, image = _last_stage(name), _made(name, tmp_path)
-    said: dict[str, Any] = dict(stage)
+    stage, image = stages(FILE.read_text("utf-8"))[name], _made(name, tmp_path)
+    said: dict[str, Any] = dict(stage.instructions)
     assert json.loads(said["ENTRYPOINT"]) == list(image.entrypoint)
     assert json.loads(said["CMD"]) == list(image.command)
     assert said["USER"] == image.user
@@ -56,7 +47,7 @@ def test_an_image_is_what_its_dockerfile_says(name: str, tmp_path: Path) -> None
     )
     assert _pairs(stage, "ENV") == image.environment
     assert _pairs(stage, "LABEL") == image.labels
-    copied = [rest.split()[-1] for word, rest in stage if word == "COPY"]
+    copied = [rest.split()[-1] for rest in stage.arguments("COPY")]
     for path in copied:
         assert any(each == path or each.startswith(f"{path}/") for each in image.everything), path
     assert isinstance(image.everything["/opt/meshwright/bin/meshwright"], Text)

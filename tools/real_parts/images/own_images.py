@@ -1,6 +1,6 @@
-"""The project's own images, as deploy/images says them, without a container engine: of files of this machine.
+"""The targets of the Dockerfile, made without a container engine of files of this machine.
 
-What they are started with, and as whom, is what the Dockerfiles have: a test compares. What is in them is
+What they are started with, and as whom, is what the Dockerfile has: a test compares. What is in them is
 what the wheel has, with this machine's Python, Envoy and iptables in place of Debian's.
 """
 

@@ -1,0 +1,100 @@
+"""The Dockerfile: which images it has, what they are made of, and which builds of it the pages show."""
+
+import re
+import shlex
+from pathlib import Path
+
+from tests.dockerfile import FILE, defaults, published, stages
+from tests.typed import ROOT
+
+TEXT = FILE.read_text("utf-8")
+STAGES = stages(TEXT)
+TARGETS = ["control-plane", "proxy"]
+_BUILD = re.compile(r"^(?:#  |\$)? *(docker build .*)$", re.MULTILINE)
+"""A build as pages type it: alone, behind a prompt, or in a comment."""
+
+
+def test_the_images_are_the_control_plane_and_the_proxy() -> None:
+    """No other stage is published, and a build without `--target` makes the control plane."""
+    assert sorted(published(STAGES.values())) == TARGETS
+    assert list(STAGES)[-1] == "control-plane"
+
+
+def test_the_control_plane_is_built_without_envoy() -> None:
+    """Envoy is fetched in a stage of its own, which only the proxy is made of."""
+    assert _made_of("control-plane") == {"${PYTHON}", "environment", "installer", "${DEBIAN}"}
+    assert _made_of("proxy") == {"environment", "envoy", "installer", "${DEBIAN}"}
+
+
+def _made_of(name: str) -> set[str]:
+    """Return the stages and base images that a build of a target needs."""
+    found: set[str] = set()
+    for source in STAGES[name].sources:
+        found |= {source, *(_made_of(source) if source in STAGES else ())}
+    return found
+
+
+def test_every_base_is_an_argument() -> None:
+    """Each base image can be pinned by digest when an image is built, and its default has a tag."""
+    bases = {each.base for each in STAGES.values()} - set(STAGES)
+    assert bases == {f"${{{name}}}" for name in defaults(TEXT)}
+    tagged = r"[^@:]+:[\w.-]+(@sha256:[0-9a-f]{64})?"
+    assert [each for each in defaults(TEXT).values() if not re.fullmatch(tagged, each)] == []
+
+
+def test_every_copied_file_is_there() -> None:
+    """A `COPY` takes files of the repository, or of an earlier stage."""
+    earlier: list[str] = []
+    missing: list[str] = []
+    for stage in STAGES.values():
+        for words in map(str.split, stage.arguments("COPY")):
+            *files, _ = (each for each in words if not each.startswith("--"))
+            of_stage = [each.removeprefix("--from=") for each in words if each.startswith("--from=")]
+            missing += [each for each in of_stage if each not in earlier]
+            missing += [each for each in files if not of_stage and not (ROOT / each).exists()]
+        earlier.append(stage.name)
+    assert missing == []
+
+
+def test_every_build_on_a_page_names_its_target() -> None:
+    """The image has the target's name, the context is the root, and the base arguments are the file's."""
+    builds = {
+        (str(page.relative_to(ROOT)), *_build(command)) for page in _pages() for command in _commands(page)
+    }
+    assert {page for page, *_ in builds} == {
+        "Dockerfile",
+        "README.md",
+        "docs/install.md",
+        "docs/kubernetes.md",
+    }
+    assert {(page, target) for page, target, *_ in builds} == {
+        (page, target) for page, *_ in builds for target in TARGETS
+    }
+    wrong = [each for each in builds if each[1] != each[2] or not each[3] <= set(defaults(TEXT))]
+    assert wrong == []
+
+
+def _pages() -> list[Path]:
+    return [FILE, *ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+
+
+def _commands(page: Path) -> list[str]:
+    return _BUILD.findall(page.read_text("utf-8").replace("\\\n", " "))
+
+
+def _build(command: str) -> tuple[str, str, frozenset[str]]:
+    """Return the target of `docker build`, the image's name without its path, and the arguments."""
+    docker, build, *options, context = shlex.split(command, comments=True)
+    assert (docker, build, context) == ("docker", "build", ".")
+    said = list(zip(options[::2], options[1::2], strict=True))
+    assert {name for name, _ in said} <= {"--target", "--build-arg", "-t"}, command
+    last = dict(said)
+    image = last["-t"].rpartition("/")[2].partition(":")[0]
+    arguments = frozenset(value.partition("=")[0] for name, value in said if name == "--build-arg")
+    return last["--target"], image, arguments
+
+
+def test_lint_reads_the_dockerfile() -> None:
+    """`make lint` gives it to hadolint."""
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert re.findall(r"/hadolint (.*)$", makefile, re.MULTILINE) == ["Dockerfile"]
