@@ -9,6 +9,7 @@ and `envoy`, and two copies of one proto in a process clash.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -104,29 +105,12 @@ def generate(protos: Path) -> int:
     """
     with tempfile.TemporaryDirectory() as scratch:
         descriptors = Path(scratch, "descriptors.binpb")
-        # -I: the checkout's own xds/ must not be found before the wheel's.
-        listed = subprocess.run(
-            [sys.executable, "-I", "-c", _COLLECT, str(descriptors), *ROOTS],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        names = [name for name in listed.stdout.split() if not name.startswith("google/protobuf/")]
+        listed = run_python(protos, "-c", _COLLECT, str(descriptors), *ROOTS)
+        names = [name for name in listed.split() if not name.startswith("google/protobuf/")]
         out = Path(scratch, "out")
         out.mkdir()
-        subprocess.run(
-            [
-                sys.executable,
-                "-I",
-                "-m",
-                "grpc_tools.protoc",
-                f"--descriptor_set_in={descriptors}",
-                f"--python_out={out}",
-                f"--pyi_out={out}",
-                *names,
-            ],
-            check=True,
-        )
+        said = (f"--descriptor_set_in={descriptors}", f"--python_out={out}", f"--pyi_out={out}")
+        run_python(protos, "-m", "grpc_tools.protoc", *said, *names)
         own = _generate_own(protos, out)
         _rewrite_imports(out)
         install(out, protos)
@@ -137,10 +121,22 @@ def _generate_own(protos: Path, out: Path) -> int:
     """Write the modules and stubs of our own API; return of how many files."""
     sources = sorted(str(path.relative_to(protos)) for path in protos.glob("meshwright/**/*.proto"))
     well_known = resources.files("grpc_tools") / "_proto"
-    protoc = (sys.executable, "-I", "-m", "grpc_tools.protoc")
     paths = (f"-I{protos}", f"-I{well_known}", f"--python_out={out}", f"--pyi_out={out}")
-    subprocess.run([*protoc, *paths, *sources], check=True)
+    run_python(protos, "-m", "grpc_tools.protoc", *paths, *sources)
     return len(sources)
+
+
+def run_python(protos: Path, *arguments: str) -> str:
+    """Run this interpreter with the import path of the build, and return its standard output.
+
+    The path is passed on in PYTHONPATH, because pip has the requirements of a build in no environment of
+    their own: an interpreter that ignores PYTHONPATH, as with `-I`, does not find them. The checkout is left
+    out, so that its own `xds/` is not found before the wheel's.
+    """
+    path = (each for each in sys.path if Path(each).resolve() != protos.resolve().parent)
+    command = [sys.executable, "-P", "-s", *arguments]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
 
 
 def _rewrite_imports(out: Path) -> None:

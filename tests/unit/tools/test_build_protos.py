@@ -1,8 +1,11 @@
 """Generated modules are put where programs run from: none may find one missing."""
 
+import sys
 from pathlib import Path
 
-from tools.build_protos import install
+import pytest
+
+from tools.build_protos import install, run_python
 
 
 def _tree(folder: Path, **texts: str) -> Path:
@@ -36,3 +39,14 @@ def test_what_is_generated_no_more_goes(tmp_path: Path) -> None:
     install(_tree(tmp_path / "second", kept="a"), protos)
     names = sorted(path.name for path in protos.rglob("*") if path.is_file())
     assert names == [".built", "__init__.py", "__init__.py", "kept.py", "meshwright.proto"]
+
+
+def test_generators_import_what_the_build_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with pip, whose requirements of a build are only on a path; the checkout's modules are left out."""
+    checkout, overlay = tmp_path / "checkout", tmp_path / "overlay"
+    for folder, name in ((checkout, "xds"), (overlay, "xds"), (overlay, "required")):
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.py").write_text(f"NAME = {f'{name} of {folder.name}'!r}")
+    monkeypatch.setattr(sys, "path", [str(checkout), str(overlay), *sys.path])
+    code = "import xds, required; print(xds.NAME, required.NAME, sep=', ')"
+    assert run_python(checkout / "protos", "-c", code) == "xds of overlay, required of overlay\n"
