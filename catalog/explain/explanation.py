@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from catalog.explain import names
 from catalog.explain.remedy import Manifest, remedy
-from catalog.explain.steps import limits, ports, preconditions, retries, routing, upstreams
+from catalog.explain.steps import limits, ports, preconditions, routing, upstreams
 from catalog.explain.steps.conclusion import conclusion
 from catalog.explain.steps.ingress import from_outside, lacking
 from catalog.explain.steps.passing import of_client, of_server, of_upgrade
@@ -68,7 +68,7 @@ def _steps(view: View, request: Request) -> Iterator[Step]:
     yield from preconditions.upstreams(view, request, client)
     yield from preconditions.scope(view, request.service, oracle.told(view, client, request.service))
     yield from preconditions.permissive(view, request.service.namespace)
-    yield from retries.of_client(view, client, request.service)
+    yield from upstreams.of_retries(view, client, request.service)
     arrived = oracle.arriving(view, request)
     yield from of_client(request, arrived)
     yield from of_upgrade(view, request, port)

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from catalog.policy.destinations import with_endpoints
 from catalog.policy.inbound import inbound_ports
-from catalog.policy.nearness import nearby
 from catalog.policy.objects.egress import beside, said
 from catalog.policy.objects.telemetry import logging, tracing
+from catalog.policy.objects.upstreams import nearby
 from catalog.policy.outside import OutsidePort
 from catalog.policy.proxy import (
     InterceptionKind,

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from catalog.store.view import IN_VIEW, kind
+from catalog.store.view import IN_VIEW, View, kind
+from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import (
     EGRESS,
@@ -13,6 +14,7 @@ from meshwright.mesh.kinds import (
     TELEMETRY,
     UPSTREAM_TRAFFIC_SETTING,
 )
+from meshwright.mesh.policies.authorization import ExternalAuthorization
 from meshwright.mesh.policies.egress import Egress
 from meshwright.mesh.policies.ingress import IngressBackend
 from meshwright.mesh.policies.limits import UpstreamTrafficSetting
@@ -70,3 +72,9 @@ telemetries_in: Final = IN_VIEW.index(
 extension_services: Final = kind(
     ExtensionService, EXTENSION_SERVICE, "ExtensionServices", lambda found: found.key
 )
+
+
+def server_of(view: View, found: ExternalAuthorization) -> HostPort | None:
+    """Return where the ExtensionService is that an object names; None for none, or one that is not there."""
+    service = None if found.service is None else extension_services(view).get(found.service)
+    return None if service is None else service.server

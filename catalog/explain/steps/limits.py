@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from catalog.explain.steps.step import Step, origin_of
-from catalog.oracle.limits import at_place, for_callers
 from catalog.oracle.request.request import Request, fits
+from catalog.oracle.service_policies import setting_at_place, setting_for_callers
 from catalog.oracle.targets import Place
 from catalog.store.view import View
 from meshwright.mesh.kinds import UPSTREAM_TRAFFIC_SETTING
@@ -23,7 +23,7 @@ _AT_ONCE = (
 
 def of_caller(view: View, key: ServiceKey) -> Iterator[Step]:
     """Yield how much the client's sidecar lets go to a service at once."""
-    setting = for_callers(view, key)
+    setting = setting_for_callers(view, key)
     if setting is None or setting.connections == ConnectionLimits():
         return
     found = [(getattr(setting.connections, name), word) for name, word in _AT_ONCE]
@@ -36,7 +36,7 @@ def of_caller(view: View, key: ServiceKey) -> Iterator[Step]:
 def of_server(view: View, request: Request, place: tuple[Place, bool]) -> Iterator[Step]:
     """Yield how much the sidecar of who answers takes, and who counts it besides."""
     where, is_http = place
-    setting = at_place(view, where)
+    setting = setting_at_place(view, where)
     if setting is None:
         return
     rates = setting.rates

@@ -1,11 +1,12 @@
-"""The step about which endpoint of a service is chosen, and which are left alone."""
+"""The steps about which endpoint of a service is chosen, which are left alone, and what is tried again."""
 
 from collections.abc import Iterator
 
 from catalog.explain.steps.step import Step, origin_of
-from catalog.oracle.upstreams import reaching
+from catalog.oracle.service_policies import reaching, tried_again
 from catalog.store.view import View
-from meshwright.mesh.kinds import UPSTREAM_POLICY
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import RETRY, UPSTREAM_POLICY
 from meshwright.mesh.policies.upstreams import Balancing, Ejecting, HashKey, HealthCheck, KeyKind, Nearest
 from meshwright.mesh.service import ServiceKey
 
@@ -31,6 +32,17 @@ def of_caller(view: View, key: ServiceKey) -> Iterator[Step]:
         said.append(_preferred(policy.nearest))
     text = f"UpstreamPolicy {policy.key} is for Service {key}: {'; '.join(said)}"
     yield Step(text, origin_of(view, UPSTREAM_POLICY, policy.key))
+
+
+def of_retries(view: View, client: ServiceIdentity, key: ServiceKey) -> Iterator[Step]:
+    """Yield what is tried again of calls to a service, where a Retry says that."""
+    retry = tried_again(view, client, key)
+    if retry is None:
+        return
+    times = "once" if retry.retries.attempts == 1 else f"{retry.retries.attempts} times"
+    on = ", ".join(retry.retries.on) or "nothing"
+    text = f"Retry {retry.key} has the client's sidecar try again, at most {times}, what fails with {on}"
+    yield Step(text, origin_of(view, RETRY, retry.key))
 
 
 def _chosen(balancing: Balancing, key: HashKey | None) -> str:

@@ -9,8 +9,8 @@ somebody was to be asked about.
 """
 
 from catalog.policy.proxy import Asked
-from catalog.relations.extensions import server_of
 from catalog.store import mesh_wide
+from catalog.store.osm import server_of
 from catalog.store.own import external_authorizations_in
 from catalog.store.view import View
 from meshwright.mesh.identity import ServiceIdentity

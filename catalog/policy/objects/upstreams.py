@@ -2,17 +2,21 @@
 
 A policy counts for a service of its own namespace, whoever calls. Of several the oldest is in force
 (`metadata.creationTimestamp`; those without one last), then the first by name. It is asked of the service
-that answers: a split's backend, and not the apex.
+that answers: a split's backend, and not the apex. What it prefers of endpoints that are near depends on where
+the caller is (`nearby`).
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from catalog.policy.proxy import WeightedBackend
+from catalog.policy.proxy import Destination, Near, Reachable, ServiceDestination, WeightedBackend
 from catalog.store.own import upstream_policies_by_service
 from catalog.store.view import View
+from meshwright.engine.derived import derived
 from meshwright.mesh.policies.smi import PolicyKey
-from meshwright.mesh.policies.upstreams import HashKey, UpstreamPolicy
+from meshwright.mesh.policies.upstreams import HashKey, UpstreamPolicy, prefix
 from meshwright.mesh.service import Protocol, ServiceKey
+from meshwright.mesh.values.hashing import Shared
 
 
 def precedence(policy: UpstreamPolicy) -> tuple[bool, str, PolicyKey]:
@@ -44,9 +48,31 @@ def fails_over(view: View, protocol: Protocol, backends: Iterable[WeightedBacken
     return any(each is not None and each.fails_over for each in nearest)
 
 
+@derived
+def nearby(view: View, part: Reachable, locality: str) -> Reachable:
+    """Return a part of what may be called, as callers of a locality call it; one value for all of them.
+
+    A destination without a preference, or for callers of whom it is not known where they are, is as it was.
+    """
+    found = tuple(_near(view, each, locality) for each in part.destinations)
+    if all(mine is its for mine, its in zip(found, part.destinations, strict=True)):
+        return part
+    return Reachable(part.services, Shared(found), part.common)
+
+
 def _policies(view: View, backends: Iterable[WeightedBackend]) -> Iterator[UpstreamPolicy]:
     """Yield the policies of backends whose endpoints are chosen among."""
     for each in backends:
         policy = policy_of(view, each.upstream) if isinstance(each.upstream, ServiceKey) else None
         if policy is not None and not each.as_called:
             yield policy
+
+
+def _near(view: View, found: Destination, locality: str) -> Destination:
+    if not isinstance(found, ServiceDestination) or found.as_called:
+        return found
+    policy = policy_of(view, found.service)
+    wanted = policy.nearest if policy is not None else None
+    if wanted is None or not (place := prefix(locality, wanted.within)):
+        return found
+    return replace(found, near=Near(place, wanted.within, fails_over=wanted.fails_over))

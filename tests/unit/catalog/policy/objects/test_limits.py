@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.explain import explain
-from catalog.oracle.limits import at_place, for_callers
 from catalog.oracle.request.request import Request
+from catalog.oracle.service_policies import setting_at_place, setting_for_callers
 from catalog.oracle.targets import Place
 from catalog.policy.inbound import inbound_ports
 from catalog.policy.objects.limits import connection_limits, counting, rate_limits, setting_of
@@ -157,8 +157,8 @@ def test_policy_and_oracle_agree(settings: list[UpstreamTrafficSetting]) -> None
     view = a.view(*MESH[:1], a.service("store", app="shop"), *MESH[2:], *settings)
     keys = (a.service_key("shop"), a.service_key("store"))
     for key in keys:
-        assert for_callers(view, key) == setting_of(view, key)
-    assert at_place(view, Place(a.identity("shop"), Port(8080))) == counting(view, keys)
+        assert setting_for_callers(view, key) == setting_of(view, key)
+    assert setting_at_place(view, Place(a.identity("shop"), Port(8080))) == counting(view, keys)
 
 
 def _said(view: View, path: str = "/") -> list[str]:

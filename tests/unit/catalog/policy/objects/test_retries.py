@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from catalog.explain import explain
 from catalog.oracle.request.request import Request
-from catalog.oracle.retries import tried_again
+from catalog.oracle.service_policies import tried_again
 from catalog.policy.objects.retries import retry_of
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy

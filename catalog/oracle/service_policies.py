@@ -1,0 +1,65 @@
+"""Which policies of a service hold for calls to it: UpstreamTrafficSetting, Retry and UpstreamPolicy.
+
+Written from docs/osm.md and docs/traffic.md, as the rest of the oracle. Of several objects for one service
+the oldest holds, else the first by name. An UpstreamTrafficSetting must be of the namespace of the service
+that its host names. It limits connections for callers, and request rates for the workload that is called; at
+a port of several services, the first setting that limits a rate holds.
+"""
+
+from collections.abc import Iterable
+
+from catalog.oracle.targets import Place
+from catalog.relations.backends.targets import served_by
+from catalog.store.inventory import by_identity
+from catalog.store.osm import retries, settings_by_host
+from catalog.store.own import upstream_policies
+from catalog.store.view import View
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.policies.limits import RateLimits, UpstreamTrafficSetting
+from meshwright.mesh.policies.retries import Retry
+from meshwright.mesh.policies.upstreams import UpstreamPolicy
+from meshwright.mesh.service import ServiceKey
+
+
+def setting_for_callers(view: View, key: ServiceKey) -> UpstreamTrafficSetting | None:
+    """Return the setting by which a service is called."""
+    short = f"{key.name}.{key.namespace}"
+    hosts = (short, f"{short}.svc", f"{short}.svc.{view.settings.cluster_domain}")
+    found = [each for host in hosts for each in settings_by_host(view).found(host)]
+    return _first(each for each in found if each.key.namespace == key.namespace)
+
+
+def setting_at_place(view: View, where: Place) -> UpstreamTrafficSetting | None:
+    """Return the setting whose rates hold for calls to a workload's port."""
+    called = {
+        service.key
+        for workload in by_identity(view).found(where.identity)
+        for number, _, there in served_by(view, workload)
+        for service in there
+        if number == where.port
+    }
+    held = [setting for key in called if (setting := setting_for_callers(view, key)) is not None]
+    return _first(each for each in held if each.rates != RateLimits())
+
+
+def tried_again(view: View, client: ServiceIdentity, key: ServiceKey) -> Retry | None:
+    """Return the Retry of a client's calls to a service."""
+    mine = (each for each in retries(view).values() if each.source == client and key in each.destinations)
+    return min(mine, key=lambda each: (each.created or "~", each.key), default=None)
+
+
+def reaching(view: View, key: ServiceKey) -> UpstreamPolicy | None:
+    """Return the UpstreamPolicy by which the endpoints of a service are reached; None by the mesh's terms.
+
+    Of a headless service the endpoint that is called answers.
+    """
+    service = view.services.get(key)
+    if service is None or service.headless:
+        return None
+    found = (each for each in upstream_policies(view).values() if each.service == key)
+    return min(found, key=lambda each: (each.created or "~", each.key), default=None)
+
+
+def _first(found: Iterable[UpstreamTrafficSetting]) -> UpstreamTrafficSetting | None:
+    ordered = sorted(found, key=lambda each: (each.created or "~", each.key))
+    return ordered[0] if ordered else None
