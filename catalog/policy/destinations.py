@@ -10,7 +10,8 @@ from dataclasses import replace
 from catalog.policy.objects.limits import connection_limits
 from catalog.policy.objects.upstreams import policy_of
 from catalog.policy.outbound import answering, permitted, protocol_of
-from catalog.policy.proxy import DestinationEndpoint, OutboundService, ServiceDestination, WeightedBackend
+from catalog.policy.values.destinations import DestinationEndpoint, ServiceDestination
+from catalog.policy.values.outbound import OutboundService, WeightedBackend
 from catalog.relations.backends.readiness import taking_traffic
 from catalog.relations.permissive import asked_for
 from catalog.store.view import View

@@ -9,16 +9,16 @@ from catalog.policy.objects.authorization import asked_at
 from catalog.policy.objects.ingress import ingress_rules
 from catalog.policy.objects.limits import rate_limits
 from catalog.policy.objects.mutual_tls import plain_rule
-from catalog.policy.proxy import (
+from catalog.policy.values.inbound import (
     Access,
     AccessRule,
     EveryoneInTheMesh,
     InboundPort,
     NamedMatch,
     OnlyRules,
-    SocketAddress,
     admitted,
 )
+from catalog.policy.values.interception import SocketAddress
 from catalog.relations.backends.ports import served
 from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import ProxyGroup

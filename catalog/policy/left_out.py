@@ -21,21 +21,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final, NewType, TypeVar
 
-from catalog.policy.outside import OutsideHost, OutsidePort, OutsideRange
-from catalog.policy.proxy import (
-    Access,
-    AccessRule,
-    EveryoneInTheMesh,
-    InboundPort,
-    Logging,
-    OnlyRules,
-    OutboundRoute,
-    OutboundService,
-    ProxyPolicy,
-    Reachable,
-    RequestRule,
-    ServiceDestination,
-)
+from catalog.policy.values.destinations import ServiceDestination
+from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
+from catalog.policy.values.outbound import OutboundRoute, OutboundService, RequestRule
+from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange
+from catalog.policy.values.proxy import ProxyPolicy, Reachable
+from catalog.policy.values.terms import Logging
 from meshwright.mesh.kinds import RETRY, TELEMETRY, UPSTREAM_POLICY, UPSTREAM_TRAFFIC_SETTING
 from meshwright.mesh.policies.limits import ConnectionLimits, RateLimits
 from meshwright.mesh.policies.retries import Retries

@@ -15,7 +15,8 @@ from catalog.policy.access import in_force, may_call
 from catalog.policy.objects import splits
 from catalog.policy.objects.routing import Place, mirrors
 from catalog.policy.objects.upstreams import fails_over, keys_of
-from catalog.policy.proxy import OutboundRoute, SocketAddress, WeightedBackend
+from catalog.policy.values.interception import SocketAddress
+from catalog.policy.values.outbound import OutboundRoute, WeightedBackend
 from catalog.relations.backends.addresses import called_addresses
 from catalog.relations.backends.backing import backing, services_of_identity
 from catalog.relations.backends.endpoints import endpoints

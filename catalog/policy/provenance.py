@@ -21,8 +21,8 @@ from catalog.policy.objects.mutual_tls import plain_rule
 from catalog.policy.objects.retries import retry_of
 from catalog.policy.objects.routing import rules
 from catalog.policy.outbound import permitted, places_behind, protocol_of, reaches, routes, spoken_there
-from catalog.policy.proxy import RequestRule
 from catalog.policy.reachable import reachable
+from catalog.policy.values.outbound import RequestRule
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, members
 from catalog.relations.identities import dns_names

@@ -25,7 +25,9 @@ from catalog.policy.outbound import (
     routes,
     routes_where,
 )
-from catalog.policy.proxy import OutboundRoute, OutboundService, Reachable, SocketAddress
+from catalog.policy.values.interception import SocketAddress
+from catalog.policy.values.outbound import OutboundRoute, OutboundService
+from catalog.policy.values.proxy import Reachable
 from catalog.relations.backends.endpoints import health_at
 from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import ProxyGroup

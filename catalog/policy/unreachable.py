@@ -8,7 +8,8 @@ all, and the caller would wait in vain.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from catalog.policy.proxy import Reachable, SocketAddress
+from catalog.policy.values.interception import SocketAddress
+from catalog.policy.values.proxy import Reachable
 from catalog.relations.backends.addresses import called_addresses
 from catalog.relations.membership import belongs_to_the_mesh
 from catalog.relations.outside import services_by_port

@@ -7,17 +7,13 @@ from catalog.policy.inbound import inbound_ports
 from catalog.policy.objects.egress import beside, said
 from catalog.policy.objects.telemetry import logging, tracing
 from catalog.policy.objects.upstreams import nearby
-from catalog.policy.outside import OutsidePort
-from catalog.policy.proxy import (
-    InterceptionKind,
-    ProxyPolicy,
-    Reachable,
-    ServiceDestination,
-    SocketAddress,
-    TlsRange,
-)
 from catalog.policy.reachable import reachable
 from catalog.policy.unreachable import closed, closed_at
+from catalog.policy.values.destinations import ServiceDestination
+from catalog.policy.values.interception import InterceptionKind, SocketAddress
+from catalog.policy.values.outside import OutsidePort
+from catalog.policy.values.proxy import ProxyPolicy, Reachable
+from catalog.policy.values.terms import TlsRange
 from catalog.relations.groups import ProxyGroup
 from catalog.store import mesh_wide
 from catalog.store.view import View

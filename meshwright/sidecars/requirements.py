@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from catalog.policy.proxy import (
-    InboundPort,
-    InterceptionKind,
-    OutboundService,
-    ProxyPolicy,
-    ServiceDestination,
-)
+from catalog.policy.values.destinations import ServiceDestination
+from catalog.policy.values.inbound import InboundPort
+from catalog.policy.values.interception import InterceptionKind
+from catalog.policy.values.outbound import OutboundService
+from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.mesh.kinds import (
     EGRESS,
     EXTERNAL_AUTHORIZATION,

@@ -9,7 +9,9 @@ from typing import Final
 
 from google.protobuf import any_pb2
 
-from catalog.policy.proxy import EveryoneInTheMesh, InterceptionKind, OnlyRules, ProxyPolicy
+from catalog.policy.values.inbound import EveryoneInTheMesh, OnlyRules
+from catalog.policy.values.interception import InterceptionKind
+from catalog.policy.values.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, groups
 from catalog.relations.identities import service_identities

@@ -3,7 +3,8 @@
 That was Open Service Mesh's: equal matches share their principals, overlapping ones do not.
 """
 
-from catalog.policy.proxy import InboundPort, OnlyRules, ProxyPolicy
+from catalog.policy.values.inbound import InboundPort, OnlyRules
+from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.policies.smi import HTTPMatch
 from meshwright.sidecars.envoy import names

@@ -3,7 +3,7 @@
 The number stands in a route configuration, the last kind of resource that Envoy is sent.
 """
 
-from catalog.policy.proxy import SocketAddress
+from catalog.policy.values.interception import SocketAddress
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.sidecars.envoy.typed import OVER_ADS, packed, reference, socket_address
 from protos.envoy.config.core.v3 import base_pb2

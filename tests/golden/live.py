@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from catalog.policy.inbound import LOOPBACK
-from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.values.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.relations.identities import service_identities

@@ -4,23 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from catalog.policy.proxy import (
-    Access,
-    AccessRule,
-    EveryoneInTheMesh,
-    ExternalDestination,
-    InboundPort,
-    InterceptionKind,
-    OnlyRules,
-    OutboundRoute,
-    OutboundService,
-    ProxyPolicy,
-    Reachable,
-    SocketAddress,
-    TlsOrigination,
-    TlsRange,
-    WeightedBackend,
-)
+from catalog.policy.values.destinations import ExternalDestination, TlsOrigination
+from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
+from catalog.policy.values.interception import InterceptionKind, SocketAddress
+from catalog.policy.values.outbound import OutboundRoute, OutboundService, WeightedBackend
+from catalog.policy.values.proxy import ProxyPolicy, Reachable
+from catalog.policy.values.terms import TlsRange
 from meshwright.mesh.config import TlsVersion
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import TRAFFIC_TARGET, Kind

@@ -6,7 +6,8 @@ It admits and refuses the same; what differs is when a change is obeyed.
 from google.protobuf import any_pb2
 from google.protobuf.message import Message
 
-from catalog.policy.proxy import InboundPort, ProxyPolicy
+from catalog.policy.values.inbound import InboundPort
+from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.rules import rbac
 from meshwright.sidecars.envoy.rules.rbac import HTTP_FILTER

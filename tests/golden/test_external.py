@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from catalog.policy.proxy import ExternalDestination, TlsOrigination
+from catalog.policy.values.destinations import ExternalDestination, TlsOrigination
 from certs.contract import Names, Usage
 from certs.keys.pair import issue_pair
 from meshwright.mesh.names import Port

@@ -16,7 +16,8 @@ import pytest
 import pytest_asyncio
 
 from catalog.oracle.callers import is_caller
-from catalog.policy.proxy import EveryoneInTheMesh, OnlyRules, ProxyPolicy
+from catalog.policy.values.inbound import EveryoneInTheMesh, OnlyRules
+from catalog.policy.values.proxy import ProxyPolicy
 from certs.contract import Names, Usage
 from certs.keys.pair import issue_pair
 from meshwright.mesh.kinds import TRAFFIC_TARGET

@@ -9,7 +9,7 @@ import pytest
 from catalog.oracle.decide import Place, Request, Verdict, accepts_everyone, judge
 from catalog.oracle.ingress import IngressVerdict, ingress_verdicts
 from catalog.oracle.mutual_tls import PlainVerdict, plain_verdict
-from catalog.policy.proxy import InboundPort, OnlyRules
+from catalog.policy.values.inbound import InboundPort, OnlyRules
 from catalog.store.smi import targets_by_destination
 from catalog.store.view import View
 from meshwright.mesh.identity import ServiceIdentity

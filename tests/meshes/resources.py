@@ -1,6 +1,6 @@
 """What an Envoy is sent for a policy, all pieces made and put in order."""
 
-from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.sidecars.contract.driver import Piece, each_piece
 from meshwright.sidecars.envoy.pieces import parts
 from xds.protocol.resources.resource import TYPES, Resource

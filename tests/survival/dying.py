@@ -22,7 +22,7 @@ import aiohttp
 import yaml
 from google.protobuf.any_pb2 import Any as AnyMessage
 
-from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.values.proxy import ProxyPolicy
 from catalog.store.view import MeshSettings, View
 from meshwright.mesh.policies.resilience import Resilience, RetryPolicy
 from meshwright.providers.directory.manifests import Manifests

@@ -11,7 +11,7 @@ from catalog.policy.destinations import asked_in
 from catalog.policy.inbound import access
 from catalog.policy.objects.upstreams import policy_of
 from catalog.policy.outbound import protocol_of
-from catalog.policy.proxy import OnlyRules, admitted
+from catalog.policy.values.inbound import OnlyRules, admitted
 from catalog.store.view import View
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import UPSTREAM_POLICY

@@ -10,7 +10,7 @@ from catalog.lint.services.unmeshed import is_unmeshed
 from catalog.lint.templates import behind, named_in_vain
 from catalog.lint.wording import Suggestions, listed, say
 from catalog.policy.outbound import protocol_of
-from catalog.policy.proxy import SocketAddress
+from catalog.policy.values.interception import SocketAddress
 from catalog.relations.backends.addresses import called_addresses
 from catalog.relations.backends.backing import backing, services_of
 from catalog.relations.backends.endpoints import endpoints, health_at

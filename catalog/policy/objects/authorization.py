@@ -8,7 +8,7 @@ None of it is a unit that can be left out (`catalog.policy.left_out`): without i
 somebody was to be asked about.
 """
 
-from catalog.policy.proxy import Asked
+from catalog.policy.values.inbound import Asked
 from catalog.store import mesh_wide
 from catalog.store.osm import server_of
 from catalog.store.own import external_authorizations_in

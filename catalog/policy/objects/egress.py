@@ -26,8 +26,9 @@ from typing import Final
 
 from catalog.policy.access import rule_matches
 from catalog.policy.objects.limits import precedence
-from catalog.policy.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
-from catalog.policy.proxy import Reachable, SocketAddress
+from catalog.policy.values.interception import SocketAddress
+from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
+from catalog.policy.values.proxy import Reachable
 from catalog.relations.membership import service_of_the_mesh
 from catalog.relations.outside import setting_named
 from catalog.store.osm import egresses_by_source

@@ -6,7 +6,7 @@ last), then the first by name. It is for ports that speak HTTP.
 
 from collections.abc import Iterable, Iterator
 
-from catalog.policy.proxy import AccessRule
+from catalog.policy.values.inbound import AccessRule
 from catalog.relations.backends.endpoints import addresses_behind
 from catalog.store.osm import ingress_by_service
 from catalog.store.smi import http_route_groups

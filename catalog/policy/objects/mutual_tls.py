@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from catalog.policy.objects.ingress import requests, source_ranges
-from catalog.policy.proxy import AccessRule
+from catalog.policy.values.inbound import AccessRule
 from catalog.relations.permissive import is_permissive
 from catalog.store.own import mutual_tls_in
 from catalog.store.view import View

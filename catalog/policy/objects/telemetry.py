@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from catalog.policy.proxy import Logging
+from catalog.policy.values.terms import Logging
 from catalog.relations.groups import ProxyGroup
 from catalog.relations.telemetry import told
 from catalog.store import mesh_wide

@@ -9,7 +9,9 @@ the caller is (`nearby`).
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from catalog.policy.proxy import Destination, Near, Reachable, ServiceDestination, WeightedBackend
+from catalog.policy.values.destinations import Destination, Near, ServiceDestination
+from catalog.policy.values.outbound import WeightedBackend
+from catalog.policy.values.proxy import Reachable
 from catalog.store.own import upstream_policies_by_service
 from catalog.store.view import View
 from meshwright.engine.derived import derived

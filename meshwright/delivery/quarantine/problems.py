@@ -5,7 +5,9 @@ from typing import Final
 
 from catalog.policy.left_out import Calling, Unit
 from catalog.policy.provenance import MadeFrom
-from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, Logging, OutboundRoute, RequestRule
+from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh
+from catalog.policy.values.outbound import OutboundRoute, RequestRule
+from catalog.policy.values.terms import Logging
 from catalog.store.inventory import holder_of
 from catalog.store.objects import workload_object
 from catalog.store.osm import retries, settings

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from catalog.policy.destinations import Answering, endpoints_of, who_may_answer
-from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.reachable import derive_open
+from catalog.policy.values.proxy import ProxyPolicy
 from catalog.policy.whole import outline
 from catalog.relations.groups import ProxyGroup
 from catalog.store import mesh_wide

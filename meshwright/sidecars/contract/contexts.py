@@ -102,7 +102,8 @@ class ControllerContext:
     translation came to, by proxy, and None for the proxies of others. `secrets` is told how to ask what the
     driver's proxies have taken of secrets: a change of the root waits for them, and where a driver does not
     say it people must give its proxies up by name. Who asks goes through the answer in slices of time.
-    `tapped` takes what proxies tell of requests that are watched (`catalog.policy.proxy.InboundPort.tapped`).
+    `tapped` takes what proxies tell of requests that are watched
+    (`catalog.policy.values.inbound.InboundPort.tapped`).
     """
 
     host: str

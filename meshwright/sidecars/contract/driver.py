@@ -14,7 +14,8 @@ from typing import Any, Protocol, runtime_checkable
 from catalog.policy import left_out
 from catalog.policy.left_out import Unit
 from catalog.policy.provenance import Part, Whole
-from catalog.policy.proxy import ProxyPolicy, ServiceDestination
+from catalog.policy.values.destinations import ServiceDestination
+from catalog.policy.values.proxy import ProxyPolicy
 from certs.keys.material import ServiceCertificate
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.values.hashing import HashedOnce, hashed_once

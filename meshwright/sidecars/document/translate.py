@@ -5,13 +5,10 @@ import json
 from dataclasses import replace
 from typing import Any, Final
 
-from catalog.policy.proxy import (
-    EveryoneInTheMesh,
-    InboundPort,
-    OutboundService,
-    ProxyPolicy,
-    ServiceDestination,
-)
+from catalog.policy.values.destinations import ServiceDestination
+from catalog.policy.values.inbound import EveryoneInTheMesh, InboundPort
+from catalog.policy.values.outbound import OutboundService
+from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.contract.driver import Credentials

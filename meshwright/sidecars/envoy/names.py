@@ -4,16 +4,11 @@ import hashlib
 from collections.abc import Iterable
 from typing import Final
 
-from catalog.policy.outside import OutsideRange
-from catalog.policy.proxy import (
-    Asked,
-    Destination,
-    ExternalDestination,
-    OutboundService,
-    ServiceDestination,
-    SocketAddress,
-    WeightedBackend,
-)
+from catalog.policy.values.destinations import Destination, ExternalDestination, ServiceDestination
+from catalog.policy.values.inbound import Asked
+from catalog.policy.values.interception import SocketAddress
+from catalog.policy.values.outbound import OutboundService, WeightedBackend
+from catalog.policy.values.outside import OutsideRange
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Port, TrustDomain

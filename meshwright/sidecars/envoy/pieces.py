@@ -12,7 +12,6 @@ from http import HTTPStatus
 from typing import Final
 from zlib import crc32
 
-from catalog.policy.outside import OutsidePort, OutsideRange
 from catalog.policy.provenance import (
     Admitting,
     AllInbound,
@@ -23,20 +22,13 @@ from catalog.policy.provenance import (
     MeshWide,
     Reached,
 )
-from catalog.policy.proxy import (
-    Destination,
-    ExternalDestination,
-    InboundPort,
-    InterceptionKind,
-    Logging,
-    MeshTerms,
-    OnlyRules,
-    OutboundService,
-    ProxyPolicy,
-    Reachable,
-    RequestRule,
-    ServiceDestination,
-)
+from catalog.policy.values.destinations import Destination, ExternalDestination, ServiceDestination
+from catalog.policy.values.inbound import InboundPort, OnlyRules
+from catalog.policy.values.interception import InterceptionKind
+from catalog.policy.values.outbound import OutboundService, RequestRule
+from catalog.policy.values.outside import OutsidePort, OutsideRange
+from catalog.policy.values.proxy import ProxyPolicy, Reachable
+from catalog.policy.values.terms import Logging, MeshTerms
 from catalog.store.settings import MethodOverrides
 from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.policies.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit

@@ -6,7 +6,7 @@ from google.protobuf.any_pb2 import Any
 from google.protobuf.message import Message
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from catalog.policy.proxy import SocketAddress
+from catalog.policy.values.interception import SocketAddress
 from meshwright.mesh.policies.callers import IpRange
 from protos.envoy.config.core.v3 import address_pb2, config_source_pb2
 from protos.envoy.type.v3 import percent_pb2

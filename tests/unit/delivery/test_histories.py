@@ -15,8 +15,9 @@ from catalog.policy.inbound import inbound_ports
 from catalog.policy.objects.limits import connection_limits
 from catalog.policy.objects.telemetry import logging
 from catalog.policy.outbound import visible
-from catalog.policy.proxy import Logging, ServiceDestination
 from catalog.policy.reachable import reachable
+from catalog.policy.values.destinations import ServiceDestination
+from catalog.policy.values.terms import Logging
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.view import View

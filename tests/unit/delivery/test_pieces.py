@@ -6,7 +6,9 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
-from catalog.policy.proxy import ExternalDestination, InterceptionKind, ProxyPolicy
+from catalog.policy.values.destinations import ExternalDestination
+from catalog.policy.values.interception import InterceptionKind
+from catalog.policy.values.proxy import ProxyPolicy
 from catalog.policy.whole import outline, proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View

@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 
 from catalog.policy.destinations import answering_at, endpoints_of
 from catalog.policy.outbound import answering, called_at, escaped_slashes, protocol_of, routes, visible
-from catalog.policy.proxy import OutboundService, ProxyPolicy, ServiceDestination, SocketAddress
 from catalog.policy.reachable import open_to_all
+from catalog.policy.values.destinations import ServiceDestination
+from catalog.policy.values.interception import SocketAddress
+from catalog.policy.values.outbound import OutboundService
+from catalog.policy.values.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, groups
 from catalog.relations.identities import service_identities

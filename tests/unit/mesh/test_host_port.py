@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.policy.proxy import SocketAddress
+from catalog.policy.values.interception import SocketAddress
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.listening import plain
 from meshwright.mesh.names import IpAddress, Port

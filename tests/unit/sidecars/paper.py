@@ -1,6 +1,6 @@
 """A driver that does nothing, and keeps the contract."""
 
-from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.sidecars.contract.contexts import ControllerContext
 from meshwright.sidecars.contract.driver import Capability, Credentials, Piece
 from meshwright.sidecars.contract.health import HealthProbe, HealthProbes

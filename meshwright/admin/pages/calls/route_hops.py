@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from catalog.oracle import decide as oracle
 from catalog.oracle.decide import Request, TurnedDown
-from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.values.proxy import ProxyPolicy
 from catalog.relations.backends.addresses import called_addresses
 from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.backends.readiness import why_withheld

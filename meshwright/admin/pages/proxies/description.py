@@ -6,18 +6,10 @@ Each line has its parts for programs and `text` for people. All functions are pu
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from catalog.policy.proxy import (
-    Destination,
-    EveryoneInTheMesh,
-    ExternalDestination,
-    InboundPort,
-    OnlyRules,
-    OutboundRoute,
-    OutboundService,
-    ProxyPolicy,
-    ServiceDestination,
-    WeightedBackend,
-)
+from catalog.policy.values.destinations import Destination, ExternalDestination, ServiceDestination
+from catalog.policy.values.inbound import EveryoneInTheMesh, InboundPort, OnlyRules
+from catalog.policy.values.outbound import OutboundRoute, OutboundService, WeightedBackend
+from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.admin.jsonable import Document
 from meshwright.admin.pages.access import requests_of
 from meshwright.admin.pages.proxies import outside_description as describe_outside

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from catalog.policy.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
+from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
 from meshwright.admin.jsonable import Document
 from meshwright.admin.pages.access import requests_of
 

@@ -9,13 +9,10 @@ from google.protobuf.any_pb2 import Any
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from catalog.policy.proxy import (
-    ExternalDestination,
-    InboundPort,
-    MeshTerms,
-    ServiceDestination,
-    SocketAddress,
-)
+from catalog.policy.values.destinations import ExternalDestination, ServiceDestination
+from catalog.policy.values.inbound import InboundPort
+from catalog.policy.values.interception import SocketAddress
+from catalog.policy.values.terms import MeshTerms
 from catalog.store.settings import HeaderLimits
 from meshwright.mesh.config import TracingProtocol
 from meshwright.mesh.host_port import HostPort

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from catalog.policy.proxy import DestinationEndpoint, Near, ServiceDestination, SocketAddress
+from catalog.policy.values.destinations import DestinationEndpoint, Near, ServiceDestination
+from catalog.policy.values.interception import SocketAddress
 from meshwright.mesh.policies.upstreams import Within, prefix
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.typed import socket_address

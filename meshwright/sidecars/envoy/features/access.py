@@ -7,7 +7,8 @@ others that are never in force: by them it notes which requests are watched
 
 from dataclasses import dataclass
 
-from catalog.policy import proxy as policy
+from catalog.policy.values import inbound
+from catalog.policy.values.terms import MeshTerms
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.tap import Tapped
 from meshwright.sidecars.envoy.features.feature import Feature
@@ -24,11 +25,11 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 class Access(Feature):
     """The rules of an inbound port. Where only the listener is made, nobody looks at `access`."""
 
-    access: policy.Access
+    access: inbound.Access
     trust_domain: TrustDomain
     tapped: Tapped = ()
 
-    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: policy.MeshTerms) -> None:
+    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
         """Add the filter."""
         del terms
         guard = http_rbac_pb2.RBAC(rules=rbac.deny_all())

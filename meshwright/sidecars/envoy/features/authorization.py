@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from google.protobuf.duration_pb2 import Duration
 
-from catalog.policy.proxy import Asked, MeshTerms
+from catalog.policy.values.inbound import Asked
+from catalog.policy.values.terms import MeshTerms
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.features.feature import Feature
 from meshwright.sidecars.envoy.typed import packed

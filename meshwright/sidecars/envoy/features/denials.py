@@ -16,7 +16,8 @@ from typing import Final
 
 from google.protobuf.wrappers_pb2 import BoolValue
 
-from catalog.policy import proxy as policy
+from catalog.policy.values.inbound import Access
+from catalog.policy.values.terms import MeshTerms
 from catalog.store.settings import DenialReasons
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.envoy.features.feature import Feature
@@ -45,11 +46,11 @@ _Filter = accesslog_pb2.AccessLogFilter
 class Denials(Feature):
     """What is looked for, and the header, if they are to be. The listener alone looks at no `access`."""
 
-    access: policy.Access
+    access: Access
     trust_domain: TrustDomain
     reasons: DenialReasons
 
-    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: policy.MeshTerms) -> None:
+    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
         """Add the filter, and have answers that deny a request say what it has found."""
         del terms
         if self.reasons is DenialReasons.OFF:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from catalog.policy.proxy import MeshTerms
+from catalog.policy.values.terms import MeshTerms
 from meshwright.sidecars.envoy.features.feature import Feature
 from meshwright.sidecars.layout import DIAGNOSIS_HEADER, OWN_ANSWER_HEADER, Side
 from protos.envoy.config.accesslog.v3 import accesslog_pb2

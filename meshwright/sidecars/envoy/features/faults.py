@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from catalog.policy.proxy import MeshTerms
+from catalog.policy.values.terms import MeshTerms
 from meshwright.mesh.policies.routing import RouteActions
 from meshwright.sidecars.envoy.clusters.outlier_detection import duration
 from meshwright.sidecars.envoy.features.feature import Feature

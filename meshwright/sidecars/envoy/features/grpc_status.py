@@ -1,6 +1,6 @@
 """How calls of gRPC end: their status stands in trailers, behind an answer that is well for HTTP."""
 
-from catalog.policy.proxy import MeshTerms
+from catalog.policy.values.terms import MeshTerms
 from meshwright.sidecars.envoy.features.feature import Feature
 from meshwright.sidecars.envoy.typed import packed
 from protos.envoy.extensions.filters.http.grpc_stats.v3 import config_pb2

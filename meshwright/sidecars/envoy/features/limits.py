@@ -2,7 +2,7 @@
 
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from catalog.policy.proxy import MeshTerms
+from catalog.policy.values.terms import MeshTerms
 from meshwright.sidecars.envoy.features.feature import Feature
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,

@@ -20,7 +20,8 @@ has come to is told when all is over (`request_log`, `spans`, `tap`).
 
 from typing import Final
 
-from catalog.policy.proxy import InboundPort, OutboundService
+from catalog.policy.values.inbound import InboundPort
+from catalog.policy.values.outbound import OutboundService
 from catalog.store.settings import DenialReasons
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.policies.resilience import RetryPolicy

@@ -7,7 +7,7 @@ together: the listener says who is asked, the route configuration what it is tol
 
 from dataclasses import dataclass
 
-from catalog.policy.proxy import MeshTerms
+from catalog.policy.values.terms import MeshTerms
 from meshwright.mesh.policies.limits import RateLimits
 from meshwright.sidecars.envoy.features.feature import Feature
 from meshwright.sidecars.envoy.rules import matching, rate_services, rates

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from catalog.policy.proxy import MeshTerms
+from catalog.policy.values.terms import MeshTerms
 from meshwright.sidecars.envoy.features.feature import Feature
 from meshwright.sidecars.envoy.telemetry import access_log
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (

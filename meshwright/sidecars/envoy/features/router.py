@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from catalog.policy.proxy import MeshTerms
+from catalog.policy.values.terms import MeshTerms
 from meshwright.sidecars.envoy.features.feature import Feature
 from meshwright.sidecars.envoy.typed import packed
 from protos.envoy.extensions.filters.http.router.v3 import router_pb2

@@ -9,7 +9,7 @@ from typing import Final
 
 from google.protobuf.wrappers_pb2 import BoolValue
 
-from catalog.policy.proxy import MeshTerms
+from catalog.policy.values.terms import MeshTerms
 from meshwright.mesh.config import Tracing, TracingProtocol
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.features.feature import Feature

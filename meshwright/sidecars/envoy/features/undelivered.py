@@ -8,7 +8,7 @@ a request be repeated that it has acted on.
 
 from typing import Final
 
-from catalog.policy.proxy import MeshTerms
+from catalog.policy.values.terms import MeshTerms
 from meshwright.sidecars.envoy.features.feature import Feature
 from meshwright.sidecars.layout import UNDELIVERED_HEADER
 from protos.envoy.config.accesslog.v3 import accesslog_pb2

@@ -24,16 +24,10 @@ from typing import Final
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from catalog.policy.proxy import (
-    EveryoneInTheMesh,
-    InboundPort,
-    MeshTerms,
-    OutboundService,
-    ProxyPolicy,
-    WeightedBackend,
-    admitted,
-    divided,
-)
+from catalog.policy.values.inbound import EveryoneInTheMesh, InboundPort, admitted, divided
+from catalog.policy.values.outbound import OutboundService, WeightedBackend
+from catalog.policy.values.proxy import ProxyPolicy
+from catalog.policy.values.terms import MeshTerms
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.policies.callers import AuthenticatedName
 from meshwright.mesh.policies.resilience import RetryOn, RetryPolicy

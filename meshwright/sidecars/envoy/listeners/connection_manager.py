@@ -12,7 +12,7 @@ from typing import Final
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import BoolValue
 
-from catalog.policy.proxy import MeshTerms
+from catalog.policy.values.terms import MeshTerms
 from meshwright.mesh.service import ServiceKey, Upstream
 from meshwright.sidecars.envoy.features.feature import Feature
 from meshwright.sidecars.envoy.typed import OVER_ADS, packed

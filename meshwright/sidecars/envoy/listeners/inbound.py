@@ -6,7 +6,9 @@ from functools import cache
 
 from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
 
-from catalog.policy.proxy import InboundPort, InterceptionKind, OnlyRules, ProxyPolicy, admitted
+from catalog.policy.values.inbound import InboundPort, OnlyRules, admitted
+from catalog.policy.values.interception import InterceptionKind
+from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.policies.callers import EncryptedRange, IpRange
 from meshwright.mesh.values.hashing import Shared

@@ -24,7 +24,7 @@ from typing import Final
 
 from google.protobuf.wrappers_pb2 import BoolValue
 
-from catalog.policy.proxy import SocketAddress
+from catalog.policy.values.interception import SocketAddress
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.sidecars.envoy.typed import packed, socket_address
 from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2

@@ -7,16 +7,11 @@ from typing import Final
 
 from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
 
-from catalog.policy.outside import OutsidePort
-from catalog.policy.proxy import (
-    InterceptionKind,
-    Logging,
-    MeshTerms,
-    OutboundService,
-    Reachable,
-    SocketAddress,
-    services,
-)
+from catalog.policy.values.interception import InterceptionKind, SocketAddress
+from catalog.policy.values.outbound import OutboundService
+from catalog.policy.values.outside import OutsidePort
+from catalog.policy.values.proxy import Reachable, services
+from catalog.policy.values.terms import Logging, MeshTerms
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.values.hashing import Shared
 from meshwright.sidecars.envoy import names

@@ -2,7 +2,7 @@
 
 Envoy looks at a connection's port first, then at the narrowest range that has its address, then at the name
 that it asks for in TLS, and never goes back a step. So a service of the mesh, which is one address, comes
-before every range; and a range has all that the wider ones let pass (`catalog.policy.outside`).
+before every range; and a range has all that the wider ones let pass (`catalog.policy.values.outside`).
 
 What a client sends is looked at on the ports where that decides, and on no other: whoever waits there for a
 server that speaks first waits in vain, until Envoy gives up after 15 seconds and goes on with what it knows.
@@ -15,8 +15,8 @@ from typing import Final
 
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from catalog.policy.outside import OutsidePort, OutsideRange
-from catalog.policy.proxy import MeshTerms
+from catalog.policy.values.outside import OutsidePort, OutsideRange
+from catalog.policy.values.terms import MeshTerms
 from meshwright.mesh.names import Port
 from meshwright.mesh.policies.egress import ANY_HOST
 from meshwright.sidecars.envoy import names

@@ -14,14 +14,10 @@ from typing import Final
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from catalog.policy.outside import OutsideHost, OutsideRange, OutsideRoute
-from catalog.policy.proxy import (
-    ExternalDestination,
-    InboundPort,
-    OutboundRoute,
-    OutboundService,
-    RequestRule,
-)
+from catalog.policy.values.destinations import ExternalDestination
+from catalog.policy.values.inbound import InboundPort
+from catalog.policy.values.outbound import OutboundRoute, OutboundService, RequestRule
+from catalog.policy.values.outside import OutsideHost, OutsideRange, OutsideRoute
 from catalog.store.settings import METHOD_OVERRIDE_HEADERS, DenialReasons, MethodOverrides
 from meshwright.mesh.names import Namespace, Port, TrustDomain
 from meshwright.mesh.policies.egress import ANY_HOST

@@ -7,7 +7,7 @@ request is counted where the first fits; one that is denied comes to none. Calle
 from collections.abc import Iterable
 from typing import Final
 
-from catalog.policy.proxy import InboundPort, NamedMatch, OnlyRules
+from catalog.policy.values.inbound import InboundPort, NamedMatch, OnlyRules
 from meshwright.mesh.policies.smi import HTTPMatch
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.rules import matching

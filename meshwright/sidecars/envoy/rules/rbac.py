@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Final
 
-from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, admitted
+from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, admitted
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import TRAFFIC_TARGET
 from meshwright.mesh.names import TrustDomain

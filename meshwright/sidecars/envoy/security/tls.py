@@ -10,15 +10,9 @@ from typing import Final
 
 from google.protobuf.wrappers_pb2 import BoolValue
 
-from catalog.policy.proxy import (
-    EveryoneInTheMesh,
-    InboundPort,
-    MeshTerms,
-    ServiceDestination,
-    TlsOrigination,
-    TlsRange,
-    admitted,
-)
+from catalog.policy.values.destinations import ServiceDestination, TlsOrigination
+from catalog.policy.values.inbound import EveryoneInTheMesh, InboundPort, admitted
+from catalog.policy.values.terms import MeshTerms, TlsRange
 from meshwright.mesh.config import TlsVersion
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import TrustDomain

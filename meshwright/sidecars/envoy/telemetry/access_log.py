@@ -15,7 +15,7 @@ from typing import Any, Final
 from google.protobuf import json_format
 from google.protobuf.struct_pb2 import Struct
 
-from catalog.policy.proxy import Logging
+from catalog.policy.values.terms import Logging
 from meshwright.mesh.policies.telemetry import (
     ExtensionService,
     JsonFormat,

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from catalog.policy.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
-from catalog.policy.proxy import ExternalDestination, OutboundRoute, ProxyPolicy, Reachable, WeightedBackend
+from catalog.policy.values.destinations import ExternalDestination
+from catalog.policy.values.outbound import OutboundRoute, WeightedBackend
+from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
+from catalog.policy.values.proxy import ProxyPolicy, Reachable
 from meshwright.admin.api import shapes
 from meshwright.admin.api.proxies import PROXY
 from meshwright.admin.api.shape import TEXT, WHOLE, fitted, record

@@ -10,8 +10,9 @@ from catalog.oracle.decide import Answer
 from catalog.oracle.outside import OutsideCall, OutsideDecision, Speaks, decide_outside
 from catalog.oracle.request.paths import TurnedDown, hidden_dots
 from catalog.oracle.request.request import Request, fits, passed
-from catalog.policy.outside import OutsideHost, OutsideRange
-from catalog.policy.proxy import InterceptionKind, ProxyPolicy, SocketAddress
+from catalog.policy.values.interception import InterceptionKind, SocketAddress
+from catalog.policy.values.outside import OutsideHost, OutsideRange
+from catalog.policy.values.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View

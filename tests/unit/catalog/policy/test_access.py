@@ -7,7 +7,7 @@ import pytest
 
 from catalog.oracle.decide import Answer, Request, Share, decide, fits
 from catalog.policy.access import Everything, Grant, Matching, Nothing, grant
-from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
+from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.view import View

@@ -6,15 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.policy.left_out import narrowed, unit_id, units, without
-from catalog.policy.proxy import (
-    AccessRule,
-    EveryoneInTheMesh,
-    InboundPort,
-    OnlyRules,
-    OutboundRoute,
-    ProxyPolicy,
-    ServiceDestination,
-)
+from catalog.policy.values.destinations import ServiceDestination
+from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
+from catalog.policy.values.outbound import OutboundRoute
+from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.mesh.policies.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
 from meshwright.mesh.policies.retries import FailedWith, Retries
 from meshwright.mesh.policies.smi import HeaderMatch, HTTPMatch

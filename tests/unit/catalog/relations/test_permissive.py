@@ -10,7 +10,7 @@ from catalog.lint.problems import problems
 from catalog.oracle.decide import Answer, Request, decide
 from catalog.policy.inbound import access
 from catalog.policy.outbound import visible
-from catalog.policy.proxy import EveryoneInTheMesh, OnlyRules
+from catalog.policy.values.inbound import EveryoneInTheMesh, OnlyRules
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import members
 from catalog.relations.permissive import is_permissive

@@ -6,7 +6,7 @@ from catalog.explain import explain
 from catalog.explain.remedy import remedy
 from catalog.oracle.decide import Answer, Request, decide
 from catalog.policy.inbound import access
-from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.values.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import members
 from catalog.store.view import View

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from benchmarks.meshes import generator as meshes
-from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.values.proxy import ProxyPolicy
 from catalog.policy.whole import outline
 from catalog.relations.groups import ProxyGroup, members
 from catalog.store.edits import Edits

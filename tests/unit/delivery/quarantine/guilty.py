@@ -6,20 +6,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from catalog.policy.left_out import Unit, UnitId, unit_id
-from catalog.policy.proxy import (
-    Access,
-    AccessRule,
-    EveryoneInTheMesh,
-    InboundPort,
-    InterceptionKind,
-    OutboundRoute,
-    OutboundService,
-    ProxyPolicy,
-    Reachable,
-    SocketAddress,
-    TlsRange,
-    WeightedBackend,
-)
+from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, InboundPort
+from catalog.policy.values.interception import InterceptionKind, SocketAddress
+from catalog.policy.values.outbound import OutboundRoute, OutboundService, WeightedBackend
+from catalog.policy.values.proxy import ProxyPolicy, Reachable
+from catalog.policy.values.terms import TlsRange
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.record import Moment
 from meshwright.delivery.quarantine.reduced import piece_of, units_of

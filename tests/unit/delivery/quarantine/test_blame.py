@@ -1,6 +1,6 @@
 """What a rejection is about, where the proxy does not say."""
 
-from catalog.policy.proxy import InboundPort, OnlyRules
+from catalog.policy.values.inbound import InboundPort, OnlyRules
 from meshwright.delivery.quarantine.blame import likeliest
 from meshwright.mesh.service import Protocol
 from tests.unit.delivery.quarantine.guilty import policy, port, rule, snapshot

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from catalog.policy.proxy import OnlyRules, ProxyPolicy
+from catalog.policy.values.inbound import OnlyRules
+from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.delivery.quarantine import fallback, record
 from meshwright.delivery.quarantine import reduced as lessened
 from meshwright.delivery.trials import Trials

@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.policy.left_out import Unit, unit_id, units
-from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, OnlyRules, OutboundRoute, ProxyPolicy
+from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh, OnlyRules
+from catalog.policy.values.outbound import OutboundRoute
+from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.mesh.policies.retries import FailedWith, Retries
 from meshwright.mesh.policies.smi import HTTPMatch
 from meshwright.mesh.service import Protocol

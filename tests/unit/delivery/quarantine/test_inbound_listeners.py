@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from catalog.policy.proxy import OnlyRules
+from catalog.policy.values.inbound import OnlyRules
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.record import Moment
 from meshwright.delivery.snapshots.published import Step

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from catalog.policy.left_out import unit_id
-from catalog.policy.proxy import EveryoneInTheMesh
+from catalog.policy.values.inbound import EveryoneInTheMesh
 from catalog.store.view import View
 from meshwright.delivery.model import Inputs
 from meshwright.delivery.quarantine.quarantine import Quarantine

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 import pytest
 
 from catalog.policy.left_out import Unit, unit_id, units
-from catalog.policy.proxy import OnlyRules, ProxyPolicy
+from catalog.policy.values.inbound import OnlyRules
+from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.delivery.quarantine.problems import Rejections, parts_left_out
 from meshwright.delivery.snapshots.fitting import Refused, fitting
 from meshwright.delivery.snapshots.published import Published

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from catalog.policy.proxy import ProxyPolicy, Reachable
+from catalog.policy.values.proxy import ProxyPolicy, Reachable
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from certs.contract import Names, Usage

@@ -3,7 +3,7 @@
 from functools import cache
 
 from benchmarks.meshes import generator as meshes
-from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.values.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import MeshSettings, View

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from catalog.policy.left_out import narrowed, units, without
-from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
+from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
 from meshwright.admin.pages.proxies import description as describe
 from meshwright.mesh.kinds import Kind
 from meshwright.mesh.objects import ObjectKey

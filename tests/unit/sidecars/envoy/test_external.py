@@ -5,14 +5,10 @@ from typing import Any
 
 import pytest
 
-from catalog.policy.proxy import (
-    ExternalDestination,
-    InterceptionKind,
-    OutboundRoute,
-    Reachable,
-    TlsOrigination,
-    WeightedBackend,
-)
+from catalog.policy.values.destinations import ExternalDestination, TlsOrigination
+from catalog.policy.values.interception import InterceptionKind
+from catalog.policy.values.outbound import OutboundRoute, WeightedBackend
+from catalog.policy.values.proxy import Reachable
 from meshwright.admin.pages.proxies import description as describe
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.service import ExternalHost

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import pytest
 
-from catalog.policy.proxy import Asked, MeshTerms, OnlyRules
+from catalog.policy.values.inbound import Asked, OnlyRules
+from catalog.policy.values.terms import MeshTerms
 from catalog.store.settings import DenialReasons
 from meshwright.mesh.config import Tracing
 from meshwright.mesh.host_port import HostPort

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from catalog.policy import reachable
 from catalog.policy.outbound import called_at, protocol_of, routes, visible
-from catalog.policy.proxy import OutboundService, Reachable
+from catalog.policy.values.outbound import OutboundService
+from catalog.policy.values.proxy import Reachable
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, groups
 from catalog.store.view import View

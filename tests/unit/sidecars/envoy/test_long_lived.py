@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 import re2
 
-from catalog.policy.proxy import EveryoneInTheMesh, OutboundRoute, ProxyPolicy
+from catalog.policy.values.inbound import EveryoneInTheMesh
+from catalog.policy.values.outbound import OutboundRoute
+from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.mesh.long_lived import LongLived
 from meshwright.mesh.service import Protocol
 from meshwright.sidecars.envoy.features.upgrades import other_than

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.policy.proxy import OnlyRules
+from catalog.policy.values.inbound import OnlyRules
 from catalog.store.settings import METHOD_OVERRIDE_HEADERS, MethodOverrides
 from meshwright.mesh.service import Protocol
 from tests.meshes.resources import resources

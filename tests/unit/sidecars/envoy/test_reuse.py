@@ -5,7 +5,9 @@ from datetime import timedelta
 import pytest
 from google.protobuf.any_pb2 import Any
 
-from catalog.policy.proxy import ExternalDestination, InboundPort, OnlyRules, SocketAddress
+from catalog.policy.values.destinations import ExternalDestination
+from catalog.policy.values.inbound import InboundPort, OnlyRules
+from catalog.policy.values.interception import SocketAddress
 from catalog.store.settings import HeaderLimits
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
 from meshwright.mesh.service import ExternalHost, Protocol, ServiceKey

@@ -8,24 +8,12 @@ import pytest
 from google.protobuf import any_pb2, json_format
 from google.protobuf.message import Message
 
-from catalog.policy.proxy import (
-    Access,
-    AccessRule,
-    Destination,
-    DestinationEndpoint,
-    EveryoneInTheMesh,
-    InboundPort,
-    InterceptionKind,
-    OnlyRules,
-    OutboundRoute,
-    OutboundService,
-    ProxyPolicy,
-    Reachable,
-    ServiceDestination,
-    SocketAddress,
-    TlsRange,
-    WeightedBackend,
-)
+from catalog.policy.values.destinations import Destination, DestinationEndpoint, ServiceDestination
+from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
+from catalog.policy.values.interception import InterceptionKind, SocketAddress
+from catalog.policy.values.outbound import OutboundRoute, OutboundService, WeightedBackend
+from catalog.policy.values.proxy import ProxyPolicy, Reachable
+from catalog.policy.values.terms import TlsRange
 from meshwright.mesh.config import TlsVersion
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import TRAFFIC_TARGET

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from catalog.policy.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
-from catalog.policy.proxy import EveryoneInTheMesh, OutboundRoute, ProxyPolicy, Reachable, WeightedBackend
+from catalog.policy.values.inbound import EveryoneInTheMesh
+from catalog.policy.values.outbound import OutboundRoute, WeightedBackend
+from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
+from catalog.policy.values.proxy import ProxyPolicy, Reachable
 from meshwright.admin.pages.proxies import description as describe
 from meshwright.admin.pages.proxies.proxy import policy_of, told
 from meshwright.mesh.identity import ProxyName

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from catalog.policy.left_out import units, without
-from catalog.policy.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
-from catalog.policy.proxy import ProxyPolicy, SocketAddress
+from catalog.policy.values.interception import SocketAddress
+from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
+from catalog.policy.values.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.edits import Edits

@@ -9,7 +9,7 @@ import pytest
 from catalog.lint.codes import Code
 from catalog.lint.problems import problems
 from catalog.policy.objects.ingress import ingress_rule
-from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
+from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.edits import Edits

@@ -7,7 +7,7 @@ from google.protobuf.any_pb2 import Any
 
 from catalog.explain import explain
 from catalog.oracle.request.request import Request
-from catalog.policy.proxy import DestinationEndpoint, Near, ServiceDestination
+from catalog.policy.values.destinations import DestinationEndpoint, Near, ServiceDestination
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View

@@ -7,7 +7,7 @@ import pytest
 from catalog.explain import explain
 from catalog.explain.remedy import remedy
 from catalog.oracle.decide import Answer, Request, decide
-from catalog.policy.proxy import ProxyPolicy, Reachable
+from catalog.policy.values.proxy import ProxyPolicy, Reachable
 from catalog.policy.whole import proxy_policy
 from catalog.relations.backends.readiness import is_admitted
 from catalog.relations.groups import members

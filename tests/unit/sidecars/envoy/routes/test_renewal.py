@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, OnlyRules
+from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, OnlyRules
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Port, ServiceAccountName
 from meshwright.mesh.policies.smi import HTTPMatch

@@ -5,15 +5,15 @@ from collections.abc import Iterable
 import pytest
 import re2
 
-from catalog.policy.proxy import (
+from catalog.policy.values.inbound import (
     Access,
     AccessRule,
     EveryoneInTheMesh,
     InboundPort,
     NamedMatch,
     OnlyRules,
-    SocketAddress,
 )
+from catalog.policy.values.interception import SocketAddress
 from meshwright.mesh.kinds import TRAFFIC_TARGET
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.objects import ObjectKey

@@ -1,0 +1,6 @@
+"""The values of a policy, in the words of the mesh: what a driver translates for a group of proxies.
+
+`proxy.ProxyPolicy` holds all others: `inbound` and `outbound` calls, `destinations`, hosts `outside` the
+mesh, and the `terms` of the whole mesh. It never reads the view: the other modules of `catalog.policy` make
+the values.
+"""

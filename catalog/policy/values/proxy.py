@@ -1,0 +1,123 @@
+"""ProxyPolicy: everything that a group of proxies needs, and the value that every sidecar driver translates."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeVar
+
+from catalog.policy.values.destinations import Destination, ExternalDestination, ServiceDestination
+from catalog.policy.values.inbound import InboundPort
+from catalog.policy.values.interception import InterceptionKind, SocketAddress
+from catalog.policy.values.outbound import OutboundService
+from catalog.policy.values.outside import OutsidePort
+from catalog.policy.values.terms import Logging, MeshTerms, TlsRange, shared_terms
+from catalog.store.settings import DenialReasons, HeaderLimits, MethodOverrides
+from meshwright.mesh.config import Tracing
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.long_lived import LongLived
+from meshwright.mesh.names import TrustDomain
+from meshwright.mesh.policies.resilience import Resilience
+from meshwright.mesh.service import ExternalHost, ServiceKey, Upstream
+from meshwright.mesh.values.hashing import Shared
+from meshwright.mesh.workload import Transparent
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Reachable:
+    """Services that may be called, and the destinations of their routes; `common` to many groups or not."""
+
+    services: Shared[OutboundService] = field(default_factory=Shared)
+    destinations: Shared[Destination] = field(default_factory=Shared)
+    common: bool = False
+
+    @classmethod
+    def of(cls, services: Iterable[OutboundService], destinations: Iterable[Destination] = ()) -> Self:
+        """Make one of what is sorted already."""
+        return cls(Shared(services), Shared(destinations))
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyPolicy:
+    """Everything that a group of proxies needs; all sequences sorted, so equal needs are equal values.
+
+    What may be called is in `reachable`: what everybody may call first, then what the group itself may; no
+    service is in both. `outside`: what Egresses let it call; `passthrough`: calls to unknown destinations
+    pass; of either, but to those in `closed`. `transparent`: how connections are led to the proxy (all four
+    in transparent interception only).
+    """
+
+    identity: ServiceIdentity
+    primary: ServiceKey
+    trust_domain: TrustDomain
+    interception: InterceptionKind
+    tls: TlsRange
+    inbound: tuple[InboundPort, ...]
+    reachable: tuple[Reachable, ...]
+    passthrough: bool = False
+    closed: Shared[SocketAddress] = field(default_factory=Shared)
+    transparent: Transparent = field(default_factory=Transparent)
+    headers: HeaderLimits = field(default_factory=HeaderLimits)
+    denials: DenialReasons = DenialReasons.CALLERS
+    tracing: Tracing | None = None
+    outside: tuple[OutsidePort, ...] = ()
+    resilience: Resilience = field(default_factory=Resilience)
+    logs: Logging = field(default_factory=Logging)
+    method_overrides: MethodOverrides = MethodOverrides.KEEP
+    long_lived: LongLived = field(default_factory=LongLived)
+
+    @property
+    def outbound(self) -> tuple[OutboundService, ...]:
+        """The service ports that may be called, sorted."""
+        return services(self.reachable)
+
+    @property
+    def destinations(self) -> tuple[Destination, ...]:
+        """The places that routes lead to, sorted."""
+        return _merged([each.destinations for each in self.reachable], _destination_order)
+
+    @property
+    def terms(self) -> MeshTerms:
+        """What holds for every other proxy as well."""
+        return shared_terms(
+            self.trust_domain,
+            self.tls,
+            self.headers,
+            self.denials,
+            self.tracing,
+            self.resilience,
+            self.logs,
+            self.long_lived,
+        )
+
+    @property
+    def service_destinations(self) -> tuple[ServiceDestination, ...]:
+        """The destinations in the mesh."""
+        return tuple(each for each in self.destinations if isinstance(each, ServiceDestination))
+
+
+def services(parts: Iterable[Reachable]) -> tuple[OutboundService, ...]:
+    """Return the service ports of several parts, sorted."""
+    return _merged([each.services for each in parts], _service_order)
+
+
+def _merged(parts: list[Shared[T]], order: Callable[[T], tuple[Any, ...]]) -> tuple[T, ...]:
+    if len(parts) == 1:
+        return parts[0]
+    return tuple(sorted((each for part in parts for each in part), key=order))
+
+
+def _service_order(service: OutboundService) -> tuple[Any, ...]:
+    return (*_upstream_order(service.upstream), service.port)
+
+
+def _destination_order(found: Destination) -> tuple[Any, ...]:
+    match found:
+        case ServiceDestination(service, target_port):
+            return (*_upstream_order(service), target_port, found.as_called)
+        case ExternalDestination(host, port):
+            return (*_upstream_order(host), str(port), False)
+
+
+def _upstream_order(upstream: Upstream) -> tuple[Any, ...]:
+    return (isinstance(upstream, ExternalHost), upstream)
