@@ -26,7 +26,7 @@ from meshwright.agent.statistics.sending import send
 from meshwright.agent.statistics.statistics import Bin, Statistics
 from meshwright.mesh.host_port import HostPort
 from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
-from meshwright.traffic.pace import every_seconds
+from meshwright.traffic.traffic import every_seconds
 from tools.ports import free_port
 
 A_SECOND = 50

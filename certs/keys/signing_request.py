@@ -1,6 +1,7 @@
-"""Signing requests of strangers (PKCS#10): what they bring is a key, and the proof that they hold it.
+"""Signing requests (PKCS#10): what strangers bring is a key, and the proof that they hold it.
 
-Names, extensions and attributes of a request are not looked at: who somebody is, others decide.
+Names, extensions and attributes of a request are not looked at: who somebody is, others decide. Our own
+request, for a key that is made where it stays, names nobody.
 """
 
 import hashlib
@@ -14,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 
 from certs.errors import RequestError
+from certs.keys.material import PrivateKey
 from certs.keys.pem import UNREADABLE
 from certs.keys.proof_of_possession import written
 
@@ -98,3 +100,25 @@ def _require_proven(request: x509.CertificateSigningRequest) -> None:
         raise RequestError(f"the signing request is signed with {name}: {_SIGNED}")
     if not proven:
         raise RequestError("the signing request is not signed with the key that it brings")
+
+
+def new_key() -> PrivateKey:
+    """Make an ECDSA P-256 key."""
+    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    made = ec.generate_private_key(ec.SECP256R1())
+    return PrivateKey(made.private_bytes(encoding, form, serialization.NoEncryption()))
+
+
+def request_for(key: PrivateKey) -> bytes:
+    """Return a PKCS#10 request (DER) that proves a key, and names nobody: whoever signs knows whom.
+
+    Raises ValueError, with nothing of the key in it, where that is none of ours.
+    """
+    try:
+        private = serialization.load_pem_private_key(key.reveal(), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise ValueError("the private key cannot be read") from None
+    if not isinstance(private, ec.EllipticCurvePrivateKey):
+        raise ValueError("the private key is not an ECDSA key")  # noqa: TRY004 - as what cannot be read
+    builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
+    return builder.sign(private, hashes.SHA256()).public_bytes(serialization.Encoding.DER)

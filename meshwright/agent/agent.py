@@ -19,7 +19,7 @@ from meshwright.agent.enrolment.keeping import Enrolled
 from meshwright.agent.enrolment.settings import EnrolmentSettings
 from meshwright.agent.envoy import draining
 from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
-from meshwright.agent.envoy.environment import environment
+from meshwright.agent.envoy.command import environment
 from meshwright.agent.envoy.lifecycle import Ending, Lifecycle
 from meshwright.agent.envoy.listeners import LISTENERS_PATH
 from meshwright.agent.envoy.runtime import RuntimeDirectory

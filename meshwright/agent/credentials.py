@@ -1,11 +1,14 @@
-"""The files with which a proxy connects, as values; `meshwright.agent.certificates` judges their content.
+"""The files with which a proxy connects, as values, and shown by our own TLS.
 
-Imported by the agent at rest, and so without anything that reads certificates.
+`meshwright.agent.certificates` judges their content. The agent at rest
+imports this module, so nothing here reads certificates.
 """
 
 import hashlib
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from certs.keys.material import PeerCertificate, PrivateKey
 from certs.state.privacy import exposure_of
@@ -149,3 +152,16 @@ def _content(path: Path) -> bytes:
 def _digest(*contents: bytes) -> str:
     inner = b"".join(hashlib.sha256(content).digest() for content in contents)
     return hashlib.sha256(inner).hexdigest()
+
+
+def show_own(context: ssl.SSLContext, directory: Path) -> None:
+    """Have a context show the certificate of a directory; raise OSError where that cannot be.
+
+    OpenSSL asks for the pass phrase of a key that is encrypted, at whatever terminal there is, and waits.
+    """
+    key = directory / KEY_FILE
+
+    def refused() -> NoReturn:
+        raise ssl.SSLError(1, f"{key} is encrypted: it must be PEM without a pass phrase")
+
+    context.load_cert_chain(directory / CHAIN_FILE, key, password=refused)

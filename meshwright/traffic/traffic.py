@@ -7,7 +7,6 @@ from typing import Final, TypeVar
 
 from meshwright.mesh.identity import ProxyName
 from meshwright.traffic.cells import Cells, Grain, Span
-from meshwright.traffic.pace import every_seconds
 from meshwright.traffic.statistics import OTHERS, Calls, Figures, Kind, Report
 
 HOUR: Final = 3600.0
@@ -21,6 +20,11 @@ MOST_ROWS: Final = 256
 Each proxy has a bound of its own, so that one certificate cannot use up the room of the others.
 """
 SHARE_SECONDS: Final = GRAINS[-1].seconds
+
+LEAST_REPORT_SECONDS: Final = 10
+MOST_REPORT_SECONDS: Final = 600
+SECONDS_PER_PROXY: Final = 0.3
+"""So a control plane takes less than 2 % of a processor for reports: see docs/telemetry.md."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -132,3 +136,8 @@ def _in_all(rows: Iterable[tuple[Calls, Figures]]) -> list[tuple[Calls, Figures]
             every = Calls(Kind.EDGE, calls.direction, calls.protocol, OTHERS)
             found[every] = found[every] + figures if every in found else figures
     return list(found.items())
+
+
+def every_seconds(proxies: int) -> int:
+    """Return after how many seconds each of so many proxies is to report again."""
+    return round(min(MOST_REPORT_SECONDS, max(LEAST_REPORT_SECONDS, proxies * SECONDS_PER_PROXY)))

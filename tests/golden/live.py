@@ -29,7 +29,7 @@ from certs.peer import read_peer
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
 from certs.state.pair_files import PairFiles
-from meshwright.agent.envoy.environment import environment
+from meshwright.agent.envoy.command import environment
 from meshwright.agent.envoy.lifecycle import Ending
 from meshwright.delivery.proxies.identity import Held
 from meshwright.mesh.host_port import HostPort

@@ -1,4 +1,4 @@
-"""ProxyPolicy: everything that a group of proxies needs, and the value that every sidecar driver translates."""
+"""ProxyPolicy: everything that a group of proxies needs. Every sidecar driver translates it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from certs.errors import PeerRefused
-from certs.keys.pins import pinned
+from certs.keys.bundle import pinned
 from certs.peer import read_peer
+from meshwright.agent.credentials import show_own
 from meshwright.agent.enrolment.settings import Failed
-from meshwright.agent.own_certificate import show_own
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.envoy.bootstrap.bootstrap import server_name

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from certs.errors import CertificateError
 from certs.keys.leaf import trust_domains
-from certs.keys.own_request import new_key, request_for
 from certs.keys.pem import PLAIN, is_plain
+from certs.keys.signing_request import new_key, request_for
 from meshwright.agent.certificates import domain_of, trust_domain
 from meshwright.agent.credentials import CredentialsError, domain_beside
 from meshwright.agent.enrolment import client as asking

@@ -1,7 +1,22 @@
-"""The command lines of Envoy. Pure."""
+"""The command lines of Envoy, and its environment. Pure.
 
+The environment is the agent's own, with the name by which a proxy's spans are known: for spans of
+OpenTelemetry Envoy takes the name of the service from its environment alone
+(https://opentelemetry.io/docs/specs/otel/resource/sdk/). Listeners are the same for all callers, and cannot
+say it.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
+
+from meshwright.mesh.identity import ProxyName
+
+ATTRIBUTES_VARIABLE: Final = "OTEL_RESOURCE_ATTRIBUTES"
+"""Pairs of a name and a value, with commas between: of one name Envoy takes the last."""
+SERVICE_VARIABLE: Final = "OTEL_SERVICE_NAME"
+"""What goes before any `service.name` among them; Envoy itself does not look at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +75,16 @@ def serve(
         else:
             command += ["--base-id", str(base_id)]
     return [*command, *options.extra]
+
+
+def environment(own: Mapping[str, str], name: ProxyName) -> dict[str, str]:
+    """Return the environment of a proxy's Envoy, with what the agent's `own` says of spans in force.
+
+    Else `service.name` is `<service>.<namespace>`, as in Zipkin's spans, and `service.instance.id` the UUID.
+    """
+    pairs = [f"service.name={name.service}.{name.namespace}", f"service.instance.id={name.uuid}"]
+    if said := own.get(ATTRIBUTES_VARIABLE, "").strip(" ,"):
+        pairs.append(said)
+    if service := own.get(SERVICE_VARIABLE):
+        pairs.append(f"service.name={service}")
+    return {**own, ATTRIBUTES_VARIABLE: ",".join(pairs)}

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from certs.keys.material import PeerCertificate
-from meshwright.agent.credentials import CredentialsError
-from meshwright.agent.own_certificate import show_own
+from meshwright.agent.credentials import CredentialsError, show_own
 from meshwright.agent.reach.handshake import greeted
 from meshwright.agent.reach.observations import (
     NoAnswer,

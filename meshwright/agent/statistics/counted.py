@@ -7,9 +7,8 @@ comes in by port, of all callers together.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
-from meshwright.agent.statistics.bounded import Bounded
 from meshwright.agent.statistics.exposition import Labels
 from meshwright.agent.statistics.statistics import Bin, Statistics
 from meshwright.sidecars.envoy.telemetry.stat_names import (
@@ -90,6 +89,25 @@ class Route:
 
 
 Key = TypeVar("Key", Edge, Called, Route)
+
+
+class Bounded(Generic[Key]):
+    """Few series, however many are called: the first have series of their own, all others one together.
+
+    Who has series of its own keeps them, so that no counter of Prometheus' ever goes back.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._own: set[Key] = set()
+
+    def own(self, seen: Mapping[Key, int]) -> frozenset[Key]:
+        """Return who of these has series of its own; of several new ones those that are used most."""
+        room = self._most - len(self._own)
+        new = [(-count, str(key), key) for key, count in seen.items() if key not in self._own]
+        new.sort(key=lambda each: each[:2])
+        self._own.update(key for *_, key in new[:room])
+        return frozenset(self._own & seen.keys())
 
 
 @dataclass(slots=True)

@@ -1,12 +1,12 @@
 """What a proxy counted, in Prometheus' words."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from meshwright.agent.statistics.counted import GRPC_FAILED, Counted, OwnRows, Route, Who, ends
 from meshwright.agent.statistics.exposition import Family, Kind, Labels, Sample
-from meshwright.agent.statistics.statistics import Statistics
-from meshwright.agent.statistics.times import histogram, summary
+from meshwright.agent.statistics.statistics import Bin, Statistics
 from meshwright.sidecars.envoy.telemetry.stat_names import Called
+from meshwright.traffic.statistics import BOUNDS_MS
 
 
 class Edges:
@@ -128,3 +128,19 @@ def _classes(name: str, words: str, told: _Told, side: str) -> Family:
 def _plain(name: str, words: str, told: _Told, what: str, kind: Kind = Kind.COUNTER) -> Family:
     samples = (Sample(labels, of.numbers[what]) for labels, of in told if what in of.numbers)
     return Family(name, kind, words, tuple(samples))
+
+
+def histogram(labels: Labels, bins: Iterable[Bin]) -> tuple[Sample, ...]:
+    """Return the samples of a histogram; a time of just a bound is in the bucket above, as Envoy has it."""
+    found = tuple(bins)
+    below = ((bound, sum(each.count for each in found if each.least < bound)) for bound in BOUNDS_MS)
+    buckets = (((*labels, ("le", f"{bound / 1000:g}")), count) for bound, count in below)
+    every = (*labels, ("le", "+Inf")), sum(each.count for each in found)
+    return (*(Sample(at, count, "_bucket") for at, count in (*buckets, every)), *summary(labels, found))
+
+
+def summary(labels: Labels, bins: Iterable[Bin]) -> tuple[Sample, ...]:
+    """Return sum and count; of what is in a bin, its middle is taken for the time."""
+    found = tuple(bins)
+    total = sum((each.least + each.width / 2) * each.count for each in found) / 1000
+    return Sample(labels, total, "_sum"), Sample(labels, sum(each.count for each in found), "_count")

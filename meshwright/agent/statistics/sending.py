@@ -5,7 +5,7 @@ import ssl
 from pathlib import Path
 from typing import Final
 
-from meshwright.agent.own_certificate import show_own
+from meshwright.agent.credentials import show_own
 from meshwright.agent.statistics.grpc_call import CallFailed, call
 from meshwright.agent.statistics.protobuf import number_of
 from meshwright.mesh.host_port import HostPort

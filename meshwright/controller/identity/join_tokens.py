@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from certs.keys.pins import pins
+from certs.keys.bundle import pins
 from meshwright.enrolment.store.sqlite import TOKENS_FILE, SqliteTokens
 from meshwright.enrolment.tokens import JoinToken, TokenRecord, TokenRequest, recorded
 

@@ -9,10 +9,9 @@ from typing import TypeVar
 
 from meshwright.delivery.quarantine import blame
 from meshwright.delivery.quarantine.accepted import Accepted, Acknowledged
-from meshwright.delivery.quarantine.backoff import pause
 from meshwright.delivery.quarantine.fallback import Empty, Exclusions
 from meshwright.delivery.quarantine.findings import Findings
-from meshwright.delivery.quarantine.record import Accusation, Moment, Record, Suspect
+from meshwright.delivery.quarantine.record import Accusation, Moment, Record, Suspect, pause
 from meshwright.delivery.quarantine.records import Records
 from meshwright.delivery.quarantine.reduced import piece_of
 from meshwright.delivery.quarantine.streams import Streams

@@ -1,4 +1,7 @@
-"""A proxy that rejects something: what was said of what, what stands in its place, what is tried again."""
+"""A proxy that rejects something: what was said of what, what stands in its place, what is tried again.
+
+What was refused is offered again soon at first, then less and less often.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -7,7 +10,6 @@ from types import MappingProxyType
 from typing import Final
 
 from catalog.policy.left_out import UnitId
-from meshwright.delivery.quarantine.backoff import pause
 from meshwright.delivery.quarantine.fallback import Exclusion
 from meshwright.delivery.trials import Trials
 from meshwright.mesh.objects import ObjectKey
@@ -18,6 +20,10 @@ from xds.protocol.resources.snapshot import Snapshot
 
 STALLED_SECONDS: Final = 10.0
 """After this long without an answer a search goes on: the proxy may have no use for what is tried."""
+FIRST_PAUSE_SECONDS: Final = 10.0
+LONGEST_PAUSE_SECONDS: Final = 600.0
+SPREAD: Final = 0.2
+"""By how much of it a pause may be shorter, so that proxies that refused together do not come back so."""
 
 Suspect = Reference | UnitId
 """What may be at fault: a unit of policy, or a resource that is not, or not only, made of such."""
@@ -222,3 +228,12 @@ class StreamRecord:
     node: NodeKey
     record: Record = field(default_factory=Record)
     latest: tuple[Snapshot, Snapshot] | None = None
+
+
+def pause(times: int, jitter: float) -> float:
+    """Return for how many seconds what was refused so many times in a row (from 1) is not offered.
+
+    `jitter` is a number from 0 to 1: of two equal pauses that with the greater one is shorter.
+    """
+    doubled: float = FIRST_PAUSE_SECONDS * 2.0 ** min(times - 1, 10)
+    return min(doubled, LONGEST_PAUSE_SECONDS) * (1 - SPREAD * jitter)

@@ -1,4 +1,7 @@
-"""Writes that may fail: what is not allowed is said once an hour, by name, and everything else goes on."""
+"""Writes that may fail: what is not allowed is said once an hour, by name, and everything else goes on.
+
+A budget says how much may be written: so much in a minute, and no more at once.
+"""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -132,3 +135,20 @@ class Attempts:
 
 def _is_of_one(error: KubeError) -> bool:
     return error.reason is Reason.TOO_LARGE or (isinstance(error, ApiError) and error.is_of_one)
+
+
+class Budget:
+    """Writes that may be made at `per_minute`; those not made are saved up, as many as `at_once`."""
+
+    def __init__(self, per_minute: float, at_once: float) -> None:
+        self._rate, self._most = per_minute / 60, at_once
+        self._left, self._at = at_once, float("-inf")
+
+    def take(self, now: float) -> None:
+        """Take one; `now` is of a clock that only goes forward. Raises NotWritten while there is none."""
+        if self._at > float("-inf"):
+            self._left = min(self._most, self._left + (now - self._at) * self._rate)
+        self._at = now
+        if self._left < 1:
+            raise NotWritten(now + (max(1.0, self._most / 6) - self._left) / self._rate)  # for some at once
+        self._left -= 1

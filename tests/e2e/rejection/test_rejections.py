@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from meshwright.delivery.quarantine import backoff
+from meshwright.delivery.quarantine import record
 from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol
 from tests.deadline import until
 from tests.e2e.envoys import Envoy, rejections, running
@@ -191,8 +191,8 @@ async def test_a_port_that_is_free_again_is_bound_on_request_and_by_a_new_envoy(
     envoy: str, serve: Serve, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """Nothing is offered by itself for a day here."""
-    monkeypatch.setattr(backoff, "FIRST_SECONDS", 86_400.0)
-    monkeypatch.setattr(backoff, "LONGEST_SECONDS", 86_400.0)
+    monkeypatch.setattr(record, "FIRST_PAUSE_SECONDS", 86_400.0)
+    monkeypatch.setattr(record, "LONGEST_PAUSE_SECONDS", 86_400.0)
     with socket.create_server((ADDRESS, 0)) as held:
         port = held.getsockname()[1]
         server = await serve(*DOCUMENTS, _buyer(port))

@@ -10,10 +10,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs.errors import StateError
+from certs.keys.bundle import pinned, pins
 from certs.keys.material import PeerCertificate, PrivateKey
-from certs.keys.own_request import new_key, request_for
-from certs.keys.pins import pinned, pins
-from certs.keys.signing_request import judged
+from certs.keys.signing_request import judged, new_key, request_for
 from certs.ledger.sqlite import SqliteLedger
 from certs.proxy import sign_proxy
 from certs.state import files as whole

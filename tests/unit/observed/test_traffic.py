@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from meshwright.mesh.identity import ProxyName
 from meshwright.traffic.cells import Cells, Grain
-from meshwright.traffic.pace import every_seconds
 from meshwright.traffic.statistics import OTHERS, Called, Calls, Direction, Figures, Kind, Protocol, Report
-from meshwright.traffic.traffic import MOST_ROWS, Caller, Traffic
+from meshwright.traffic.traffic import MOST_ROWS, Caller, Traffic, every_seconds
 
 BUYER = ProxyName.parse("one.buyer.shop")
 AGAIN = ProxyName.parse("two.buyer.shop")

@@ -4,8 +4,7 @@ from functools import partial
 from typing import Final
 
 from meshwright.kube.errors import ApiError
-from meshwright.kubernetes.status.attempts import Attempts, NotWritten
-from meshwright.kubernetes.status.budget import Budget
+from meshwright.kubernetes.status.attempts import Attempts, Budget, NotWritten
 from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.conditions.osm_words import WORDED, Words
 from meshwright.kubernetes.status.event import CONTROLLER

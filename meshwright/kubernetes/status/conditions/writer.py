@@ -6,8 +6,7 @@ from typing import Final
 
 from meshwright.kube.errors import ApiError
 from meshwright.kube.resource import Resource
-from meshwright.kubernetes.status.attempts import Attempts, NotWritten
-from meshwright.kubernetes.status.budget import Budget
+from meshwright.kubernetes.status.attempts import Attempts, Budget, NotWritten
 from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.conditions.conditions import (
     Conditions,

@@ -9,8 +9,7 @@ from typing import Final
 from meshwright.kube.errors import ApiError
 from meshwright.kube.resource import Raw
 from meshwright.kubernetes.status import event as events
-from meshwright.kubernetes.status.attempts import Attempts
-from meshwright.kubernetes.status.budget import Budget
+from meshwright.kubernetes.status.attempts import Attempts, Budget
 from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.event import (
     EVENTS,

@@ -30,7 +30,7 @@ _WHO_TELLS: Final = extension_pb2.TypedExtensionConfig(
     name="envoy.tracers.opentelemetry.resource_detectors.environment",
     typed_config=packed(detector_pb2.EnvironmentResourceDetectorConfig()),
 )
-"""The environment names the service (`meshwright.agent.envoy.environment`), so listeners are alike."""
+"""The environment names the service (`meshwright.agent.envoy.command`), so listeners are alike."""
 
 
 class Spans(Feature):

@@ -1,10 +1,12 @@
 """Envoy's command lines, whole."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from meshwright.agent.envoy.command import EnvoyOptions, serve, validate
+from meshwright.agent.envoy.command import EnvoyOptions, environment, serve, validate
+from meshwright.mesh.identity import ProxyName
 
 BOOTSTRAP, BASE_ID = Path("/run/bootstrap.json"), Path("/run/base-id")
 
@@ -41,3 +43,31 @@ def test_a_parent_is_not_shut_down_while_it_drains() -> None:
     """The two times are compared."""
     with pytest.raises(ValueError, match="must be later than its drain time of 60 s"):
         EnvoyOptions("envoy", drain_seconds=60, parent_shutdown_seconds=60)
+
+
+NAME = ProxyName.parse("d7a1.shop.books")
+KNOWN = "service.name=shop.books,service.instance.id=d7a1"
+
+
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [
+        ({}, KNOWN),
+        ({"OTEL_RESOURCE_ATTRIBUTES": ""}, KNOWN),
+        ({"OTEL_RESOURCE_ATTRIBUTES": " , "}, KNOWN),
+        (
+            {"OTEL_RESOURCE_ATTRIBUTES": "deployment.environment=prod,"},
+            f"{KNOWN},deployment.environment=prod",
+        ),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=web"}, f"{KNOWN},service.name=web"),
+        ({"OTEL_SERVICE_NAME": "web"}, f"{KNOWN},service.name=web"),
+        (
+            {"OTEL_RESOURCE_ATTRIBUTES": "a=b,service.name=front", "OTEL_SERVICE_NAME": "web"},
+            f"{KNOWN},a=b,service.name=front,service.name=web",
+        ),
+    ],
+)
+def test_spans_are_named_by_the_proxy_unless_somebody_says_more(own: Mapping[str, str], told: str) -> None:
+    """Of one name the last counts: what the agent's environment says, and OTEL_SERVICE_NAME before that."""
+    found = environment({"HOME": "/", **own}, NAME)
+    assert found == {"HOME": "/", **own, "OTEL_RESOURCE_ATTRIBUTES": told}

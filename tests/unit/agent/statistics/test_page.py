@@ -8,13 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from meshwright.agent.statistics.bounded import Bounded
-from meshwright.agent.statistics.counted import MOST_ROUTES, Who
-from meshwright.agent.statistics.edges import Edges
+from meshwright.agent.statistics.counted import MOST_ROUTES, Bounded, Who
+from meshwright.agent.statistics.edges import Edges, histogram
 from meshwright.agent.statistics.exposition import Family, Kind, Sample, written
 from meshwright.agent.statistics.page import account_of
 from meshwright.agent.statistics.statistics import Bin, Statistics, read
-from meshwright.agent.statistics.times import histogram
 from meshwright.traffic.statistics import BOUNDS_MS
 
 ALICE = Who("default", "alice", "alice-account")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from catalog.policy.left_out import UnitId
 from meshwright.delivery.quarantine import verdicts
-from meshwright.delivery.quarantine.backoff import FIRST_SECONDS, LONGEST_SECONDS, SPREAD, pause
+from meshwright.delivery.quarantine.record import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, SPREAD, pause
 from meshwright.delivery.quarantine.verdicts import LIMIT, Verdict, VerdictsError
 from xds.cache import NodeKey
 from xds.protocol.resources.resource import ROUTE, ResourceName
@@ -25,13 +25,13 @@ def _verdict(proxy: str = "a.shop.default", times: int = 2) -> Verdict:
 def test_pauses_double_from_ten_seconds_to_ten_minutes() -> None:
     """Without jitter."""
     assert [pause(times, 0.0) for times in range(1, 10)] == [10, 20, 40, 80, 160, 320, 600, 600, 600]
-    assert pause(10_000, 0.0) == LONGEST_SECONDS, "no number is too large"
+    assert pause(10_000, 0.0) == LONGEST_PAUSE_SECONDS, "no number is too large"
 
 
 @given(st.integers(1, 100), st.floats(0, 1))
 def test_jitter_makes_a_pause_shorter_by_a_fifth_at_most(times: int, jitter: float) -> None:
     """Never longer."""
-    assert (1 - SPREAD) * FIRST_SECONDS <= (1 - SPREAD) * pause(times, 0.0) <= pause(times, jitter)
+    assert (1 - SPREAD) * FIRST_PAUSE_SECONDS <= (1 - SPREAD) * pause(times, 0.0) <= pause(times, jitter)
     assert pause(times, jitter) <= pause(times, 0.0)
 
 
