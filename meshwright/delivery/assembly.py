@@ -14,7 +14,7 @@ from meshwright.delivery.history.open_waves import OpenWaves
 from meshwright.delivery.loop import Loop, MeshState
 from meshwright.delivery.meters import Meter
 from meshwright.delivery.model import Model
-from meshwright.delivery.presence.connected import Lingering, Presence
+from meshwright.delivery.presence import Lingering, Presence
 from meshwright.delivery.proxies.held_certificates import HeldCertificates
 from meshwright.delivery.proxies.journal import Journal
 from meshwright.delivery.proxies.observer import MeshObserver

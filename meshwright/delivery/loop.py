@@ -17,7 +17,7 @@ from meshwright.delivery.gathering import Gathering
 from meshwright.delivery.linting import Linting
 from meshwright.delivery.meters import WaveMeter
 from meshwright.delivery.model import Model
-from meshwright.delivery.presence.connected import Presence
+from meshwright.delivery.presence import Presence
 from meshwright.delivery.problems import AllProblems, wave_problem
 from meshwright.delivery.publishing import Publishing
 from meshwright.delivery.quarantine.problems import Rejections

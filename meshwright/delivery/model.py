@@ -16,7 +16,7 @@ from catalog.store.settings import Admission
 from catalog.store.view import MeshSettings, View
 from certs.keys.material import ServiceCertificate
 from meshwright.delivery.certificates.certificates import Needs, Update
-from meshwright.delivery.presence.expected import Expected
+from meshwright.delivery.presence import Expected
 from meshwright.delivery.snapshots.rendering import Translate
 from meshwright.delivery.snapshots.serving import Serving
 from meshwright.delivery.snapshots.wanted import Everybody, NewWanted

@@ -23,7 +23,7 @@ from meshwright.delivery.gathering import Gathering, Paces
 from meshwright.delivery.linting import Linting
 from meshwright.delivery.loop import Loop, MeshState
 from meshwright.delivery.model import Model
-from meshwright.delivery.presence.connected import Lingering, Presence
+from meshwright.delivery.presence import Lingering, Presence
 from meshwright.delivery.publishing import Publishing
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.rendering import GroupInput, Translate

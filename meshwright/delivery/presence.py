@@ -1,17 +1,25 @@
-"""Who is here: proxies that have a stream, and those whose last one ended not long ago."""
+"""Which proxies are here, and which the workloads make one expect.
+
+A proxy is here while it has a stream, and for a while after its last one ended.
+"""
 
 import asyncio
 import time
 from collections.abc import Callable
 from typing import Final
 
+from catalog.store.inventory import claimant_of
+from catalog.store.view import View
 from meshwright.delivery.debounce import Pace, Pending, begin_at, until
-from meshwright.mesh.identity import ProxyName
+from meshwright.engine.node import Absent
+from meshwright.mesh.identity import ProxyName, SidecarKey
 from meshwright.mesh.values.picture import Picture
+from meshwright.mesh.workload import Workload, WorkloadKey
 from xds.cache import NodeKey
 
 MOST_LINGERING: Final = 10_000
 """Proxies that count as here without a stream; beyond, those that left first do not."""
+
 
 ARRIVALS: Final = Pace(quiet=0.01, longest=0.05)
 """How arrivals are gathered: of many at once those that come while others are served are taken together."""
@@ -95,3 +103,27 @@ class Presence:
         arrivals = None if self._came is None else begin_at(Pending(*self._came, self._looked), ARRIVALS)
         moments = (arrivals, self._lingering.due())
         return min((each for each in moments if each is not None), default=None)
+
+
+class Expected:
+    """The name of each sidecar, kept by the workloads that come, go or change, whoever is here."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._touched: dict[SidecarKey, None] = {}
+        self._proxies: Picture[SidecarKey, ProxyName] = Picture()
+        view.workloads.followed(self)
+
+    def follow(self, _: WorkloadKey, old: Workload | Absent, new: Workload | Absent) -> None:
+        """Take note of a workload that is another one now."""
+        for each in (old, new):
+            if not isinstance(each, Absent) and (claimed := each.sidecar) is not None:
+                self._touched[claimed] = None
+
+    def proxies(self) -> Picture[SidecarKey, ProxyName]:
+        """Return them: of several workloads that claim one sidecar, that of its claimant."""
+        if self._touched:
+            held = {each: claimant_of(self._view, each) for each in self._touched}
+            names = {each: None if found is None else found.proxy_name for each, found in held.items()}
+            self._proxies, self._touched = self._proxies.changed(names), {}
+        return self._proxies

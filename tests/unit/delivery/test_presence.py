@@ -2,7 +2,7 @@
 
 import asyncio
 
-from meshwright.delivery.presence.connected import Lingering, Presence
+from meshwright.delivery.presence import Lingering, Presence
 from meshwright.mesh.identity import ProxyName
 from xds.cache import NodeKey, SnapshotCache
 

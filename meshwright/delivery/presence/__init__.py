@@ -1,4 +1,0 @@
-"""Which proxies are connected, and which the workloads make one expect.
-
-It never sends anything to a proxy.
-"""
