@@ -23,6 +23,20 @@ from catalog.policy.objects.routing import rules
 from catalog.policy.outbound import permitted, places_behind, protocol_of, reaches, routes, spoken_there
 from catalog.policy.reachable import reachable
 from catalog.policy.values.outbound import RequestRule
+from catalog.policy.values.parts import (
+    Admitting,
+    AllInbound,
+    AllOutbound,
+    Application,
+    Calls,
+    Certified,
+    Leaving,
+    MeshWide,
+    Part,
+    Reached,
+    Roots,
+    Whole,
+)
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, members
 from catalog.relations.identities import dns_names
@@ -45,11 +59,11 @@ from meshwright.mesh.kinds import (
     TRUST_BUNDLE,
     UPSTREAM_POLICY,
 )
-from meshwright.mesh.names import Namespace, Port, TrustDomain
+from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.objects import EndpointSlice, ObjectKey
 from meshwright.mesh.origins import FromSource, Origin
 from meshwright.mesh.policies.smi import PolicyKey
-from meshwright.mesh.service import Protocol, ServiceKey, ServicePort
+from meshwright.mesh.service import ServiceKey, ServicePort
 from meshwright.mesh.workload import WorkloadKey
 
 ISSUER: Final = FromSource("certificates")
@@ -68,93 +82,6 @@ class MadeFrom:
 
     def __str__(self) -> str:
         return f"{self.key} ({self.origin})"
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """All of a policy."""
-
-
-@dataclass(frozen=True, slots=True)
-class AllInbound:
-    """All inbound ports."""
-
-
-@dataclass(frozen=True, slots=True)
-class AllOutbound:
-    """All services that may be called."""
-
-
-@dataclass(frozen=True, slots=True)
-class Admitting:
-    """Whom an inbound port of these services admits."""
-
-    port: Port
-    protocol: Protocol
-    services: tuple[ServiceKey, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Application:
-    """The application behind an inbound port of these services."""
-
-    services: tuple[ServiceKey, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """Where calls to a service's port go."""
-
-    service: ServiceKey
-    port: Port
-
-
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """A destination: where it is, and who may answer there."""
-
-    service: ServiceKey
-    target_port: str
-
-
-@dataclass(frozen=True, slots=True)
-class Leaving:
-    """What may be called outside the mesh."""
-
-
-@dataclass(frozen=True, slots=True)
-class MeshWide:
-    """What the mesh's configuration alone decides."""
-
-
-@dataclass(frozen=True, slots=True)
-class Certified:
-    """The certificate of an identity."""
-
-    identity: ServiceIdentity
-
-
-@dataclass(frozen=True, slots=True)
-class Roots:
-    """The roots of a trust domain."""
-
-    trust_domain: TrustDomain
-
-
-Part = (
-    Whole
-    | AllInbound
-    | AllOutbound
-    | Admitting
-    | Application
-    | Calls
-    | Reached
-    | Leaving
-    | MeshWide
-    | Certified
-    | Roots
-)
-"""What a resource is about, in mesh words; parts are cheap to make, for each resource has one."""
 
 
 _ways: Final = derived(routes)

@@ -4,7 +4,7 @@ Of several for one port of an identity's workloads one counts: those that name S
 for the whole namespace, then those that name ports; then the oldest (`metadata.creationTimestamp`; those
 without one last), then the first by name. One that asks nobody counts as the others do.
 
-None of it is a unit that can be left out (`catalog.policy.left_out`): without it requests would pass that
+None of it is a unit that can be left out (`catalog.policy.units`): without it requests would pass that
 somebody was to be asked about.
 """
 

@@ -5,7 +5,7 @@ comes in by port, of all callers together.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
@@ -89,9 +89,10 @@ class Route:
 
 
 Key = TypeVar("Key", Edge, Called, Route)
+AnyKey = TypeVar("AnyKey", bound=Hashable)
 
 
-class Bounded(Generic[Key]):
+class Bounded(Generic[AnyKey]):
     """Few series, however many are called: the first have series of their own, all others one together.
 
     Who has series of its own keeps them, so that no counter of Prometheus' ever goes back.
@@ -99,9 +100,9 @@ class Bounded(Generic[Key]):
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._own: set[Key] = set()
+        self._own: set[AnyKey] = set()
 
-    def own(self, seen: Mapping[Key, int]) -> frozenset[Key]:
+    def own(self, seen: Mapping[AnyKey, int]) -> frozenset[AnyKey]:
         """Return who of these has series of its own; of several new ones those that are used most."""
         room = self._most - len(self._own)
         new = [(-count, str(key), key) for key, count in seen.items() if key not in self._own]

@@ -14,12 +14,13 @@ from meshwright.controller.settings.settings import Settings
 from meshwright.delivery.proxies.identity import MeshAuthenticator
 from meshwright.enrolment.ejections import Ejections
 from meshwright.enrolment.limits import EnrolmentLimits
+from meshwright.enrolment.methods import joining, renewing
 from meshwright.enrolment.proofs import certificate, join_token
 from meshwright.enrolment.proofs.certificate import CertificateProof
 from meshwright.enrolment.proofs.contract import Proof, ProofRefused
 from meshwright.enrolment.proofs.join_token import JoinTokenProof
 from meshwright.enrolment.proofs.registry import accepted
-from meshwright.enrolment.server import EnrolmentPort, joining, renewing
+from meshwright.enrolment.server import EnrolmentPort
 from meshwright.enrolment.service import Enrolment
 from meshwright.enrolment.trust import Confirmations
 from meshwright.mesh.host_port import HostPort

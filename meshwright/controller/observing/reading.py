@@ -19,8 +19,8 @@ from meshwright.delivery.assembly import Delivery
 from meshwright.delivery.history.push import Push
 from meshwright.delivery.proxies.held_certificates import HeldCertificate
 from meshwright.delivery.proxies.status import ProxyStatus
-from meshwright.delivery.quarantine.left_out import LeftOut
-from meshwright.delivery.quarantine.problems import clause, parts_left_out
+from meshwright.delivery.quarantine.left_out import LeftOut, parts_left_out
+from meshwright.delivery.quarantine.problems import clause
 from meshwright.delivery.snapshots.serving import group_name
 from meshwright.enrolment.ejections import Ejections
 from meshwright.mesh.identity import ProxyName, ServiceIdentity

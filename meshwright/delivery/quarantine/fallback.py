@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from catalog.policy.left_out import UnitId
+from catalog.policy.units import UnitId
 from meshwright.delivery.quarantine.reduced import admitted_by_both, lessened
 from xds.cache import NodeKey
 from xds.protocol.resources.resource import SECRET, Reference, Resource, ResourceName, TypeUrl, Version

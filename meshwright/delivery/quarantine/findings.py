@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from catalog.policy.left_out import Unit, UnitId
+from catalog.policy.units import Unit, UnitId
 from meshwright.delivery.quarantine.record import Accusation, Record, Suspect
 from meshwright.delivery.quarantine.records import Records
 from meshwright.delivery.quarantine.verdicts import Verdict

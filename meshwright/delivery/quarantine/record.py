@@ -9,7 +9,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
-from catalog.policy.left_out import UnitId
+from catalog.policy.units import UnitId
 from meshwright.delivery.quarantine.fallback import Exclusion
 from meshwright.delivery.trials import Trials
 from meshwright.mesh.objects import ObjectKey

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from catalog.policy.left_out import Unit, UnitId, describe
+from catalog.policy.units import Unit, UnitId, describe
 from meshwright.delivery.quarantine.record import Record, StreamRecord
 from meshwright.delivery.quarantine.reduced import all_units
 from meshwright.delivery.quarantine.verdicts import Verdict

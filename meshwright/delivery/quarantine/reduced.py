@@ -7,7 +7,7 @@ as nothing else about it has changed.
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from catalog.policy.left_out import Unit, UnitId, unit_id
+from catalog.policy.units import Unit, UnitId, unit_id
 from meshwright.sidecars.contract.driver import Piece
 from xds.protocol.resources.resource import Reference, Resource, is_another_version
 from xds.protocol.resources.snapshot import Snapshot

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from catalog.policy.left_out import UnitId
+from catalog.policy.units import UnitId
 from xds.cache import NodeKey
 from xds.protocol.resources.resource import ResourceName, TypeUrl
 

@@ -8,7 +8,7 @@ cluster and listener takes half as long as to make it.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from catalog.policy.left_out import Unit
+from catalog.policy.units import Unit
 from meshwright.delivery.trials import guilty
 from meshwright.sidecars.contract.driver import Piece
 from xds.protocol.resources.resource import Reference, Resource

@@ -7,7 +7,8 @@ import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from catalog.policy.provenance import MadeFrom, Whole, made_from
+from catalog.policy.provenance import MadeFrom, made_from
+from catalog.policy.values.parts import Whole
 from catalog.relations.groups import ProxyGroup, group_of, members
 from catalog.store.inventory import holder_of
 from catalog.store.view import View

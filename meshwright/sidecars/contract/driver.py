@@ -11,10 +11,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
-from catalog.policy import left_out
-from catalog.policy.left_out import Unit
-from catalog.policy.provenance import Part, Whole
+from catalog.policy import left_out, units
+from catalog.policy.units import Unit
 from catalog.policy.values.destinations import ServiceDestination
+from catalog.policy.values.parts import Part, Whole
 from catalog.policy.values.proxy import ProxyPolicy
 from certs.keys.material import ServiceCertificate
 from meshwright.mesh.names import TrustDomain
@@ -112,7 +112,7 @@ class Piece(HashedOnce):
         return replace(self, arguments=tuple(now))
 
     def _units(self) -> Iterator[Unit]:
-        return (unit for each in self.arguments for unit in left_out.units(each))
+        return (unit for each in self.arguments for unit in units.units(each))
 
 
 @hashed_once

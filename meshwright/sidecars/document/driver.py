@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from catalog.policy.provenance import Certified
+from catalog.policy.values.parts import Certified
 from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.mesh.values.hashing import Shared
 from meshwright.sidecars.contract.contexts import ControllerContext

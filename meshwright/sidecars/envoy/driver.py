@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from catalog.policy.provenance import Certified, Roots
+from catalog.policy.values.parts import Certified, Roots
 from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.sidecars.contract.contexts import ControllerContext
 from meshwright.sidecars.contract.driver import Capability, Credentials, Piece, Pieces

@@ -12,7 +12,12 @@ from http import HTTPStatus
 from typing import Final
 from zlib import crc32
 
-from catalog.policy.provenance import (
+from catalog.policy.values.destinations import Destination, ExternalDestination, ServiceDestination
+from catalog.policy.values.inbound import InboundPort, OnlyRules
+from catalog.policy.values.interception import InterceptionKind
+from catalog.policy.values.outbound import OutboundService, RequestRule
+from catalog.policy.values.outside import OutsidePort, OutsideRange
+from catalog.policy.values.parts import (
     Admitting,
     AllInbound,
     AllOutbound,
@@ -22,11 +27,6 @@ from catalog.policy.provenance import (
     MeshWide,
     Reached,
 )
-from catalog.policy.values.destinations import Destination, ExternalDestination, ServiceDestination
-from catalog.policy.values.inbound import InboundPort, OnlyRules
-from catalog.policy.values.interception import InterceptionKind
-from catalog.policy.values.outbound import OutboundService, RequestRule
-from catalog.policy.values.outside import OutsidePort, OutsideRange
 from catalog.policy.values.proxy import ProxyPolicy, Reachable
 from catalog.policy.values.terms import Logging, MeshTerms
 from catalog.store.settings import MethodOverrides

@@ -21,7 +21,8 @@ from certs.server import ads_server_certificate
 from certs.state.pair_files import PairFiles
 from meshwright.controller.process.logs import redact
 from meshwright.enrolment.limits import EnrolmentLimits
-from meshwright.enrolment.server import JOINING, EnrolmentPort
+from meshwright.enrolment.methods import JOINING
+from meshwright.enrolment.server import EnrolmentPort
 from meshwright.enrolment.store.sqlite import TOKENS_FILE, SqliteTokens
 from meshwright.enrolment.tokens import JoinToken, TokenRequest, recorded
 from meshwright.mesh.names import TrustDomain

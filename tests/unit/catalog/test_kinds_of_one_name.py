@@ -9,7 +9,8 @@ import catalog.store.view
 from catalog.explain import explain
 from catalog.lint.problems import problems
 from catalog.oracle.decide import Decision, Request, decide
-from catalog.policy.provenance import MadeFrom, Whole, made_from
+from catalog.policy.provenance import MadeFrom, made_from
+from catalog.policy.values.parts import Whole
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.view import IN_VIEW, View, kind

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from catalog.policy.left_out import UnitId
+from catalog.policy.units import UnitId
 from certs.state.privacy import exposures
 from meshwright.controller.kubernetes.cluster import ANSWER
 from meshwright.controller.state_files import DNS_ANSWERS, VERDICTS, Form, StateFile

@@ -5,7 +5,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.policy.left_out import narrowed, unit_id, units, without
+from catalog.policy.left_out import narrowed, without
+from catalog.policy.units import unit_id, units
 from catalog.policy.values.destinations import ServiceDestination
 from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
 from catalog.policy.values.outbound import OutboundRoute

@@ -5,7 +5,7 @@ from types import UnionType
 
 import pytest
 
-from catalog.policy.left_out import Limiting, Reaching
+from catalog.policy.units import Limiting, Reaching
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.view import View

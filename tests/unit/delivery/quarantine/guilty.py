@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from catalog.policy.left_out import Unit, UnitId, unit_id
+from catalog.policy.units import Unit, UnitId, unit_id
 from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, InboundPort
 from catalog.policy.values.interception import InterceptionKind, SocketAddress
 from catalog.policy.values.outbound import OutboundRoute, OutboundService, WeightedBackend

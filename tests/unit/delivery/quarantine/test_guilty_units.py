@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.policy.left_out import Unit, unit_id, units
+from catalog.policy.units import Unit, unit_id, units
 from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh, OnlyRules
 from catalog.policy.values.outbound import OutboundRoute
 from catalog.policy.values.proxy import ProxyPolicy

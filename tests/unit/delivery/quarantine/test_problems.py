@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.policy.left_out import Unit
 from catalog.policy.provenance import MadeFrom
+from catalog.policy.units import Unit
 from meshwright.delivery.quarantine.findings import Rejected
 from meshwright.delivery.quarantine.problems import PROBLEMS, Rejections, problem
 from meshwright.delivery.snapshots.published import Published

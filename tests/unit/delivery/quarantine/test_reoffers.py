@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.policy.left_out import UnitId
+from catalog.policy.units import UnitId
 from meshwright.delivery.quarantine import verdicts
 from meshwright.delivery.quarantine.record import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, SPREAD, pause
 from meshwright.delivery.quarantine.verdicts import LIMIT, Verdict, VerdictsError

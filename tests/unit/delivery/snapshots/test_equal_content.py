@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.policy.left_out import unit_id
+from catalog.policy.units import unit_id
 from catalog.policy.values.inbound import EveryoneInTheMesh
 from catalog.store.view import View
 from meshwright.delivery.model import Inputs

@@ -4,10 +4,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from catalog.policy.left_out import Unit, unit_id, units
+from catalog.policy.units import Unit, unit_id, units
 from catalog.policy.values.inbound import OnlyRules
 from catalog.policy.values.proxy import ProxyPolicy
-from meshwright.delivery.quarantine.problems import Rejections, parts_left_out
+from meshwright.delivery.quarantine.left_out import parts_left_out
+from meshwright.delivery.quarantine.problems import Rejections
 from meshwright.delivery.snapshots.fitting import Refused, fitting
 from meshwright.delivery.snapshots.published import Published
 from meshwright.delivery.snapshots.serving import Serving

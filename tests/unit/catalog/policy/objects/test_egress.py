@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.policy.left_out import units, without
+from catalog.policy.left_out import without
+from catalog.policy.units import units
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
 from catalog.policy.values.proxy import ProxyPolicy

@@ -1,0 +1,149 @@
+"""Objects at fault: which object of the mesh a rejected unit or resource is held against."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from catalog.policy.provenance import MadeFrom
+from catalog.policy.units import Calling, Unit
+from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh
+from catalog.policy.values.outbound import OutboundRoute, RequestRule
+from catalog.policy.values.terms import Logging
+from catalog.store.osm import retries, settings
+from catalog.store.own import upstream_policies
+from catalog.store.smi import http_route_groups
+from catalog.store.view import View
+from meshwright.delivery.quarantine.findings import Rejected
+from meshwright.mesh.kinds import (
+    EGRESS,
+    ENDPOINT_SLICE,
+    EXTERNAL_AUTHORIZATION,
+    HTTP_ROUTE_GROUP,
+    INGRESS_BACKEND,
+    MESH_CONFIG,
+    MUTUAL_TLS,
+    NAMESPACE,
+    RETRY,
+    ROUTE_POLICY,
+    SERVICE,
+    TCP_ROUTE,
+    TELEMETRY,
+    TRAFFIC_SPLIT,
+    TRAFFIC_TARGET,
+    UPSTREAM_POLICY,
+    UPSTREAM_TRAFFIC_SETTING,
+    WORKLOAD,
+    Kind,
+)
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.limits import ConnectionLimits, RateLimits
+from meshwright.mesh.policies.retries import Retries
+from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
+from meshwright.mesh.policies.upstreams import Ejecting, HashKey, HealthCheck
+from xds.protocol.resources.resource import ENDPOINT, LISTENER, TypeUrl
+
+_POLICIES: Final = (
+    HTTP_ROUTE_GROUP,
+    EGRESS,
+    TRAFFIC_SPLIT,
+    UPSTREAM_TRAFFIC_SETTING,
+    UPSTREAM_POLICY,
+    RETRY,
+    ROUTE_POLICY,
+    TCP_ROUTE,
+    TRAFFIC_TARGET,
+    INGRESS_BACKEND,
+    MUTUAL_TLS,
+    TELEMETRY,
+    EXTERNAL_AUTHORIZATION,
+)
+
+
+_PLACES: Final = (WORKLOAD, ENDPOINT_SLICE, SERVICE)
+
+
+def at_fault(view: View, unit: Unit, behind: Iterable[MadeFrom]) -> tuple[ObjectKey | None, str]:
+    """Return the object that a unit of policy is of, and its field, empty where it is the whole object."""
+    match unit:
+        case AccessRule(by):
+            return by, ""
+        case OutboundRoute(split=key) if key is not None:
+            return ObjectKey.of(TRAFFIC_SPLIT, key), ""
+        case RequestRule(by):
+            return ObjectKey.of(ROUTE_POLICY, by), ""
+        case Retries() | RateLimits() | ConnectionLimits() | Ejecting() | HealthCheck() | HashKey():
+            return _saying(view, unit, behind), ""
+        case Logging(by) if by is not None:
+            return ObjectKey.of(TELEMETRY, by), ""
+        case HTTPMatch():
+            return _route_group(view, unit, behind)
+        case EveryoneInTheMesh():
+            kinds = (NAMESPACE, MESH_CONFIG)
+            found = (each.key for kind in kinds for each in behind if each.key.kind == kind)
+            return next(found, None), ""
+        case _:
+            return None, ""
+
+
+def edited(rejected: Rejected, behind: Iterable[MadeFrom]) -> tuple[ObjectKey, str] | None:
+    """Return the target or split by whose edit a match came to be refused that nobody had touched.
+
+    None where the proxy's words quote the match, or its group was edited itself: then that is at fault.
+    """
+    unit, changed = rejected.unit, rejected.changed
+    if not isinstance(unit, HTTPMatch) or any(each.kind == HTTP_ROUTE_GROUP for each in changed):
+        return None
+    texts = (unit.path_regex, *(each.regex for each in unit.headers))
+    if any(text and text in rejected.said for text in texts):
+        return None
+    kinds = (EGRESS, TRAFFIC_TARGET, TRAFFIC_SPLIT, ROUTE_POLICY, INGRESS_BACKEND, MUTUAL_TLS)
+    found = (each.key for each in behind if each.key in changed and each.key.kind in kinds)
+    return next(((key, "") for key in sorted(found)), None)
+
+
+def _route_group(view: View, match: HTTPMatch, behind: Iterable[MadeFrom]) -> tuple[ObjectKey | None, str]:
+    there = {each.key for each in behind}
+    found = [
+        (ObjectKey.of(HTTP_ROUTE_GROUP, key), group.matches.index(match))
+        for key, group in http_route_groups(view).held().items()
+        if match in group.matches
+    ]
+    first = min(found, key=lambda each: (each[0] not in there, each[0]), default=None)
+    return (None, "") if first is None else (first[0], f"spec.matches[{first[1]}]")
+
+
+def _saying(view: View, unit: Calling, behind: Iterable[MadeFrom]) -> ObjectKey | None:
+    """Return the object that says this; of several that say the same one of those that are behind it.
+
+    Of rates and health checks a resource may be made from less than is said: then it is the one behind it.
+    """
+    there = {each.key for each in behind}
+    kind, said = _sayings(view, unit)
+    found = [ObjectKey.of(kind, key) for key, parts in said if unit in parts]
+    if not found and isinstance(unit, RateLimits | HealthCheck):
+        found = [key for key in there if key.kind == kind]
+    return min(found, key=lambda each: (each not in there, each), default=None)
+
+
+def _sayings(view: View, unit: Calling) -> tuple[Kind, list[tuple[PolicyKey, tuple[object, ...]]]]:
+    """Return the kind that says such a thing, and what each object of it says."""
+    match unit:
+        case RateLimits() | ConnectionLimits():
+            limiting = settings(view).held().items()
+            return UPSTREAM_TRAFFIC_SETTING, [(key, (each.rates, each.connections)) for key, each in limiting]
+        case Ejecting() | HealthCheck() | HashKey():
+            reaching = upstream_policies(view).held().items()
+            parts = [(key, (each.ejecting, each.checking, each.load.key)) for key, each in reaching]
+            return UPSTREAM_POLICY, [*parts]
+        case _:
+            return RETRY, [(key, (each.retries,)) for key, each in retries(view).held().items()]
+
+
+def unlikelihood(type_url: TypeUrl, made_from: MadeFrom) -> int:
+    """Return how unlikely a kind of object is to be at fault: first what proxies get nearly as it is written.
+
+    Listeners and endpoints hold addresses and ports above all, anything else what policies say.
+    """
+    places_first = type_url in (LISTENER, ENDPOINT)
+    kinds = (*_PLACES, *_POLICIES) if places_first else (*_POLICIES, *reversed(_PLACES))
+    kind = made_from.key.claim.kind
+    return kinds.index(kind) if kind in kinds else len(kinds)

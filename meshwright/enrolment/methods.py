@@ -1,0 +1,123 @@
+"""The methods of enrolment's two ports: requests are read, handed to the service, and answered."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from ipaddress import ip_address
+from typing import Final, TypeVar
+
+from google.protobuf.message import DecodeError
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from meshwright.enrolment.limits import EnrolmentLimits
+from meshwright.enrolment.reports import report
+from meshwright.enrolment.server import EnrolmentPort, UnreadableRequest
+from meshwright.enrolment.service import Enrolment, Granted
+from meshwright.mesh.host_port import HostPort
+from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
+from xds.connections.sockets import address
+from xds.hooks import Peer
+from xds.server.tls import TlsIdentity
+
+JOINING: Final = "meshwright.enrolment.v1.Enrolment"
+
+
+RENEWAL: Final = "meshwright.enrolment.v1.Renewal"
+
+
+Message = TypeVar(
+    "Message", wire.JoinRequest, wire.RenewRequest, wire.TrustRequest, wire.EjectRequest, wire.ReportRequest
+)
+
+
+def joining(
+    enrolment: Enrolment,
+    tls: Callable[[], TlsIdentity],
+    limits: EnrolmentLimits,
+    counted: Callable[[str, str], None],
+) -> EnrolmentPort:
+    """Return the port for who has no certificate; it shows its roots, by which a pin is found."""
+
+    async def join(request: bytes, peer: Peer) -> bytes:
+        asked = _read(wire.JoinRequest, request)
+        where = address(peer.address)[0]
+        return _granted(await enrolment.join(asked.csr_der, asked.proof.kind, asked.proof.data, where))
+
+    def shown() -> TlsIdentity:
+        identity = tls()
+        return replace(identity, chain=identity.chain + identity.trust_bundle, open_to_all=True)
+
+    return EnrolmentPort(JOINING, {"Join": join}, shown, limits, counted)
+
+
+def renewing(
+    enrolment: Enrolment,
+    tls: Callable[[], TlsIdentity],
+    limits: EnrolmentLimits,
+    counted: Callable[[str, str], None],
+) -> EnrolmentPort:
+    """Return the port for who has a certificate."""
+
+    async def renew(request: bytes, peer: Peer) -> bytes:
+        asked = _read(wire.RenewRequest, request)
+        where = address(peer.address)[0]
+        return _granted(await enrolment.renew(asked.csr_der, peer.certificate, where))
+
+    async def trust(request: bytes, peer: Peer) -> bytes:
+        asked = _read(wire.TrustRequest, request)
+        where = address(peer.address)[0]
+        told = await enrolment.trust(asked.bundle_digest[:64], peer.certificate, where)
+        return wire.TrustResponse(
+            trust_bundle_pem=b"" if told.bundle is None else told.bundle.pem,
+            renew_after=_timestamp(told.renew_after),
+            ask_again_seconds=told.ask_again_seconds,
+            now=_timestamp(told.now),
+        ).SerializeToString()
+
+    async def eject(request: bytes, peer: Peer) -> bytes:
+        asked = _read(wire.EjectRequest, request)
+        where = address(peer.address)[0]
+        endpoints = [_endpoint(each) for each in asked.ejected]
+        holds = await enrolment.eject(endpoints, peer.certificate, where)
+        return wire.EjectResponse(holds_seconds=int(holds.total_seconds())).SerializeToString()
+
+    async def reported(request: bytes, peer: Peer) -> bytes:
+        said = report(_read(wire.ReportRequest, request))
+        where = address(peer.address)[0]
+        again = await enrolment.report(said, peer.certificate, where)
+        return wire.ReportResponse(next_after_seconds=again).SerializeToString()
+
+    methods = {"Renew": renew, "Trust": trust, "Eject": eject, "Report": reported}
+    return EnrolmentPort(RENEWAL, methods, tls, limits, counted)
+
+
+def _read(kind: type[Message], request: bytes) -> Message:
+    try:
+        return kind.FromString(request)
+    except DecodeError as error:
+        raise UnreadableRequest(f"the request is no {kind.DESCRIPTOR.name}") from error
+
+
+def _endpoint(said: wire.Endpoint) -> HostPort:
+    """Return an endpoint as it is written everywhere; raise UnreadableRequest."""
+    try:
+        host = str(ip_address(said.address))
+    except ValueError as error:
+        raise UnreadableRequest("the address of an endpoint is no IP address") from error
+    if not 0 < said.port < 65536:
+        raise UnreadableRequest("the port of an endpoint is not within 1 to 65535")
+    return HostPort(host, said.port)
+
+
+def _granted(granted: Granted) -> bytes:
+    return wire.Certificate(
+        chain_pem=granted.signed.chain_pem,
+        trust_bundle_pem=granted.bundle.pem,
+        not_after=_timestamp(granted.signed.not_after),
+        renew_after=_timestamp(granted.renew_after),
+        now=_timestamp(granted.now),
+    ).SerializeToString()
+
+
+def _timestamp(moment: datetime) -> Timestamp:
+    return Timestamp(seconds=int(moment.timestamp()))
