@@ -1,9 +1,8 @@
 """Service certificates signed by what cert-manager knows as an issuer."""
 
 import asyncio
-import threading
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Self
 
@@ -17,7 +16,7 @@ from certs.issuers.cert_manager.beside import Beside
 from certs.issuers.cert_manager.requests import request
 from certs.issuers.exchanges import Exchanges
 from certs.issuers.reference import IssuerReference
-from certs.issuers.root_file import given_roots
+from certs.issuers.remote import RemoteIssuer, given_roots
 from certs.keys.bundle import TrustBundle
 from certs.keys.pair import issue_pair
 from certs.manager import service_names
@@ -48,7 +47,7 @@ class Asked:
     roots: Path | None = None
 
 
-class CertManagerIssuer:
+class CertManagerIssuer(RemoteIssuer):
     """An Issuer that asks by CertificateRequests; blocks, and may be used from several threads at once.
 
     Who opens it closes it.
@@ -59,11 +58,8 @@ class CertManagerIssuer:
     ) -> None:
         """Begin with roots that are known, without asking. Raises StateError where a file has none."""
         self._asked = asked
-        self._trust_domain = trust_domain
-        self._lock = threading.Lock()
         self._given = self._read_given()
-        self._bundle = self._given or known
-        self._ends = datetime.max.replace(tzinfo=UTC)
+        super().__init__(trust_domain, self._given or known)
         api = Api(connection, answer=_ANSWER_SECONDS)
         self._asking = Asking(api, asked.issuer, asked.namespace, asked.seconds)
         self._beside = Beside("cert-manager", api)
@@ -98,19 +94,6 @@ class CertManagerIssuer:
             made.close()
             raise
         return made
-
-    @property
-    def trust_domain(self) -> TrustDomain:
-        """Return the trust domain whose identities it certifies."""
-        return self._trust_domain
-
-    def trust_bundle(self) -> bytes:
-        """Return its roots: those of the file, or those it has shown when it signed last; asks nobody."""
-        return self._bundle.pem
-
-    def signing_bundle(self) -> bytes:
-        """Return the same."""
-        return self._bundle.pem
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
         """Have a request signed; raises IssuerError. What is other than asked for, whoever asked finds."""

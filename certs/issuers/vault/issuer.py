@@ -1,8 +1,7 @@
 """Service certificates signed by a role of a Vault's PKI."""
 
-import threading
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Self
 
@@ -10,7 +9,7 @@ import structlog
 
 from certs.contract import CertificateRequest
 from certs.errors import IssuerError
-from certs.issuers.root_file import given_roots
+from certs.issuers.remote import RemoteIssuer, given_roots
 from certs.issuers.vault.answers import roots, signed
 from certs.issuers.vault.http import Answer, VaultApi, VaultRefused, mount, segment
 from certs.issuers.vault.login import Login, Session
@@ -34,20 +33,17 @@ class VaultPki:
     roots: Path | None = None
 
 
-class VaultIssuer:
+class VaultIssuer(RemoteIssuer):
     """An Issuer that asks a Vault; blocks, and may be used from several threads at once."""
 
     def __init__(
         self, api: VaultApi, login: Login, pki: VaultPki, trust_domain: TrustDomain, known: TrustBundle
     ) -> None:
         """Begin with roots that are known, without asking."""
+        super().__init__(trust_domain, known)
         self._api = api
         self._session = Session(api, login)
         self._pki = pki
-        self._trust_domain = trust_domain
-        self._lock = threading.Lock()
-        self._bundle = known
-        self._ends = datetime.max.replace(tzinfo=UTC)
 
     @classmethod
     def open(
@@ -65,19 +61,6 @@ class VaultIssuer:
                 raise
             _log.warning("issuer not as it should be: its roots are those of before", reason=str(error))
         return made
-
-    @property
-    def trust_domain(self) -> TrustDomain:
-        """Return the trust domain whose identities it certifies."""
-        return self._trust_domain
-
-    def trust_bundle(self) -> bytes:
-        """Return its roots, as they were when it was last asked; asks nobody."""
-        return self._bundle.pem
-
-    def signing_bundle(self) -> bytes:
-        """Return the same."""
-        return self._bundle.pem
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
         """Have a request signed by the role; raises IssuerError, StateError.
