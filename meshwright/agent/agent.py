@@ -1,30 +1,23 @@
-"""Keeps one proxy: its credentials, its bootstrap, its Envoys, and what is known of it."""
+"""Keeps one proxy: its files, its Envoys, and what is known of it."""
 
 import asyncio
 import contextlib
-import hashlib
-import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
 import structlog
 
-from certs.errors import CertificateError
-from meshwright.agent import credential_check as reading
-from meshwright.agent import credentials
-from meshwright.agent.credentials import Credentials, CredentialsError, Shows
 from meshwright.agent.enrolment.keeping import Enrolled
 from meshwright.agent.enrolment.settings import EnrolmentSettings
 from meshwright.agent.envoy import draining
 from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
-from meshwright.agent.envoy.command import environment
 from meshwright.agent.envoy.lifecycle import Ending, Lifecycle
 from meshwright.agent.envoy.listeners import LISTENERS_PATH
 from meshwright.agent.envoy.runtime import RuntimeDirectory
-from meshwright.agent.envoy.supervisor import Supervisor, validated
+from meshwright.agent.envoy.supervisor import Supervisor
 from meshwright.agent.errors import AgentError
+from meshwright.agent.files import UNUSABLE, ProxyFiles
 from meshwright.agent.hosts.file import HostsFile
 from meshwright.agent.hosts.sync import Naming
 from meshwright.agent.peers.reporting import EjectionsTold
@@ -39,16 +32,12 @@ from meshwright.agent.statistics.reporting import FiguresTold
 from meshwright.agent.statistics.sending import send
 from meshwright.agent.status import readiness
 from meshwright.agent.status.described import described
-from meshwright.agent.subprocess_call import ApartFailed
-from meshwright.agent.watching import changes
 from meshwright.mesh.host_port import HostPort
-from meshwright.sidecars.envoy.bootstrap.bootstrap import BootstrapSettings, server_name
+from meshwright.sidecars.envoy.bootstrap.bootstrap import server_name
 
 # The application may still have calls to make while it ends: only those to it are turned away.
 _DRAIN_PATH = "/drain_listeners?graceful&skip_exit&inboundonly"
 _POLL_SECONDS = 0.2
-# What files that others write, and Envoy, may answer: whatever it is, what is in use goes on.
-_UNUSABLE = (AgentError, CertificateError, OSError, ValueError)
 
 _log = structlog.get_logger("agent")
 
@@ -62,16 +51,11 @@ class Agent:
         self._stop = stop
         self._runtime = RuntimeDirectory(settings.run)
         self._supervisor = Supervisor(settings.envoy, self._runtime, Lifecycle(settings.restart), admin)
+        self._files = ProxyFiles(settings, self._runtime, self._supervisor)
         self._control_plane = ControlPlaneWatch(admin, self._observe)
         self._figures = Figures(admin)
-        self._shows: Shows | None = None
-        self._unread = 0
-        self._text = ""
         self._drains_since: float | None = None
         self._quick = False
-        self._looking = asyncio.Lock()
-        self._refused = 0
-        self._renewed = 0
         self._enrolled = None if settings.enrolment is None else self._enrolling(settings.enrolment)
 
     async def start(self) -> bool:
@@ -85,19 +69,14 @@ class Agent:
                 if self._stop.is_set():
                     return False
             self._runtime.prepare()
-            await self._take_new()
-        except _UNUSABLE as error:
+            await self._files.take_new()
+        except UNUSABLE as error:
             raise AgentError(" ".join(str(error).split())) from error
         return True
 
     async def watch(self) -> None:
         """Follow the files for as long as the agent runs; what cannot be used is not."""
-        directories = {self._settings.credentials}
-        if self._settings.override is not None:
-            directories.add(self._settings.override.parent)
-        # The first look finds what `start` has read, or what has changed between it and now.
-        async for _ in changes(sorted(directories), self._digest, self._settings.look_seconds):
-            await self._look()
+        await self._files.watch()
 
     async def look_again(self, asked: asyncio.Event, manager: Manager | None) -> None:
         """Read the files whenever asked, as long as the agent runs."""
@@ -105,7 +84,7 @@ class Agent:
             await asked.wait()
             asked.clear()
             with contextlib.nullcontext() if manager is None else manager.reloading():
-                if await self._look():
+                if await self._files.look():
                     _log.info("files read again; flags and environment need a restart")
 
     async def enrol(self) -> None:
@@ -133,24 +112,14 @@ class Agent:
             await FiguresTold(self._admin, partial(self._sent, enrolment.renewal)).run()
 
     async def _sent(self, at: HostPort, report: bytes) -> int:
-        shows, files = self._in_use(), self._runtime.credential("")
+        shows, files = self._files.in_use(), self._runtime.credential("")
         return await send(at, server_name(shows.trust_domain), files, report)
 
     def _enrolling(self, enrolment: EnrolmentSettings) -> Enrolled:
         directory, shared = self._settings.credentials, self._settings.shared_credentials
-        return Enrolled(enrolment, directory, self._look, lambda: self._in_use().certificate, shared=shared)
-
-    async def _look(self, change: Callable[[], None] = lambda: None) -> bool:
-        """Take what is new in the files, after they were changed; say whether it can be used."""
-        async with self._looking:
-            try:
-                await asyncio.to_thread(change)
-                await self._take_new()
-            except _UNUSABLE as error:
-                self._refused += 1
-                _log.error("change not used; what was in use goes on", reason=" ".join(str(error).split()))
-                return False
-        return True
+        return Enrolled(
+            enrolment, directory, self._files.look, lambda: self._files.in_use().certificate, shared=shared
+        )
 
     async def name(self) -> None:
         """Keep the hosts file, if one is to be kept, for as long as the agent runs."""
@@ -158,7 +127,7 @@ class Agent:
         if settings.hosts is None:
             await self._stop.wait()
             return
-        namespace = self._in_use().name.namespace
+        namespace = self._files.in_use().name.namespace
         await Naming(self._admin, HostsFile(settings.hosts), namespace, settings.cluster_domain).run()
 
     async def keep(self) -> Ending:
@@ -189,7 +158,7 @@ class Agent:
 
     def remarks(self) -> tuple[str, ...]:
         """Return what is wrong besides: that there is no control plane, or that the certificate runs out."""
-        ending = "" if self._enrolled is None or self._shows is None else self._enrolled.remark()
+        ending = "" if self._enrolled is None or self._files.shows is None else self._enrolled.remark()
         return tuple(filter(None, (self.remark(), ending)))
 
     def alive(self) -> bool:
@@ -203,7 +172,7 @@ class Agent:
     async def status(self) -> Mapping[str, object]:
         """Return all that is known of the proxy, as JSON has it."""
         not_ready = await self.not_ready()
-        shown = None if self._shows is None else self._shows.certificate
+        shown = None if self._files.shows is None else self._files.shows.certificate
         pids = tuple(self._supervisor.pids.values())
         return described(self._settings.ads, not_ready, pids, shown, self._control_plane.standing)
 
@@ -217,7 +186,7 @@ class Agent:
 
     async def proxy_metrics(self, whole: bool) -> str:
         """Return the proxy's figures, with `whole` all that Envoy counts; empty if it does not answer."""
-        return "" if self._shows is None else await self._figures.page(self._shows.name, whole)
+        return "" if self._files.shows is None else await self._figures.page(self._files.shows.name, whole)
 
     def own_metrics(self) -> str:
         """Return how many Envoys live, and how often files were taken or refused."""
@@ -227,13 +196,13 @@ class Agent:
                 "credentials_taken_total",
                 Kind.COUNTER,
                 "Certificates that were taken into use.",
-                self._renewed,
+                self._files.taken,
             ),
             (
                 "changes_refused_total",
                 Kind.COUNTER,
                 "Changes of files that could not be used.",
-                self._refused,
+                self._files.refused,
             ),
         )
         return written(
@@ -279,68 +248,7 @@ class Agent:
         except AdminUnreachable:
             return None
 
-    def _digest(self) -> str:
-        """Return a name for the files as they are, and for another try where they could not be read."""
-        directory = self._settings.credentials
-        found = f"{credentials.digest(directory)} {credentials.written_beside(directory)!r} {self._unread}"
-        try:
-            return f"{found} {self._override()}"
-        except (OSError, ValueError):  # what is no text is no override, and is said when it is looked at
-            return found
-
-    def _override(self) -> str | None:
-        return None if self._settings.override is None else self._settings.override.read_text("utf-8")
-
-    async def _take_new(self) -> None:
-        """Read the files, and bring into use what is new: certificates at once, a bootstrap by an epoch."""
-        settings = self._settings
-        try:
-            read = await reading.read(
-                settings.credentials, shared=settings.shared_credentials, told=settings.trust_domain
-            )
-        except ApartFailed:
-            self._unread += 1
-            raise
-        if not self._is_in_use(read):
-            await asyncio.to_thread(self._runtime.put_credentials, read)
-            self._renewed += 1
-            _log.info("certificate in use", proxy=str(read.name), serial=read.serial)
-        self._shows = read.shows
-        text = await asyncio.to_thread(
-            self._runtime.propose, self._bootstrap(read), self._override(), self._text
-        )
-        if text != self._text:
-            await validated(self._settings.envoy, self._runtime)
-            self._runtime.accept()
-            self._text = text
-            digest = hashlib.sha256(text.encode()).hexdigest()
-            await self._supervisor.configured(digest, environment(os.environ, read.name))
-
-    def _in_use(self) -> Shows:
-        if self._shows is None:
-            raise CredentialsError("no certificate is in use yet")
-        return self._shows
-
     async def _observe(self) -> Observed:
         """Go the way to the control plane, as Envoy does."""
-        shows, files = self._in_use(), self._runtime.credential("")
+        shows, files = self._files.in_use(), self._runtime.credential("")
         return await observe(Dialling(self._settings.ads, files, shows.certificate, shows.trust_domain))
-
-    def _is_in_use(self, read: Credentials) -> bool:
-        return credentials.digest(self._runtime.credential("")) == read.digest
-
-    def _bootstrap(self, read: Credentials) -> BootstrapSettings:
-        settings = self._settings
-        return self._runtime.settings(
-            BootstrapSettings(
-                proxy_name=read.name,
-                trust_domain=read.trust_domain,
-                ads_host=settings.ads.host,
-                ads_port=settings.ads.port,
-                certificate_file=Path(),
-                key_file=Path(),
-                ca_file=Path(),
-                admin=settings.admin_at,
-                protocol=settings.protocol,
-            )
-        )

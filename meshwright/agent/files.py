@@ -1,0 +1,129 @@
+"""The files of one proxy: its credentials, and what overrides its bootstrap, read and brought into use."""
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from certs.errors import CertificateError
+from meshwright.agent import credential_check as reading
+from meshwright.agent import credentials
+from meshwright.agent.credentials import Credentials, CredentialsError, Shows
+from meshwright.agent.envoy.command import environment
+from meshwright.agent.envoy.runtime import RuntimeDirectory
+from meshwright.agent.envoy.supervisor import Supervisor, validated
+from meshwright.agent.errors import AgentError
+from meshwright.agent.settings import AgentSettings
+from meshwright.agent.subprocess_call import ApartFailed
+from meshwright.agent.watching import changes
+from meshwright.sidecars.envoy.bootstrap.bootstrap import BootstrapSettings
+
+UNUSABLE = (AgentError, CertificateError, OSError, ValueError)
+"""What files that others write, and Envoy, may answer: whatever it is, what is in use goes on."""
+
+_log = structlog.get_logger("agent")
+
+
+class ProxyFiles:
+    """Reads the files of a proxy when they change, and brings into use what can be used.
+
+    `shows` is what the certificate in use says, None before there is one. `taken` counts certificates that
+    were brought into use, and `refused` changes that could not be used.
+    """
+
+    def __init__(self, settings: AgentSettings, runtime: RuntimeDirectory, supervisor: Supervisor) -> None:
+        self._settings = settings
+        self._runtime = runtime
+        self._supervisor = supervisor
+        self.shows: Shows | None = None
+        self.taken = 0
+        self.refused = 0
+        self._unread = 0
+        self._text = ""
+        self._looking = asyncio.Lock()
+
+    async def watch(self) -> None:
+        """Look at the files whenever they have changed, until cancelled."""
+        directories = {self._settings.credentials}
+        if self._settings.override is not None:
+            directories.add(self._settings.override.parent)
+        # The first look finds what `start` has read, or what has changed between it and now.
+        async for _ in changes(sorted(directories), self._digest, self._settings.look_seconds):
+            await self.look()
+
+    async def look(self, change: Callable[[], None] = lambda: None) -> bool:
+        """Take what is new in the files, after they were changed; say whether it can be used."""
+        async with self._looking:
+            try:
+                await asyncio.to_thread(change)
+                await self.take_new()
+            except UNUSABLE as error:
+                self.refused += 1
+                _log.error("change not used; what was in use goes on", reason=" ".join(str(error).split()))
+                return False
+        return True
+
+    async def take_new(self) -> None:
+        """Read the files, and bring into use what is new: certificates at once, a bootstrap by an epoch."""
+        settings = self._settings
+        try:
+            read = await reading.read(
+                settings.credentials, shared=settings.shared_credentials, told=settings.trust_domain
+            )
+        except ApartFailed:
+            self._unread += 1
+            raise
+        if not self._is_in_use(read):
+            await asyncio.to_thread(self._runtime.put_credentials, read)
+            self.taken += 1
+            _log.info("certificate in use", proxy=str(read.name), serial=read.serial)
+        self.shows = read.shows
+        text = await asyncio.to_thread(
+            self._runtime.propose, self._bootstrap(read), self._override(), self._text
+        )
+        if text != self._text:
+            await validated(self._settings.envoy, self._runtime)
+            self._runtime.accept()
+            self._text = text
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            await self._supervisor.configured(digest, environment(os.environ, read.name))
+
+    def in_use(self) -> Shows:
+        """Return what the certificate in use says; raise CredentialsError before there is one."""
+        if self.shows is None:
+            raise CredentialsError("no certificate is in use yet")
+        return self.shows
+
+    def _digest(self) -> str:
+        """Return a name for the files as they are, and for another try where they could not be read."""
+        directory = self._settings.credentials
+        found = f"{credentials.digest(directory)} {credentials.written_beside(directory)!r} {self._unread}"
+        try:
+            return f"{found} {self._override()}"
+        except (OSError, ValueError):  # what is no text is no override, and is said when it is looked at
+            return found
+
+    def _override(self) -> str | None:
+        return None if self._settings.override is None else self._settings.override.read_text("utf-8")
+
+    def _is_in_use(self, read: Credentials) -> bool:
+        return credentials.digest(self._runtime.credential("")) == read.digest
+
+    def _bootstrap(self, read: Credentials) -> BootstrapSettings:
+        settings = self._settings
+        return self._runtime.settings(
+            BootstrapSettings(
+                proxy_name=read.name,
+                trust_domain=read.trust_domain,
+                ads_host=settings.ads.host,
+                ads_port=settings.ads.port,
+                certificate_file=Path(),
+                key_file=Path(),
+                ca_file=Path(),
+                admin=settings.admin_at,
+                protocol=settings.protocol,
+            )
+        )
