@@ -1,18 +1,19 @@
-"""Names that lead nowhere: which service, port or caller was asked about, and which may be meant."""
+"""Names that lead nowhere: which service, port, caller or proxy was asked about, and which may be meant."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from catalog.explain.steps.step import Step, origin_of, origin_of_object
 from catalog.oracle.request.request import Request
-from catalog.store.inventory import by_identity
+from catalog.store.inventory import by_identity, by_sidecar, claimant_of
 from catalog.store.objects import workload_object
 from catalog.store.view import View
-from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.kinds import SERVICE
-from meshwright.mesh.problems.spelling import alike
+from meshwright.mesh.names import ProxyUuid
+from meshwright.mesh.problems.spelling import COMPARED, alike, nearest
 from meshwright.mesh.service import Service
-from meshwright.mesh.workload import WorkloadKey
+from meshwright.mesh.workload import Workload, WorkloadKey
 
 _SHOWN: Final = 3
 
@@ -55,6 +56,32 @@ def client(view: View, identity: ServiceIdentity) -> Iterator[Step]:
     yield Step(f"{text}{_but([*elsewhere[:_SHOWN], *near])}{day}")
 
 
+def nobody_has(view: View, name: ProxyName) -> str:
+    """Return why no workload has a proxy of that name, and which may be meant; empty if one has."""
+    holder = claimant_of(view, name.sidecar) or _elsewhere(view, name.uuid)
+    if holder is None:
+        return f"no workload has the UUID {name.uuid}{_meant(view, name)}"
+    if holder.proxy_name == name:
+        return ""
+    return f"workload {holder.key} has the UUID {name.uuid}, and its proxy is {holder.proxy_name}"
+
+
 def _but(names: Iterable[str]) -> str:
     found = ", ".join(names)
     return f", but {found}" if found else ""
+
+
+def _elsewhere(view: View, uuid: ProxyUuid) -> Workload | None:
+    """Return the first workload of any namespace that has a UUID: whoever asks may have meant its proxy."""
+    first = min((each for each in by_sidecar(view) if each.uuid == uuid), default=None)
+    return None if first is None else claimant_of(view, first)
+
+
+def _meant(view: View, name: ProxyName) -> str:
+    holders = (claimant_of(view, each) for each in by_sidecar(view))
+    there = [each.proxy_name for each in holders if each is not None and each.proxy_name is not None]
+    if len(there) > COMPARED:
+        # A UUID has no beginning that says where to look; what the name says besides does.
+        there = [each for each in there if (each.service, each.namespace) == (name.service, name.namespace)]
+    near = nearest(str(name), map(str, there))
+    return f" (did you mean {near}?)" if near else ""

@@ -10,10 +10,10 @@ from meshwright.delivery.assembly import Delivery
 from meshwright.kube.api import Api
 from meshwright.kube.discovery import served
 from meshwright.kube.lease import Lease
+from meshwright.kubernetes.status.attempts import Meter
 from meshwright.kubernetes.status.cluster import Cluster, Kinds
 from meshwright.kubernetes.status.conditions.osm_words import WORDED
 from meshwright.kubernetes.status.event import Who
-from meshwright.kubernetes.status.meters import Meter
 from meshwright.kubernetes.status.object_status import Standing
 from meshwright.kubernetes.status.reporter import Reporter
 from meshwright.kubernetes.status.rollouts import Rollouts

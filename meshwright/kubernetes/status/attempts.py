@@ -1,18 +1,19 @@
 """Writes that may fail: what is not allowed is said once an hour, by name, and everything else goes on.
 
-A budget says how much may be written: so much in a minute, and no more at once.
+A budget says how much may be written: so much in a minute, and no more at once. A meter counts what was
+written, for whoever keeps the numbers.
 """
 
+import enum
 import time
 from collections.abc import Awaitable, Callable
 from itertools import takewhile
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import structlog
 
 from meshwright.kube.errors import ApiError, KubeError, Reason
 from meshwright.kube.reflector.pacing import Pacing
-from meshwright.kubernetes.status.meters import Meter, What
 
 _T = TypeVar("_T")
 
@@ -40,6 +41,23 @@ _REFUSED: Final = frozenset(
 )
 
 _log = structlog.get_logger("reporting")
+
+
+class What(enum.StrEnum):
+    """What is written."""
+
+    STATUS = "status"
+    EVENT = "event"
+
+
+class Meter(Protocol):
+    """Counts; must return at once and not raise."""
+
+    def reported(self, what: What, failed: str = "") -> None:
+        """Count a write, or one that failed, and why in a word."""
+
+    def reporting(self, *, leads: bool) -> None:
+        """Note whether this server is the one that writes."""
 
 
 class NotWritten(Exception):

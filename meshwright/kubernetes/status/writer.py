@@ -7,12 +7,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Final
 
-from meshwright.kubernetes.status.attempts import Attempts, NotWritten
+from meshwright.kubernetes.status.attempts import Attempts, Meter, NotWritten
 from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.conditions.osm_writer import WordWriter
 from meshwright.kubernetes.status.conditions.writer import StatusWriter
 from meshwright.kubernetes.status.events.writer import EventWriter
-from meshwright.kubernetes.status.meters import Meter
 from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.mesh.kinds import Kind
 from meshwright.mesh.objects import ObjectKey

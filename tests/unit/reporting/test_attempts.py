@@ -6,8 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from meshwright.kube.errors import ApiError, KubeError, Unreachable
-from meshwright.kubernetes.status.attempts import BARRED, FIRST, Attempts, Budget, NotWritten
-from meshwright.kubernetes.status.meters import What
+from meshwright.kubernetes.status.attempts import BARRED, FIRST, Attempts, Budget, NotWritten, What
 
 
 class Counted:

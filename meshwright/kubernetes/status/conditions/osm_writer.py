@@ -4,11 +4,10 @@ from functools import partial
 from typing import Final
 
 from meshwright.kube.errors import ApiError
-from meshwright.kubernetes.status.attempts import Attempts, Budget, NotWritten
+from meshwright.kubernetes.status.attempts import Attempts, Budget, NotWritten, What
 from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.conditions.osm_words import WORDED, Words
 from meshwright.kubernetes.status.event import CONTROLLER
-from meshwright.kubernetes.status.meters import What
 from meshwright.mesh.objects import ObjectKey
 
 A_MINUTE: Final = 600.0

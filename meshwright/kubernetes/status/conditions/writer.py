@@ -6,7 +6,7 @@ from typing import Final
 
 from meshwright.kube.errors import ApiError
 from meshwright.kube.resource import Resource
-from meshwright.kubernetes.status.attempts import Attempts, Budget, NotWritten
+from meshwright.kubernetes.status.attempts import Attempts, Budget, NotWritten, What
 from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.conditions.conditions import (
     Conditions,
@@ -16,7 +16,6 @@ from meshwright.kubernetes.status.conditions.conditions import (
     read,
 )
 from meshwright.kubernetes.status.event import CONTROLLER
-from meshwright.kubernetes.status.meters import What
 from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.mesh.kinds import Kind
 from meshwright.mesh.names import Namespace

@@ -9,7 +9,7 @@ from typing import Final
 from meshwright.kube.errors import ApiError
 from meshwright.kube.resource import Raw
 from meshwright.kubernetes.status import event as events
-from meshwright.kubernetes.status.attempts import Attempts, Budget
+from meshwright.kubernetes.status.attempts import Attempts, Budget, What
 from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.event import (
     EVENTS,
@@ -22,7 +22,6 @@ from meshwright.kubernetes.status.event import (
     namespace_of,
     notices,
 )
-from meshwright.kubernetes.status.meters import What
 from meshwright.mesh.kinds import NAMESPACE
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey

@@ -17,7 +17,7 @@ from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.envoy.bootstrap import credentials
-from meshwright.sidecars.envoy.json_messages import Message, duration, packed
+from meshwright.sidecars.envoy.bootstrap.json_messages import Message, duration, packed
 
 ADS_CLUSTER: Final = "meshwright-ads"
 """The one static cluster: the control plane."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from meshwright.sidecars.envoy.json_messages import Message, packed
+from meshwright.sidecars.envoy.bootstrap.json_messages import Message, packed
 
 PROXY_SDS_FILE: Final = "sds-proxy.json"
 CA_SDS_FILE: Final = "sds-ca.json"

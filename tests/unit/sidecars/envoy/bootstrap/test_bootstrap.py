@@ -14,7 +14,7 @@ from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol, BootstrapSettings, bootstrap, sds_files
-from meshwright.sidecars.envoy.json_messages import duration
+from meshwright.sidecars.envoy.bootstrap.json_messages import duration
 
 _MONITOR = "extensions.resource_monitors.downstream_connections"
 

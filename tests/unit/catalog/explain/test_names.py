@@ -4,7 +4,7 @@ from difflib import SequenceMatcher
 
 import pytest
 
-from catalog.explain.proxies import nobody_has
+from catalog.explain.names import nobody_has
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.problems.spelling import COMPARED
 from tests.meshes import values as a
