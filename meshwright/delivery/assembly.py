@@ -3,6 +3,7 @@
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 from certs.ledger.contract import Ledger
@@ -109,28 +110,13 @@ def delivery(
     which requests are tapped. With `waves` each wave is followed to the answers of those whom it concerns.
     """
     presence, registry = Presence(Lingering(lingering)), ProxyRegistry(clock)
-    cache = SnapshotCache(presence.attended)
-    history = PushHistory(cache, registry.find, waves)
-    quarantine = new_quarantine(registry.acknowledged)
-    sharing = SharedIdentities(registry, quarantine)
-    journal = Journal(history, quarantine, meter)
+    records = _records(presence, registry, new_quarantine, meter, waves)
     gathering = Gathering(sources, paces, meter, readiness.admissions, watched)
-    followers: list[Follower] = []
-
-    def published(wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
-        history.published(wave, step, replaced)
-        for each in followers:
-            each.published(wave, step, replaced)
-
-    publishing = Publishing(cache, quarantine, meter, published, waves, journal)
+    announcer = _Announcer(records)
+    publishing = Publishing(
+        records.cache, records.quarantine, meter, announcer.published, waves, records.journal
+    )
     answers = Answers(publishing, gathering.changed, clock)
-
-    def on_state(state: MeshState) -> None:
-        quarantine.forget(registry.follow(state.proxies))
-        answers.judged()
-        for each in followers:
-            each.changed()
-
     loop = Loop(
         gathering,
         new_model,
@@ -138,25 +124,93 @@ def delivery(
         publishing,
         clock=clock,
         meter=meter,
-        on_state=on_state,
+        on_state=partial(announcer.state_changed, answers),
         presence=presence,
         verification=Verification(meter) if verify else None,
-        shared=sharing.problems,
+        shared=records.sharing.problems,
     )
+    return _delivery(records, announcer, gathering, answers, loop, certificates, readiness, meter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Records:
+    """State that delivery keeps of proxies: snapshots, streams, pushes, rejections, shared identities."""
+
+    cache: SnapshotCache
+    registry: ProxyRegistry
+    history: PushHistory
+    quarantine: Quarantine
+    sharing: SharedIdentities
+    journal: Journal
+
+
+def _records(
+    presence: Presence,
+    registry: ProxyRegistry,
+    new_quarantine: NewQuarantine,
+    meter: Meter,
+    waves: OpenWaves | None,
+) -> _Records:
+    cache = SnapshotCache(presence.attended)
+    history = PushHistory(cache, registry.find, waves)
+    quarantine = new_quarantine(registry.acknowledged)
+    return _Records(
+        cache=cache,
+        registry=registry,
+        history=history,
+        quarantine=quarantine,
+        sharing=SharedIdentities(registry, quarantine),
+        journal=Journal(history, quarantine, meter),
+    )
+
+
+class _Announcer:
+    """Passes published waves and new states to the records and then to the followers, in their order."""
+
+    def __init__(self, records: _Records) -> None:
+        self._records = records
+        self.followers: list[Follower] = []
+
+    def published(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
+        """Record a published wave, or a part of one, and pass it on."""
+        self._records.history.published(wave, step, replaced)
+        for each in self.followers:
+            each.published(wave, step, replaced)
+
+    def state_changed(self, answers: Answers, state: MeshState) -> None:
+        """Forget proxies that the new state no longer has, and tell the followers that a wave is over."""
+        records = self._records
+        records.quarantine.forget(records.registry.follow(state.proxies))
+        answers.judged()
+        for each in self.followers:
+            each.changed()
+
+
+def _delivery(
+    records: _Records,
+    announcer: _Announcer,
+    gathering: Gathering,
+    answers: Answers,
+    loop: Loop,
+    certificates: ServiceCertificates,
+    readiness: EndpointReadiness,
+    meter: Meter,
+) -> Delivery:
+    registry, history, journal = records.registry, records.history, records.journal
     return Delivery(
         certificates=certificates,
-        cache=cache,
+        cache=records.cache,
         registry=registry,
         history=history,
         journal=journal,
         readiness=readiness,
-        quarantine=quarantine,
+        quarantine=records.quarantine,
         gathering=gathering,
         answers=answers,
         loop=loop,
         observer=MeshObserver(registry, meter, history, journal, readiness, answers),
-        sharing=sharing,
-        held_certificates=HeldCertificates(cache.snapshot),
+        sharing=records.sharing,
+        held_certificates=HeldCertificates(records.cache.snapshot),
         shown_certificates=ShownCertificates(),
-        followers=followers,
+        followers=announcer.followers,
     )
