@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
+from meshwright.controller.process.logger_names import LOGGER_NAMES, with_parents
 from meshwright.controller.process.logs import LogLevel
 from meshwright.mesh.problems.spelling import nearest
 
@@ -19,6 +20,8 @@ _PACKAGES: Final = {
     "meshwright.traffic": "observed",
 }
 """Packages whose loggers have another name than the package has inside `meshwright`."""
+
+_LISTED: Final = with_parents(LOGGER_NAMES)
 
 
 class LogLevels:
@@ -46,7 +49,7 @@ class LogLevels:
             raise ValueError("level is missing: only a logger can do without one of its own")
         if logger == KEPT:
             raise ValueError(f"logger is {logger!r}: administrative actions are logged at every level")
-        known = {*map(_logger, list(sys.modules)), *logging.root.manager.loggerDict}
+        known = {*_LISTED, *map(_logger, list(sys.modules)), *logging.root.manager.loggerDict}
         if logger and logger not in known:
             near = nearest(logger, known)
             meant = f"did you mean {near}?" if near else "must be a module or package, such as delivery"
