@@ -1,13 +1,11 @@
 """Which settings must go together: each is right by itself, and together they may say too much."""
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from certs.contract import IssuerKind
+from meshwright.controller.settings.fields import Fields
 from meshwright.mesh.policies.resilience import LEAST_SILENCE
-
-if TYPE_CHECKING:
-    from meshwright.controller.settings.settings import Settings
 
 _VAULT_LOGINS: Final = ("vault_token_file", "vault_approle_file", "vault_kubernetes_role")
 
@@ -19,7 +17,7 @@ _OF_ISSUERS: Final = (
 """How the settings begin that say nothing where another issuer signs."""
 
 
-def check(settings: "Settings") -> None:
+def check(settings: Fields) -> None:
     """Raise ValueError for the first that does not fit the others: a sentence for people."""
     _ordered(settings)
     _survivable(settings)
@@ -27,7 +25,7 @@ def check(settings: "Settings") -> None:
     _who_signs(settings)
 
 
-def _ordered(settings: "Settings") -> None:
+def _ordered(settings: Fields) -> None:
     if settings.longest_seconds < settings.quiet_seconds:
         raise ValueError("longest_seconds must not be less than quiet_seconds")
     if settings.endpoint_longest_seconds < settings.endpoint_quiet_seconds:
@@ -51,14 +49,14 @@ def _ordered(settings: "Settings") -> None:
         )
 
 
-def _survivable(settings: "Settings") -> None:
+def _survivable(settings: Fields) -> None:
     if 0 < settings.peer_silence_seconds < LEAST_SILENCE:
         raise ValueError(f"peer_silence_seconds must be 0 or at least {LEAST_SILENCE}")
     if settings.ejecting_server_errors and not settings.ejecting_failures:
         raise ValueError("ejecting_server_errors needs ejecting_failures: give that as well")
 
 
-def _collected(settings: "Settings") -> None:
+def _collected(settings: Fields) -> None:
     if settings.trace_collector is None and settings.trace_collector_tls:
         raise ValueError("trace_collector_tls is of trace_collector: give that as well, or leave it out")
     if settings.trace_collector_ca is not None and not settings.trace_collector_tls:
@@ -67,7 +65,7 @@ def _collected(settings: "Settings") -> None:
         raise ValueError("trace_collector must have a port, such as otel-collector:4317")
 
 
-def _who_signs(settings: "Settings") -> None:
+def _who_signs(settings: Fields) -> None:
     fields = type(settings).model_fields
     told = {name for name, field in fields.items() if getattr(settings, name) != field.default}
     for kind, beginning in _OF_ISSUERS:
