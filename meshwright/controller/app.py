@@ -12,12 +12,13 @@ import structlog
 from certs.custody import Opened, opened
 from certs.ledger.rebuilding import REBUILT
 from certs.renewal import CA_ENDS_SOON
+from meshwright.admin.http.servers import SOCKET_NAME
 from meshwright.controller.drivers import MeshDrivers
 from meshwright.controller.errors import StartupError
 from meshwright.controller.issuing.issuing import custody, issuing
 from meshwright.controller.process import descriptors, lock
 from meshwright.controller.process.handshakes import FailedHandshakes
-from meshwright.controller.process.listening import bound
+from meshwright.controller.process.listening import Addresses, bound
 from meshwright.controller.process.memory import tended
 from meshwright.controller.process.service_manager import ServiceManager
 from meshwright.controller.process.tasks import TaskEnded
@@ -69,7 +70,7 @@ async def run(
                 return
             stack.callback(signs.close)
             parts = join(settings, found, signs, drivers, clock)
-            sockets = stack.enter_context(bound(settings))
+            sockets = stack.enter_context(bound(_addresses(settings)))
         try:
             server = Server(
                 parts, sockets, handshakes or FailedHandshakes(), reload, manager or ServiceManager()
@@ -81,6 +82,19 @@ async def run(
             if said is None or others is not None:
                 raise
             raise first(said) from failed
+
+
+def _addresses(settings: Settings) -> Addresses:
+    """Return where the server listens, as far as settings say it: MeshConfig may name the ADS port."""
+    ads = {"ads_address": settings.ads_address} if "ads_address" in settings.model_fields_set else {}
+    joining = {"enrolment_address": settings.enrolment_address, "renewal_address": settings.renewal_address}
+    return Addresses(
+        grpc=ads | {name: address for name, address in joining.items() if address is not None},
+        http=settings.http_address,
+        debug=settings.debug_address,
+        unix=settings.state / SOCKET_NAME,
+        webhook=settings.webhook_address,
+    )
 
 
 def _opened(settings: Settings, now: datetime) -> contextlib.AbstractContextManager[Opened]:

@@ -2,20 +2,33 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from socket import socket
 
 import structlog
 
-from meshwright.admin.http.servers import SOCKET_NAME, unix_socket
+from meshwright.admin.http.servers import unix_socket
 from meshwright.controller.errors import StartupError
-from meshwright.controller.settings.settings import Settings
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.listening import listening
 
 _log = structlog.get_logger("controller.process.listening")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addresses:
+    """The addresses at which to listen, and the path of the Unix socket.
+
+    `grpc` are those that gRPC servers take later, by the names of their settings.
+    """
+
+    grpc: Mapping[str, HostPort]
+    http: HostPort
+    debug: HostPort
+    unix: Path
+    webhook: HostPort | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +42,21 @@ class Sockets:
 
 
 @contextlib.contextmanager
-def bound(settings: Settings) -> Iterator[Sockets]:
+def bound(addresses: Addresses) -> Iterator[Sockets]:
     """Listen on every address but those of gRPC, which are only tried: grpcio says not why it fails.
 
     Raises StartupError, which names the setting and the address, and SocketError for the Unix socket.
     """
-    path = settings.state / SOCKET_NAME
     with contextlib.ExitStack() as stack:
-        if "ads_address" in settings.model_fields_set:  # else MeshConfig may name another port
-            _listening("ads_address", settings.ads_address).close()
-        for name in ("enrolment_address", "renewal_address"):
-            if (address := getattr(settings, name)) is not None:
-                _listening(name, address).close()
-        http = stack.enter_context(_listening("http_address", settings.http_address))
-        debug = stack.enter_context(_listening("debug_address", settings.debug_address))
+        for name, address in addresses.grpc.items():
+            _listening(name, address).close()
+        http = stack.enter_context(_listening("http_address", addresses.http))
+        debug = stack.enter_context(_listening("debug_address", addresses.debug))
         webhook = None
-        if settings.webhook_address is not None:
-            webhook = stack.enter_context(_listening("webhook_address", settings.webhook_address))
-        unix = stack.enter_context(unix_socket(path))
-        stack.callback(_removed, path)
+        if addresses.webhook is not None:
+            webhook = stack.enter_context(_listening("webhook_address", addresses.webhook))
+        unix = stack.enter_context(unix_socket(addresses.unix))
+        stack.callback(_removed, addresses.unix)
         yield Sockets(http, debug, unix, webhook)
 
 
