@@ -29,7 +29,7 @@ from meshwright.controller.observing.taps import taps
 from meshwright.controller.process.disk_space import StateRoom
 from meshwright.controller.process.watchdog import Watchdog
 from meshwright.controller.roots.change import RootChange
-from meshwright.controller.roots.declared import DeclaredRoots
+from meshwright.controller.roots.declared import DeclaredRoots, DeclaredRule
 from meshwright.controller.roots.rotation import declared_roots, root_change, roots_changed
 from meshwright.controller.settings.reload import Reloading
 from meshwright.controller.settings.settings import Settings
@@ -216,8 +216,9 @@ def join(
     elsewhere = signs.opened.kind is not IssuerKind.BUILT_IN
     changed = partial(roots_changed, delivered, tls, events, webhook, pods, clock)
     reporter = _reporter(settings, cluster, delivered, metrics, clock)
+    rule = DeclaredRule(lambda: delivered.loop.state.view)
     change = root_change(
-        found, delivered, tls, pages, confirmations, webhook, pods, changed, clock, elsewhere=elsewhere
+        found, delivered, tls, pages, confirmations, webhook, pods, changed, rule, clock, elsewhere=elsewhere
     )
     secrets = Secrets(settings.state, settings.root_secrets, TrustDomain(settings.trust_domain))
     return Parts(
@@ -248,7 +249,7 @@ def join(
         traffic=Traffic(),
         taps=watching,
         roots=change,
-        declared_roots=declared_roots(found, delivered, change, secrets, reporter, clock),
+        declared_roots=declared_roots(found, delivered, change, rule, secrets, reporter, clock),
         gateway=gateway_kept(settings, cluster, signs, delivered, reporter, metrics, clock),
         following=Following(found, changed),
         listening={},

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
@@ -11,31 +10,14 @@ import structlog
 from certs.errors import CertificateError, RequestError, StateError
 from certs.ledger.contract import Ledger
 from certs.roots.authority import ChangingAuthority
-from certs.roots.evidence import Behind, Holdout, Part, Why, behind, holdouts
+from certs.roots.proxy_evidence import Said
 from certs.roots.rotation import Rotation, aborted, advanced, without
-from meshwright.controller.roots.evidence import Said, evidence
+from certs.roots.status import ChangeStatus, given_up, status_of
 
 LOOK_SECONDS: Final = 2.0
 """So often it is looked whether anybody still holds the next step back."""
 
 _log = structlog.get_logger("controller.root_change")
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeStatus:
-    """How a change stands, None where there is none, and who holds the next step back.
-
-    `holdouts` are proxies, `behind` parts of the server itself.
-    """
-
-    rotation: Rotation | None
-    holdouts: tuple[Holdout, ...] = ()
-    behind: tuple[Behind, ...] = ()
-
-    @property
-    def is_held(self) -> bool:
-        """Say whether anybody is waited for."""
-        return bool(self.holdouts or self.behind)
 
 
 class Rule(Protocol):
@@ -67,10 +49,8 @@ class RootChange:
     `said` returns what proxies say now. `stepped` has whatever depends on
     roots look at them, after each step. Steps raise CertificateError, and then nothing is other. `held` is
     why none can be taken at all, if so: without a ledger nobody is known, and nobody would be waited for.
-    `rule` may be set to who says which roots there are: then commands are refused, but to give up.
+    `rule` is who says which roots there are: if it says any, commands are refused, but to give up.
     """
-
-    rule: Rule = Nobody()
 
     def __init__(
         self,
@@ -80,6 +60,7 @@ class RootChange:
         stepped: Callable[[], Awaitable[None]],
         clock: Callable[[], datetime],
         held: str = "",
+        rule: Rule | None = None,
     ) -> None:
         self._authority = authority
         self._ledger = ledger
@@ -87,6 +68,7 @@ class RootChange:
         self._stepped = stepped
         self._clock = clock
         self._held = held
+        self._rule = rule or Nobody()
         self._turn = asyncio.Lock()
         self._is_noted = True
 
@@ -142,18 +124,8 @@ class RootChange:
         """
         async with self._turn:
             rotation, now = self._under_way(), self._clock()
-            found = await self._held_by(rotation)
-            held = {str(each.proxy): each for each in found.holdouts}
-            ours = [each.part.value for each in found.behind if each.part not in (Part.SERVER, Part.OBJECTS)]
-            if wrong := sorted(set(proxies) - held.keys() - set(ours)):
-                waited = ", ".join((*held, *ours)) or "nobody does"
-                raise RequestError(f"{wrong[0][:200]} does not hold the change back; waited for: {waited}")
-            old = {
-                name
-                for name, each in held.items()
-                if older_than is not None and now - each.heard >= older_than
-            }
-            await self._step(without(rotation, sorted({*proxies, *old}), now))
+            names = given_up(await self._held_by(rotation), proxies, older_than, now)
+            await self._step(without(rotation, names, now))
         return await self._taken()
 
     async def stepping(self) -> None:
@@ -197,7 +169,7 @@ class RootChange:
         if rotation is None:
             return
         found = await self._held_by(rotation)
-        if any(each.part is Part.SERVER for each in found.behind):
+        if found.is_server_behind:
             await self._stepped()  # what it could not make anew after the step
         if found.is_held:
             return
@@ -230,14 +202,12 @@ class RootChange:
         await self._stepped()
 
     async def _held_by(self, rotation: Rotation) -> ChangeStatus:
-        said, now = await self._said(), self._clock()
+        said, now, held = await self._said(), self._clock(), self._rule.held(rotation)
 
-        def found() -> tuple[Holdout, ...]:  # the ledger is a file, and chains are verified
-            return holdouts(rotation, evidence(rotation, self._ledger.entries(), said, self._authority, now))
+        def found() -> ChangeStatus:  # the ledger is a file, and chains are verified
+            return status_of(rotation, self._ledger.entries(), said, self._authority, held, now)
 
-        held = self.rule.held(rotation)
-        ruled = (Behind(Part.OBJECTS, Why.NOT_DECLARED, held),) if held else ()
-        return ChangeStatus(rotation, await asyncio.to_thread(found), (*behind(rotation, said.ours), *ruled))
+        return await asyncio.to_thread(found)
 
     def _note_signer(self) -> None:
         if self._ledger.authority() != self._authority.fingerprint:
@@ -245,7 +215,7 @@ class RootChange:
         self._is_noted = True
 
     def _require_command(self) -> None:
-        if said := self.rule.refusal():
+        if said := self._rule.refusal():
             raise RequestError(said)
 
     def _require_ledger(self) -> None:

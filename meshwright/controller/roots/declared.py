@@ -28,8 +28,34 @@ NOT_TAKEN: Final = "root-not-taken"
 _ERROR: Final = "error"
 
 
+class DeclaredRule:
+    """The rule for changes of the root that objects of the view set, if there are any.
+
+    `found` is what the last look at their Secrets found, None before the first.
+    """
+
+    def __init__(self, view: Callable[[], View | None]) -> None:
+        self._view = view
+        self.found: Found | None = None
+
+    def refusal(self) -> str:
+        """Return why commands may not change the root: where there is an object in use."""
+        view = self._view()
+        if view is None or not (used := wanted(view)):
+            return ""
+        return f"which roots there are is what MeshRootCertificates say, such as {used[0].key}: change them"
+
+    def held(self, rotation: Rotation) -> str:
+        """Return why the next stage is not wanted yet: before the first look nobody knows."""
+        if self.found is None:
+            return "they have not been looked at yet"
+        if self.found.errors:
+            return "one of them cannot be taken"
+        return held(rotation, self.found.roots) if self.found.is_ruled else ""
+
+
 class DeclaredRoots:
-    """Has `change` come to what objects of the view declare; it is the change's rule.
+    """Has `change` come to what objects of the view declare, and the change's `rule` know what was found.
 
     `say` takes what is wrong with objects, `state` how each stands, in OSM's words. `why_not` is why there
     is no change to be had, if so. As long as an object cannot be taken, nothing is done and the CA in force
@@ -41,33 +67,16 @@ class DeclaredRoots:
         view: Callable[[], View | None],
         authority: ChangingAuthority | None,
         change: RootChange | None,
+        rule: DeclaredRule,
         why_not: str,
         secrets: Secrets,
         say: Callable[[Problems], None],
         state: Callable[[Mapping[ObjectKey, str]], None],
         clock: Callable[[], datetime],
     ) -> None:
-        self._view, self._authority, self._change = view, authority, change
+        self._view, self._authority, self._change, self._rule = view, authority, change, rule
         self._why_not, self._secrets, self._say, self._clock = why_not, secrets, say, clock
-        self._found: Found | None = None
         self._state = state
-        if change is not None:
-            change.rule = self
-
-    def refusal(self) -> str:
-        """Return why commands may not change the root: where there is an object in use."""
-        view = self._view()
-        if view is None or not (used := wanted(view)):
-            return ""
-        return f"which roots there are is what MeshRootCertificates say, such as {used[0].key}: change them"
-
-    def held(self, rotation: Rotation) -> str:
-        """Return why the next stage is not wanted yet: before the first look nobody knows."""
-        if self._found is None:
-            return "they have not been looked at yet"
-        if self._found.errors:
-            return "one of them cannot be taken"
-        return held(rotation, self._found.roots) if self._found.is_ruled else ""
 
     async def run(self) -> None:
         """Look from time to time, until cancelled."""
@@ -97,7 +106,7 @@ class DeclaredRoots:
         rotation, signer = authority.rotation, Fingerprint(authority.fingerprint)
         other = Fingerprint(authority.other)
         found = await asyncio.to_thread(self._secrets.found, used, signer, other, self._clock())
-        self._found = found
+        self._rule.found = found
         if found.errors or not found.is_ruled:
             return found.errors
         match next_act(rotation, signer, found.roots):
@@ -115,8 +124,8 @@ class DeclaredRoots:
     def _tell(self, view: View, errors: Mapping[PolicyKey, str]) -> None:
         """Say of each object how it stands."""
         self._say(ordered(_problem(view, key, said) for key, said in errors.items()))
-        authority = self._authority
-        by_name = {} if self._found is None else {each.name: each for each in self._found.roots}
+        authority, found = self._authority, self._rule.found
+        by_name = {} if found is None else {each.name: each for each in found.roots}
         states: dict[ObjectKey, str] = {}
         for each in root_certificates(view).values():
             root = by_name.get(str(each.secret))

@@ -8,13 +8,13 @@ from certs.custody import Opened
 from certs.ledger.rebuilding import REBUILT
 from certs.roots.authority import ChangingAuthority
 from certs.roots.evidence import Ours
+from certs.roots.proxy_evidence import Said
 from certs.roots.rotation import Fingerprint
 from certs.roots.secrets import Secrets
 from meshwright.controller.drivers import DriverPages
 from meshwright.controller.identity.server_tls import ServerTls
 from meshwright.controller.roots.change import RootChange
-from meshwright.controller.roots.declared import DeclaredRoots
-from meshwright.controller.roots.evidence import Said
+from meshwright.controller.roots.declared import DeclaredRoots, DeclaredRule
 from meshwright.delivery.assembly import Delivery
 from meshwright.delivery.time_slices import in_slices
 from meshwright.enrolment.trust import Confirmations
@@ -37,6 +37,7 @@ def root_change(
     webhook: "Webhook | None",
     pods: "PodRoots | None",
     stepped: Callable[[], Awaitable[None]],
+    rule: DeclaredRule,
     clock: Callable[[], datetime],
     *,
     elsewhere: bool,
@@ -60,13 +61,14 @@ def root_change(
         return Said(taken, frozenset(here), confirmed, _ours(authority, tls, webhook, pods))
 
     held = "" if found.rebuilding is None else REBUILT
-    return RootChange(authority, found.ledger, said, stepped, clock, held)
+    return RootChange(authority, found.ledger, said, stepped, clock, held, rule)
 
 
 def declared_roots(
     found: Opened,
     delivered: Delivery,
     change: RootChange | None,
+    rule: DeclaredRule,
     secrets: Secrets,
     reporter: "Reporter | None",
     clock: Callable[[], datetime],
@@ -82,6 +84,7 @@ def declared_roots(
         lambda: delivered.loop.state.view,
         whose.changing,
         change,
+        rule,
         whose.why_not,
         secrets,
         saying(delivered, reporter, "roots"),

@@ -10,9 +10,9 @@ import pytest
 from certs.ledger.entry import LedgerEntry
 from certs.roots.authority import ChangingAuthority
 from certs.roots.evidence import Ours, Why
+from certs.roots.proxy_evidence import Said
 from certs.roots.rotation import Fingerprint, advanced
 from meshwright.controller.roots.change import RootChange
-from meshwright.controller.roots.evidence import Said
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from tests.unit.certs.ledger.memory import MemoryLedger, Record

@@ -9,8 +9,8 @@ import pytest
 from certs.ledger.entry import LedgerEntry
 from certs.roots.authority import ChangingAuthority
 from certs.roots.evidence import Evidence, Ours
+from certs.roots.proxy_evidence import Said, evidence
 from certs.roots.rotation import Rotation, advanced
-from meshwright.controller.roots.evidence import Said, evidence
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 

@@ -4,13 +4,33 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Protocol
 
 from certs.ledger.entry import LedgerEntry
 from certs.roots.authority import ChangingAuthority
 from certs.roots.evidence import Evidence, Ours
 from certs.roots.rotation import Fingerprint, Rotation
 from meshwright.mesh.identity import ProxyName
-from meshwright.sidecars.contract.contexts import Taken
+
+
+class Taken(Protocol):
+    """Secrets that a connected proxy has acknowledged: PEM, empty for a secret that it has not.
+
+    `trust_bundle` are the roots by which the proxy verifies its peers, `chain` is the certificate that it
+    shows to them with its intermediates.
+    """
+
+    @property
+    def node(self) -> str:
+        """Return the proxy's name."""
+
+    @property
+    def trust_bundle(self) -> bytes:
+        """Return the roots."""
+
+    @property
+    def chain(self) -> bytes:
+        """Return the certificate chain."""
 
 
 @dataclass(frozen=True, slots=True)

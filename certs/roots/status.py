@@ -1,0 +1,70 @@
+"""The status of a root change: which proxies and parts of the server hold the next step back. Pure."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from certs.errors import RequestError
+from certs.ledger.entry import LedgerEntry
+from certs.roots.authority import ChangingAuthority
+from certs.roots.evidence import Behind, Holdout, Part, Why, behind, holdouts
+from certs.roots.proxy_evidence import Said, evidence
+from certs.roots.rotation import Rotation
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeStatus:
+    """How a change stands, None where there is none, and who holds the next step back.
+
+    `holdouts` are proxies, `behind` parts of the server itself.
+    """
+
+    rotation: Rotation | None
+    holdouts: tuple[Holdout, ...] = ()
+    behind: tuple[Behind, ...] = ()
+
+    @property
+    def is_held(self) -> bool:
+        """Say whether anybody is waited for."""
+        return bool(self.holdouts or self.behind)
+
+    @property
+    def is_server_behind(self) -> bool:
+        """Return True if the server itself still shows or trusts what the stage does not allow."""
+        return any(each.part is Part.SERVER for each in self.behind)
+
+
+def status_of(
+    rotation: Rotation,
+    entries: Iterable[LedgerEntry],
+    said: Said,
+    authority: ChangingAuthority,
+    undeclared: str,
+    now: datetime,
+) -> ChangeStatus:
+    """Return the status of a change.
+
+    `undeclared` is why objects do not ask for the next stage yet, empty where they do.
+    """
+    held = holdouts(rotation, evidence(rotation, entries, said, authority, now))
+    objects = (Behind(Part.OBJECTS, Why.NOT_DECLARED, undeclared),) if undeclared else ()
+    return ChangeStatus(rotation, held, (*behind(rotation, said.ours), *objects))
+
+
+def given_up(
+    status: ChangeStatus, names: Collection[str], older_than: timedelta | None, now: datetime
+) -> tuple[str, ...]:
+    """Return the names to wait for no longer, sorted: those named, and proxies last heard of so long ago.
+
+    The server and the objects that declare roots cannot be given up. Raises RequestError for a name that
+    holds nothing back, because it may be mistyped.
+    """
+    proxies = {str(each.proxy): each for each in status.holdouts}
+    ours = [each.part.value for each in status.behind if each.part not in (Part.SERVER, Part.OBJECTS)]
+    if wrong := sorted(set(names) - proxies.keys() - set(ours)):
+        waited = ", ".join((*proxies, *ours)) or "nobody does"
+        raise RequestError(f"{wrong[0][:200]} does not hold the change back; waited for: {waited}")
+    old = {
+        name for name, each in proxies.items() if older_than is not None and now - each.heard >= older_than
+    }
+    return tuple(sorted({*names, *old}))
