@@ -17,6 +17,7 @@ from meshwright.admin.http.heartbeat import Heartbeat
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.controller.delivery import delivering, mesh_settings
 from meshwright.controller.drivers import DriverPages, MeshDrivers
+from meshwright.controller.errors import StartupError
 from meshwright.controller.gateway.assembly import GatewayKept, gateway_kept
 from meshwright.controller.identity.join_tokens import JoinTokens
 from meshwright.controller.identity.ledger_age import OlderLedger
@@ -50,10 +51,10 @@ from xds.cache import NodeKey
 from xds.protocol.resources.resource import Reference
 
 if TYPE_CHECKING:
+    from meshwright.admin.spans.export import SpanExport
     from meshwright.controller.identity.enrolment import Enrolling
     from meshwright.controller.kubernetes.cluster import Cluster
     from meshwright.controller.kubernetes.webhook import Webhook
-    from meshwright.controller.observing.span_export import SpanExport
     from meshwright.enrolment.proofs.kubernetes import KubernetesProof
     from meshwright.kubernetes.injection.credentials.roots_writer import PodRoots
     from meshwright.kubernetes.status.reporter import Reporter
@@ -267,9 +268,13 @@ def _span_export(settings: Settings, metrics: Metrics, clock: Callable[[], datet
     """Return who tells a collector of spans, None where there is none. Raises StartupError."""
     if settings.trace_collector is None:
         return None
-    from meshwright.controller.observing.span_export import SpanExport, collector_tls
+    from meshwright.admin.spans.export import SpanExport, collector_tls
 
-    tls = collector_tls(settings.trace_collector_ca) if settings.trace_collector_tls else None
+    ca = settings.trace_collector_ca
+    try:
+        tls = collector_tls(ca) if settings.trace_collector_tls else None
+    except OSError as error:
+        raise StartupError(f"cannot read {ca} (trace_collector_ca): {error.strerror}") from error
     return SpanExport(settings.trace_collector, tls, metrics, clock)
 
 

@@ -14,10 +14,10 @@ from certs.issuers.authority import CertificateAuthority
 from certs.server import ads_server_certificate
 from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
+from meshwright.admin.spans.export import QUEUE, SpanExport, collector_tls
 from meshwright.admin.spans.span import Kind, Span
 from meshwright.controller.app import run, utc_now
 from meshwright.controller.errors import StartupError
-from meshwright.controller.observing.span_export import QUEUE, SpanExport, collector_tls
 from meshwright.controller.settings.settings import load
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain

@@ -19,7 +19,6 @@ import structlog
 from meshwright.admin.spans.change import spans
 from meshwright.admin.spans.otlp import EXPORT, rejected, request
 from meshwright.admin.spans.span import Span, Value
-from meshwright.controller.errors import StartupError
 from meshwright.delivery.history.open_waves import OpenWaves
 from meshwright.mesh.host_port import HostPort
 
@@ -165,11 +164,8 @@ class SpanExport:
 
 
 def collector_tls(ca: Path | None) -> grpc.ChannelCredentials:
-    """Return what a collector's certificate is judged by; raise StartupError if the file cannot be read."""
-    try:
-        return grpc.ssl_channel_credentials(None if ca is None else ca.read_bytes())
-    except OSError as error:
-        raise StartupError(f"cannot read {ca} (trace_collector_ca): {error.strerror}") from error
+    """Return what verifies a collector: the CAs in a file, or gRPC's own without one. Raises OSError."""
+    return grpc.ssl_channel_credentials(None if ca is None else ca.read_bytes())
 
 
 def told_by() -> Mapping[str, Value]:
