@@ -29,7 +29,7 @@ from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.policies.resilience import Resilience
 from meshwright.mesh.tls_keys import ServiceKeys
 from meshwright.providers.sources import Sources
-from meshwright.traffic.taps import Taps
+from meshwright.traffic.taps import TapTable
 
 
 def delivering(
@@ -39,7 +39,7 @@ def delivering(
     drivers: MeshDrivers,
     sources: Sources,
     verdicts: Kept[tuple[Verdict, ...]],
-    taps: Taps,
+    taps: TapTable,
     metrics: Metrics,
     clock: Callable[[], datetime],
     waves: OpenWaves | None,
@@ -71,7 +71,7 @@ def delivering(
         lingering=settings.lingering_seconds,
         meter=metrics,
         clock=clock,
-        watched=lambda: taps.tapped,
+        watched=taps.tapped,
         verify=settings.verify,
         waves=waves,
     )

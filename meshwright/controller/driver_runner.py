@@ -92,7 +92,8 @@ async def driving(
 
     In the end they have the drain time only if the server was told to `stop`.
     """
-    view, settings, drivers = parts.delivery.loop.state.view, parts.settings, parts.drivers
+    core, drivers = parts.core, parts.proxies.drivers
+    view, settings = core.view(), core.settings
     if view is None:
         raise CannotStartError("no driver can start: the mesh could not be computed")
     tasks, running = DriverTasks(group, settings.drain_seconds), dict[str, Running]()
@@ -102,7 +103,7 @@ async def driving(
             probes = await drivers.drivers[name].start(_context(parts, name, address, tasks.lifetime))
             running[name] = Running(HostPort(address.host, probes.readiness.port), probes)
             if words := await started(
-                probes.startup, running[name].reached_at, parts.delivery.observer.own_connection
+                probes.startup, running[name].reached_at, core.delivery.observer.own_connection
             ):
                 raise CannotStartError(f"sidecar driver {name} has not begun to answer: {words}")
         drivers.running = frozenset(running)
@@ -112,45 +113,46 @@ async def driving(
 
 
 def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> ControllerContext:
-    delivery = parts.delivery
+    core, identity, proxies = parts.core, parts.identity, parts.proxies
+    delivery = core.delivery
 
     def view_config() -> MeshConfig:
-        view = delivery.loop.state.view
+        view = core.view()
         return view.config if view is not None else MeshConfig()
 
     def not_served(proxy: ProxyName) -> str:
-        return parts.drivers.not_served(parts.delivery.loop.state.view, proxy, name)
+        return proxies.drivers.not_served(core.view(), proxy, name)
 
     def failed(proxy: ProxyName) -> str:
         has = delivery.cache.snapshot(NodeKey(str(proxy))) is not None
         return "" if has else parts.reading.failure(proxy)
 
-    rebuilding = parts.opened.rebuilding
+    rebuilding = identity.opened.rebuilding
     authenticator = MeshAuthenticator(
-        parts.opened.ledger,
-        lambda: delivery.loop.state.view,
-        parts.clock,
+        identity.opened.ledger,
+        core.view,
+        core.clock,
         not_served,
         failed,
-        unknown=parts.older_ledger.show if rebuilding is None else rebuilding.show,
-        trusts=parts.opened.authority.trusts,
+        unknown=identity.older_ledger.show if rebuilding is None else rebuilding.show,
+        trusts=identity.opened.authority.trusts,
         shown=delivery.shown_certificates,
     )
     return ControllerContext(
         host=address.host,
         port=address.port,
-        server_certificate=parts.tls.identity,
+        server_certificate=identity.tls.identity,
         namespace=NAMESPACE,
         kubernetes=None,
         config=view_config,
-        catalog=OwnSnapshots(delivery.cache, parts.drivers.drivers[name].types),
+        catalog=OwnSnapshots(delivery.cache, proxies.drivers.drivers[name].types),
         certificates=delivery.certificates,
-        clients=Clients(authenticator, delivery.observer, _limits(parts.settings), authenticator.held),
-        events=parts.events,
-        debug=parts.pages,
+        clients=Clients(authenticator, delivery.observer, _limits(core.settings), authenticator.held),
+        events=proxies.events,
+        debug=proxies.pages,
         lifetime=lifetime,
-        secrets=parts.pages.secrets,
-        tapped=partial(told, parts.taps),
+        secrets=proxies.pages.secrets,
+        tapped=partial(told, parts.watching.taps),
     )
 
 

@@ -1,10 +1,11 @@
-"""Where the server is asked besides by proxies: probes, pages, commands, and API servers."""
+"""Where the server is asked besides by proxies: probes, pages, commands, API servers, machines that join."""
 
 import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 import structlog
 from aiohttp import web
@@ -29,8 +30,15 @@ from meshwright.controller.process.levels import LogLevels
 from meshwright.controller.process.listening import Sockets
 from meshwright.controller.sources import as_read
 from meshwright.controller.wiring import Parts
+from meshwright.delivery.proxies.identity import MeshAuthenticator, contradiction
 from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.identity import ProxyName
 from meshwright.sidecars.contract.events import CertificateRevoked
+from xds.cache import NodeKey
+from xds.protocol.resources.resource import Reference
+
+if TYPE_CHECKING:
+    from meshwright.controller.identity.enrolment import Enrolling
 
 _log = structlog.get_logger("controller.doors")
 
@@ -40,12 +48,12 @@ async def probes(parts: Parts, sockets: Sockets, health: Health) -> AsyncIterato
     """Answer probes and Prometheus, in a thread of its own: also while the event loop is held."""
     which = {"name": "meshwright", "version": version("meshwright")}
     thread = HttpThread(
-        lambda: application(health, parts.metrics, which),
+        lambda: application(health, parts.core.metrics, which),
         sockets.http,
     )
     thread.start()
     try:
-        yield HostPort(parts.settings.http_address.host, thread.port)
+        yield HostPort(parts.core.settings.http_address.host, thread.port)
     finally:
         await asyncio.to_thread(thread.stop)
 
@@ -53,14 +61,15 @@ async def probes(parts: Parts, sockets: Sockets, health: Health) -> AsyncIterato
 @contextlib.asynccontextmanager
 async def pages(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort]:
     """Show the debug pages."""
-    address, trying = parts.settings.debug_address, Trying(parts.reading, as_read)
+    settings, clock, reading = parts.core.settings, parts.core.clock, parts.reading
+    address, trying = settings.debug_address, Trying(reading, as_read)
     app = site.application(
-        routes.pages(parts.reading, parts.clock, trying),
-        (address.host, *parts.settings.debug_hosts),
-        parts.clock,
-        of_drivers(parts.reading, parts.pages.pages),
+        routes.pages(reading, clock, trying),
+        (address.host, *settings.debug_hosts),
+        clock,
+        of_drivers(reading, parts.proxies.pages.pages),
     )
-    add_api(app, Api(parts.reading, parts.clock, trying))
+    add_api(app, Api(reading, clock, trying))
     port = sockets.debug.getsockname()[1]
     async with serving(app, sockets.debug):
         yield HostPort(address.host, port)
@@ -69,7 +78,7 @@ async def pages(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort]:
 @contextlib.asynccontextmanager
 async def webhook(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort | None]:
     """Answer API servers, if they are to ask: once the mesh has been read, of which they ask."""
-    answering, address = parts.webhook, parts.settings.webhook_address
+    answering, address = parts.in_cluster.webhook, parts.core.settings.webhook_address
     if answering is None or address is None or sockets.webhook is None:
         yield None
         return
@@ -78,26 +87,59 @@ async def webhook(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort | No
         yield HostPort(address.host, port)
 
 
+def enrolling(parts: Parts) -> "Enrolling | None":
+    """Return the ports at which machines join and renew; None where there are to be none."""
+    core, identity, watching = parts.core, parts.identity, parts.watching
+    if core.settings.enrolment_address is None and core.settings.renewal_address is None:
+        return None
+    from meshwright.controller.identity.enrolment import Enrolling
+
+    authenticator = MeshAuthenticator(
+        identity.opened.ledger,
+        core.view,
+        core.clock,
+        trusts=identity.opened.authority.trusts,
+        shown=core.delivery.shown_certificates,
+    )
+    return Enrolling(
+        core.settings,
+        identity.proxy_certificates,
+        authenticator,
+        core.clock,
+        lambda name: contradiction(name, core.view()),
+        identity.confirmations,
+        watching.ejections,
+        watching.traffic,
+        core.metrics.enrolled,
+        parts.in_cluster.proofs,
+    )
+
+
 @contextlib.asynccontextmanager
 async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
     """Answer the command line, over the socket in the state directory."""
+    core, identity, reading = parts.core, parts.identity, parts.reading
 
     def revoked(entry: LedgerEntry) -> None:
         _log.info("proxy certificate revoked", proxy=entry.common_name, serial=entry.serial)
-        parts.delivery.readiness.revoked(entry)
-        parts.events.publish(CertificateRevoked(entry.common_name, entry.serial))
+        core.delivery.readiness.revoked(entry)
+        parts.proxies.events.publish(CertificateRevoked(entry.common_name, entry.serial))
+
+    def retried(name: ProxyName) -> tuple[Reference, ...]:
+        """Offer a proxy again what it rejected; return which resources that is."""
+        return core.delivery.answers.retry(NodeKey(str(name)))
 
     app = web.Application(middlewares=[audited, guarded, explained])
-    trying = Trying(parts.reading, as_read)
-    further = of_drivers(parts.reading, parts.pages.pages)
-    site.add_pages(app, routes.pages(parts.reading, parts.clock, trying), parts.clock, further)
-    add_tap(app, parts.reading, parts.taps)
-    add_api(app, Api(parts.reading, parts.clock, trying))
+    trying = Trying(reading, as_read)
+    further = of_drivers(reading, parts.proxies.pages.pages)
+    site.add_pages(app, routes.pages(reading, core.clock, trying), core.clock, further)
+    add_tap(app, reading, parts.watching.taps)
+    add_api(app, Api(reading, core.clock, trying))
     add_log_levels(LogLevels(), app)
-    add_commands(app, Commands(parts.reading, parts.proxies, revoked, parts.retried))
-    add_rebuild_commands(app, RebuildCommands(parts.opened.rebuilding, parts.reading))
-    add_roots(app, parts.roots, parts.opened.whose.why_not)
-    add_token_commands(app, TokenCommands(parts.tokens, parts.reading, parts.clock))
+    add_commands(app, Commands(reading, identity.proxy_certificates, revoked, retried))
+    add_rebuild_commands(app, RebuildCommands(identity.opened.rebuilding, reading))
+    add_roots(app, identity.roots, identity.opened.whose.why_not)
+    add_token_commands(app, TokenCommands(identity.tokens, reading, core.clock))
     logging.getLogger(AUDIT).setLevel(logging.INFO)  # whatever the level of everything else is
     async with serving(app, sockets.unix):
         yield

@@ -27,53 +27,54 @@ class Measuring:
 
     def held(self) -> int:
         """Return how many bytes are held that stay, estimated."""
-        view = self._parts.delivery.loop.state.view
+        view = self._parts.core.delivery.loop.state.view
         values = 0 if view is None else view.graph.size()
-        if self._parts.webhook is not None:
-            values += self._parts.webhook.values
+        if self._parts.in_cluster.webhook is not None:
+            values += self._parts.in_cluster.webhook.values
         return estimated(values, self.streams())
 
     def streams(self) -> int:
         """Return how many streams there are."""
-        return sum(self._parts.delivery.observer.streams.values())
+        return sum(self._parts.core.delivery.observer.streams.values())
 
     def _report_handshakes(self) -> None:
         for why, count in sorted(self._handshakes.counted().items()):
-            self._parts.metrics.handshakes_failed(why.value, count)
+            self._parts.core.metrics.handshakes_failed(why.value, count)
         for each in self._handshakes.due(time.monotonic()):
             last = each.last
             _log.warning("handshakes failed", reason=last.why.value, said=last.said, count=each.count)
 
     async def run(self) -> None:
         """Measure for good."""
-        parts, gauging = self._parts, Gauging()
+        core, identity, watching = self._parts.core, self._parts.identity, self._parts.watching
+        delivery, gauging = core.delivery, Gauging()
         while True:
-            parts.delivery.observer.report()
+            delivery.observer.report()
             self._report_handshakes()
             # Probes ask in a thread of their own, and sources are looked at on the event loop.
-            self.degraded = parts.sources.remarks()
-            await gauging.count(parts.delivery.loop.state.published.snapshots)
-            parts.metrics.measured(
+            self.degraded = core.sources.remarks()
+            await gauging.count(delivery.loop.state.published.snapshots)
+            core.metrics.measured(
                 gauging.gauges(
-                    parts.delivery.loop.state,
-                    parts.delivery.observer.streams,
-                    parts.delivery.registry.counts(),
-                    parts.sources.all,
-                    len(parts.delivery.certificates.certificates),
-                    parts.heartbeat.take_worst(),
-                    parts.clock(),
-                    withheld=withheld_counts(parts.delivery.quarantine.findings.counts()),
-                    unacked_age=parts.delivery.history.unanswered_age(time.monotonic()),
-                    state_failing=bool(parts.room.trouble),
-                    ledger_unwritten=parts.opened.ledger.unwritten,
-                    running_out=len(parts.delivery.certificates.running_out(parts.clock())),
-                    trusted_roots=len(roots(parts.issuing.opened.issuer.trust_bundle())),
-                    root_stage=0 if parts.roots is None else parts.roots.stage,
-                    shared_identities=len(parts.delivery.sharing.found()),
-                    reporting_proxies=parts.traffic.reporting(time.monotonic()),
-                    ejected_endpoints=parts.ejections.count(parts.clock()),
+                    delivery.loop.state,
+                    delivery.observer.streams,
+                    delivery.registry.counts(),
+                    core.sources.all,
+                    len(delivery.certificates.certificates),
+                    watching.heartbeat.take_worst(),
+                    core.clock(),
+                    withheld=withheld_counts(delivery.quarantine.findings.counts()),
+                    unacked_age=delivery.history.unanswered_age(time.monotonic()),
+                    state_failing=bool(watching.disk_space.trouble),
+                    ledger_unwritten=identity.opened.ledger.unwritten,
+                    running_out=len(delivery.certificates.running_out(core.clock())),
+                    trusted_roots=len(roots(identity.issuing.opened.issuer.trust_bundle())),
+                    root_stage=0 if identity.roots is None else identity.roots.stage,
+                    shared_identities=len(delivery.sharing.found()),
+                    reporting_proxies=watching.traffic.reporting(time.monotonic()),
+                    ejected_endpoints=watching.ejections.count(core.clock()),
                 )
             )
-            fresh = (each.freshness() for each in parts.sources.all)
-            parts.metrics.watched((watch for each in fresh for watch in each.watches), parts.clock())
+            fresh = (each.freshness() for each in core.sources.all)
+            core.metrics.watched((watch for each in fresh for watch in each.watches), core.clock())
             await asyncio.sleep(MEASURE_SECONDS)

@@ -20,7 +20,6 @@ from meshwright.controller.delivery import paces
 from meshwright.controller.driver_runner import Running, driving
 from meshwright.controller.drivers import ADS_DRIVER
 from meshwright.controller.errors import StartupError
-from meshwright.controller.issuing.roots_taken import hearing
 from meshwright.controller.meters import Measuring
 from meshwright.controller.observing.driver_probes import probing
 from meshwright.controller.observing.expiry import Expiry, looking
@@ -97,7 +96,7 @@ class Server:
     async def run(self, stop: asyncio.Event, started: Callable[[Bound], None]) -> None:
         """Run until `stop` is set; `started` is told where it listens. Raises a group of what ended it."""
         parts, sockets = self._parts, self._sockets
-        health = Health(parts.heartbeat.alive, self._waited_for, self._remarks)
+        health = Health(parts.watching.heartbeat.alive, self._waited_for, self._remarks)
         tasks: list[asyncio.Task[None]] = []
         async with self._cluster(), asyncio.TaskGroup() as group:
             try:
@@ -130,46 +129,44 @@ class Server:
         """Yield what tells the service manager, by name: from the beginning, and while the server drains."""
         if self._manager.listens:
             yield "service manager", self._manager.followed(self._missing, self._remarks)
-            yield "service manager's watchdog", self._manager.fed(self._parts.heartbeat.alive)
+            yield "service manager's watchdog", self._manager.fed(self._parts.watching.heartbeat.alive)
 
     async def _missing(self) -> tuple[str, ...]:
         return self._waited_for()
 
     def _waited_for(self) -> tuple[str, ...]:
-        rebuilding = () if self._parts.opened.rebuilding is None else (REBUILT,)
-        webhook = () if self._parts.webhook is None else self._parts.webhook.waited_for()
-        return (*self._waiting, *self._unwell, *rebuilding, *webhook)
+        parts = self._parts
+        rebuilding = () if parts.identity.opened.rebuilding is None else (REBUILT,)
+        return (*self._waiting, *self._unwell, *rebuilding, *parts.in_cluster.waited_for())
 
     def _remarks(self) -> tuple[str, ...]:
-        parts = self._parts
-        webhook = () if parts.webhook is None else parts.webhook.remarks()
-        pods = () if parts.pod_roots is None else parts.pod_roots.remarks()
-        ending = remarks_on(parts.delivery.certificates.running_out(parts.clock()))
+        parts, core = self._parts, self._parts.core
         return (
             *descriptors.remarks(),
-            *parts.room.remarks(),
-            *parts.older_ledger.remarks(),
-            *ending,
+            *parts.watching.disk_space.remarks(),
+            *parts.identity.older_ledger.remarks(),
+            *remarks_on(core.delivery.certificates.running_out(core.clock())),
             *self._measuring.degraded,
-            *webhook,
-            *pods,
+            *parts.in_cluster.remarks(),
         )
 
     async def _beating(self) -> None:
-        await beating(self._parts.heartbeat, time.monotonic, told=self._parts.watchdog.late)
+        watching = self._parts.watching
+        await beating(watching.heartbeat, time.monotonic, told=watching.watchdog.late)
 
     async def _first(self) -> None:
         """Read the mesh for the first time, and follow it: then whoever comes can be answered."""
+        sources, loop = self._parts.core.sources, self._parts.core.delivery.loop
         with built_to_stay():
             with explained():
-                await self._parts.sources.first()
+                await sources.first()
             self._waiting.remove(_FIRST_READ)
-            self._parts.delivery.loop.linting.postpone()
-            await self._parts.delivery.loop.wave()
+            loop.linting.postpone()
+            await loop.wave()
         self._waiting.remove(_FIRST_WAVE)
 
     def _warn(self) -> None:
-        host = self._parts.settings.debug_address.host
+        host = self._parts.core.settings.debug_address.host
         if host not in LOOPBACK_NAMES:
             _log.warning("the debug pages are open to other machines, to whoever asks", address=host)
 
@@ -180,59 +177,51 @@ class Server:
         if bound.webhook is not None:
             told["webhook"] = str(bound.webhook)
         told |= {name: str(address) for name, address in bound.enrolment.items()}
-        self._parts.listening.update({name: at for name, at in told.items() if at is not None})
+        self._parts.watching.listening.update({name: at for name, at in told.items() if at is not None})
         _log.info("serving", **told)
         started(bound)
 
     def _works(self, running: Mapping[str, Running]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield what runs as long as the server does, by name."""
-        parts = self._parts
-        yield from parts.sources.works(parts.changed)
-        yield from parts.delivery.works(parts.opened.ledger, parts.verdicts.keep, parts.clock)
-        if parts.reporter is not None:
-            yield from parts.reporter.works()
-        if parts.span_export is not None:
-            yield from parts.span_export.works(parts.delivery.journal.entered_until)
-        yield "issuer", parts.issuing.tending(parts.clock)
-        yield "issuer's roots", hearing(parts.issuing.opened.issuer, parts.pages.taken, parts.clock)
-        yield "server certificate", parts.tls.renewing(parts.clock)
-        yield "state directory", parts.room.watching()
+        parts, core = self._parts, self._parts.core
+        yield from core.sources.works(parts.changed)
+        yield from core.delivery.works(parts.identity.opened.ledger, core.verdicts.keep, core.clock)
+        yield from parts.in_cluster.works()
+        yield from parts.identity.works(parts.proxies.pages.taken, core.clock)
+        yield from self._watching()
+        if self._reload is not None:
+            yield "settings", core.reloading.run(self._reload, self._hold)
+        asked = {name: (each.probes, each.reached_at) for name, each in running.items()}
+        yield "driver probes", probing(asked, self._are_unwell, core.delivery.observer.own_connection)
+
+    def _watching(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield what measures the server and tells of it, by name."""
+        parts, core = self._parts, self._parts.core
+        delivery, exports = core.delivery, parts.watching.span_export
+        if exports is not None:
+            yield from exports.works(delivery.journal.entered_until)
+        yield "state directory", parts.watching.disk_space.watching()
         yield "measurements", self._measuring.run()
-        delivery = parts.delivery
         expiry = Expiry(
             delivery.registry,
             delivery.held_certificates,
-            parts.opened.ledger,
+            parts.identity.opened.ledger,
             delivery.shown_certificates,
-            lambda: parts.gateway.end,
+            lambda: parts.in_cluster.gateway.end,
         )
-        yield "expiry", looking(expiry, parts.metrics, parts.clock)
+        yield "expiry", looking(expiry, core.metrics, core.clock)
         yield "memory", tending(self._measuring.held, lambda: self._measuring.streams() > 0)
         yield "free memory", trimming()
-        if parts.webhook is not None:
-            yield from parts.webhook.works()
-        if parts.pod_roots is not None:
-            yield from parts.pod_roots.works()
-        if parts.opened.whose.tend is not None:
-            yield "authority", parts.following.running(parts.clock)
-        yield "declared roots", parts.declared_roots.run()
-        yield "gateway certificate", parts.gateway.run()
-        if parts.roots is not None:
-            yield "root change", parts.roots.stepping()
-        if self._reload is not None:
-            yield "settings", parts.reloading.run(self._reload, self._hold)
-        asked = {name: (each.probes, each.reached_at) for name, each in running.items()}
-        yield "driver probes", probing(asked, self._are_unwell, parts.delivery.observer.own_connection)
 
     @contextlib.asynccontextmanager
     async def _enrolment(self) -> AsyncIterator[Mapping[str, HostPort]]:
         """Answer machines that join or renew, if they may."""
-        if (enrolling := self._parts.enrolling) is None:
+        if (enrolling := doors.enrolling(self._parts)) is None:
             yield {}
             return
         async with contextlib.AsyncExitStack() as stack:
             with explained():
-                found = await stack.enter_async_context(enrolling.serving(self._parts.tls.identity))
+                found = await stack.enter_async_context(enrolling.serving(self._parts.identity.tls.identity))
             yield found
 
     @contextlib.asynccontextmanager
@@ -253,7 +242,7 @@ class Server:
         """Have settings hold that were read again; an unchanged level is left as `log-level` has set it."""
         if "log_level" in changed:
             LogLevels().set_level("", settings.log_level.value)
-        self._parts.delivery.gathering.pace(paces(settings))
+        self._parts.core.delivery.gathering.pace(paces(settings))
 
     def _are_unwell(self, names: tuple[str, ...]) -> None:
         self._unwell = tuple(f"sidecar driver {name}" for name in names)
@@ -261,8 +250,8 @@ class Server:
     @contextlib.asynccontextmanager
     async def _cluster(self) -> AsyncIterator[None]:
         """Be able to ask the cluster, if there is one, until all who may have ended."""
-        if self._parts.cluster is None:
+        if (cluster := self._parts.in_cluster.cluster) is None:
             yield
         else:
-            async with self._parts.cluster.api:
+            async with cluster.api:
                 yield

@@ -77,16 +77,38 @@ class Tap:
         self.noticed()
 
 
+class TapTable:
+    """The requests that are watched, by service: Taps write it, and delivery reads it."""
+
+    def __init__(self) -> None:
+        self._tapped: Picture[ServiceKey, Tapped] = Picture()
+
+    def tapped(self) -> Picture[ServiceKey, Tapped]:
+        """Return what is watched now."""
+        return self._tapped
+
+    def watch(self, service: ServiceKey, choices: Tapped | None) -> bool:
+        """Replace what is watched of a service, None for nothing; return True if that is a change."""
+        before = self._tapped
+        self._tapped = before.changed({service: choices})
+        return self._tapped is not before
+
+
 class Taps:
     """All who watch; used from one event loop.
 
-    `changed` is called when something else is watched than before. `served` says which services a proxy
-    answers for: what it tells is believed of these alone.
+    `changed` is called when something else is watched than before, which is in the `table`. `served` says
+    which services a proxy answers for: what it tells is believed of these alone.
     """
 
-    def __init__(self, served: Callable[[ProxyName], Iterable[ServiceKey]]) -> None:
-        self.changed: Callable[[], None] = _nobody
-        self.tapped: Picture[ServiceKey, Tapped] = Picture()
+    def __init__(
+        self,
+        table: TapTable,
+        served: Callable[[ProxyName], Iterable[ServiceKey]],
+        changed: Callable[[], None],
+    ) -> None:
+        self._table = table
+        self._changed = changed
         self.served = served
         self._taps: list[Tap] = []
 
@@ -115,12 +137,6 @@ class Taps:
         return bool(wanting)
 
     def _follow(self, service: ServiceKey) -> None:
-        before = self.tapped
         choices = {each.watched.choice for each in self._taps if each.watched.service == service}
-        self.tapped = before.changed({service: tuple(sorted(choices)) or None})
-        if self.tapped is not before:
-            self.changed()
-
-
-def _nobody() -> None:
-    """Take no notice."""
+        if self._table.watch(service, tuple(sorted(choices)) or None):
+            self._changed()

@@ -71,17 +71,18 @@ class SpanMeter(Protocol):
 class SpanExport:
     """Makes each wave that has ended a trace, and sends it to a collector; on the event loop.
 
-    Without `tls` in plain text. `waves` are to be told of what is delivered.
+    `waves` has the waves that delivery follows. Without `tls` spans are sent in plain text.
     """
 
     def __init__(
         self,
+        waves: OpenWaves,
         at: HostPort,
         tls: grpc.ChannelCredentials | None,
         meter: SpanMeter,
         clock: Callable[[], datetime],
     ) -> None:
-        self.waves = OpenWaves()
+        self._waves = waves
         self._at = at
         self._tls = tls
         self._meter = meter
@@ -112,7 +113,7 @@ class SpanExport:
         while True:
             await asyncio.sleep(LOOK)
             now = time.monotonic()
-            for record in self.waves.take(known_until(now)):
+            for record in self._waves.take(known_until(now)):
                 self.offer(spans(record, self._clock().timestamp() - now, os.urandom))
                 await asyncio.sleep(0)  # a hundred pushes each, and there may be many that ended
 

@@ -99,7 +99,7 @@ def _cluster(
     kubeconfig: Path | None, context: str, control_plane: str, values: Path | None, *, before: bool
 ) -> "Iterable[Check]":
     from meshwright.cli.checking.cluster.cluster import Place, checks, manifests
-    from meshwright.controller.kubernetes.cluster import HOME
+    from meshwright.controller.kubernetes.home import HOME
 
     home = control_plane or HOME
     return checks(Place(kubeconfig, context, home, manifests(values, home)), before=before)

@@ -47,7 +47,7 @@ def osm(
     """
     from meshwright.cli.migrating.moving import lost, moved
     from meshwright.cli.migrating.reading import from_cluster, from_files
-    from meshwright.controller.kubernetes.cluster import HOME
+    from meshwright.controller.kubernetes.home import HOME
     from meshwright.sidecars.contract.errors import DriverError
     from meshwright.sidecars.registry import DriverRegistry
 

@@ -30,7 +30,7 @@ def webhook(
 
     Status: 0, or 2 if what is told is wrong, or the file cannot be read.
     """
-    from meshwright.controller.kubernetes.cluster import home
+    from meshwright.controller.kubernetes.home import home
     from meshwright.kubernetes.admission.configuration import configuration
     from meshwright.kubernetes.admission.place import Place
     from meshwright.kubernetes.injection.webhook.registration import PATH

@@ -21,6 +21,7 @@ from certs.issuers.reference import IssuerReference
 from certs.issuers.watched import WatchedFiles
 from certs.keys.pair import Making
 from meshwright.controller.issuing.periodic import tending
+from meshwright.controller.kubernetes.home import home
 from meshwright.controller.settings.settings import Settings
 from meshwright.delivery.certificates.issuing import Asking, AtOnce, InTurn
 
@@ -135,8 +136,6 @@ def _vault(settings: Settings) -> VaultTold:
 
 
 def _cert_manager(settings: Settings, issuer: IssuerReference | None) -> CertManagerTold:
-    from meshwright.controller.kubernetes.cluster import home
-
     if issuer is None:
         raise AssertionError("the settings are not read without it")
     return CertManagerTold(

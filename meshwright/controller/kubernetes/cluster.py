@@ -1,16 +1,17 @@
 """The cluster that a mesh may be read from: how it is reached, its source, what is kept of it.
 
-Imported where a cluster is asked for, and nowhere else: who reads none need not have its libraries in memory.
+A server without a cluster does not import it, so that it has none of its libraries in memory.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Self
 
 from meshwright.controller.errors import StartupError
+from meshwright.controller.kubernetes.home import home
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.state_files import Form, Kept
 from meshwright.kube.api import Api
@@ -21,9 +22,6 @@ from meshwright.providers.guard import HOLD
 from meshwright.providers.kubernetes import last_state as kept
 from meshwright.providers.kubernetes.scope import Scope
 from meshwright.providers.kubernetes.source import PATIENCE, KubernetesSource
-
-HOME: Final = "meshwright-system"
-"""The control plane's own namespace, where it does not run in a Pod that says which."""
 
 _NAME_RULE: Final = "must be 1 to 63 of a-z, 0-9 and inner hyphens"
 
@@ -70,11 +68,6 @@ class Cluster:
     source: KubernetesSource
     scope: Scope
     home: str
-
-
-def home(environment: Mapping[str, str]) -> str:
-    """Return the control plane's own namespace: its Pod's, as the manifest of the Pod tells it."""
-    return environment.get("POD_NAMESPACE") or HOME
 
 
 def cluster(

@@ -1,10 +1,10 @@
 """Injection, put together: where its configuration stands, what it looks up, who is told of what is wrong.
 
-Imported where sidecars are injected, and nowhere else.
+A server without a cluster does not import it.
 """
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from meshwright.admin.metrics.registry import Metrics
@@ -38,9 +38,10 @@ def injection_of(
     proxies: ProxyIssuing,
     metrics: Metrics,
     clock: Callable[[], datetime],
+    configured: Configured,
+    followers: Sequence[Callable[[], None]],
 ) -> Injection:
-    """Return what answers API servers that ask about pods."""
-    configured = _configured(settings, cluster, metrics, clock)
+    """Return what answers API servers that ask about pods; `followers` are told of other configurations."""
 
     def mesh_config() -> MeshConfig:
         view = delivered.loop.state.view
@@ -57,12 +58,14 @@ def injection_of(
         mesh_config,
         metrics.injection,
         PodSecrets(cluster.api, cluster.home, proxies, clock, by_secret, settings.namespaces),
+        followers,
     )
 
 
-def _configured(
+def configured_by(
     settings: Settings, cluster: Cluster, metrics: Metrics, clock: Callable[[], datetime]
 ) -> Configured:
+    """Return the configuration of injection, from the file or ConfigMap that settings name."""
     place = settings.injection_config_map
     if place is None:
         return InjectionFile(settings.injection_config, cluster.home, metrics)

@@ -1,6 +1,6 @@
 """ServiceAccount tokens judged by the cluster that the mesh is read from, and Pods found in the mesh.
 
-Imported where a cluster is read and such tokens are accepted.
+A server without a cluster does not import it.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,6 +1,6 @@
 """The webhook of a server: what it shows, what it asks, and how the cluster is told of it.
 
-Imported where there is one, and nowhere else.
+A server without a cluster does not import it.
 """
 
 import asyncio
@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from socket import socket
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -35,9 +34,7 @@ from meshwright.kubernetes.admission.server import application
 from meshwright.kubernetes.admission.trial import Trial
 from meshwright.kubernetes.injection.webhook.registration import PATH
 from meshwright.kubernetes.injection.webhook.registration import configuration as pods
-
-if TYPE_CHECKING:
-    from meshwright.kubernetes.injection.webhook.server import Injection
+from meshwright.kubernetes.injection.webhook.server import Injection
 
 _log = structlog.get_logger("controller.webhook")
 
@@ -106,7 +103,7 @@ class Webhook:
         metrics: Metrics,
         clock: Callable[[], datetime],
         register: bool,
-        injection: "Injection | None" = None,
+        injection: Injection | None = None,
         revision: str = "",
     ) -> None:
         """Raise CertificateError if there is no certificate to begin with."""

@@ -9,12 +9,12 @@ from catalog.store.view import View
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.tap import TappedRequest
-from meshwright.traffic.taps import Taps
+from meshwright.traffic.taps import Taps, TapTable
 from xds.cache import NodeKey
 
 
-def taps(view: Callable[[], View | None]) -> Taps:
-    """Return who watches: nobody yet."""
+def taps(table: TapTable, view: Callable[[], View | None], changed: Callable[[], None]) -> Taps:
+    """Return who watches: nobody yet. `changed` is called when the `table` has changed."""
 
     def served(proxy: ProxyName) -> tuple[ServiceKey, ...]:
         found = view()
@@ -23,7 +23,7 @@ def taps(view: Callable[[], View | None]) -> Taps:
             return ()
         return tuple(key for group in groups_of(found, workload.key) for key in group.services)
 
-    return Taps(served)
+    return Taps(table, served, changed)
 
 
 def told(found: Taps, node: NodeKey, requests: Sequence[TappedRequest]) -> bool:

@@ -70,6 +70,7 @@ def declared_roots(
     change: RootChange | None,
     rule: DeclaredRule,
     secrets: Secrets,
+    say: Callable[[Problems], None],
     reporter: "Reporter | None",
     clock: Callable[[], datetime],
 ) -> DeclaredRoots:
@@ -87,22 +88,10 @@ def declared_roots(
         rule,
         whose.why_not,
         secrets,
-        saying(delivered, reporter, "roots"),
+        say,
         state,
         clock,
     )
-
-
-def saying(delivered: Delivery, reporter: "Reporter | None", who: str) -> Callable[[Problems], None]:
-    """Return what tells the problems that `who` finds between waves: in the log, and to objects' owners."""
-
-    def say(problems: Problems) -> None:
-        said = delivered.loop.state.said
-        said.say(who, None, problems)
-        if said.log() and reporter is not None:
-            reporter.changed()
-
-    return say
 
 
 async def roots_changed(

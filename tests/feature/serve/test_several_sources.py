@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from meshwright.controller import wiring
+from meshwright.controller.parts import core
 from meshwright.controller.settings.settings import Settings
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.objects import ObjectKey, Sourced
@@ -56,7 +56,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> MemorySource:
         assert settings.mesh is not None
         return Sources((DirectorySource(settings.mesh, clock), made))
 
-    monkeypatch.setattr(wiring, "sources_of", sources)
+    monkeypatch.setattr(core, "sources_of", sources)
     return made
 
 

@@ -19,6 +19,7 @@ from meshwright.admin.spans.span import Kind, Span
 from meshwright.controller.app import run, utc_now
 from meshwright.controller.errors import StartupError
 from meshwright.controller.settings.settings import load
+from meshwright.delivery.history.open_waves import OpenWaves
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain
 from protos.opentelemetry.proto.common.v1 import common_pb2
@@ -186,7 +187,7 @@ async def test_a_collector_is_believed_by_the_ca_that_the_setting_names(
     other = await OtlpCollector.start(ends, tls=tls)
     with capture_logs() as said:
         trusted = collector_tls(tmp_path / "state" / "ca" / "ca.pem")
-        export = SpanExport(HostPort("127.0.0.1", other.port), trusted, Metrics(), utc_now)
+        export = SpanExport(OpenWaves(), HostPort("127.0.0.1", other.port), trusted, Metrics(), utc_now)
         _run(ends, export)
         export.offer((SPAN,))
         await until(lambda: [each for each in said if each["event"] == "the collector of spans fails"])
@@ -235,7 +236,7 @@ def metrics() -> Metrics:
 
 def _exporting(ends: AsyncExitStack, port: int, metrics: Metrics) -> SpanExport:
     """Send spans to a port until the test ends."""
-    export = SpanExport(HostPort("127.0.0.1", port), None, metrics, utc_now)
+    export = SpanExport(OpenWaves(), HostPort("127.0.0.1", port), None, metrics, utc_now)
     _run(ends, export)
     return export
 

@@ -9,7 +9,7 @@ from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceName
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.tap import TapChoice, TappedRequest
-from meshwright.traffic.taps import MOST_TAPS, PER_SECOND, WAITING, Taps, TooManyTaps, Watched
+from meshwright.traffic.taps import MOST_TAPS, PER_SECOND, WAITING, Taps, TapTable, TooManyTaps, Watched
 
 SHOP = ServiceKey(Namespace("shop"), ServiceName("shop"))
 BANK = ServiceKey(Namespace("shop"), ServiceName("bank"))
@@ -37,8 +37,8 @@ REQUEST = TappedRequest(
 def _taps() -> tuple[Taps, list[object]]:
     """Return nobody who watches, and what is told of changes."""
     behind = {ONE: (SHOP,), OTHER: (SHOP,), BANKER: (BANK,)}
-    taps, changes = Taps(lambda proxy: behind.get(proxy, ())), list[object]()
-    taps.changed = lambda: changes.append(dict(taps.tapped))
+    table, changes = TapTable(), list[object]()
+    taps = Taps(table, lambda proxy: behind.get(proxy, ()), lambda: changes.append(dict(table.tapped())))
     return taps, changes
 
 

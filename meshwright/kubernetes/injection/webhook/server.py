@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -55,13 +55,14 @@ class Injection:
         mesh_config: Callable[[], MeshConfig],
         told: Told,
         secrets: PodSecrets,
+        followers: Sequence[Callable[[], None]] = (),
     ) -> None:
         self._configured, self._lookup = configured, lookup
         self._drivers, self._environment = drivers, environment
         self._mesh_config, self._told = mesh_config, told
         self._secrets = secrets
         self._turns = Turns("injection")
-        self.followers: list[Callable[[], None]] = []
+        self._followers = followers
 
     @property
     def config(self) -> InjectionConfig | None:
@@ -108,7 +109,7 @@ class Injection:
         """Yield what runs as long as the server does, by name; `changed` is told of another configuration."""
 
         def taken() -> None:
-            for each in (self.look, changed, *self.followers):
+            for each in (self.look, changed, *self._followers):
                 each()
 
         if self._configured.is_one:

@@ -21,7 +21,7 @@ from meshwright.controller.sources import as_read
 from meshwright.mesh.names import Namespace, ServiceName
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.tap import TapChoice
-from meshwright.traffic.taps import MOST_TAPS, Taps, Watched
+from meshwright.traffic.taps import MOST_TAPS, Taps, TapTable, Watched
 from xds.protocol.resources.snapshot import Snapshot
 
 Client = TestClient[Any, Any]
@@ -34,7 +34,7 @@ def _apps(reading: Any, now: Any) -> Iterator[web.Application]:
     """Yield both servers that have the API: that of pages, and that of the socket."""
     yield site.application((), (), lambda: now)
     app = web.Application()
-    add_tap(app, reading, Taps(lambda _: ()))
+    add_tap(app, reading, Taps(TapTable(), lambda _: (), lambda: None))
     yield app
 
 
@@ -111,7 +111,7 @@ async def test_head_of_the_events_holds_no_stream(client: Client) -> None:
 
 async def test_head_of_what_is_watched_has_nobody_tell(reading: Any) -> None:
     """What cannot be watched is refused as by GET."""
-    taps = Taps(lambda _: ())
+    taps = Taps(TapTable(), lambda _: (), lambda: None)
     app = web.Application()
     add_tap(app, reading, taps)
     async with TestClient(TestServer(app)) as client, asyncio.timeout(20):

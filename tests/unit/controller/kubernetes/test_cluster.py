@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from meshwright.controller.errors import StartupError
-from meshwright.controller.kubernetes.cluster import ANSWER, HOME, Reached, cluster, home
+from meshwright.controller.kubernetes.cluster import ANSWER, Reached, cluster
+from meshwright.controller.kubernetes.home import HOME, home
 from meshwright.controller.server import explained
 from meshwright.controller.state_files import StateFile
 from meshwright.providers.kubernetes.identity import Identity

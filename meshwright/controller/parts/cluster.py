@@ -1,0 +1,138 @@
+"""The parts of a server that reads its mesh from a Kubernetes cluster.
+
+`meshwright.controller.wiring` imports this module if the settings name a cluster, and nothing else imports
+what is behind it: its libraries take some megabytes that a server without a cluster need not have.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+
+from certs.custody import Opened
+from certs.state.pair_files import PairFiles
+from meshwright.controller.delivery import mesh_settings
+from meshwright.controller.drivers import MeshDrivers
+from meshwright.controller.gateway.certificate import GATEWAY_SECRETS, GatewaySecret
+from meshwright.controller.identity.proxy_certificates import ProxyIssuing
+from meshwright.controller.issuing.issuing import Issuing, making
+from meshwright.controller.kubernetes.cluster import ANSWER, Cluster, Reached, cluster
+from meshwright.controller.kubernetes.injection import configured_by, injection_of
+from meshwright.controller.kubernetes.token_reviews import kubernetes_proof
+from meshwright.controller.kubernetes.webhook import Webhook
+from meshwright.controller.parts.core import Core
+from meshwright.controller.parts.in_cluster import InCluster, saying
+from meshwright.controller.settings.settings import Settings
+from meshwright.controller.state_files import StateFile
+from meshwright.kubernetes.injection.configuration.current import Configured
+from meshwright.kubernetes.injection.credentials.pod_roots import Reach, at_home
+from meshwright.kubernetes.injection.credentials.roots_writer import PodRoots
+from meshwright.kubernetes.injection.webhook.server import Injection
+from meshwright.kubernetes.status.assembly import reporter
+from meshwright.kubernetes.status.reporter import Reporter
+
+
+def reached(settings: Settings, clock: Callable[[], datetime]) -> Cluster:
+    """Return the cluster that settings name, whose source delivery needs. Raises StartupError."""
+    hold = timedelta(seconds=settings.empty_answer_hold_seconds)
+    return cluster(Reached.of(settings), clock, StateFile(settings.state, ANSWER), hold=hold)
+
+
+def join_in_cluster(
+    core: Core,
+    found: Cluster,
+    opened: Opened,
+    issuing: Issuing,
+    drivers: MeshDrivers,
+    proxies: ProxyIssuing,
+) -> InCluster:
+    """Join what a cluster has with delivery. Raises CertificateError."""
+    settings, configured = core.settings, None
+    if settings.injection:
+        configured = configured_by(settings, found, core.metrics, core.clock)
+    pods = _pod_roots(core, found, opened, configured)
+    injection = None if configured is None else _injection(core, found, drivers, proxies, configured, pods)
+    webhook = _webhook(core, found, opened, drivers, injection)
+    told = _reporter(core, found)
+    return InCluster(
+        found,
+        webhook,
+        pods,
+        told,
+        _gateway(core, found, issuing, told),
+        {"kubernetes": partial(kubernetes_proof, found.api, core.view)},
+    )
+
+
+def _pod_roots(core: Core, found: Cluster, opened: Opened, configured: Configured | None) -> PodRoots | None:
+    """Return who keeps the ConfigMap by which pods join; None where none can."""
+    settings = core.settings
+    name = settings.roots_config_map
+    if not name or "kubernetes" not in settings.enrolment_proofs:
+        return None
+    return PodRoots(
+        found.api,
+        name,
+        found.home,
+        Reach(at_home(found.home), settings.revision),
+        opened.authority.trust_bundle,
+        lambda: core.delivery.gathering.sources.merged,
+        core.clock,
+        lambda: None if configured is None else configured.config,
+    )
+
+
+def _injection(
+    core: Core,
+    found: Cluster,
+    drivers: MeshDrivers,
+    proxies: ProxyIssuing,
+    configured: Configured,
+    pods: PodRoots | None,
+) -> Injection:
+    followers = () if pods is None else (pods.noticed,)
+    given = core.delivery, drivers, proxies, core.metrics, core.clock, configured, followers
+    return injection_of(core.settings, found, *given)
+
+
+def _webhook(
+    core: Core, found: Cluster, opened: Opened, drivers: MeshDrivers, injection: Injection | None
+) -> Webhook | None:
+    settings = core.settings
+    place = settings.webhook_reached_at
+    if not settings.webhook_address or not place:
+        return None
+    return Webhook(
+        place,
+        found,
+        issuer=opened.authority,
+        pairs=PairFiles(settings.state, opened.seal),
+        gathering=core.delivery.gathering,
+        settings=mesh_settings(settings),
+        further=lambda: drivers.installed,
+        metrics=core.metrics,
+        clock=core.clock,
+        register=settings.webhook_register,
+        injection=injection,
+        revision=settings.revision,
+    )
+
+
+def _reporter(core: Core, found: Cluster) -> Reporter | None:
+    settings = core.settings
+    if not settings.kubernetes_reports:
+        return None
+    return reporter(found.api, core.delivery, core.metrics, core.clock, found.home, settings.namespaces)
+
+
+def _gateway(core: Core, found: Cluster, issuing: Issuing, told: Reporter | None) -> GatewaySecret:
+    return GatewaySecret(
+        found.api,
+        found.home,
+        issuing.opened.issuer,
+        making(core.settings),
+        core.view,
+        StateFile(core.settings.state, GATEWAY_SECRETS),
+        lambda: core.metrics.issued("gateway", issuing.opened.kind.value),
+        saying(core.delivery, told, "gateway"),
+        core.clock,
+    )

@@ -1,0 +1,75 @@
+"""The parts that all others need: settings, sources, and the delivery to proxies."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from catalog.store.view import View
+from certs.custody import Opened
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.controller.delivery import delivering
+from meshwright.controller.drivers import MeshDrivers
+from meshwright.controller.issuing.issuing import Issuing
+from meshwright.controller.settings.reload import Reloading
+from meshwright.controller.settings.settings import Settings
+from meshwright.controller.sources import sources_of
+from meshwright.controller.state_files import DNS_ANSWERS, VERDICTS, Kept, StateFile
+from meshwright.delivery.assembly import Delivery
+from meshwright.delivery.history.open_waves import OpenWaves
+from meshwright.delivery.quarantine.verdicts import Verdict
+from meshwright.providers.contract import Source
+from meshwright.providers.sources import Sources
+from meshwright.traffic.taps import TapTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Core:
+    """Settings, clock, metrics, sources and delivery.
+
+    `settings` are those of the start, `reloading` has those in force. `verdicts` outlive a restart. `tapped`
+    is what delivery has sidecars report. Delivery notes in `waves` what becomes of each wave, None where no
+    collector takes spans.
+    """
+
+    settings: Settings
+    reloading: Reloading
+    clock: Callable[[], datetime]
+    metrics: Metrics
+    sources: Sources
+    verdicts: Kept[tuple[Verdict, ...]]
+    tapped: TapTable
+    waves: OpenWaves | None
+    delivery: Delivery
+
+    def view(self) -> View | None:
+        """Return the newest view, None before the first wave."""
+        return self.delivery.loop.state.view
+
+
+def join_core(
+    settings: Settings,
+    opened: Opened,
+    issuing: Issuing,
+    drivers: MeshDrivers,
+    cluster: Source | None,
+    clock: Callable[[], datetime],
+) -> Core:
+    """Join the sources, among them that of a cluster if there is one, with delivery. Raises ProviderError."""
+    metrics, tapped = Metrics(), TapTable()
+    verdicts = StateFile(settings.state, VERDICTS)
+    sources = sources_of(settings, cluster, StateFile(settings.state, DNS_ANSWERS), clock)
+    waves = None if settings.trace_collector is None else OpenWaves()
+    delivery = delivering(
+        settings, opened, issuing, drivers, sources, verdicts, tapped, metrics, clock, waves
+    )
+    return Core(
+        settings=settings,
+        reloading=Reloading(settings),
+        clock=clock,
+        metrics=metrics,
+        sources=sources,
+        verdicts=verdicts,
+        tapped=tapped,
+        waves=waves,
+        delivery=delivery,
+    )

@@ -1,0 +1,145 @@
+"""The parts that issue certificates, say whom to trust, and change the mesh's root."""
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+
+from certs.contract import IssuerKind
+from certs.custody import Opened
+from certs.lifetimes import ProxyTerms
+from certs.roots.secrets import Secrets
+from certs.state.pair_files import PairFiles
+from meshwright.controller.identity.join_tokens import JoinTokens
+from meshwright.controller.identity.ledger_age import OlderLedger
+from meshwright.controller.identity.proxy_certificates import ProxyIssuing
+from meshwright.controller.identity.server_tls import ServerTls
+from meshwright.controller.issuing.foreign_ca import Following, patience
+from meshwright.controller.issuing.issuing import Issuing
+from meshwright.controller.issuing.roots_taken import hearing
+from meshwright.controller.parts.core import Core
+from meshwright.controller.parts.in_cluster import InCluster, saying
+from meshwright.controller.parts.proxies import Proxies
+from meshwright.controller.roots.change import RootChange
+from meshwright.controller.roots.declared import DeclaredRoots, DeclaredRule
+from meshwright.controller.roots.rotation import declared_roots, root_change, roots_changed
+from meshwright.enrolment.trust import Confirmations
+from meshwright.mesh.names import TrustDomain
+from meshwright.sidecars.contract.contexts import Taken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """The CA with its ledger, the issuer of service certificates, and the changes of roots.
+
+    `proxy_certificates` issues and revokes on request, `tokens` makes join tokens. `confirmations`
+    are what machines have said of the roots that they trust. `roots` is None where the root is not ours to
+    change; `foreign_ca` follows a CA that is somebody else's.
+    """
+
+    opened: Opened
+    issuing: Issuing
+    proxy_certificates: ProxyIssuing
+    tokens: JoinTokens
+    older_ledger: OlderLedger
+    confirmations: Confirmations
+    tls: ServerTls
+    roots: RootChange | None
+    declared_roots: DeclaredRoots
+    foreign_ca: Following
+
+    def works(
+        self, taken: Callable[[], Iterator[Taken]], clock: Callable[[], datetime]
+    ) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield what runs as long as the server does, by name; `taken` says which roots proxies have."""
+        yield "issuer", self.issuing.tending(clock)
+        yield "issuer's roots", hearing(self.issuing.opened.issuer, taken, clock)
+        yield "server certificate", self.tls.renewing(clock)
+        if self.opened.whose.tend is not None:
+            yield "authority", self.foreign_ca.running(clock)
+        yield "declared roots", self.declared_roots.run()
+        if self.roots is not None:
+            yield "root change", self.roots.stepping()
+
+
+def proxy_issuing(core: Core, opened: Opened) -> ProxyIssuing:
+    """Return what issues proxy certificates, for as long as the settings in force say."""
+
+    def terms() -> ProxyTerms:
+        settings = core.reloading.settings
+        within = settings.proxy_claim_days
+        return ProxyTerms(
+            timedelta(days=settings.proxy_certificate_days),
+            None if within is None else timedelta(days=within),
+        )
+
+    def issued() -> None:
+        core.metrics.issued("proxy", IssuerKind.BUILT_IN.value)
+
+    return ProxyIssuing(opened, core.clock, terms, issued)
+
+
+def join_identity(
+    core: Core,
+    opened: Opened,
+    issuing: Issuing,
+    certificates: ProxyIssuing,
+    in_cluster: InCluster,
+    proxies: Proxies,
+) -> Identity:
+    """Join all that depends on roots with the changes of roots. Raises CertificateError."""
+    settings, confirmations = core.settings, Confirmations()
+    patient = patience(opened, confirmations, settings.trust_seconds)
+    pairs = PairFiles(settings.state, opened.seal)
+    tls = ServerTls(opened.authority, pairs, settings.ads_hosts, core.clock(), patient)
+    webhook, pods = in_cluster.webhook, in_cluster.pod_roots
+    changed = partial(roots_changed, core.delivery, tls, proxies.events, webhook, pods, core.clock)
+    rule = DeclaredRule(core.view)
+    change = _root_change(core, opened, issuing, tls, confirmations, in_cluster, proxies, changed, rule)
+    return Identity(
+        opened=opened,
+        issuing=issuing,
+        proxy_certificates=certificates,
+        tokens=JoinTokens(settings.state, opened.authority.trust_bundle, core.clock),
+        older_ledger=OlderLedger(),
+        confirmations=confirmations,
+        tls=tls,
+        roots=change,
+        declared_roots=_declared_roots(core, opened, change, rule, in_cluster),
+        foreign_ca=Following(opened, changed),
+    )
+
+
+def _root_change(
+    core: Core,
+    opened: Opened,
+    issuing: Issuing,
+    tls: ServerTls,
+    confirmations: Confirmations,
+    in_cluster: InCluster,
+    proxies: Proxies,
+    changed: Callable[[], Awaitable[None]],
+    rule: DeclaredRule,
+) -> RootChange | None:
+    return root_change(
+        opened,
+        core.delivery,
+        tls,
+        proxies.pages,
+        confirmations,
+        in_cluster.webhook,
+        in_cluster.pod_roots,
+        changed,
+        rule,
+        core.clock,
+        elsewhere=issuing.opened.kind is not IssuerKind.BUILT_IN,
+    )
+
+
+def _declared_roots(
+    core: Core, opened: Opened, change: RootChange | None, rule: DeclaredRule, in_cluster: InCluster
+) -> DeclaredRoots:
+    settings, reporter = core.settings, in_cluster.reporter
+    secrets = Secrets(settings.state, settings.root_secrets, TrustDomain(settings.trust_domain))
+    say = saying(core.delivery, reporter, "roots")
+    return declared_roots(opened, core.delivery, change, rule, secrets, say, reporter, core.clock)
