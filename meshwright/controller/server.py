@@ -22,7 +22,6 @@ from meshwright.controller.drivers import ADS_DRIVER
 from meshwright.controller.errors import StartupError
 from meshwright.controller.meters import Measuring
 from meshwright.controller.observing.driver_probes import probing
-from meshwright.controller.observing.expiry import Expiry, looking
 from meshwright.controller.process import descriptors
 from meshwright.controller.process.handshakes import FailedHandshakes
 from meshwright.controller.process.levels import LogLevels
@@ -34,6 +33,7 @@ from meshwright.controller.settings.reload import Reload
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.wiring import Parts
 from meshwright.delivery.certificates.issuance_problems import remarks_on
+from meshwright.delivery.proxies.expiry import Expiry, looking
 from meshwright.mesh.host_port import HostPort
 from meshwright.providers.contract import SourceError
 from meshwright.sidecars.contract.errors import DriverError

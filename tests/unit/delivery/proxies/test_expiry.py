@@ -10,7 +10,7 @@ from certs.errors import StateError
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
 from certs.peer import Admitted
-from meshwright.controller.observing.expiry import IN_TURN, Expiry
+from meshwright.delivery.proxies.expiry import IN_TURN, Expiry
 from meshwright.delivery.proxies.held_certificates import HeldCertificates
 from meshwright.delivery.proxies.registry import ProxyRegistry
 from meshwright.delivery.proxies.shown_certificates import ShownCertificates
