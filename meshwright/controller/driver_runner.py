@@ -113,35 +113,17 @@ async def driving(
 
 
 def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> ControllerContext:
-    core, identity, proxies = parts.core, parts.identity, parts.proxies
-    delivery = core.delivery
+    core, proxies = parts.core, parts.proxies
+    delivery, authenticator = core.delivery, _authenticator(parts, name)
 
     def view_config() -> MeshConfig:
         view = core.view()
         return view.config if view is not None else MeshConfig()
 
-    def not_served(proxy: ProxyName) -> str:
-        return proxies.drivers.not_served(core.view(), proxy, name)
-
-    def failed(proxy: ProxyName) -> str:
-        has = delivery.cache.snapshot(NodeKey(str(proxy))) is not None
-        return "" if has else parts.reading.failure(proxy)
-
-    rebuilding = identity.opened.rebuilding
-    authenticator = MeshAuthenticator(
-        identity.opened.ledger,
-        core.view,
-        core.clock,
-        not_served,
-        failed,
-        unknown=identity.older_ledger.show if rebuilding is None else rebuilding.show,
-        trusts=identity.opened.authority.trusts,
-        shown=delivery.shown_certificates,
-    )
     return ControllerContext(
         host=address.host,
         port=address.port,
-        server_certificate=identity.tls.identity,
+        server_certificate=parts.identity.tls.identity,
         namespace=NAMESPACE,
         kubernetes=None,
         config=view_config,
@@ -153,6 +135,30 @@ def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> 
         lifetime=lifetime,
         secrets=proxies.pages.secrets,
         tapped=partial(told, parts.watching.taps),
+    )
+
+
+def _authenticator(parts: Parts, driver: str) -> MeshAuthenticator:
+    """Return what admits the proxies of a driver, by their certificates."""
+    core, identity = parts.core, parts.identity
+
+    def not_served(proxy: ProxyName) -> str:
+        return parts.proxies.drivers.not_served(core.view(), proxy, driver)
+
+    def failed(proxy: ProxyName) -> str:
+        has = core.delivery.cache.snapshot(NodeKey(str(proxy))) is not None
+        return "" if has else parts.reading.failure(proxy)
+
+    rebuilding = identity.opened.rebuilding
+    return MeshAuthenticator(
+        identity.opened.ledger,
+        core.view,
+        core.clock,
+        not_served,
+        failed,
+        unknown=identity.older_ledger.show if rebuilding is None else rebuilding.show,
+        trusts=identity.opened.authority.trusts,
+        shown=core.delivery.shown_certificates,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final
 import structlog
 
 from certs.keys.leaf import roots
+from meshwright.admin.metrics.gauges import Gauges
 from meshwright.controller.observing.gauges import Gauging, withheld_counts
 from meshwright.controller.process.handshakes import FailedHandshakes
 from meshwright.controller.process.memory import estimated
@@ -46,35 +47,37 @@ class Measuring:
 
     async def run(self) -> None:
         """Measure for good."""
-        core, identity, watching = self._parts.core, self._parts.identity, self._parts.watching
-        delivery, gauging = core.delivery, Gauging()
+        core, gauging = self._parts.core, Gauging()
         while True:
-            delivery.observer.report()
+            core.delivery.observer.report()
             self._report_handshakes()
             # Probes ask in a thread of their own, and sources are looked at on the event loop.
             self.degraded = core.sources.remarks()
-            await gauging.count(delivery.loop.state.published.snapshots)
-            core.metrics.measured(
-                gauging.gauges(
-                    delivery.loop.state,
-                    delivery.observer.streams,
-                    delivery.registry.counts(),
-                    core.sources.all,
-                    len(delivery.certificates.certificates),
-                    watching.heartbeat.take_worst(),
-                    core.clock(),
-                    withheld=withheld_counts(delivery.quarantine.findings.counts()),
-                    unacked_age=delivery.history.unanswered_age(time.monotonic()),
-                    state_failing=bool(watching.disk_space.trouble),
-                    ledger_unwritten=identity.opened.ledger.unwritten,
-                    running_out=len(delivery.certificates.running_out(core.clock())),
-                    trusted_roots=len(roots(identity.issuing.opened.issuer.trust_bundle())),
-                    root_stage=0 if identity.roots is None else identity.roots.stage,
-                    shared_identities=len(delivery.sharing.found()),
-                    reporting_proxies=watching.traffic.reporting(time.monotonic()),
-                    ejected_endpoints=watching.ejections.count(core.clock()),
-                )
-            )
+            await gauging.count(core.delivery.loop.state.published.snapshots)
+            core.metrics.measured(self._gauges(gauging))
             fresh = (each.freshness() for each in core.sources.all)
             core.metrics.watched((watch for each in fresh for watch in each.watches), core.clock())
             await asyncio.sleep(MEASURE_SECONDS)
+
+    def _gauges(self, gauging: Gauging) -> Gauges:
+        core, identity, watching = self._parts.core, self._parts.identity, self._parts.watching
+        delivery = core.delivery
+        return gauging.gauges(
+            delivery.loop.state,
+            delivery.observer.streams,
+            delivery.registry.counts(),
+            core.sources.all,
+            len(delivery.certificates.certificates),
+            watching.heartbeat.take_worst(),
+            core.clock(),
+            withheld=withheld_counts(delivery.quarantine.findings.counts()),
+            unacked_age=delivery.history.unanswered_age(time.monotonic()),
+            state_failing=bool(watching.disk_space.trouble),
+            ledger_unwritten=identity.opened.ledger.unwritten,
+            running_out=len(delivery.certificates.running_out(core.clock())),
+            trusted_roots=len(roots(identity.issuing.opened.issuer.trust_bundle())),
+            root_stage=0 if identity.roots is None else identity.roots.stage,
+            shared_identities=len(delivery.sharing.found()),
+            reporting_proxies=watching.traffic.reporting(time.monotonic()),
+            ejected_endpoints=watching.ejections.count(core.clock()),
+        )

@@ -23,6 +23,8 @@ from meshwright.kubernetes.injection.configuration.place import ConfigMapKey
 from meshwright.kubernetes.injection.credentials.secret_writer import PodSecrets
 from meshwright.kubernetes.injection.webhook.lookup import Lookup
 from meshwright.kubernetes.injection.webhook.server import Injection
+from meshwright.kubernetes.status.event import Who
+from meshwright.kubernetes.status.events.one_object import OneObject
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.kinds import CONFIG_MAP
 from meshwright.mesh.objects import ObjectKey
@@ -81,8 +83,5 @@ def _document_of(text: str, where: str) -> object:
 
 
 def _owner(cluster: Cluster, place: ConfigMapKey, clock: Callable[[], datetime]) -> Owner:
-    from meshwright.kubernetes.status.event import Who
-    from meshwright.kubernetes.status.events.one_object import OneObject
-
     about = ObjectKey(CONFIG_MAP, place.namespace, place.name)
     return OneObject(cluster.api, about, _REASON, Who(socket.gethostname(), cluster.home), clock)
