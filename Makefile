@@ -105,9 +105,9 @@ types: setup ## mypy alone
 	$(BIN)/mypy $(OURS)
 
 # The fast tests that can come to a loop are those that import one, or who makes one for them.
-LOOPS = $(shell grep -rlE '^from (meshwright\.delivery\.loop|tests\.unit\.delivery\.attended) ' tests/unit --include='test_*.py')
+LOOPS = $(shell grep -rlE '^from (meshwright\.delivery\.loop|tests\.unit\.delivery\.loop_in_memory) ' tests/unit --include='test_*.py')
 verified: setup ## every loop of the fast tests and of those of the program compares itself with one from nothing
-	MESHWRIGHT_VERIFY=1 $(PYTEST) $(SPREAD) -p tests.verifying $(LOOPS) tests/feature/serve
+	MESHWRIGHT_VERIFY=1 $(PYTEST) $(SPREAD) -p tests.tools.loop_verification $(LOOPS) tests/feature/serve
 
 test: ## what CI runs: everything but the long matrices and soaks
 	@$(PYTHON) tools/steps.py setup envoy,openbao+system lint,collect,fast+types verified,test-pushes+test-programs
@@ -133,7 +133,7 @@ test-node: ; $(PYTEST) -m node tests/kubernetes
 
 fuzz-injection: setup kubectl ## Pods of any kind with and without sidecars, at a real API server (needs Go; PODS=n)
 	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager
-	MESHWRIGHT_FUZZ=$(or $(PODS),5000) $(BIN)/pytest -s tests/kubernetes/test_any_pods.py
+	MESHWRIGHT_FUZZ=$(or $(PODS),5000) $(BIN)/pytest -s tests/kubernetes/injection/test_any_pods.py
 
 # Each goes on to its end, whatever the others come to.
 NIGHTLY := audit fuzz acceptance differential conformance demo-matrix newcomer soak-budgets soak-floods soak-issuing soak-root soak-rotation soak-streams fuzz-injection
@@ -144,7 +144,7 @@ demo-matrix: setup envoy system ## the demo's matrix, with each kind of intercep
 	MESHWRIGHT_SOAK=long $(PYTEST) tests/e2e/test_demo.py
 
 newcomer: setup envoy kubectl system node-packages parts ## the README's commands for a cluster, on a real node
-	MESHWRIGHT_SOAK=long $(PYTEST) tests/kubernetes/test_newcomer.py
+	MESHWRIGHT_SOAK=long $(PYTEST) tests/kubernetes/install/test_newcomer.py
 
 fast: setup ## the fast tests alone
 	$(PYTEST) $(FAST) tests/unit
@@ -197,7 +197,7 @@ soak-floods: setup ## floods of connections, handshakes, resets and frames, and 
 	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/soak/test_floods.py
 
 soak-root: setup envoy system ## the root changes under load, the server killed and the change taken back at every stage
-	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/e2e/agent/test_root_change.py
+	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/e2e/agent/joining/test_root_change.py
 
 soak-rotation: setup envoy ## certificates of ten seconds are replaced 1000 times under load (ROTATIONS=n)
 	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/e2e/test_rotation.py

@@ -19,10 +19,10 @@ from hypothesis.internal.constants_ast import Constants
 from hypothesis.internal.intervalsets import IntervalSet
 
 from meshwright.controller.process.polling import read_where_it_polls
-from tests.envoy import program
-from tests.launcher import installed
-from tests.trying import FRESH, STEADY
-from tests.typed import Typed
+from tests.tools.envoy import program
+from tests.tools.forked_cli import Typed
+from tests.tools.hypothesis_profiles import FRESH, STEADY
+from tests.tools.launcher import installed
 
 read_where_it_polls()  # as `serve` does, before any test imports gRPC
 

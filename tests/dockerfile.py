@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tests.typed import ROOT
+from tests.tools.forked_cli import ROOT
 
 FILE: Final = ROOT / "Dockerfile"
 _FROM: Final = re.compile(r"--from=(\S+)")

@@ -14,9 +14,9 @@ from meshwright.mesh.objects import ObjectKey, Sourced
 from meshwright.mesh.policies.smi import HTTPMatch, HTTPRouteGroup
 from meshwright.providers.directory.manifests import Manifests
 from tests.acceptance.pushed import Counts, settings, try_case, try_view
-from tests.deadline import until
 from tests.golden.live import LiveMesh
 from tests.meshes import texts
+from tests.tools.deadline import until
 
 pytestmark = [
     pytest.mark.envoy,

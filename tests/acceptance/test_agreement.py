@@ -20,12 +20,12 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
 from tests.acceptance.pushed import certified, settings
-from tests.deadline import until
 from tests.golden.cases import MESSAGES
 from tests.golden.live import LiveMesh
 from tests.golden.pushing import push
 from tests.meshes import texts
 from tests.meshes.resources import resources
+from tests.tools.deadline import until
 from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, TypeUrl, encode
 from xds.protocol.resources.snapshot import Snapshot
 

@@ -13,7 +13,7 @@ from certs.server import ads_server_certificate
 from certs.state.pair_files import PairFiles
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
-from tests.deadline import until
+from tests.tools.deadline import until
 from tools.ports import free_port
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.hooks import AnyNode

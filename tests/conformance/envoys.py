@@ -10,11 +10,11 @@ from typing import Self
 
 import aiohttp
 
-from tests import envoy
 from tests.conformance.control import ControlPlane, Keys
 from tests.conformance.resources import ADS, TYPE, Json
-from tests.deadline import until
 from tests.golden.envoys import HERE, RunningEnvoy, keep
+from tests.tools import envoy
+from tests.tools.deadline import until
 from xds.stream_status import Variant
 
 REPOSITORY = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ import xds.server.streams.conversation
 from tests.conformance.envoys import EVERYTHING
 from tests.conformance.resources import cluster, endpoints, listener, route, upstream
 from tests.conformance.traffic import Load, who_answers
-from tests.deadline import until
+from tests.tools.deadline import until
 from xds.protocol.delta import DeltaStream
 from xds.protocol.sotw import AdsStream
 from xds.protocol.stream import Stream

@@ -25,7 +25,7 @@ from tests.conformance.resources import (
     upstream,
 )
 from tests.conformance.traffic import Load, who_answers
-from tests.deadline import until
+from tests.tools.deadline import until
 from xds.protocol.blame import APPLIED_OTHERS
 from xds.protocol.resources.resource import CLUSTER, LISTENER, ROUTE
 from xds.stream_status import SyncState, Variant

@@ -15,7 +15,7 @@ import pytest
 
 from tests.conformance.control import ControlPlane, Keys
 from tests.conformance.resources import Json, api_listener, cluster, endpoints, route
-from tests.deadline import until
+from tests.tools.deadline import until
 from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource
 from xds.stream_status import SyncState
 

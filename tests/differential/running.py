@@ -29,7 +29,7 @@ from tests.differential.topology import (
 )
 from tests.differential.wire import Answered, exchange, greeter, web
 from tests.golden.live import LiveMesh, Translate, serve
-from tests.pins import Pin
+from tests.tools.observed_values import Pin
 
 
 class DifferentialMesh:

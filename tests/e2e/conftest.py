@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.envoy import program
-from tests.launcher import Launcher
+from tests.tools.envoy import program
+from tests.tools.launcher import Launcher
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -27,7 +27,7 @@ from tests.e2e.policy.calls import exchange
 from tests.feature.identity.conftest import Server as Plane
 from tests.golden.live import serve
 from tests.meshes import texts
-from tests.program import Program, Server
+from tests.tools.program import Program, Server
 
 NET = f"127.{92 + os.getpid() % 8}.{os.getpid() // 8 % 250}"
 PORT, LOCAL_PORT = 9000, 20000

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.deadline import Deadline
+from tests.tools.deadline import Deadline
 
 SYSTEMD: Final = Path("/lib/systemd/systemd")
 UNITS: Final = Path("/run/systemd/system")

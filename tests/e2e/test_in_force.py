@@ -10,10 +10,10 @@ from urllib.parse import urlencode
 import aiohttp
 import pytest
 
-from tests.deadline import until
 from tests.e2e.envoys import rejections, running
 from tests.feature.identity.conftest import Server, serve
 from tests.meshes import texts
+from tests.tools.deadline import until
 
 __all__ = ["serve"]
 

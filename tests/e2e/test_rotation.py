@@ -16,11 +16,11 @@ from typing import Final
 
 import pytest
 
-from tests.deadline import until
 from tests.e2e.policy.calls import load
 from tests.e2e.ring import ANSWERED, Link, Ring
-from tests.program import Program
-from tests.typed import Executed
+from tests.tools.deadline import until
+from tests.tools.forked_cli import Executed
+from tests.tools.program import Program
 
 LONG: Final = os.environ.get("MESHWRIGHT_SOAK") == "long"
 IDENTITIES: Final = 8 if LONG else 4

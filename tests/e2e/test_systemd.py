@@ -13,7 +13,7 @@ import pytest
 from meshwright.cli.units import AGENT_UNIT, INTERCEPT_UNIT, SERVER_UNIT
 from tests.e2e.systemd import PROXY, SECONDS, Condition, Systemd, booted, dropped_in, missing_for_systemd
 from tests.meshes import texts
-from tests.typed import Command, Typed
+from tests.tools.forked_cli import Command, Typed
 
 pytestmark = [
     pytest.mark.envoy,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.deadline import wait_until
-from tests.launcher import Launcher, installed
+from tests.tools.deadline import wait_until
+from tests.tools.launcher import Launcher, installed
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import installed
-from tests.program import Program, Server
-from tests.typed import ROOT, Executed
-from tests.wheels import install, wheel
+from tests.tools.documented_projects import installed
+from tests.tools.forked_cli import ROOT, Executed
+from tests.tools.program import Program, Server
+from tests.tools.wheels import install, wheel
 
 pytestmark = pytest.mark.timeout(300)
 

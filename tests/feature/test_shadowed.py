@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from meshwright import guard
-from tests.wheels import install, wheel
+from tests.tools.wheels import install, wheel
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(300)

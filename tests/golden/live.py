@@ -39,11 +39,11 @@ from meshwright.mesh.workload import Explicit, Workload
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
 from meshwright.sidecars.envoy.security.secrets import service_certificate, trust_root
-from tests.deadline import until
-from tests.envoy import program as envoy_program
 from tests.golden.beacon import beacon
 from tests.golden.envoys import HERE, Place, RunningEnvoy, keep
 from tests.meshes.resources import resources
+from tests.tools.deadline import until
+from tests.tools.envoy import program as envoy_program
 from tools.ports import free_port
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.hooks import Peer

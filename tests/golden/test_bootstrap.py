@@ -13,7 +13,7 @@ from meshwright.agent.envoy.command import EnvoyOptions, validate
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
-from tests import envoy
+from tests.tools import envoy
 
 pytestmark = pytest.mark.envoy
 

@@ -29,10 +29,10 @@ from meshwright.admin.pages.calls.explain import read_request
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceName
 from meshwright.mesh.service import ServiceKey
-from tests.deadline import until
 from tests.golden import rules_in_listeners
 from tests.golden.live import TRUST_DOMAIN, LiveMesh, serve
 from tests.meshes.resources import resources
+from tests.tools.deadline import until
 from tests.unit.certs.issuers.cas import Ca, ca
 
 pytestmark = [
@@ -475,8 +475,8 @@ async def test_permissive_mode_admits_the_mesh_and_nobody_else(mesh: LiveMesh) -
 async def test_a_changed_policy_is_obeyed_by_an_open_connection(mesh: LiveMesh) -> None:
     """A route group without a match refuses the next request on a connection that is open, and back.
 
-    What admits less is drained (tests/e2e/policy/test_open_connections.py), what admits more leaves all as it
-    is.
+    What admits less is drained (tests/e2e/policy/access/test_open_connections.py), what admits more leaves
+    all as it is.
     """
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as session:
 

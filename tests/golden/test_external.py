@@ -16,11 +16,11 @@ from certs.contract import Names, Usage
 from certs.keys.pair import issue_pair
 from meshwright.mesh.names import Port
 from meshwright.sidecars.envoy.security.secrets import service_certificate, trust_root
-from tests.deadline import until
 from tests.golden.live import LiveMesh
 from tests.golden.policies import ROOTS, calling, external
 from tests.golden.pushing import push, start_receiver
 from tests.meshes.resources import resources
+from tests.tools.deadline import until
 from tools.ports import free_port
 from xds.protocol.resources.snapshot import Snapshot
 

@@ -18,9 +18,9 @@ import pytest_asyncio
 
 from certs.gateway import gateway_pair
 from certs.issuers.authority import CertificateAuthority
-from tests import nginx
 from tests.golden.live import LiveMesh, serve, view_of
-from tests.typed import ROOT
+from tests.tools import nginx
+from tests.tools.forked_cli import ROOT
 
 pytestmark = [
     pytest.mark.envoy,

@@ -19,20 +19,20 @@ from certs.issuers.cert_manager.issuer import CertManagerIssuer
 from meshwright.kube.api import Api
 from meshwright.kube.connection.connection import found
 from meshwright.mesh.identity import ProxyName
-from tests import envoy
-from tests.kubernetes import containers, objects
-from tests.kubernetes import kubectl as tool
-from tests.kubernetes.accounts import Accounts
-from tests.kubernetes.asking import Asking
-from tests.kubernetes.helm import Helm
-from tests.kubernetes.kubectl import Document, Kubectl, has_condition
-from tests.kubernetes.leftovers import until_nothing_is_left
-from tests.kubernetes.objects import NODE
-from tests.kubernetes.served import Kinds
-from tests.kubernetes.shop import opened
-from tests.kubernetes.signing import Opened, Signing
-from tests.program import Program
-from tests.typed import Command, Typed
+from tests.kubernetes.tools import containers, objects
+from tests.kubernetes.tools import kubectl as tool
+from tests.kubernetes.tools.accounts import Accounts
+from tests.kubernetes.tools.api_kinds import Kinds
+from tests.kubernetes.tools.api_requests import Asking
+from tests.kubernetes.tools.certificate_issuers import Opened, Signing
+from tests.kubernetes.tools.helm import Helm
+from tests.kubernetes.tools.kubectl import Document, Kubectl, has_condition
+from tests.kubernetes.tools.leftovers import until_nothing_is_left
+from tests.kubernetes.tools.objects import NODE
+from tests.kubernetes.tools.shop import opened
+from tests.tools import envoy
+from tests.tools.forked_cli import Command, Typed
+from tests.tools.program import Program
 from tools.real_parts.building import is_built, shared
 from tools.real_parts.cluster import RunningCluster, cluster
 from tools.real_parts.node import Node, lacking, node
@@ -59,7 +59,7 @@ LONGEST: Final = (
     "test_cert_manager",
     "test_enrolment",
 )
-"""Files of tests without a node, those that take longest first."""
+"""Names of the files of tests without a node, those that take longest first."""
 
 _numbers = itertools.count(1)
 
@@ -80,14 +80,18 @@ def _skip(said: str) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of the cluster with a node, and put the longest files first.
 
-    Each process takes whole files, in this order: the short ones fill the end.
+    Each process takes whole files, in this order: the short ones fill the end. All others come
+    in the order of their names, whichever folder has them.
     """
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here) and "real_node" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.node)
-    ranks = {here / f"{name}.py": rank for rank, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
+    ranks = {name: rank for rank, name in enumerate(LONGEST)}
+    found = [item for item in items if item.path.is_relative_to(here)]
+    others = [item for item in items if not item.path.is_relative_to(here)]
+    found.sort(key=lambda item: (ranks.get(item.path.stem, len(ranks)), item.path.name))
+    items[:] = [*found, *others]
 
 
 @pytest.fixture(scope="session")

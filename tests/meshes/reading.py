@@ -3,7 +3,7 @@
 from meshwright.mesh.objects import MeshObject
 from meshwright.mesh.origins import InFile
 from meshwright.specs.reader import Reading, read
-from tests import libyaml
+from tests.tools import libyaml
 
 ORIGIN = InFile("test.yaml", 1, 1)
 

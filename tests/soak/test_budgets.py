@@ -18,9 +18,9 @@ from typing import Final
 import pytest
 
 from meshwright.controller.process.memory import TRIM_SECONDS
-from tests.deadline import until
 from tests.soak.program import Honest, program
 from tests.soak.requesters import Attacks
+from tests.tools.deadline import until
 
 LONG: Final = os.environ.get("MESHWRIGHT_SOAK") == "long"
 SECONDS: Final = 20.0 if LONG else 3.0

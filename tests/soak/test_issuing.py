@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.typed import ROOT
+from tests.tools.forked_cli import ROOT
 
 LONG: Final = os.environ.get("MESHWRIGHT_SOAK") == "long"
 KILLS: Final = 200 if LONG else 24

@@ -21,7 +21,7 @@ import grpc.aio
 import pytest
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from tests.deadline import until
+from tests.tools.deadline import until
 from xds.protocol.resources.resource import ENDPOINT
 from xds.server.ads import SERVICE
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import structlog
 
 from benchmarks.figures import results
-from tests.envoy import program
 from tests.survival.dying import Defaults, Fault, Outcome, measured
+from tests.tools.envoy import program
 
 _INSIDE = "MESHWRIGHT_SURVIVAL_NETWORK"
 

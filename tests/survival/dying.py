@@ -28,10 +28,10 @@ from meshwright.mesh.policies.resilience import Resilience, RetryPolicy
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.sidecars.envoy.features.retries import Retries
 from protos.envoy.config.route.v3 import route_pb2
-from tests.deadline import until
 from tests.e2e.agent.scenes import Scene
 from tests.golden.live import TRUST_DOMAIN, LiveMesh
 from tests.meshes.resources import resources
+from tests.tools.deadline import until
 from xds.protocol.resources.resource import ROUTE, Resource, encode
 
 CLIENT, PORT = "127.77.0.1", 8080

@@ -13,9 +13,9 @@ from typing import Protocol
 import aiohttp
 
 from certs.proxy import issue_proxy
-from tests.deadline import until
 from tests.golden.envoys import HERE, Place
 from tests.golden.live import LiveMesh
+from tests.tools.deadline import until
 from tools.ports import free_port
 
 NET = f"127.{60 + os.getpid() % 30}.{os.getpid() // 30 % 250}"

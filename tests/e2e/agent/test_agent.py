@@ -14,9 +14,9 @@ import structlog
 
 from certs.state.pair_files import PairFiles
 from meshwright.agent.envoy.runtime import shared_memory
-from tests.deadline import until
 from tests.e2e.agent.scenes import APPLICATION, CLIENT, NET, PORT, Agent, Scene, answered, get, is_alive, when
 from tests.e2e.policy.calls import load
+from tests.tools.deadline import until
 from tools.ports import free_port
 
 pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]

@@ -13,7 +13,6 @@ import pytest
 from aiohttp import web
 
 from meshwright.agent.hosts.file import BEGIN
-from tests.deadline import until
 from tests.e2e.agent.scenes import (
     APPLICATION,
     CLIENT,
@@ -27,6 +26,7 @@ from tests.e2e.agent.scenes import (
     when,
 )
 from tests.golden.live import serve
+from tests.tools.deadline import until
 
 pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]
 SLOW, GREETER = 8081, 7000

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.deadline import until
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import Machine, machine
+from tests.tools.deadline import until
 
 pytestmark = [
     pytest.mark.envoy,

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-from tests.deadline import until
 from tests.e2e.policy.applications import SERVED_BY
+from tests.tools.deadline import until
 
 _SECONDS = 30
 

@@ -21,7 +21,6 @@ from catalog.policy.inbound import LOOPBACK
 from catalog.relations.hosts import hosts
 from demo.transparent import as_user
 from meshwright.mesh.names import Namespace
-from tests import envoy
 from tests.e2e.agent.machines import APPLICATION_UID, Machine, join, machine
 from tests.e2e.policy import applications, calls
 from tests.e2e.policy.applications import DATABASE, GREETER, HTTP
@@ -29,6 +28,7 @@ from tests.e2e.policy.calls import Answer
 from tests.e2e.policy.policies import Document
 from tests.golden.envoys import Place
 from tests.golden.live import LiveMesh
+from tests.tools import envoy
 
 PROXY_UID = 1500
 NODES = ("node-0", "node-1", "node-2")

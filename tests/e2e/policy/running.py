@@ -12,12 +12,12 @@ from typing import Self
 import aiohttp
 import yaml
 
-from tests.deadline import until
 from tests.e2e.policy import applications, calls
 from tests.e2e.policy.calls import Answer
 from tests.e2e.policy.policies import Document
 from tests.e2e.policy.topology import WORKLOADS, documents, local_port
 from tests.golden.live import LiveMesh
+from tests.tools.deadline import until
 
 
 @dataclass

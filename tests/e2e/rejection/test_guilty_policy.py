@@ -25,10 +25,10 @@ from meshwright.controller.state_files import VERDICTS
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol
-from tests.deadline import until
 from tests.e2e.envoys import Envoy, rejections, running
 from tests.feature.identity.conftest import SERVICE, Server
 from tests.meshes import texts
+from tests.tools.deadline import until
 
 pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]
 

@@ -10,11 +10,11 @@ import pytest
 
 from meshwright.delivery.quarantine import record
 from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol
-from tests.deadline import until
 from tests.e2e.envoys import Envoy, rejections, running
 from tests.feature.identity.conftest import Server, serve
 from tests.meshes import texts
-from tests.typed import Command, Typed
+from tests.tools.deadline import until
+from tests.tools.forked_cli import Command, Typed
 
 __all__ = ["serve"]
 

@@ -10,7 +10,7 @@ from meshwright.agent.certificates import read
 from meshwright.agent.credential_check import read as read_apart
 from meshwright.agent.credentials import CredentialsError
 from meshwright.agent.subprocess_call import ApartFailed, command
-from tests.started import children
+from tests.tools.child_processes import children
 from tests.unit.agent.credentials_of import write_credentials
 
 

@@ -23,7 +23,7 @@ from meshwright.cli.errors import NotUnderstood, Status
 from meshwright.cli.socket.client import api
 from tests.feature.identity.conftest import Server
 from tests.feature.pages.conftest import AFTER, DOCUMENTS, ONE, TWO, mesh
-from tests.typed import Command, Done, Typed
+from tests.tools.forked_cli import Command, Done, Typed
 
 __all__ = ["mesh"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.typed import Command, Typed
+from tests.tools.forked_cli import Command, Typed
 from tests.unit.agent.credentials_of import write_credentials
 
 Before = Callable[..., tuple[int, dict[str, dict[str, str]]]]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.program import Program
-from tests.typed import Command
+from tests.tools.forked_cli import Command
+from tests.tools.program import Program
 from tools.ports import free_port
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.typed import Command, Done, Typed
+from tests.tools.forked_cli import Command, Done, Typed
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from meshwright.admin.http.servers import SOCKET_NAME, serving, unix_socket
 from meshwright.cli.socket.completion import proxies, serials
-from tests.typed import PATH, ROOT
+from tests.tools.forked_cli import PATH, ROOT
 
 Complete = Callable[..., list[str]]
 PROGRAM = f"""\

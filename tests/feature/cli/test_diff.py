@@ -18,7 +18,7 @@ from meshwright.delivery.snapshots.changes import Change, Changed, Comparison, K
 from meshwright.mesh.identity import ProxyName
 from tests.meshes import texts
 from tests.meshes.resources import resources
-from tests.typed import Done
+from tests.tools.forked_cli import Done
 from tests.unit.cli.api import answering
 from tests.unit.cli.commands.test_explain import MESH, Run
 from xds.protocol.resources.snapshot import Snapshot

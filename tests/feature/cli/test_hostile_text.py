@@ -12,7 +12,7 @@ import pytest
 from tests.feature.cli import hostile
 from tests.feature.cli.hostile import FORGED, MESH, POD, TEXT
 from tests.feature.cli.test_program import COMMANDS
-from tests.typed import Command, Done, Typed
+from tests.tools.forked_cli import Command, Done, Typed
 
 FILE = f"{TEXT}.yaml"
 AT = "AT"

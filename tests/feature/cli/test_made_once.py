@@ -11,8 +11,8 @@ import pytest
 from meshwright.cli.errors import IssuingError
 from meshwright.cli.identities import tokens
 from meshwright.enrolment.tokens import TokenRequest
-from tests.typed import Done
-from tests.volumes import short_files
+from tests.tools.forked_cli import Done
+from tests.tools.volumes import short_files
 
 Run = Callable[..., Done]
 SERVICE = ("--service", "s", "--namespace", "n")

@@ -15,7 +15,7 @@ from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
 from meshwright.guard import ROOT
 from meshwright.mesh.identity import ProxyName
-from tests.typed import Done
+from tests.tools.forked_cli import Done
 
 Run = Callable[..., Done]
 NAME = ("--uuid", "u", "--service", "s", "--namespace", "n")

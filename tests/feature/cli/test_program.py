@@ -14,7 +14,7 @@ import typer
 from meshwright.cli import main
 from meshwright.cli.errors import CommandFailed, Status
 from meshwright.enrolment.tokens import read_token
-from tests.typed import ROOT, Done
+from tests.tools.forked_cli import ROOT, Done
 
 Run = Callable[..., Done]
 GOOD = """

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.typed import ROOT, Done
+from tests.tools.forked_cli import ROOT, Done
 
 VERSION = "0.1.0\n"
 CLOSED = "it is closed, or not open for"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from meshwright.cli.main import app
-from tests.invoked import CliRunner
+from tests.tools.command_runner import CliRunner
 from tests.unit.cli.commands.test_unit import ADS, EXAMPLES, PROGRAM
 
 VARIANTS = {

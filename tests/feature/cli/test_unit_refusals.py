@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.typed import Done
+from tests.tools.forked_cli import Done
 from tests.unit.cli.commands.test_unit import ADS, Unit, unit
 
 __all__ = ["unit"]

@@ -20,7 +20,7 @@ from meshwright.providers.dns.schedule import Pacing
 from meshwright.providers.dns.source import DnsSource
 from tests.feature.dns.dnsmasq import DEADLINE, Dnsmasq, needs_dnsmasq, running
 from tests.meshes.sources import instead, slices
-from tests.unit.providers.directory import watched
+from tests.unit.providers.directory import running_source as watched
 
 pytestmark = needs_dnsmasq
 HOUR = timedelta(hours=1)

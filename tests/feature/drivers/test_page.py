@@ -10,9 +10,9 @@ import pytest
 
 from certs.peer import read_peer
 from tests.meshes import texts
-from tests.pages import installed
-from tests.program import Program
-from tests.typed import ROOT, Executed
+from tests.tools.documented_projects import installed
+from tests.tools.forked_cli import ROOT, Executed
+from tests.tools.program import Program
 from tools.ports import free_port
 
 pytestmark = pytest.mark.timeout(300)

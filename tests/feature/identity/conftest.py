@@ -29,8 +29,8 @@ from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from tests.deadline import until
 from tests.meshes import texts
+from tests.tools.deadline import until
 from xds.protocol.resources.resource import CLUSTER
 
 DELTA = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"

@@ -15,8 +15,8 @@ from certs.contract import Names, Usage
 from certs.issuers.authority import CertificateAuthority
 from certs.keys.pair import issue_pair
 from meshwright.mesh.names import TrustDomain
-from tests.program import Program, Server
-from tests.typed import Executed
+from tests.tools.forked_cli import Executed
+from tests.tools.program import Program, Server
 from tests.unit.agent.credentials_of import authority
 
 DAY = timedelta(days=1)

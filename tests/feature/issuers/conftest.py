@@ -14,7 +14,7 @@ from certs.issuers.vault.issuer import VaultIssuer, VaultPki
 from certs.issuers.vault.login import ByToken, Login
 from certs.keys.bundle import TrustBundle
 from meshwright.mesh.names import TrustDomain
-from tests.openbao import OpenBao, openbao, program
+from tests.tools.openbao import OpenBao, openbao, program
 
 DOMAIN = TrustDomain("mesh.example")
 ROLE = {

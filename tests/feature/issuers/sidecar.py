@@ -5,7 +5,7 @@ import shutil
 
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from tests.feature.serve.delta_sidecar import Sidecar
-from tests.program import SECONDS, Program, Server
+from tests.tools.program import SECONDS, Program, Server
 from xds.protocol.resources.resource import SECRET
 
 

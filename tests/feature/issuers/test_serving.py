@@ -11,8 +11,8 @@ from certs.keys.bundle import TrustBundle
 from certs.keys.leaf import read_leaf, stands_below
 from tests.feature.issuers.conftest import Pki
 from tests.feature.issuers.sidecar import come, found, gone, secrets
-from tests.program import SECONDS, Program, Server
-from tests.typed import Typed
+from tests.tools.forked_cli import Typed
+from tests.tools.program import SECONDS, Program, Server
 
 
 @pytest.fixture

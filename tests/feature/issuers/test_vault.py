@@ -30,7 +30,7 @@ from certs.issuers.vault.login import ByAppRole, ByKubernetes, ByToken, Login
 from certs.keys.bundle import TrustBundle
 from certs.keys.pair import Making, Pair, issue_pair
 from tests.feature.issuers.conftest import DOMAIN, Pki
-from tests.openbao import OpenBao
+from tests.tools.openbao import OpenBao
 
 HOUR = timedelta(hours=1)
 NAMES = Names(

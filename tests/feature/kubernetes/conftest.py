@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.feature.kubernetes.api_server import ApiServer, serving
-from tests.program import Program
-from tests.typed import Typed
+from tests.tools.forked_cli import Typed
+from tests.tools.program import Program
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from tests.feature.kubernetes.api_server import ApiServer
 from tests.meshes import texts
-from tests.program import Program
+from tests.tools.program import Program
 
 pytestmark = pytest.mark.timeout(300)
 

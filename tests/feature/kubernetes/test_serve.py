@@ -7,7 +7,7 @@ import pytest
 
 from tests.feature.kubernetes.api_server import TOKEN, ApiServer
 from tests.meshes import texts
-from tests.program import Program, Server
+from tests.tools.program import Program, Server
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -10,12 +10,12 @@ import pytest
 import pytest_asyncio
 
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
-from tests.browser import Browser, browsing, program, running
 from tests.feature.identity.conftest import Server, serving
 from tests.feature.identity.enrolling import REPORT, call, channel
 from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.rejection.conftest import joining
 from tests.meshes import texts
+from tests.tools.browser import Browser, browsing, program, running
 from xds.stream_status import Variant
 
 EVIL = "<script>document.title='evil'</script>"

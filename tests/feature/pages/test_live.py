@@ -11,10 +11,10 @@ import pytest_asyncio
 
 from meshwright.admin.api.events import CLIENTS
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from tests.browser import Browser
 from tests.feature.identity.conftest import Server, serving
 from tests.feature.pages.conftest import AFTER, DOCUMENTS, TWO, browser, chromium, mesh, report
 from tests.meshes import texts
+from tests.tools.browser import Browser
 
 __all__ = ["browser", "chromium", "mesh"]
 

@@ -13,11 +13,11 @@ import yaml
 from yarl import URL
 
 from meshwright.admin.pages.trying import BYTES
-from tests.browser import Browser
 from tests.feature.identity.conftest import Server
 from tests.feature.pages.conftest import EVIL, ONE, ROUTE, TWO, report
 from tests.feature.pages.looks import FOCUSED, LOOKS, OPENED
 from tests.meshes import texts
+from tests.tools.browser import Browser
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

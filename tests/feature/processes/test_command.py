@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from meshwright.processes.command import Command, Ended, run
-from tests.deadline import until
-from tests.started import children, gone
+from tests.tools.child_processes import children, gone
+from tests.tools.deadline import until
 
 SHELL = ("sh", "-c")
 

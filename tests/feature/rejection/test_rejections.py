@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.deadline import until
 from tests.feature.identity.conftest import Server
 from tests.feature.rejection.conftest import WORDS, Join
 from tests.meshes import texts
+from tests.tools.deadline import until
 from xds.protocol.resources.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, ResourceName
 from xds.stream_status import Variant
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.deadline import until
 from tests.feature.identity.conftest import Server
 from tests.feature.rejection.conftest import Join, Sidecar
 from tests.meshes import texts
+from tests.tools.deadline import until
 from xds.protocol.resources.resource import LISTENER, Reference, ResourceName
 from xds.stream_status import Variant
 

@@ -17,8 +17,8 @@ from benchmarks.processes.plane import COMMAND, ControlPlane, control_plane
 from certs.custody import LEDGER_FILE
 from certs.ledger.sqlite import SqliteLedger
 from meshwright.mesh.identity import ProxyName
-from tests.deadline import until
 from tests.feature.serve.delta_sidecar import Sidecar
+from tests.tools.deadline import until
 from xds.protocol.resources.resource import SECRET
 
 SERVICES = 20

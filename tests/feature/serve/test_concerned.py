@@ -14,8 +14,8 @@ from benchmarks.meshes import generator as meshes
 from benchmarks.meshes.manifests import MeshFolder
 from benchmarks.processes.credentials import issue_each
 from benchmarks.processes.plane import ControlPlane, control_plane
-from tests.deadline import until
 from tests.feature.serve.delta_sidecar import Sidecar
+from tests.tools.deadline import until
 
 SERVICES = 20
 CALLED = 5

@@ -15,9 +15,9 @@ from benchmarks.processes.credentials import issue_each
 from benchmarks.processes.plane import COMMAND, ControlPlane, control_plane
 from meshwright.cli.errors import ServerRefused
 from meshwright.cli.socket.client import ask
-from tests.deadline import until
 from tests.feature.serve.delta_sidecar import Sidecar
 from tests.meshes import texts
+from tests.tools.deadline import until
 from xds.protocol.resources.resource import ROUTE
 
 STORE, BUYER = "11111111.store.shop", "22222222.buyer.shop"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.planted import of_keys, seen
-from tests.program import PROXIES, Program, Server
-from tests.typed import Typed
+from tests.tools.forked_cli import Typed
+from tests.tools.leak_forms import of_keys, seen
+from tests.tools.program import PROXIES, Program, Server
 
 PLANTED = "planted-7yQ2mV9xK4sR1tB8"
 WRITTEN = "written-3kP8wZ5nD1hJ6cF0"

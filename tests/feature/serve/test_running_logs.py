@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.program import Program, Server
-from tests.typed import Typed
+from tests.tools.forked_cli import Typed
+from tests.tools.program import Program, Server
 
 
 @pytest.fixture

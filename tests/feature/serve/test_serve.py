@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.program import SECONDS, Program
-from tests.typed import Typed
+from tests.tools.forked_cli import Typed
+from tests.tools.program import SECONDS, Program
 
 MANIFEST = """
 apiVersion: meshwright.dev/v1alpha1

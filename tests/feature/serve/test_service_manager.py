@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.program import Program
-from tests.typed import Typed
+from tests.tools.forked_cli import Typed
+from tests.tools.program import Program
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ NO_LOOP = "tests/unit/delivery/test_debounce.py"
 def test_a_difference_fails_the_run(arguments: tuple[str, ...], status: int, said: str) -> None:
     """An engine that tells nobody of a change is found; it is an exception in the usual run."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "tests.verifying", *arguments],
+        [sys.executable, "-m", "pytest", "-q", "-p", "tests.tools.loop_verification", *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,

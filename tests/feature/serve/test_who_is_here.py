@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.deadline import until
 from tests.feature.serve.delta_sidecar import Sidecar
 from tests.meshes import texts
-from tests.program import PROXIES, Program, Server
-from tests.typed import Typed
+from tests.tools.deadline import until
+from tests.tools.forked_cli import Typed
+from tests.tools.program import PROXIES, Program, Server
 from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER
 
 SECONDS = 30.0

@@ -24,11 +24,11 @@ from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain
 from protos.opentelemetry.proto.common.v1 import common_pb2
 from protos.opentelemetry.proto.trace.v1 import trace_pb2
-from tests.deadline import until
 from tests.e2e.policy.servers import OtlpCollector
 from tests.feature.identity.conftest import Server
 from tests.feature.rejection.conftest import WORDS, Join
 from tests.meshes import texts
+from tests.tools.deadline import until
 from tools.ports import free_port
 from xds.stream_status import Variant
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
 from meshwright.mesh.identity import ProxyName
-from tests.volumes import Volume
+from tests.tools.volumes import Volume
 
 NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 ROWS = 3000

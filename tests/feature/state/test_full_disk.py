@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.program import PROXIES, Program, Server
-from tests.typed import ROOT, Typed
-from tests.volumes import Volume, volume
+from tests.tools.forked_cli import ROOT, Typed
+from tests.tools.program import PROXIES, Program, Server
+from tests.tools.volumes import Volume, volume
 
 FULL = "No space left on device"
 REMEMBERED = "what is valid is served on, what is remembered to be written later concerns {} proxies"

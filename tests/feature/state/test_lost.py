@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.program import Program
+from tests.tools.program import Program
 
 ANEW = "then every proxy needs a new certificate"
 Damage = Callable[[Path], None]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.program import Program
+from tests.tools.program import Program
 
 MEANT = "or set shared_state (MESHWRIGHT_SHARED_STATE=true) if that is meant"
 SECRETS = [

@@ -11,7 +11,7 @@ import pytest
 from certs.custody import LEDGER_FILE, REBUILDING_FILE
 from certs.ledger.sqlite import SqliteLedger
 from tests.feature.state.test_lost import without_ledger
-from tests.program import PROXIES, Program
+from tests.tools.program import PROXIES, Program
 
 
 def damaged_ledger(state: Path) -> None:

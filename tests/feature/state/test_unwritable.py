@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.feature.state.test_full_disk import REMEMBERED, TROUBLE, failing, listed
-from tests.program import PROXIES, Program
-from tests.typed import Typed
-from tests.volumes import Volume, volume
+from tests.tools.forked_cli import Typed
+from tests.tools.program import PROXIES, Program
+from tests.tools.volumes import Volume, volume
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from certs.state.pair_files import PairFiles
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from tests.deadline import until
+from tests.tools.deadline import until
 from xds.budget import Bound, Excess
 from xds.cache import NodeKey, SnapshotCache
 from xds.hooks import AnyNode, Authenticator, Cause, Ending, Peer

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from certs.keys.material import PrivateKey
 from meshwright.admin.jsonable import HANDFUL, Document, Json, is_handful, jsonable, pieces
 from meshwright.mesh.config import TlsVersion
-from tests.trying import examples
+from tests.tools.hypothesis_profiles import examples
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from certs.renewal import renew_at
 from certs.state.pair_files import PairFiles
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
+from tests.tools.volumes import short_files
 from tests.unit.certs.leaf import LEAF
-from tests.volumes import short_files
 
 DAY = timedelta(hours=24)
 BACK = timedelta(seconds=60)

@@ -26,7 +26,7 @@ from certs.peer import authorize, read_peer
 from certs.proxy import issue_proxy
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName, TrustDomain
-from tests.trying import examples
+from tests.tools.hypothesis_profiles import examples
 from tests.unit.certs.leaf import LEAF
 
 UUID = ProxyUuid("5d1a4f0e-1f0c-4f5e-9c1d-0a5b6c7d8e9f")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from meshwright.cli.main import app
-from tests.invoked import CliRunner
-from tests.typed import Done
+from tests.tools.command_runner import CliRunner
+from tests.tools.forked_cli import Done
 
 
 @pytest.fixture

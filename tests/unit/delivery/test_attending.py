@@ -10,7 +10,7 @@ import pytest
 
 from meshwright.delivery.loop import ATTENDED
 from tests.meshes import values as a
-from tests.unit.delivery.attended import LINGERING, Plane, node
+from tests.unit.delivery.loop_in_memory import LINGERING, Plane, node
 from xds.cache import NodeKey
 
 New = Callable[..., Plane]

@@ -42,8 +42,8 @@ from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.tap import TapChoice
 from tests.meshes import values as a
 from tests.meshes.random_meshes import Mesh, random_mesh
-from tests.pins import Pin
-from tests.trying import examples
+from tests.tools.hypothesis_profiles import examples
+from tests.tools.observed_values import Pin
 from tests.unit.delivery.histories import Replica, mismatch
 from tests.unit.delivery.killers import STEPS, forgetful, names
 from xds.protocol.resources.resource import TYPES

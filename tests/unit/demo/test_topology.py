@@ -11,7 +11,7 @@ from meshwright.mesh.origins import InFile
 from meshwright.mesh.service import Service
 from meshwright.mesh.workload import Explicit, Workload
 from meshwright.specs.reader import read
-from tests import libyaml
+from tests.tools import libyaml
 
 BOTH = (ExplicitAddresses("127.20"), TransparentAddresses("10.222.0"))
 

@@ -17,8 +17,8 @@ from meshwright.agent.statistics.edges import Edges
 from meshwright.agent.statistics.exposition import written
 from meshwright.agent.statistics.statistics import read
 from meshwright.delivery.proxies.status import ProxyState
-from tests import libyaml
-from tests.promql import Series, Wrong, labels_of
+from tests.tools import libyaml
+from tests.tools.promql import Series, Wrong, labels_of
 
 ROOT: Final = Path(__file__).parents[3]
 FILES: Final = ROOT / "deploy" / "chart" / "meshwright" / "files"

@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 from tests.dockerfile import FILE, defaults, published, stages
-from tests.typed import ROOT
+from tests.tools.forked_cli import ROOT
 
 TEXT = FILE.read_text("utf-8")
 STAGES = stages(TEXT)

@@ -25,7 +25,7 @@ UNSORTED: Final = dict.fromkeys(
         "tests/e2e/policy",
         "tests/kubernetes",
         "tests/unit/delivery",
-        "tests/unit/injector",
+        "tests/unit/kubernetes/injection",
         "tests/unit/xds/protocol",
     ),
     "not sorted into folders yet",

@@ -18,7 +18,7 @@ from demo.kubernetes.newcomer import MANIFESTS, steps
 from demo.kubernetes.plane import Images
 from demo.kubernetes.store import applications
 from meshwright.cli.main import app
-from tests import libyaml
+from tests.tools import libyaml
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text("utf-8")

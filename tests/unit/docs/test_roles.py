@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests import libyaml
+from tests.tools import libyaml
 
 DOCS = Path(__file__).parents[3] / "docs"
 FILES = (

@@ -10,7 +10,7 @@ from meshwright.engine.firewall import Firewall, Firewalls, MappingFirewall
 from meshwright.engine.graph import Graph
 from meshwright.engine.index import DerivedIndex, Index
 from meshwright.engine.table import Table
-from tests.pins import Pin
+from tests.tools.observed_values import Pin
 
 KEYS = range(5)
 VALUES: tuple[Any, ...] = (0, 1, True, 2, 3, None)

@@ -15,7 +15,7 @@ from meshwright.engine.index import DerivedIndex, Index
 from meshwright.engine.node import FEW, Derivation, Family, Function, Source
 from meshwright.engine.sorted_keys import COPIED, SortedKeys
 from meshwright.engine.table import Table
-from tests.pins import Pin
+from tests.tools.observed_values import Pin
 
 
 class Sheet:

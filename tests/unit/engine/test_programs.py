@@ -14,7 +14,7 @@ from meshwright.engine.index import Entries
 from meshwright.engine.node import Derivation, Node, Raised
 from meshwright.engine.sorted_keys import with_key
 from meshwright.engine.table import Table
-from tests.trying import examples
+from tests.tools.hypothesis_profiles import examples
 from tests.unit.engine.programs import mismatch
 
 Patch = Callable[[pytest.MonkeyPatch], None]

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.counted import Text
+from tests.tools.counted_work import Text
 
 Document = dict[str, Any]
 

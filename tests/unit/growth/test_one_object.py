@@ -25,7 +25,7 @@ from meshwright.providers.merge import merge
 from meshwright.sidecars.document.driver import DocumentDriver
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.specs.reader import Reading, read
-from tests.counted import Work, uncounted
+from tests.tools.counted_work import Work, uncounted
 from tests.unit.growth.objects import LARGE, MESH, Document
 
 SIZE: Final = 8

@@ -14,7 +14,7 @@ from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.injection.names import ADDED_ANNOTATION
 from meshwright.sidecars.registry import DriverRegistry
-from tests.counted import Work
+from tests.tools.counted_work import Work
 from tests.unit.growth.objects import many
 from tests.unit.growth.test_one_object import MOST, SIZE, SPARE
 

@@ -13,7 +13,7 @@ from meshwright.kube.connection.access import Access, Server, User
 from meshwright.kube.connection.connection import Connection
 from meshwright.kube.errors import ApiError, KubeError, Nonsense, Reason, Unreachable
 from meshwright.kube.resource import Raw, Resource
-from tests.unit.kube.played import (
+from tests.unit.kube.scripted_api import (
     SERVICES,
     Asked,
     Line,

@@ -7,7 +7,7 @@ import pytest
 from meshwright.kube.discovery import Served, newness, served
 from meshwright.kube.errors import KubeError, Nonsense
 from meshwright.kube.resource import Resource
-from tests.unit.kube.played import Asked, Line, Played, answering, api_of, failure
+from tests.unit.kube.scripted_api import Asked, Line, Played, answering, api_of, failure
 
 ALL = ["get", "list", "watch", "create"]
 SERVICES = Resource("", "v1", "services", "Service")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from meshwright.kube.errors import Nonsense, Reason
 from meshwright.kube.pages import Page
-from tests.trying import examples
+from tests.tools.hypothesis_profiles import examples
 
 
 def _page(*pieces: bytes) -> tuple[list[object], dict[str, object]]:

@@ -12,7 +12,7 @@ from typing import Final, Self
 from meshwright.kube.api import Api
 from meshwright.kube.connection.access import Access, Server, User
 from meshwright.kube.connection.connection import Connection
-from tests.unit.kube.played import SERVICES
+from tests.unit.kube.scripted_api import SERVICES
 
 BEGUN: Final = (
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{}\n\r\n"

@@ -18,7 +18,7 @@ from meshwright.providers.dns.source import DnsSource
 from meshwright.providers.moments import Moment, monotonic
 from tests.meshes import values as a
 from tests.meshes.texts import account
-from tests.unit.providers.directory.watched import WatchedSource, running
+from tests.unit.providers.directory.running_source import WatchedSource, running
 
 START = datetime(2026, 1, 2, tzinfo=UTC)
 SERVICE = Service(

@@ -15,8 +15,8 @@ from meshwright.providers.objects import read_form
 from meshwright.specs.kinds import READ
 from meshwright.specs.reader import Reading, Unread
 from tests.meshes.texts import account, account_key, workload, workload_key
-from tests.trying import examples
-from tests.unit.providers.test_foreign_kinds import BODIES
+from tests.tools.hypothesis_profiles import examples
+from tests.unit.providers.directory.test_foreign_kinds import BODIES
 
 
 def _text(kind: Kind, head: tuple[str, str] | None = None, *, name: str = "db") -> str:

@@ -9,8 +9,8 @@ from meshwright.mesh.objects import ObjectKey, Sourced
 from meshwright.mesh.origins import InCluster
 from meshwright.providers.objects import Objects, read_form
 from meshwright.specs.reader import read
-from tests import libyaml
 from tests.meshes.texts import account, account_key, workload, workload_key
+from tests.tools import libyaml
 
 POD = """
 apiVersion: v1

@@ -13,7 +13,7 @@ from meshwright.specs.displayed import read_shown
 from meshwright.specs.kinds import READ
 from meshwright.specs.reader import read
 from meshwright.specs.reference.meanings.installed import INSTALLED
-from tests import libyaml
+from tests.tools import libyaml
 
 ORIGIN = InCluster("here", "7")
 CASES = [

@@ -2,7 +2,15 @@
 
 import pytest
 
-from tests.deadline import LONGEST_PAUSE, MOST_SLOWNESS, SHORTEST_PAUSE, Deadline, slowness, until, wait_until
+from tests.tools.deadline import (
+    LONGEST_PAUSE,
+    MOST_SLOWNESS,
+    SHORTEST_PAUSE,
+    Deadline,
+    slowness,
+    until,
+    wait_until,
+)
 
 
 def test_a_deadline_is_extended_by_the_measured_slowness(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -13,7 +21,7 @@ def test_a_deadline_is_extended_by_the_measured_slowness(monkeypatch: pytest.Mon
         measured.append(now[0])
         return 3.0
 
-    monkeypatch.setattr("tests.deadline.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("tests.tools.deadline.time.monotonic", lambda: now[0])
     deadline = Deadline(10.0, measure)
     passed = {}
     for now[0] in (0.0, 9.9, 10.0, 29.9, 30.0, 31.0):
@@ -25,7 +33,7 @@ def test_a_deadline_is_extended_by_the_measured_slowness(monkeypatch: pytest.Mon
 def test_pauses_grow_with_the_wait_between_two_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A short wait is noticed at once; a long one costs few looks."""
     now = [0.0]
-    monkeypatch.setattr("tests.deadline.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("tests.tools.deadline.time.monotonic", lambda: now[0])
     deadline = Deadline(10.0)
     pauses = []
     for now[0] in (0.0, 0.02, 0.5, 1.0, 9.0):

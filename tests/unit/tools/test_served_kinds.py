@@ -4,8 +4,8 @@ from typing import Any, cast
 
 import pytest
 
-from tests.kubernetes.asking import Answer, Asking
-from tests.kubernetes.served import Kinds
+from tests.kubernetes.tools.api_kinds import Kinds
+from tests.kubernetes.tools.api_requests import Answer, Asking
 
 
 def _resource(plural: str, kind: str, *short: str, scope: str = "Namespaced") -> dict[str, Any]:

@@ -8,8 +8,8 @@ import pytest
 from meshwright.agent.envoy.command import EnvoyOptions
 from meshwright.agent.envoy.runtime import RuntimeDirectory
 from meshwright.agent.envoy.supervisor import EnvoyRejected, validated
-from tests.deadline import until
-from tests.started import gone
+from tests.tools.child_processes import gone
+from tests.tools.deadline import until
 
 
 def _program(folder: Path, text: str) -> EnvoyOptions:

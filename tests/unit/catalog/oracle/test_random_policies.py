@@ -24,7 +24,7 @@ from meshwright.providers.directory.manifests import Manifests
 from tests.differential.cases import case
 from tests.differential.comparing import FLOORS, Counts, straight_to, without_certificate
 from tests.differential.topology import TCP
-from tests.trying import examples
+from tests.tools.hypothesis_profiles import examples
 from tests.unit.catalog.explain.test_explain import TOPOLOGY, text
 
 pytestmark = pytest.mark.timeout(30)  # whichever is first asks the requests of all

@@ -22,7 +22,7 @@ from meshwright.mesh.service import Service
 from tests.meshes import values as a
 from tests.meshes.random_meshes import random_mesh
 from tests.meshes.resources import resources
-from tests.trying import examples
+from tests.tools.hypothesis_profiles import examples
 from xds.protocol.resources.resource import Resource
 
 OURS, THEIRS = Namespace("one"), ("another", "zone")

@@ -20,7 +20,7 @@ from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.objects import ObjectKey
 from tests.meshes import values as a
-from tests.pins import Pin
+from tests.tools.observed_values import Pin
 
 SPACES = ("closed", "default", "open")
 MESH = (

@@ -15,7 +15,7 @@ from meshwright.mesh.names import Port
 from meshwright.mesh.service import Scope
 from tests.meshes import values as a
 from tests.meshes.resources import resources
-from tests.pins import Pin
+from tests.tools.observed_values import Pin
 from xds.protocol.resources.resource import CLUSTER
 
 PERMISSIVE = MeshConfig(permissive=True)

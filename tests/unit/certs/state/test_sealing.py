@@ -25,7 +25,7 @@ from certs.state.sealing import Seal, new_data_key, read_wrapped, wrapped
 from certs.state.stored import ADS_SERVER, WEBHOOK, Holder
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
-from tests import planted
+from tests.tools import leak_forms as planted
 from tests.unit.certs.issuers.cas import ca
 
 DOMAIN = TrustDomain("mesh.example")

@@ -9,7 +9,7 @@ import pytest
 
 from meshwright.cli.bugs import gathered
 from meshwright.cli.main import app
-from tests.invoked import CliRunner
+from tests.tools.command_runner import CliRunner
 
 
 def test_of_a_server_that_does_not_run_it_says_so(tmp_path: Path) -> None:

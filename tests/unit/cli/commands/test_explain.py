@@ -12,8 +12,8 @@ import yaml
 
 from catalog.store.view import View
 from meshwright.cli.offline.mesh import read
-from tests import libyaml
-from tests.typed import ROOT, Done
+from tests.tools import libyaml
+from tests.tools.forked_cli import ROOT, Done
 from tests.unit.cli.api import answering
 
 Run = Callable[..., Done]

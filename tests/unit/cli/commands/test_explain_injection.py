@@ -5,10 +5,10 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.typed import ROOT, Done
+from tests.tools.forked_cli import ROOT, Done
 
 Run = Callable[..., Done]
-KINDS = ROOT / "tests" / "unit" / "injector" / "cases" / "kinds.yaml"
+KINDS = ROOT / "tests" / "unit" / "kubernetes" / "injection" / "cases" / "kinds.yaml"
 IMAGE = {"MESHWRIGHT_SIDECAR_IMAGE": "proxy:1"}
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests import libyaml
-from tests.typed import Done
+from tests.tools import libyaml
+from tests.tools.forked_cli import Done
 from tests.unit.cli import osm_demo as osm
 
 Run = Callable[..., Done]

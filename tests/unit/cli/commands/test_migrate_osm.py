@@ -15,8 +15,8 @@ from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.origins import InFile
 from meshwright.specs.osm.unenforced import UNENFORCED
 from meshwright.specs.reader import read
-from tests import libyaml
-from tests.typed import ROOT, Done
+from tests.tools import libyaml
+from tests.tools.forked_cli import ROOT, Done
 from tests.unit.cli import osm_demo
 
 Run = Callable[..., Done]

@@ -7,7 +7,7 @@ import pytest
 
 from meshwright.cli.main import app
 from meshwright.cli.offline import reference
-from tests.invoked import CliRunner
+from tests.tools.command_runner import CliRunner
 
 
 def test_one_kind_and_all_of_them() -> None:

@@ -10,7 +10,7 @@ from meshwright.cli.main import app
 from meshwright.cli.process.agent_settings import LOG_LEVELS
 from meshwright.cli.units import AGENT_UNIT, INTERCEPT_UNIT, SERVER_UNIT, quoted
 from meshwright.controller.process.logs import LogLevel
-from tests.invoked import CliRunner
+from tests.tools.command_runner import CliRunner
 
 ROOT = Path(__file__).parents[4]
 PROGRAM = "/opt/meshwright/bin/meshwright"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from meshwright.cli.main import app
-from tests.invoked import CliRunner, Result
+from tests.tools.command_runner import CliRunner, Result
 
 pytestmark = pytest.mark.usefixtures("cheap_passphrases")
 ISSUE = ("certs", "issue-proxy", "--uuid", "u1", "--service", "shop", "--namespace", "default", "--anyway")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from meshwright.cli.printing.files import write, write_credentials
-from tests.volumes import short_files
+from tests.tools.volumes import short_files
 
 
 def test_credentials_are_three_files_the_key_for_its_owner_alone(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from meshwright.cli.errors import AnsweredNo, NotRunning, NotUnderstood, ServerRefused
 from meshwright.cli.main import app
 from meshwright.cli.socket.client import SOCKET_NAME, api, ask, proxy_path
-from tests.invoked import CliRunner
+from tests.tools.command_runner import CliRunner
 
 ANSWERS: Mapping[str, tuple[int, object]] = {
     "/no": (400, {"error": "because"}),

@@ -23,7 +23,7 @@ from meshwright.mesh.config import GatewayCertificate, MeshConfig
 from meshwright.mesh.names import Namespace, SecretName, TrustDomain
 from meshwright.mesh.problems.problem import Problems
 from tests.meshes import values as a
-from tests.unit.kube.played import Asked, Line, Played, api_of
+from tests.unit.kube.scripted_api import Asked, Line, Played, api_of
 
 NOW: Final = datetime(2026, 11, 23, 12, tzinfo=UTC)
 HOME: Final = "meshwright-system"

@@ -30,7 +30,7 @@ from meshwright.delivery.snapshots.published import Step
 from meshwright.delivery.time_slices import Slices
 from meshwright.delivery.wave import Cause, Change, Wave
 from meshwright.mesh.kinds import TRAFFIC_TARGET
-from tests.trying import examples
+from tests.tools.hypothesis_profiles import examples
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.hooks import Ending, Peer
 from xds.protocol.resources.resource import CLUSTER, ROUTE, Resource, ResourceName, TypeUrl, Version

@@ -14,8 +14,8 @@ from meshwright.delivery.snapshots.published import Step
 from meshwright.mesh.origins import FromSource
 from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.sidecars.envoy.reasons import reason
-from tests.deadline import until
 from tests.meshes import values as a
+from tests.tools.deadline import until
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resources.resource import LISTENER, Resource, ResourceName, Version
 from xds.protocol.resources.snapshot import Snapshot

@@ -14,7 +14,7 @@ from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.mesh.policies.retries import FailedWith, Retries
 from meshwright.mesh.policies.smi import HTTPMatch
 from meshwright.mesh.service import Protocol
-from tests.trying import examples
+from tests.tools.hypothesis_profiles import examples
 from tests.unit.delivery.quarantine.guilty import (
     NODE,
     Picky,

@@ -17,7 +17,7 @@ from meshwright.kube.connection.connection import Connection, found
 from meshwright.kube.errors import ApiError, ConfigError, KubeError, Unreachable
 from tests.unit.kube.connection.test_exec_plugin import gives, plugin
 from tests.unit.kube.connection.test_kubeconfig import config, written
-from tests.unit.kube.played import SERVICES, Asked, Line, Played, api_at, api_of, refusing, service
+from tests.unit.kube.scripted_api import SERVICES, Asked, Line, Played, api_at, api_of, refusing, service
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

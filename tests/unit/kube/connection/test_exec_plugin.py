@@ -12,7 +12,7 @@ import pytest
 from meshwright.kube.connection.access import Plugin
 from meshwright.kube.connection.exec_plugin import Credential, ask, credential
 from meshwright.kube.errors import ConfigError, Reason
-from tests.started import gone
+from tests.tools.child_processes import gone
 
 V1 = "client.authentication.k8s.io/v1"
 SECRET = "s3cr3t-t0k3n"

@@ -16,7 +16,7 @@ from meshwright.kube.reflector.object_cache import (
     later,
 )
 from meshwright.kube.resource import Raw, Resource
-from tests.unit.kube.played import SERVICES, bookmark, service
+from tests.unit.kube.scripted_api import SERVICES, bookmark, service
 
 
 def _spec(raw: Raw) -> Any:

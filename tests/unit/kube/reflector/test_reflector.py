@@ -15,7 +15,7 @@ from meshwright.kube.reflector.object_cache import Item
 from meshwright.kube.reflector.pacing import Pacing
 from meshwright.kube.reflector.reflector import Reflector
 from meshwright.kube.resource import Key, Raw
-from tests.unit.kube.played import (
+from tests.unit.kube.scripted_api import (
     SERVICES,
     Asked,
     Line,

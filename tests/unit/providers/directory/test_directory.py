@@ -15,7 +15,7 @@ from meshwright.providers.contract import Source
 from meshwright.providers.directory.files import DirectoryError
 from meshwright.providers.directory.source import DirectorySource
 from tests.meshes.texts import account, account_key, workload, workload_key
-from tests.unit.providers.directory.watched import DEADLINE, WatchedSource, running
+from tests.unit.providers.directory.running_source import DEADLINE, WatchedSource, running
 
 
 def _clock() -> datetime:

@@ -11,7 +11,7 @@ import pytest
 from meshwright.providers.contract import Counts
 from meshwright.providers.directory.source import DirectorySource
 from tests.meshes.texts import account
-from tests.unit.providers.directory.watched import WatchedSource, running
+from tests.unit.providers.directory.running_source import WatchedSource, running
 
 NEVER, AT_ONCE = timedelta(hours=1), timedelta(0)
 

@@ -16,7 +16,7 @@ from meshwright.providers.directory.files import DirectoryError, Listing, list_d
 from meshwright.providers.directory.rounds import LEAST, MOST, SLICES, TICK, Found, Rounds
 from meshwright.providers.directory.source import DirectorySource
 from meshwright.providers.directory.watch import DirectoryWatch
-from tests.unit.providers.directory.watched import WatchedSource, running
+from tests.unit.providers.directory.running_source import WatchedSource, running
 
 EVERY = timedelta(seconds=30)
 START = timedelta(days=1)

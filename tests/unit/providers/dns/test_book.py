@@ -21,7 +21,7 @@ from meshwright.providers.dns.slices import Slices, counts, problems, settled
 from meshwright.providers.guard import Guarded
 from meshwright.providers.moments import Moment
 from tests.meshes.sources import instead, slices
-from tests.trying import examples
+from tests.tools.hypothesis_profiles import examples
 
 NOW = timedelta(hours=3)
 DATE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -18,8 +18,8 @@ from meshwright.providers.kubernetes.projection import projected
 from meshwright.providers.kubernetes.resources import CORE, POLICY
 from meshwright.specs.manifest import split_api_version
 from meshwright.specs.reader import read
-from tests import libyaml
 from tests.golden.cases import CASES, HERE
+from tests.tools import libyaml
 from tests.unit.providers.kubernetes import objects
 
 ORIGIN = InCluster("east", "1")

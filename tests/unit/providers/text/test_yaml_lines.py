@@ -17,7 +17,7 @@ from meshwright.providers.text.documents import documents
 from meshwright.providers.text.yaml_lines import OTHER, plain_value
 from meshwright.providers.text.yaml_scalars import plain_scalar
 from meshwright.providers.text.yaml_value import MAX_DEPTH, MAX_NODES, yaml_value
-from tests.trying import examples
+from tests.tools.hypothesis_profiles import examples
 
 KEYS = ["", "a:", "b:", "c: ", "d: ", "1:", "~: ", "<<: ", '"e": ', "f/g.h: ", "? "]
 VALUES = [

@@ -41,9 +41,9 @@ from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.injection import names, probes
 from meshwright.sidecars.injection.restoring import restored
 from meshwright.sidecars.layout import STATUS_PORT, ProbeKind
-from tests import libyaml
-from tests.invoked import CliRunner
 from tests.meshes import values as a
+from tests.tools import libyaml
+from tests.tools.command_runner import CliRunner
 
 PODS = Path(__file__).parent / "pods"
 PROXY = ProxyName.parse("5b1c.store.shop")

@@ -121,7 +121,7 @@ TAKEN = (
 
 @pytest.mark.parametrize("text", ["", "no operator", "100%%", *TAKEN])
 def test_operators_that_all_sidecars_take(text: str) -> None:
-    """That an Envoy does is seen in tests/e2e/policy/test_telemetry.py."""
+    """That an Envoy does is seen in tests/e2e/policy/telemetry/test_telemetry.py."""
     assert fault(text) is None
 
 

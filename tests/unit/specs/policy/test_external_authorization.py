@@ -11,7 +11,7 @@ from meshwright.mesh.names import Namespace, Port, ServiceAccountName
 from meshwright.mesh.policies.authorization import NOWHERE, Authorizer, ExternalAuthorization
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.providers.directory.manifests import Manifests
-from tests import libyaml
+from tests.tools import libyaml
 
 KEY = PolicyKey(Namespace("shop"), "m")
 OPA = Authorizer(HostPort("opa.opa", 9191), "inboundExtAuthz", timedelta(seconds=1))

@@ -9,7 +9,7 @@ from meshwright.mesh.policies.mutual_tls import MutualTLS, PlainText, TlsMode
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
 from meshwright.providers.directory.manifests import Manifests
-from tests import libyaml
+from tests.tools import libyaml
 
 WHOLE = """
 mode: Permissive

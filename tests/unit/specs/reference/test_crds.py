@@ -17,7 +17,7 @@ from meshwright.specs.reference.meanings.kinds import KINDS
 from meshwright.specs.reference.schema import of_shape
 from meshwright.specs.reference.shapes import walked
 from meshwright.specs.reference.structural import WHATEVER, structural
-from tests.typed import ROOT
+from tests.tools.forked_cli import ROOT
 from tests.unit.specs.reference.probing import DESCRIBED
 
 INSTALLABLE = tuple(kind for kind in KINDS if kind in INSTALLED)

@@ -16,7 +16,7 @@ from meshwright.specs.reference.meaning import Meaning
 from meshwright.specs.reference.meanings.kinds import KINDS
 from meshwright.specs.reference.page import rows
 from meshwright.specs.reference.shapes import Described, walked
-from tests.typed import ROOT
+from tests.tools.forked_cli import ROOT
 from tests.unit.specs.reference.probing import DESCRIBED, instances
 
 DOCS = ROOT / "docs"

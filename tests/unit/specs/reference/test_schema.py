@@ -21,8 +21,8 @@ from meshwright.specs.reference import recording
 from meshwright.specs.reference.recording import Choice, Record
 from meshwright.specs.reference.schema import Schema, of_all, of_kind
 from meshwright.specs.reference.shapes import Described, walked
-from tests.trying import examples
-from tests.typed import ROOT
+from tests.tools.forked_cli import ROOT
+from tests.tools.hypothesis_profiles import examples
 from tests.unit.specs.reference.probing import DESCRIBED, instances
 
 FILES = sorted(

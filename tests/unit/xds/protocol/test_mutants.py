@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.trying import examples
+from tests.tools.hypothesis_profiles import examples
 from tests.unit.xds.protocol import test_conversations as properties
 from tests.unit.xds.protocol import test_delta_rules as delta
 from tests.unit.xds.protocol import test_named as named

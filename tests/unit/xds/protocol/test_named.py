@@ -11,7 +11,7 @@ from itertools import starmap
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.trying import examples
+from tests.tools.hypothesis_profiles import examples
 from xds.protocol.delta import DeltaStream
 from xds.protocol.resources.resource import CLUSTER, LISTENER, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.resources.snapshot import Snapshot

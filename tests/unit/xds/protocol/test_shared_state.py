@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.xds.protocol.looks import counted_looks
+from tests.unit.xds.protocol.counted_lookups import counted_looks
 from xds.protocol.delta import DeltaStream
 from xds.protocol.resources import layers, resources
 from xds.protocol.resources.resource import (

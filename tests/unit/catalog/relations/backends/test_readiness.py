@@ -18,7 +18,7 @@ from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import Namespace, Port, ProxyUuid, ServiceName
 from meshwright.mesh.objects import EndpointSlice
 from tests.meshes import values as a
-from tests.pins import Pin
+from tests.tools.observed_values import Pin
 
 READY = MeshSettings(endpoint_admission=EndpointAdmission.READY)
 POLICY = (

@@ -10,7 +10,7 @@ from meshwright.kube.builtin import VALIDATING
 from meshwright.kubernetes.admission.configuration import configuration
 from meshwright.kubernetes.admission.place import Place
 from meshwright.providers.kubernetes.scope import Scope
-from tests.unit.kube.played import Asked, Line, Played, api_of
+from tests.unit.kube.scripted_api import Asked, Line, Played, api_of
 
 PLACE = Place.parse("a/b")
 

@@ -1,0 +1,83 @@
+"""An agent without a control plane says so, once, wherever it is asked; with one again, too."""
+
+import asyncio
+import json
+import subprocess
+
+import pytest
+
+from tests.e2e.agent.scenes import MESH, Agent, Scene, get, when
+from tests.tools.deadline import until
+
+pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]
+WHY, AGAIN = "no control plane", "the control plane is reached"
+
+
+async def _status(meshwright: str, agent: Agent, *more: str, command: str = "status") -> tuple[int, str]:
+    """Run `meshwright agent status`, or another command that asks the agent."""
+    whole = [meshwright, "agent", command, "--status", agent.status.removeprefix("http://"), *more]
+    done = await asyncio.to_thread(subprocess.run, whole, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def _said(agent: Agent, event: str) -> list[dict[str, object]]:
+    return [each for each in agent.events if each["event"] == event]
+
+
+async def test_a_sidecar_without_its_control_plane_says_why(scene: Scene, meshwright: str) -> None:
+    """Before it was ever served it is not ready; served once it is, and both are told with what to do."""
+    at = f"127.0.0.1:{scene.mesh.ads_port}"
+    sentence = f"no control plane: nobody listens at {at}; start `meshwright serve` there"
+    async with scene.mesh.away():
+        agent = await scene.start("alice-uuid")
+        await when(lambda: bool(_said(agent, WHY)))
+        code, words = await get(f"{agent.status}/healthz/ready")
+        assert (code, words.startswith(sentence)) == (503, True), words
+        code, words = await _status(meshwright, agent)
+        assert (code, f"control plane  {at} is not reached since 2" in words) == (1, True), words
+        assert f"port-closed: nobody listens at {at}\n" in words
+        code, words = await _status(meshwright, agent, "--json")
+        found = json.loads(words)
+        assert (code, found["ready"], found["control_plane"]["reason"]) == (1, False, "port-closed")
+        assert found["proxy"] == "alice-uuid.alice.default"
+    await until(agent.ready)
+    await when(lambda: bool(_said(agent, AGAIN)))
+    code, words = await _status(meshwright, agent)
+    assert (code, f"{at} is reached since" in words, "runs (pid " in words) == (0, True, True), words
+    assert (await get(f"{agent.status}/healthz/ready")) == (200, "ok\n")
+    of_alice = ("--credentials", str(agent.folder / "credentials"))
+    waited = (0, "alice-uuid.alice.default is ready\n")
+    assert await _status(meshwright, agent, command="wait") == waited
+    assert await _status(meshwright, agent, *of_alice, command="wait") == waited
+
+    async with scene.mesh.away():
+        await when(lambda: len(_said(agent, WHY)) == 2)
+        code, words = await get(f"{agent.status}/healthz/ready")
+        assert (code, words.startswith(f"ok\nbut: {sentence}")) == (200, True), words
+    await when(lambda: len(_said(agent, AGAIN)) == 2)
+    (first, _) = _said(agent, WHY)
+    assert (first["level"], first["reason"]) == ("error", "port-closed")
+    assert await _status(meshwright, agent, "--status", "127.0.0.1:1") == (
+        2,
+        "meshwright: the agent at 127.0.0.1:1 does not answer: [Errno 111] Connection refused\n",
+    )
+
+
+async def test_a_sidecar_whose_workload_is_removed_says_that_it_is_held(
+    scene: Scene, meshwright: str
+) -> None:
+    """It serves on with what it had been sent, and has no control plane; with the workload it has again."""
+    agent = await scene.agent("alice-uuid")
+    declared = MESH.index("---\napiVersion: meshwright.dev/v1alpha1\nkind: Workload\nmetadata: {name: alice")
+    without = MESH[:declared] + MESH[MESH.index("---\napiVersion: specs.smi-spec.io") :]
+    scene.mesh.apply(without)
+    await when(lambda: bool(_said(agent, WHY)))
+    (said,) = _said(agent, WHY)
+    assert said["reason"] == "workload-unknown"
+    code, words = await get(f"{agent.status}/healthz/ready")
+    assert (code, words.startswith("ok\nbut: no control plane: ")) == (200, True), words
+    assert "knows no workload of alice-uuid.alice.default, and serves nothing until it does" in words
+    assert (await _status(meshwright, agent))[0] == 1
+    scene.mesh.apply(MESH)
+    await when(lambda: bool(_said(agent, AGAIN)))
+    assert (await get(f"{agent.status}/healthz/ready")) == (200, "ok\n")

@@ -1,0 +1,149 @@
+"""The mesh's root changes under load: machines follow by themselves, whatever happens to the server."""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from certs.issuers.root import fingerprint_in
+from certs.keys.leaf import read_leaf, stands_below
+from demo.plane import COMMAND
+from meshwright.mesh.workload import Capture, Transparent
+from tests.e2e.agent.conftest import missing_for_namespaces
+from tests.e2e.agent.machines import APPLICATION_UID
+from tests.e2e.agent.mesh_of_machines import CALLED_AT, V4, Meshed
+from tests.e2e.policy.applications import GREETER
+from tests.e2e.policy.calls import exchange, load
+from tests.tools.deadline import until
+
+IS_LONG = os.environ.get("MESHWRIGHT_SOAK") == "long"
+PAUSE = 0.01 if IS_LONG else 0.05
+"""Seconds between calls, which are so many that there is time for everything else."""
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.root,
+    pytest.mark.timeout(900 if IS_LONG else 600),
+    pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces() or "it can run"),
+]
+
+
+ROOT = """\
+apiVersion: config.openservicemesh.io/v1alpha2
+kind: MeshRootCertificate
+metadata: {{name: {name}, namespace: osm-system}}
+spec: {{provider: {{tresor: {{ca: {{secretRef: {{name: {name}}}}}}}}}}}
+"""
+
+
+class Changing:
+    """A mesh of two machines that joined by token, and what one says to the other all the while."""
+
+    def __init__(self, meshed: Meshed) -> None:
+        self.meshed = meshed
+        self.control = meshed.state / "control"
+
+    @property
+    def root(self) -> str:
+        """Return which root signs."""
+        return fingerprint_in(self.control / "ca")
+
+    def stage(self) -> str:
+        """Return at which stage a change is, with whether it is taken back; nothing where there is none."""
+        try:
+            said = json.loads((self.control / "rotation.json").read_text())
+        except FileNotFoundError:
+            return ""
+        return f"{said['stage']}{' back' if said['aborted'] else ''}"
+
+    async def greeted(self) -> str:
+        """Have alice be greeted by the shop, on a new connection from end to end."""
+        await asyncio.sleep(PAUSE)
+        at = self.meshed.machines["alice"].socket(V4, APPLICATION_UID)
+        said = await exchange(CALLED_AT[V4], GREETER, first=True, at=at)
+        return "greeted" if said else "nothing"
+
+    async def rotate(self, *words: str) -> str:
+        """Type the command."""
+        typed = ("certs", "rotate-root", "--state", str(self.control), *words)
+        done = await asyncio.to_thread(self.meshed.machines["switch"].run, str(COMMAND), *typed)
+        return done.stdout
+
+    async def restarted_at(self, *stages: str) -> None:
+        """Kill the server as soon as each of these stages has begun, and start it again; wait for the end."""
+        left = list(stages)
+        while stage := self.stage():
+            if stage in left:
+                left.remove(stage)
+                await self.meshed.crash()
+                await self.meshed.serve()
+            await asyncio.sleep(0.02)
+        assert not left, f"never seen: {left}"
+
+    async def aborted_at(self, stage: str) -> None:
+        """Begin a change, and take it back as soon as this stage has begun; wait for the end."""
+        await self.rotate()
+        while self.stage() != stage:
+            assert self.stage(), f"never seen: {stage}"
+            await asyncio.sleep(0.02)
+        await self.rotate("--abort")
+        await self.restarted_at()
+
+    async def declared(self) -> str:
+        """Have one object be the root that there is, and then another one alone; return whose it is."""
+        before = self.root
+        for name in ("first", "second"):
+            self.meshed.write("roots.yaml", ROOT.format(name=name))
+            notes = self.control / "declared-roots.json"
+            while not notes.exists() or f"/{name}" not in notes.read_text():
+                await asyncio.sleep(0.02)
+            while self.stage() or (name == "second" and self.root == before):
+                await asyncio.sleep(0.02)
+        return self.root
+
+    async def follows(self) -> bool:
+        """Say whether alice's machine has the root that signs, and a certificate of it."""
+        folder = self.meshed.state / "alice" / "credentials"
+        signing = (self.control / "ca" / "ca.pem").read_bytes()
+        return stands_below((folder / "proxy.pem").read_bytes(), signing) and (
+            (folder / "ca.pem").read_bytes().strip() == signing.strip()
+        )
+
+
+async def test_nothing_is_lost_while_the_root_changes(
+    envoy: str, tmp_path: Path, ends: AsyncExitStack
+) -> None:
+    """The server is killed at every stage, and starts again; both machines follow without anybody's hands."""
+    tmp_path.chmod(0o755)
+    how = Transparent(Capture.REDIRECT, ipv6=True)
+    changing = Changing(await Meshed.start(tmp_path, V4, how, envoy, ends, joining=True))
+    before = changing.root
+    first = read_leaf((tmp_path / "alice" / "credentials" / "proxy.pem").read_bytes()).serial
+    began = time.monotonic()
+    async with load(changing.greeted, concurrency=4 if IS_LONG else 2) as calls:
+        await calls.more(20)
+        for _ in range(3 if IS_LONG else 1):
+            await changing.rotate()
+            await changing.restarted_at("trusting", "replacing", "retiring")
+            await until(changing.follows, 180)  # an agent that met no server asks again after a minute
+            await calls.more(20)
+        after = changing.root
+        for stage in ("trusting", "replacing", "retiring") if IS_LONG else ("replacing",):
+            await changing.aborted_at(stage)
+            await calls.more(20)
+        declared = await changing.declared()
+        await until(changing.follows, 180)
+        await calls.more(20)
+    sent, seconds = calls.every.total(), time.monotonic() - began
+    sys.stdout.write(
+        f"{seconds:.0f} s: {sent} sent, each on a new connection ({sent / seconds:.0f} a second), "
+        f"{sent - calls.every['greeted']} failed {dict(calls.every)}\n"
+    )
+    assert set(calls.every) == {"greeted"}, calls.every
+    assert len({before, after, declared}) == 3
+    assert read_leaf((tmp_path / "alice" / "credentials" / "proxy.pem").read_bytes()).serial != first

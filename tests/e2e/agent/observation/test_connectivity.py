@@ -1,0 +1,239 @@
+"""`meshwright connectivity` as it is typed, beside a real server, agents and Envoys."""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.e2e.agent.scenes import Agent, answer, end, get
+from tests.e2e.envoys import rejections, running
+from tests.feature.identity.conftest import Server, serve
+from tests.meshes import texts
+from tests.tools.deadline import until
+from tools.ports import free_port
+
+__all__ = ["serve"]
+
+pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]
+
+Serve = Callable[..., Awaitable[Server]]
+NET = f"127.{100 + os.getpid() % 8}.{os.getpid() // 8 % 250}"
+SELLER, APPLICATION, BUYER = f"{NET}.1", f"{NET}.2", f"{NET}.3"
+MESH = texts.joined(
+    texts.workload("seller", SELLER, app="store", spec=f"applicationAddress: {APPLICATION}"),
+    texts.workload("buyer", BUYER, spec=f"upstreams: [{texts.upstream('store', BUYER, 7001)}]"),
+    texts.target("buyers", "buyer", "seller", texts.http("routes")),
+)
+NARROW = "/only[0-9a-f]{120}"
+"""Too large for an Envoy without our runtime settings."""
+CALL = ("--from", "shop/buyer", "--to", "shop/store")
+
+
+def routes(regex: str) -> str:
+    """Return the routes of the one target."""
+    return texts.route_group("routes", texts.match("those", regex))
+
+
+class Buyer:
+    """The caller's machine: its agent, and the command."""
+
+    def __init__(self, server: Server, meshwright: str, envoy: str, folder: Path) -> None:
+        self.server = server
+        self.meshwright = meshwright
+        self.envoy = envoy
+        self.folder = folder
+        self.status = f"{NET}.9:{free_port(f'{NET}.9')}"
+
+    async def agent(self, ends: AsyncExitStack) -> Agent:
+        """Start the agent."""
+        credentials = self.folder / "credentials"
+        credentials.mkdir(parents=True)
+        pair = self.server.certificate("buyer.buyer.shop")
+        (credentials / "proxy.key").touch(mode=0o600)
+        (credentials / "proxy.key").write_bytes(pair.key.reveal())
+        (credentials / "proxy.pem").write_bytes(pair.chain_pem)
+        (credentials / "ca.pem").write_bytes(self.server.authority.trust_bundle())
+        command = [self.meshwright, "agent", "--credentials", str(credentials)]
+        command += ["--ads", str(self.server.bound.ads), "--run", str(self.folder / "run")]
+        command += ["--envoy", self.envoy, "--status", self.status, "--concurrency", "1"]
+        command += ["--termination-least-seconds", "0", "--termination-most-seconds", "1"]
+        with (self.folder / "agent.log").open("wb") as log:
+            process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
+        made = Agent(process, self.folder, self.status, get)
+        ends.push_async_callback(end, made)
+        await until(made.ready)
+        return made
+
+    async def run(self, *arguments: str, given: str = "") -> tuple[int, str, str]:
+        """Run the command; return its status and what it printed and complained of."""
+        process = await asyncio.create_subprocess_exec(
+            *(self.meshwright, "connectivity", "--agent", self.status, "--seconds", "20", *arguments),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        printed, complaint = await process.communicate(given.encode())
+        assert process.returncode is not None
+        return process.returncode, printed.decode(), complaint.decode()
+
+    async def ask(self, path: str, *more: str) -> tuple[int, str, str]:
+        """Ask about a request for a path."""
+        return await self.run("--state", str(self.server.state), *CALL, *more, "GET", path)
+
+    async def known(self) -> bool:
+        """Say whether the agent knows that it has its control plane."""
+        _, said = await get(f"http://{self.status}/healthz/status")
+        return bool(json.loads(said)["control_plane"]["reached"])
+
+    async def standing(self, side: str) -> tuple[str, ...]:
+        """Return where the sidecars of a side stand, as the server has it."""
+        query = urlencode({"from": "shop/buyer", "to": "shop/store", "path": "/books"})
+        found = await self.server.ask("GET", f"/debug/connectivity?{query}")
+        return tuple(str(each["stands"]) for each in found[side])
+
+    async def in_step(self) -> bool:
+        """Say whether both sidecars are, and the endpoint gets traffic."""
+        sides = ("callers", "called")
+        return await self.known() and [await self.standing(each) for each in sides] == [("in step",)] * 2
+
+
+def verdicts(printed: str) -> list[tuple[str, str]]:
+    """Return how each step was judged, in order."""
+    steps = printed.partition("\n\n")[2].splitlines()
+    lines = [each for each in steps if each.strip() and not each.startswith(" ")]
+    return [(each[9:27].strip(), each[:9].strip()) for each in lines]
+
+
+OK = [
+    (point, "ok")
+    for point in ("policy", "agent", "caller's sidecar", "endpoints", "called sidecar", "request")
+]
+
+
+async def test_the_first_point_where_reality_differs_is_named(
+    envoy: str, meshwright: str, serve: Serve, tmp_path: Path
+) -> None:
+    """As a mesh comes up, part by part: no sidecar, an endpoint withheld, no application, and all there."""
+    server = await serve(MESH, routes("/books"))
+    buyer = Buyer(server, meshwright, envoy, tmp_path / "buyer")
+    async with AsyncExitStack() as ends:
+        code, printed, _ = await buyer.ask("/books")
+        assert (code, verdicts(printed)[-1]) == (1, ("request", "unknown"))
+        assert (
+            "\ndiffers first at the caller's sidecar: buyer.buyer.shop (shop/buyer) is not connected"
+            in printed
+        )
+
+        await buyer.agent(ends)
+        await until(buyer.known)
+        code, printed, complaint = await buyer.ask("/books")
+        assert (code, complaint) == (1, "")
+        assert printed.startswith(f"{BOOKS}: unreachable, and policy is not what is missing; not all that it")
+        first = f"{SELLER}:18080 gets no traffic: its sidecar has not accepted its inbound listeners"
+        assert f"\ndiffers first at the endpoints: {first}\n" in printed
+        assert "503 UH" in printed
+        assert "no_healthy_upstream; the caller's sidecar answered by itself)" in printed
+
+        async with running(envoy, server, tmp_path / "seller", name="seller.seller.shop"):
+            await until(buyer.in_step)
+            code, printed, _ = await buyer.ask("/books")
+            assert (code, verdicts(printed)) == (1, [*OK[:-1], ("request", "failed")])
+            assert printed.startswith(
+                f"{BOOKS}: allowed by policy, but it is not so\ndiffers first at the request:"
+            )
+            assert "503 UF in " in printed
+            assert "the called sidecar answered by itself)" in printed
+            assert f"\nnext: see that the application listens at {APPLICATION}:18080\n" in printed
+
+            async with await asyncio.start_server(answer, APPLICATION, 18080):
+                await _all_is_there(buyer)
+                server.write(MESH, routes("/letters"))
+                await until(lambda: _refused(buyer))
+                code, printed, _ = await buyer.ask("/books")
+                assert (code, verdicts(printed)) == (0, OK)
+                assert printed.startswith(f"{BOOKS}: refused by policy, and so it is\n")
+                assert " 403 in " in printed
+                assert "(no-rule-fits shop/buyers)" in printed
+        await until(lambda: _stands(buyer, "called", "not connected"))
+        code, printed, _ = await buyer.ask("/books", "--no-request")
+        assert code == 1
+        assert (
+            "\ndiffers first at the called sidecar: seller.seller.shop (shop/seller) is not connected"
+            in printed
+        )
+
+
+BOOKS = "shop/buyer to shop/store:80 GET /books"
+
+
+async def _all_is_there(buyer: Buyer) -> None:
+    """Allowed and answered; the same from what the server's machine has printed, and without a request."""
+    where = ("--state", str(buyer.server.state), *CALL)
+    code, printed, _ = await buyer.run(*where, "--json", "GET", "/books")
+    found = json.loads(printed)
+    assert (code, found["agrees"], found["differs_first"]) == (0, "yes", None)
+    assert (found["request"]["status"], found["request"]["where"]) == (200, f"{BUYER}:7001")
+    code, there, _ = await buyer.run("--facts", "-", given=printed)
+    assert (code, verdicts(there)) == (0, OK)
+    assert there.startswith(f"{BOOKS}: allowed by policy, and so it is\n")
+    code, elsewhere, complaint = await buyer.run(*where, "--agent", "127.0.0.1:1", "GET", "/books")
+    assert (code, verdicts(elsewhere)[-1]) == (2, ("request", "unknown"))
+    assert complaint.startswith("meshwright: not tried: the agent at 127.0.0.1:1 does not answer")
+
+
+async def _stands(buyer: Buyer, side: str, stands: str) -> bool:
+    return await buyer.standing(side) == (stands,)
+
+
+async def _refused(buyer: Buyer) -> bool:
+    return await buyer.in_step() and (await get(f"http://{BUYER}:7001/books"))[0] == 403
+
+
+async def test_a_sidecar_that_refuses_or_is_behind_is_named(
+    envoy: str, meshwright: str, serve: Serve, tmp_path: Path
+) -> None:
+    """What a real Envoy rejects, by its words and the object at fault; and one that does not answer."""
+    server = await serve(MESH, routes("/.*"))
+    buyer = Buyer(server, meshwright, envoy, tmp_path / "buyer")
+    async with AsyncExitStack() as ends:
+        agent = await buyer.agent(ends)
+        seller = running(envoy, server, tmp_path / "seller", name="seller.seller.shop", picky=True)
+        async with seller, await asyncio.start_server(answer, APPLICATION, 18080):
+            await until(buyer.in_step)
+            server.write(MESH, routes(NARROW))
+            await until(lambda: _rejected(server))
+            await until(lambda: _settled(buyer))
+            code, printed, _ = await buyer.ask(f"/only{'0' * 120}")
+            assert code == 1
+            first = printed.splitlines()[1]
+            assert first.startswith("differs first at the called sidecar: seller.seller.shop"), printed
+            assert "HTTPRouteGroup shop/routes" in first
+            assert "meshwright proxy retry seller.seller.shop" in printed.splitlines()[2]
+
+            (envoy_pid,) = agent.started()
+            os.kill(envoy_pid, signal.SIGSTOP)
+            try:
+                server.write(MESH, routes("/.*"), texts.service("other", texts.port(81)), port=18081)
+                await until(lambda: _stands(buyer, "callers", "behind"))
+                code, printed, _ = await buyer.ask("/books", "--no-request")
+            finally:
+                os.kill(envoy_pid, signal.SIGCONT)
+            assert code == 1
+            assert "caller's sidecar: buyer.buyer.shop (shop/buyer) has not acknowledged yet" in printed
+
+
+async def _rejected(server: Server) -> bool:
+    return bool(await rejections(server))
+
+
+async def _settled(buyer: Buyer) -> bool:
+    """Say whether the server knows what is at fault, and the seller has all the rest."""
+    query = urlencode({"from": "shop/buyer", "to": "shop/store", "path": f"/only{'0' * 120}"})
+    (called,) = (await buyer.server.ask("GET", f"/debug/connectivity?{query}"))["called"]
+    return bool(called["lacks"]) or called["stands"] == "rejected"

@@ -1,0 +1,109 @@
+"""What Prometheus is told of two real Envoys: the edge between them, and the application's own."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+from aiohttp import web
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.e2e.agent.scenes import CLIENT, PORT, Agent, Scene, answered, get
+from tests.tools.deadline import until
+from tools.ports import free_port
+
+pytestmark = [pytest.mark.envoy, pytest.mark.timeout(120)]
+CALLS = 7
+Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+async def test_an_edge_is_told_on_both_its_sides(scene: Scene, ends: AsyncExitStack) -> None:
+    """Who calls whom, how often, how well and how fast; a page of few series, with the application's."""
+    application = await _application(ends)
+    alice = await scene.agent("alice-uuid", "--application-metrics", application)
+    shop = await scene.agent("shop-uuid", "--application-port", str(PORT))
+    await until(answered)
+    before = _requests(await _read(alice))
+    for _ in range(CALLS):
+        assert (await get(f"http://{CLIENT}:{PORT}/"))[0] == 200
+    await until(lambda: _timed(alice))
+
+    source = {"source_namespace": "default", "source_service": "alice", "source_service_account": "alice"}
+    to = {"destination_namespace": "default", "destination_service": "shop"}
+    outbound = {"direction": "outbound", **source, **to, "destination_port": "80", "protocol": "http"}
+    found = await _read(alice)
+    assert _requests(found) == before + CALLS
+    assert found[_key("meshwright_edge_requests_total", outbound, status_class="2xx")] >= CALLS
+    assert 0 < found[_key("meshwright_edge_request_duration_seconds_sum", outbound)] < 60
+    assert found[_key("meshwright_edge_received_bytes_total", outbound)] > CALLS * len("ok\n")
+    backend = {**source, "backend_namespace": "default", "backend_service": "shop", "backend_port": str(PORT)}
+    assert found[_key("meshwright_backend_requests_total", backend, status_class="2xx")] >= CALLS
+    assert found[_key("orders_total", {})] == 5
+
+    here = {"direction": "inbound", **to, "destination_service_account": "shop"}
+    inbound = {**here, "destination_port": str(PORT), "protocol": "http"}
+    told = await _read(shop)
+    assert told[_key("meshwright_edge_requests_total", inbound, status_class="2xx")] >= CALLS
+
+    names = {name for name, _ in found}
+    assert {"envoy_server_live", "envoy_control_plane_connected_state", "meshwright_agent_envoys"} <= names
+    assert not [name for name in names if name.startswith(("envoy_cluster_default", "envoy_http"))]
+    assert len(found) < 100
+
+
+async def test_all_that_envoy_counts_is_there_for_who_asks(scene: Scene) -> None:
+    """In its own words; without being asked for, only what is few."""
+    alice = await scene.agent("alice-uuid")
+    assert "envoy_server_initialization_time_ms_count" in (await get(f"{alice.status}/stats/prometheus"))[1]
+    assert "envoy_server_initialization_time_ms_count" not in (await get(f"{alice.status}/metrics"))[1]
+
+
+async def _application(ends: AsyncExitStack) -> str:
+    """Serve an application's metrics, in OpenMetrics; return where."""
+
+    async def metrics(_request: web.Request) -> web.Response:
+        return web.Response(
+            text='# TYPE orders counter\norders_total 5 # {trace_id="a"} 1\norders_created 1.5e9\n# EOF\n'
+        )
+
+    app = web.Application()
+    app.router.add_get("/metrics", metrics)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    ends.push_async_callback(runner.cleanup)
+    port = free_port("127.0.0.1")
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    return f"http://127.0.0.1:{port}/metrics"
+
+
+async def _read(agent: Agent) -> Series:
+    """Return the page as Prometheus' own parser reads it; no series is there twice."""
+    status, text = await get(f"{agent.status}/metrics")
+    assert status == 200
+    assert "_created" not in text
+    families = await asyncio.to_thread(lambda: list(text_string_to_metric_families(text)))
+    samples = [each for family in families for each in family.samples]
+    found = {(each.name, frozenset(each.labels.items())): each.value for each in samples}
+    assert len(found) == len(samples)
+    return found
+
+
+async def _timed(agent: Agent) -> bool:
+    """Say whether Envoy has added up its histograms, which it does every five seconds."""
+    counts = [
+        value
+        for (name, labels), value in (await _read(agent)).items()
+        if name == "meshwright_edge_request_duration_seconds_count" and ("direction", "outbound") in labels
+    ]
+    return sum(counts) >= CALLS
+
+
+def _requests(found: Series) -> float:
+    return sum(
+        value
+        for (name, labels), value in found.items()
+        if name == "meshwright_edge_requests_total" and ("direction", "outbound") in labels
+    )
+
+
+def _key(name: str, labels: dict[str, str], **more: str) -> tuple[str, frozenset[tuple[str, str]]]:
+    return name, frozenset({**labels, **more}.items())

@@ -1,0 +1,162 @@
+"""Calls of gRPC that fail, and routes, come to `meshwright stat`: real agents, Envoys and calls."""
+
+import asyncio
+import sys
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from demo.plane import COMMAND
+from meshwright.mesh.workload import Capture, Transparent
+from tests.e2e.agent.conftest import missing_for_namespaces
+from tests.e2e.agent.mesh_of_machines import CALLED_AT, V4, Meshed
+from tests.e2e.policy.applications import GRPC, HTTP
+from tests.tools.deadline import until
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.root,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces() or "it can run"),
+]
+ECHO = "10.96.0.2"
+NEW = "default/patience/new"
+# What Envoy itself says at the caller's.
+FAILED = rf"^cluster.default/echo\|{GRPC}.grpc.failure$"
+TAKEN = {each: rf"^vhost.default/shop.route.80\|{each}.upstream_rq_2xx$" for each in (NEW, "rest")}
+# What Envoy itself says at the shop's, of who is admitted by which match.
+ADMITTED = {
+    (each, port): rf"^vhost.default/shop.vcluster.{port}\|{each}.upstream_rq_2xx$"
+    for each, port in (("default/books/books", HTTP), ("default/calls/echo", GRPC))
+}
+PROGRAM = (sys.executable, "-m", "tests.e2e.agent.observation.grpc_program")
+FURTHER = f"""
+apiVersion: v1
+kind: Service
+metadata: {{name: echo, namespace: default}}
+spec:
+  clusterIP: {ECHO}
+  selector: {{app: shop}}
+  ports: [{{name: calls, port: {GRPC}, targetPort: {GRPC}, appProtocol: grpc}}]
+---
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: HTTPRouteGroup
+metadata: {{name: calls, namespace: default}}
+spec: {{matches: [{{name: echo, pathRegex: /test.Echo/.*, methods: [POST]}}]}}
+---
+apiVersion: access.smi-spec.io/v1alpha3
+kind: TrafficTarget
+metadata: {{name: calls, namespace: default}}
+spec:
+  destination: {{kind: ServiceAccount, name: shop, namespace: default}}
+  sources: [{{kind: ServiceAccount, name: alice, namespace: default}}]
+  rules: [{{kind: HTTPRouteGroup, name: calls}}]
+---
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: HTTPRouteGroup
+metadata: {{name: shelves, namespace: default}}
+spec: {{matches: [{{name: new, pathRegex: /books/new.*, methods: ['*']}}]}}
+---
+apiVersion: policy.meshwright.dev/v1alpha1
+kind: RoutePolicy
+metadata: {{name: patience, namespace: default}}
+spec:
+  service: shop
+  rules: [{{matches: [{{kind: HTTPRouteGroup, name: shelves}}], timeout: {{request: 5s}}}}]
+"""
+
+
+async def rows(meshed: Meshed, of: str, to: str) -> list[dict[str, Any]]:
+    """Return what the control plane tells of calls to a service of namespace default."""
+    found: list[dict[str, Any]] = (await meshed.ask(f"/api/v1/stat/{of}?window=3600&to=default/{to}"))["rows"]
+    return found
+
+
+async def printed(meshed: Meshed, of: str) -> list[list[str]]:
+    """Return the words of each line that `meshwright stat` prints of alice's calls."""
+    command = (str(COMMAND), "stat", of, "--from", "default/alice", "--window", "1h")
+    state = ("--state", str(meshed.state / "control"))
+    said = await asyncio.to_thread(meshed.machines["switch"].run, *command, *state)
+    return [line.split() for line in said.stdout.splitlines()]
+
+
+async def serving(meshed: Meshed, ends: AsyncExitStack) -> None:
+    """Run the gRPC application on the shop's machine."""
+    command = [*meshed.machines["shop"].enter, *PROGRAM, "serve", "0.0.0.0"]
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    ends.push_async_callback(process.wait)
+    ends.callback(process.terminate)
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"ready\n"
+
+
+async def calls(meshed: Meshed, *methods: str) -> list[str]:
+    """Have alice's application call methods; return how each call ended."""
+    run = meshed.machines["alice"].run
+    said = await asyncio.to_thread(run, *PROGRAM, "call", f"{ECHO}:{GRPC}", *methods)
+    return said.stdout.split()
+
+
+async def ask(meshed: Meshed, path: str) -> int:
+    """Have alice's application ask the shop; return the status."""
+    return (await meshed.get("alice", f"http://{CALLED_AT[V4]}{path}"))[0]
+
+
+async def served(meshed: Meshed) -> bool:
+    """Say whether the further policy is in force, at both ends."""
+    well = await ask(meshed, "/books/new/first") == 200 and await calls(meshed, "Say") == ["OK"]
+    return well and bool(await meshed.stat("alice", TAKEN[NEW]))
+
+
+async def test_failures_of_grpc_and_routes_are_told(envoy: str, tmp_path: Path, ends: AsyncExitStack) -> None:
+    """A call that ends with UNAVAILABLE behind a 200 is a failure; requests by two routes are in two rows."""
+    tmp_path.chmod(0o755)
+    how = Transparent(Capture.REDIRECT, ipv6=True)
+    meshed = await Meshed.start(tmp_path, V4, how, envoy, ends, joining=True)
+    await serving(meshed, ends)
+    meshed.write("further.yaml", FURTHER)
+    await until(partial(served, meshed))
+    before = await meshed.stat("alice", FAILED)
+    assert await calls(meshed, "Fail", "Say", "Fail", "Say") == ["UNAVAILABLE", "OK"] * 2
+    assert [await ask(meshed, path) for path in ("/books/new/last", "/books/old", "/cellar")] == [
+        200,
+        200,
+        403,
+    ]
+
+    async def failures_are_told() -> bool:
+        found = [await rows(meshed, of, "echo") for of in ("edges", "services")]
+        return [[each["failures"] for each in every] for every in found] == [[before + 2]] * 2
+
+    await until(failures_are_told)
+    (edge,) = await rows(meshed, "edges", "echo")
+    assert edge["by_class"]["2xx"] == edge["requests"] > before + 2
+    assert edge["success"] == round(1 - edge["failures"] / edge["requests"], 6)
+    line = ["default/alice", f"default/echo:{GRPC}", "http", f"{edge['success']:.2%}"]
+    assert line in [each[:4] for each in await printed(meshed, "edges")]
+
+    async def routes_are_told() -> bool:
+        every = [each for each in await rows(meshed, "routes", "shop") if each["source"]]
+        told = {each["route"]: each["by_class"]["2xx"] for each in every}
+        return told == {name: await meshed.stat("alice", each) for name, each in TAKEN.items()}
+
+    await until(routes_are_told)
+    found = {tuple(each[:4]) for each in await printed(meshed, "routes")}
+    assert found >= {(name, "default/shop:80", "default/alice", "100.00%") for name in TAKEN}
+
+    async def matches_are_told() -> bool:
+        every = [each for each in await rows(meshed, "routes", "shop") if not each["source"]]
+        told = {(each["route"], each["destination"]["port"]): each["by_class"]["2xx"] for each in every}
+        return told == {at: await meshed.stat("shop", each) for at, each in ADMITTED.items()}
+
+    await until(matches_are_told)
+    # Who is denied is admitted by none: of 403 there is nothing.
+    told = {each["route"]: each for each in await rows(meshed, "routes", "shop") if not each["source"]}
+    assert {name: each["by_class"]["2xx"] for name, each in told.items()} == {
+        name: each["requests"] for name, each in told.items()
+    }
+    assert told["default/books/books"]["requests"] >= 2
+    assert told["default/calls/echo"]["requests"] >= 4

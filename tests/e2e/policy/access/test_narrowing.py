@@ -1,0 +1,52 @@
+"""A workload that says which services its sidecar is told of: others are not there for it."""
+
+import pytest
+
+from tests.e2e.policy.policies import PERMISSIVE, Document
+from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.topology import documents
+from tests.tools.deadline import until
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="session"),
+]
+
+
+def narrowed(to: str) -> Document:
+    """Return the client's workload with its narrowing."""
+    (client,) = (
+        each for each in documents() if (each["kind"], each["metadata"]["name"]) == ("Workload", "client")
+    )
+    annotations = {"meshwright.dev/egress-services": to}
+    return {**client, "metadata": {**client["metadata"], "annotations": annotations}}
+
+
+async def reached(mesh: PolicyMesh, caller: str, *expected: str) -> None:
+    """Wait until these alone of both services answer a caller; to others it has no way: nobody listens."""
+
+    async def are() -> bool:
+        found = [await mesh.get(caller, name) for name in ("v1", "v2")]
+        return [each.by if each.status else 0 for each in found] == [
+            name if name in expected else 0 for name in ("v1", "v2")
+        ]
+
+    await until(are, 20)
+
+
+async def test_what_a_sidecar_is_told_of(mesh: PolicyMesh) -> None:
+    """It takes away in permissive mode, of nobody else, and adds nothing to what policy admits."""
+    await mesh.enforce(PERMISSIVE)
+    await reached(mesh, "client", "v1", "v2")
+    clusters = "cluster_manager.active_clusters"
+    every = await mesh.live.stat("client", clusters)
+    await mesh.enforce(PERMISSIVE, narrowed("shop/v1"))
+    await reached(mesh, "client", "v1")
+    await reached(mesh, "clerk", "v1", "v2")
+    assert await mesh.live.stat("client", clusters) < every
+    await mesh.enforce(PERMISSIVE, narrowed("none"))
+    await reached(mesh, "client")
+    await mesh.enforce(narrowed("*/*"))
+    await reached(mesh, "client")
+    await mesh.enforce(PERMISSIVE)
+    await reached(mesh, "client", "v1", "v2")

@@ -1,0 +1,209 @@
+"""The MeshConfig's authorizer and collector: who is asked about a request, and who is told of it."""
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from functools import partial
+
+import pytest
+import pytest_asyncio
+
+from protos.opentelemetry.proto.trace.v1.trace_pb2 import Span
+from tests.e2e.policy.applications import ECHO
+from tests.e2e.policy.policies import (
+    ALL,
+    EVERYTHING,
+    Document,
+    authorization,
+    config,
+    extension_service,
+    http,
+    path,
+    routes,
+    target,
+)
+from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.servers import Authorizer, Collector, OtlpCollector
+from tests.tools.deadline import until
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.usefixtures("leaves_nobody_to_ask"),
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def authorizer() -> AsyncIterator[Authorizer]:
+    """One for the file."""
+    async with AsyncExitStack() as ends:
+        yield await Authorizer.start(ends)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def collector() -> AsyncIterator[Collector]:
+    """One for the file."""
+    async with AsyncExitStack() as ends:
+        yield await Collector.start(ends)
+
+
+def asking(port: int, **more: object) -> Document:
+    """Make the MeshConfig that names an authorizer on this machine."""
+    fields = {"enable": True, "address": "127.0.0.1", "port": port, **more}
+    return config(traffic={"inboundExternalAuthorization": fields})
+
+
+async def test_what_policy_admits_is_asked_about_and_nothing_else(
+    mesh: PolicyMesh, authorizer: Authorizer
+) -> None:
+    """It refuses some of it, and is told who calls; what policy refuses it never hears of, nor of TCP."""
+    rules = (routes("g", path("/a.*")), target("t", "shop/v1", ("shop/client",), http("g")))
+    authorizer.decide = lambda request: request.attributes.request.http.path != "/ab"
+    await mesh.enforce(*rules, asking(authorizer.port))
+    assert (await mesh.get("client", "v1", "/a")).status == 200
+    assert (await mesh.get("client", "v1", "/ab")).status == 403
+    assert (await mesh.get("client", "v1", "/b")).status == 403
+    heard = [each.attributes for each in authorizer.asked]
+    assert [each.request.http.path for each in heard] == ["/a", "/ab"]
+    assert {each.source.principal for each in heard} == {"spiffe://cluster.local/ns/shop/sa/client"}
+    assert {each.request.http.body for each in heard} == {""}
+    await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL), asking(authorizer.port))
+    assert await mesh.hello("client", "v1", ECHO) == "v1: hello\n"
+    assert len(authorizer.asked) == 2
+
+
+async def test_an_authorizer_that_is_not_there(mesh: PolicyMesh) -> None:
+    """Nothing passes, or all that policy admits, as the MeshConfig says; without it nobody is asked."""
+    rules = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
+    await mesh.enforce(*rules, asking(9, timeout="200ms"))
+    assert (await mesh.get("client", "v1")).status == 403
+    await mesh.enforce(*rules, asking(9, timeout="200ms", failureModeAllow=True))
+    assert (await mesh.get("client", "v1")).status == 200
+    assert (await mesh.get("v2", "v1")).status != 200
+    await mesh.enforce(*rules)
+    assert (await mesh.get("client", "v1")).status == 200
+
+
+async def test_both_ends_tell_of_a_request(mesh: PolicyMesh, collector: Collector) -> None:
+    """In the trace that the application has begun, whose X-Request-Id arrives as it was written."""
+    tracing = {"enable": True, "address": "127.0.0.1", "port": collector.port, "endpoint": "/told"}
+    rules = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
+    await mesh.enforce(*rules, config(observability={"tracing": tracing}))
+    trace = "463ac35c9f6413ad48485a3953bb6124"
+    told = {"X-B3-TraceId": trace, "X-B3-SpanId": "a2fb4a1d1a96d312", "X-B3-Sampled": "1"}
+    assert (await mesh.get("client", "v1", "/seen", headers=told)).status == 200
+    spans = await collector.traced(trace, 2)
+    assert {each["kind"] for each in spans} == {"CLIENT", "SERVER"}
+    assert {each["localEndpoint"]["serviceName"] for each in spans} == {"client.shop", "v1.shop"}
+    assert {each["tags"]["http.status_code"] for each in spans} == {"200"}
+    assert collector.paths == {"/told"}
+    silent = {**told, "X-B3-TraceId": "0" * 31 + "1", "X-B3-Sampled": "0"}
+    assert (await mesh.get("client", "v1", "/unseen", headers=silent)).status == 200
+    await mesh.enforce(*rules)
+    assert (
+        await mesh.get("client", "v1", "/after", headers={**told, "X-B3-TraceId": "2" * 32})
+    ).status == 200
+    assert {each["traceId"] for each in collector.spans} == {trace}
+
+
+async def test_both_ends_tell_by_otlp(mesh: PolicyMesh) -> None:
+    """In the trace that the W3C's traceparent says, each span the child of the one before it."""
+    rules = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
+    async with AsyncExitStack() as ends:
+        collector = await OtlpCollector.start(ends)
+        tracing = {"enable": True, "address": "127.0.0.1", "port": collector.port, "protocol": "OTLP"}
+        await mesh.enforce(*rules, config(observability={"tracing": tracing}))
+        trace, unsampled = "4bf92f3577b34da6a3ce929d0e0e4736", "0" * 31 + "1"
+        silent = {"traceparent": f"00-{unsampled}-00f067aa0ba902b7-00"}
+        assert (await mesh.get("client", "v1", "/unseen", headers=silent)).status == 200
+        told = {"traceparent": f"00-{trace}-00f067aa0ba902b7-01"}
+        assert (await mesh.get("client", "v1", "/seen", headers=told)).status == 200
+        spans = await collector.traced(trace, 2)
+        by = {span.kind: (teller, span) for teller, span in spans}
+        (caller, calling), (callee, called) = by[Span.SPAN_KIND_CLIENT], by[Span.SPAN_KIND_SERVER]
+        told_by = [(each["service.name"], each["service.instance.id"]) for each in (caller, callee)]
+        assert told_by == [("client.shop", "client"), ("v1.shop", "v1")]
+        assert calling.parent_span_id.hex() == "00f067aa0ba902b7"
+        assert called.parent_span_id == calling.span_id
+        assert {each.trace_id.hex() for _, each in collector.spans} == {trace}
+        await mesh.enforce(*rules)
+
+
+async def test_an_account_has_an_authorizer_of_its_own(mesh: PolicyMesh, authorizer: Authorizer) -> None:
+    """In place of the mesh's; what policy refuses it never hears of, and no header makes anybody another."""
+    to_v1, to_v2 = (
+        target(f"to-{each}", f"shop/{each}", ("shop/client",), http("g")) for each in ("v1", "v2")
+    )
+    rules = (routes("g", path("/a.*")), to_v1, to_v2)
+    authorizer.asked.clear()
+    authorizer.decide = lambda request: request.attributes.request.http.path != "/ab"
+    own = authorization("own", serviceAccounts=["v1"], host="127.0.0.1", port=authorizer.port)
+    await mesh.enforce(*rules, own, asking(9, timeout="200ms"))
+    thief = {
+        "x-forwarded-client-cert": "URI=spiffe://cluster.local/ns/shop/sa/thief",
+        "source.principal": "x",
+    }
+
+    # Connections that are open are drained with the listener that they came by.
+    async def one_is_asked_about() -> bool:
+        assert (await mesh.get("client", "v1", "/a", headers=thief)).status == 200
+        return "/a" in {each.attributes.request.http.path for each in authorizer.asked}
+
+    async def refused(service: str, path: str) -> bool:
+        return (await mesh.get("client", service, path)).status == 403
+
+    await until(one_is_asked_about, seconds=20)
+    await until(partial(refused, "v1", "/ab"), seconds=20)
+    assert await refused("v1", "/b")
+    assert (await mesh.get("v2", "v1", "/a")).status != 200
+    await until(partial(refused, "v2", "/a"), seconds=20)  # the mesh's is not there
+    heard = [each.attributes for each in authorizer.asked]
+    assert {each.request.http.path for each in heard} == {"/a", "/ab"}
+    assert {each.source.principal for each in heard} == {"spiffe://cluster.local/ns/shop/sa/client"}
+
+
+async def test_an_account_s_authorizer_is_gone_or_hangs(mesh: PolicyMesh) -> None:
+    """Refused in time, or passed as far as policy admits, as the object says; and one that asks nobody."""
+    rules = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
+
+    async def answers(status: int) -> None:
+        # Connections that are open are drained with the listener that they came by.
+        async def does() -> bool:
+            return (await mesh.get("client", "v1")).status == status
+
+        await until(does, seconds=20)
+
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        for port in (9, hanging.getsockname()[1]):
+            said = {"host": "127.0.0.1", "port": port, "timeout": "200ms"}
+            await mesh.enforce(*rules, authorization("own", **said))
+            await answers(403)
+            await mesh.enforce(*rules, authorization("own", **said, failureModeAllow=True))
+            await answers(200)
+            assert (await mesh.get("v2", "v1")).status != 200
+        await mesh.enforce(*rules, asking(9, timeout="200ms"))
+        await answers(403)
+    await mesh.enforce(*rules, authorization("own", disabled=True), asking(9, timeout="200ms"))
+    await answers(200)
+    await mesh.enforce(*rules)
+
+
+async def test_an_extension_service_says_where_an_authorizer_is(
+    mesh: PolicyMesh, authorizer: Authorizer
+) -> None:
+    """While there is none of its name nothing passes; when it comes it is asked."""
+    rules = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
+    own = authorization("own", serviceAccounts=["v1"], extensionService={"name": "opa"}, timeout="200ms")
+    authorizer.asked.clear()
+    authorizer.decide = lambda request: True
+
+    async def answered(status: int) -> bool:
+        return (await mesh.get("client", "v1", "/named")).status == status
+
+    await mesh.enforce(*rules, own)
+    await until(partial(answered, 403), seconds=20)
+    assert authorizer.asked == []
+    await mesh.enforce(*rules, own, extension_service("opa", authorizer.port))
+    await until(partial(answered, 200), seconds=20)
+    assert {each.attributes.request.http.path for each in authorizer.asked} == {"/named"}
+    await mesh.enforce(*rules)

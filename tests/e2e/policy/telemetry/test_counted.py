@@ -1,0 +1,166 @@
+"""What an agent reads of a real Envoy: calls of gRPC that fail behind an answer of 200, and routes."""
+
+import json
+from collections import Counter
+
+import grpc
+import grpc.aio
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from meshwright.agent.statistics.counted import Who
+from meshwright.agent.statistics.edges import Edges
+from meshwright.agent.statistics.exposition import written
+from meshwright.agent.statistics.increments import since
+from meshwright.agent.statistics.report import Reports
+from meshwright.agent.statistics.statistics import STATS_PATH, Statistics, read
+from meshwright.enrolment.reports import report
+from meshwright.traffic.statistics import Kind
+from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
+from tests.e2e.policy.applications import GRPC
+from tests.e2e.policy.policies import ALL, EVERYTHING, http, path, route_policy, routes, split, target
+from tests.e2e.policy.running import PolicyMesh
+from tests.tools.deadline import until
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="session"),
+]
+OPEN = (*EVERYTHING, *(target(each, f"shop/{each}", ("shop/client",), *ALL) for each in ("v1", "v2")))
+EDGE = ("direction", "destination_service", "destination_port")
+FAILED, REQUESTS, ROUTES = (
+    f"meshwright_{each}" for each in ("edge_grpc_failed", "edge_requests", "route_requests")
+)
+BEHIND = "meshwright_backend_grpc_failed"
+
+
+async def statistics(mesh: PolicyMesh, workload: str) -> Statistics:
+    """Return what a workload's Envoy has counted."""
+    return read(json.loads(await mesh.live.envoys[workload].text(STATS_PATH)))
+
+
+async def counts(mesh: PolicyMesh, workload: str, family: str, *labels: str) -> Counter[tuple[str, ...]]:
+    """Return what the page of a workload's agent has of a family, by some of its labels."""
+    page = written(Edges().families(await statistics(mesh, workload), Who("shop", workload)))
+    return Counter(
+        {
+            tuple(each.labels.get(label, "") for label in labels): int(each.value)
+            for one in text_string_to_metric_families(page)
+            if one.name == family
+            for each in one.samples
+        }
+    )
+
+
+async def say(mesh: PolicyMesh, service: str, *methods: str) -> list[grpc.StatusCode]:
+    """Call methods as the client's application does; return how each call ended."""
+    address, port = mesh.place("client", service, GRPC)
+    found = []
+    async with grpc.aio.insecure_channel(f"{address}:{port}") as channel:
+        for method in methods:
+            calling = channel.unary_unary(f"/test.Echo/{method}")(b"hello")
+            found.append(await calling.code())
+    return found
+
+
+async def test_calls_of_grpc_that_fail_are_failures_at_both_ends(mesh: PolicyMesh) -> None:
+    """By their status in trailers: the application's, and the sidecar's that denies. HTTP says 200 of all."""
+    allowed = routes("some", path("/test.Echo/(Say|Missing)", "POST"))
+    await mesh.enforce(allowed, target("t", "shop/v1", ("shop/client",), http("some")))
+
+    async def seen() -> tuple[Counter[tuple[str, ...]], ...]:
+        return (
+            await counts(mesh, "client", FAILED, *EDGE),
+            await counts(mesh, "client", REQUESTS, *EDGE, "status_class"),
+            await counts(mesh, "client", BEHIND, "backend_service", "backend_port"),
+            await counts(mesh, "v1", FAILED, *EDGE),
+        )
+
+    before = await seen()
+    assert await say(mesh, "v1", "Say", "Missing", "Count", "Say") == [
+        grpc.StatusCode.OK,
+        grpc.StatusCode.UNIMPLEMENTED,
+        grpc.StatusCode.PERMISSION_DENIED,
+        grpc.StatusCode.OK,
+    ]
+    edge = ("outbound", "v1", str(GRPC))
+
+    async def are_told() -> bool:
+        grown = [dict(now - then) for now, then in zip(await seen(), before, strict=True)]
+        return grown == [
+            {edge: 2},
+            {(*edge, "2xx"): 4},
+            {("v1", str(GRPC)): 2},
+            {("inbound", "v1", str(GRPC)): 2},
+        ]
+
+    await until(are_told)
+
+
+async def test_a_call_that_the_proxy_itself_ends_is_one_failure_of_the_backend(mesh: PolicyMesh) -> None:
+    """Envoy counts it twice: as the 504 that it would have been, and by its status of gRPC.
+
+    Latencies of earlier calls to other ports appear up to 5 s late, when Envoy merges its histograms, so only
+    the rows of the port that was called are compared.
+    """
+    impatient = route_policy("impatient", "v1", {"timeout": {"request": "300ms"}})
+    await mesh.enforce(*OPEN, impatient)
+    before = await statistics(mesh, "client")
+    assert await say(mesh, "v1", "Say", "Never", "Fail") == [
+        grpc.StatusCode.OK,
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.UNAVAILABLE,
+    ]
+    increments = since(before, await statistics(mesh, "client"))
+    told = report(wire.ReportRequest.FromString(Reports("run").next(increments, 1.0)))
+    called = ("v1", GRPC)
+    found = {
+        row.kind: figures for row, figures in told.rows if (row.called.service, row.called.port) == called
+    }
+    assert {kind: (each.requests, each.failures) for kind, each in found.items()} == {
+        Kind.EDGE: (3, 2),
+        Kind.BACKEND: (3, 2),
+    }
+    assert found[Kind.BACKEND].by_class[4] == 1
+
+
+async def test_behind_a_split_calls_of_grpc_that_fail_are_told_of_the_backend(mesh: PolicyMesh) -> None:
+    """Envoy counts them by cluster, and those are the backends': of the edge to the apex it is not known."""
+    await mesh.enforce(*OPEN, split("s", "root", {"v1": 0, "v2": 100}))
+    before = await counts(mesh, "client", BEHIND, "backend_service")
+    at_edge = await counts(mesh, "client", FAILED, *EDGE)
+    assert await say(mesh, "root", "Missing") == [grpc.StatusCode.UNIMPLEMENTED]
+
+    async def is_told() -> bool:
+        return await counts(mesh, "client", BEHIND, "backend_service") - before == {("v2",): 1}
+
+    await until(is_told)
+    assert await counts(mesh, "client", FAILED, *EDGE) == at_edge
+
+
+async def test_routes_of_a_service_are_counted_apart(mesh: PolicyMesh) -> None:
+    """By the objects that distinguish requests: a split's match, a rule's, and the rest."""
+    books, slow = routes("books", path("/status/50.")), routes("slow", path("/slow"))
+    rule = {"matches": [http("slow")], "timeout": {"request": "5s"}}
+    await mesh.enforce(
+        *OPEN,
+        books,
+        slow,
+        split("canary", "root", {"v2": 100}, "books"),
+        split("all", "root", {"v1": 100}),
+        route_policy("rules", "root", rule),
+    )
+    labels = ("destination_service", "destination_port", "route", "status_class")
+    before = await counts(mesh, "client", ROUTES, *labels)
+    for asked, status in (("/status/503", 503), ("/slow", 200), ("/slow", 200), ("/other", 200)):
+        assert (await mesh.get("client", "root", asked)).status == status
+
+    async def are_told() -> bool:
+        grown = dict(await counts(mesh, "client", ROUTES, *labels) - before)
+        return grown == {
+            ("root", "80", "shop/canary/m0", "5xx"): 1,
+            ("root", "80", "shop/all+shop/rules/m0", "2xx"): 2,
+            ("root", "80", "shop/all", "2xx"): 1,
+        }
+
+    await until(are_told)

@@ -1,0 +1,169 @@
+"""Telemetry at real Envoys: what is logged of which requests, in which form, and who is told of it."""
+
+import json
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.policy.applications import ECHO
+from tests.e2e.policy.policies import (
+    ALL,
+    EVERYTHING,
+    Document,
+    config,
+    extension_service,
+    http,
+    path,
+    routes,
+    target,
+    telemetry,
+)
+from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.servers import Collector, LogCollector, pairs
+from tests.tools.deadline import until
+from tests.unit.specs.osm.test_telemetry import TAKEN
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="session"),
+]
+
+OPEN = (
+    *EVERYTHING,
+    target("one", "shop/v1", ("shop/client",), *ALL),
+    target("two", "shop/v2", ("shop/client",), *ALL),
+)
+V1 = {"selector": {"v1": "yes"}}
+
+
+async def enforced(mesh: PolicyMesh, *policy: Document) -> None:
+    """Put a policy in force, and have all connections end that began before it: a log is its listener's."""
+    await mesh.enforce(*OPEN, *policy)
+    for to in ("v1", "v2") * 3:  # the first says that its connection ends; the next may be on its way
+        await mesh.get("client", to, "/before")
+
+
+async def lines(file: Path, last: str) -> list[str]:
+    """Return the lines of a file as soon as this is in one; Envoy writes them now and then."""
+
+    async def written() -> bool:
+        return file.exists() and last in file.read_text()
+
+    await until(written)
+    return file.read_text().splitlines()
+
+
+def at(file: Path, **log: object) -> Document:
+    """Log to a file alone."""
+    return telemetry("logs", **V1, accessLog={"stdout": False, "file": str(file), **log})
+
+
+async def test_one_workload_writes_in_a_form_of_its_own(mesh: PolicyMesh, tmp_path: Path) -> None:
+    """In text, a line for each request, of v1 alone; and then in JSON, whose values are escaped."""
+    file = tmp_path / "text.log"
+    await enforced(mesh, at(file, format='%REQ(:method)% %REQ(:path):6% "%RESPONSE_CODE%" 100%%'))
+    await mesh.get("client", "v1", "/one-two-three")
+    await mesh.get("client", "v2", "/other")
+    await mesh.get("client", "v1", "/last", method="POST")
+    assert (await lines(file, "/last"))[-2:] == ['GET /one-t "200" 100%', 'POST /last "200" 100%']
+    file = tmp_path / "json.log"
+    form = '{"path": "%REQ(:path)%", "of": {"agent": "%REQ(user-agent)%", "status": "%RESPONSE_CODE%"}}'
+    await enforced(mesh, at(file, format=form))
+    await mesh.get("client", "v1", "/seen", headers={"user-agent": 'a "quoted" one'})
+    (line,) = [each for each in await lines(file, "/seen") if "/seen" in each]
+    assert json.loads(line) == {"path": "/seen", "of": {"agent": 'a "quoted" one', "status": 200}}
+
+
+async def test_only_what_went_wrong(mesh: PolicyMesh, tmp_path: Path) -> None:
+    """Requests by their status; nothing of those that were right."""
+    file = tmp_path / "wrong.log"
+    rules = (routes("g", path("/fine")), target("one", "shop/v1", ("shop/client",), http("g")))
+    await mesh.enforce(*rules, at(file, format="%REQ(:path)% %RESPONSE_CODE%", filter={"minStatus": 400}))
+    for each in ("/before", "/before", "/before", "/fine", "/denied", "/fine"):
+        await mesh.get("client", "v1", each)
+    assert (await lines(file, "/denied"))[-1] == "/denied 403"
+    assert "/fine" not in file.read_text()
+
+
+async def test_nothing_of_none(mesh: PolicyMesh, tmp_path: Path) -> None:
+    """Of no request in a hundred, and then of every one."""
+    file = tmp_path / "sampled.log"
+    await enforced(mesh, at(file, format="%REQ(:path)%", sampling=0))
+    await mesh.get("client", "v1", "/none")
+    await enforced(mesh, at(file, format="%REQ(:path)%", sampling=100))
+    await mesh.get("client", "v1", "/all")
+    assert "/all" in await lines(file, "/all")
+    assert "/none" not in file.read_text()
+
+
+async def test_a_collector_is_told(mesh: PolicyMesh) -> None:
+    """Over OpenTelemetry's protocol: of requests and of connections, with attributes; who tells is there."""
+    async with AsyncExitStack() as ends:
+        collector = await LogCollector.start(ends)
+        exported = {
+            "extensionService": {"namespace": "shop", "name": "collector"},
+            "attributes": {"caller": "%DOWNSTREAM_PEER_URI_SAN%", "of": "tests"},
+        }
+        said = {"stdout": False, "openTelemetry": exported}
+        service = extension_service("collector", collector.port)
+        await enforced(mesh, service, telemetry("logs", **V1, accessLog=said))
+        await mesh.get("client", "v1", "/told")
+        assert await mesh.hello("client", "v1", ECHO) == "v1: hello\n"
+
+        def found() -> list[dict[str, object]]:
+            return [pairs(each.body.kvlist_value.values) for _, each in collector.records]
+
+        async def told() -> bool:
+            paths = {each.get("path") for each in found()}
+            return "/told" in paths and None in paths
+
+        await until(told)
+        labels, record = next(
+            each
+            for each in collector.records
+            if pairs(each[1].body.kvlist_value.values).get("path") == "/told"
+        )
+        assert labels["cluster_name"] == "v1.shop"
+        assert pairs(record.attributes) == {
+            "caller": "spiffe://cluster.local/ns/shop/sa/client",
+            "of": "tests",
+        }
+        body = pairs(record.body.kvlist_value.values)
+        assert (body["method"], body["response_code"]) == ("GET", "200")
+        form = telemetry("logs", **V1, accessLog={**said, "format": "%REQ(:path)% of text"})
+        await enforced(mesh, service, form)
+        await mesh.get("client", "v1", "/text")
+
+        async def as_text() -> bool:
+            return any(each.body.string_value == "/text of text" for _, each in collector.records)
+
+        await until(as_text)
+        await enforced(mesh)
+
+
+async def test_what_the_reader_takes_envoy_takes(mesh: PolicyMesh) -> None:
+    """Every operator that may stand in a format, in one of them: no listener is refused."""
+    form = json.dumps({str(number): each for number, each in enumerate(TAKEN)})
+    await enforced(mesh, at(Path("/dev/null"), format=form))
+    assert await mesh.live.stat("v1", "update_rejected") == 0
+    await enforced(mesh)
+
+
+async def test_how_much_is_traced(mesh: PolicyMesh) -> None:
+    """Of v1's requests none, of all others as many as the mesh says."""
+    async with AsyncExitStack() as ends:
+        collector = await Collector.start(ends)
+        tracing = {"enable": True, "address": "127.0.0.1", "port": collector.port, "endpoint": "/told"}
+        mesh_wide = config(observability={"tracing": tracing})
+        await enforced(mesh, mesh_wide, telemetry("less", tracing={"sampling": 0}))
+        await mesh.get("client", "v1", "/untraced")
+        await enforced(mesh, mesh_wide)
+        await mesh.get("client", "v1", "/traced")
+
+        async def traced() -> bool:
+            return any("/traced" in str(each) for each in collector.spans)
+
+        await until(traced)
+        assert not any("/untraced" in str(each) for each in collector.spans)
+        await enforced(mesh)

@@ -1,0 +1,215 @@
+"""UpstreamTrafficSettings at real Envoys: what is over a limit is not taken, and it is counted."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import aiohttp
+import grpc
+import grpc.aio
+import pytest
+
+from tests.e2e.policy import calls
+from tests.e2e.policy.applications import ECHO, GRPC, HTTP
+from tests.e2e.policy.policies import ALL, EVERYTHING, Document, target, upstream_traffic
+from tests.e2e.policy.running import PolicyMesh
+from tests.tools.deadline import until
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="session"),
+]
+
+OPEN = (
+    *EVERYTHING,
+    target("one", "shop/v1", ("shop/client",), *ALL),
+    target("two", "shop/v2", ("shop/client",), *ALL),
+)
+TO_V1 = f"cluster.shop/v1.{HTTP}"
+"""Beginning of an expression for counters' names: the bar in them would be one of it."""
+
+
+def at_once(**limits: object) -> Document:
+    """Make limits of what goes to v1 at once."""
+    return upstream_traffic("v1", connectionSettings=limits)
+
+
+async def statuses(mesh: PolicyMesh, count: int, path: str = "/", service: str = "v1") -> Counter[int]:
+    """Return what the client is answered to so many requests, one after the other."""
+    return Counter([(await mesh.get("client", service, path)).status for _ in range(count)])
+
+
+@asynccontextmanager
+async def under_way(mesh: PolicyMesh, service: str = "v1") -> AsyncIterator[None]:
+    """Have a request of the client's under way: a WebSocket, which ends with the block."""
+    async with aiohttp.ClientSession() as session, session.ws_connect(mesh.url("client", service) + "/ws"):
+        yield
+
+
+async def test_requests_at_once(mesh: PolicyMesh) -> None:
+    """One is under way, the next is answered 503 at once; when it has ended the next is taken."""
+    await mesh.enforce(*OPEN, at_once(http={"maxRequests": 1}))
+    over = f"{TO_V1}.upstream_rq_active_overflow"
+    before = await mesh.live.stat("client", over)
+    async with under_way(mesh):
+        assert await statuses(mesh, 3) == {503: 3}
+        assert await mesh.live.stat("client", over) - before == 3
+        assert await statuses(mesh, 3, service="v2") == {200: 3}
+        assert await mesh.live.stat("client", f"{TO_V1}.circuit_breakers.default.rq_open") == 1
+        assert await mesh.live.stat("client", f"{TO_V1}.circuit_breakers.default.remaining_rq") == 0
+
+    async def taken() -> bool:
+        return (await mesh.get("client", "v1")).status == 200
+
+    await until(taken)
+    assert await statuses(mesh, 5) == {200: 5}
+
+
+async def test_five_callers_at_a_time_and_room_for_one(mesh: PolicyMesh) -> None:
+    """Of fifty requests those are answered that found room; each of the others is one of the overflow."""
+    await mesh.enforce(
+        *OPEN, at_once(tcp={"maxConnections": 1}, http={"maxRequests": 1, "maxPendingRequests": 1})
+    )
+    counters = [f"{TO_V1}.upstream_rq_{each}_overflow" for each in ("pending", "active")]
+    before = sum([await mesh.live.stat("client", each) for each in counters])
+    found = Counter[int]()
+
+    async def calling() -> None:
+        found.update(await statuses(mesh, 10))
+
+    await asyncio.gather(*(calling() for _ in range(5)))
+    assert set(found) == {200, 503}
+    assert found.total() == 50
+    assert sum([await mesh.live.stat("client", each) for each in counters]) - before == found[503]
+
+
+async def test_requests_that_wait(mesh: PolicyMesh) -> None:
+    """One connection, which is in use, and nobody may wait for it."""
+    await mesh.enforce(*OPEN, at_once(tcp={"maxConnections": 1}, http={"maxPendingRequests": 0}))
+    # A request passes over a connection that is there, and waits for one that is not: see docs/osm.md.
+    assert await statuses(mesh, 1) == {503: 1}
+    for connections in (0, 1):
+        limits = at_once(tcp={"maxConnections": connections}, http={"maxPendingRequests": 1})
+        await mesh.enforce(*OPEN, limits)
+        assert await statuses(mesh, 5) == {200: 5}
+    async with under_way(mesh):
+        waiting = asyncio.create_task(mesh.get("client", "v1"), name="waiting")
+
+        async def waits() -> bool:
+            return await mesh.live.stat("client", f"{TO_V1}.upstream_rq_pending_active") == 1
+
+        await until(waits)
+        before = await mesh.live.stat("client", f"{TO_V1}.upstream_rq_pending_overflow")
+        assert await statuses(mesh, 3) == {503: 3}
+        assert await mesh.live.stat("client", f"{TO_V1}.upstream_rq_pending_overflow") - before == 3
+    assert (await waiting).status == 200
+
+
+async def test_connections_at_once(mesh: PolicyMesh) -> None:
+    """Of TCP: the second is closed while the first one is open."""
+    await mesh.enforce(*OPEN, at_once(tcp={"maxConnections": 1}))
+    async with AsyncExitStack() as open_connections:
+        reader, writer = await asyncio.open_connection(*mesh.place("client", "v1", ECHO))
+        open_connections.callback(writer.transport.abort)
+        writer.write(b"hello\n")
+        assert await reader.readline() == b"v1: hello\n"
+        assert await mesh.hello("client", "v1", ECHO) == calls.CLOSED
+        assert await mesh.hello("client", "v2", ECHO) == "v2: hello\n"
+
+    async def taken() -> bool:
+        return await mesh.hello("client", "v1", ECHO) == "v1: hello\n"
+
+    await until(taken)
+    assert await mesh.live.stat("client", f"cluster.shop/v1.{ECHO}.upstream_cx_overflow") >= 1
+
+
+async def test_requests_on_a_connection(mesh: PolicyMesh) -> None:
+    """After two a connection is closed, and the third has another one."""
+    await mesh.enforce(*OPEN, at_once(http={"maxRequestsPerConnection": 2}))
+    before = await mesh.live.stat("client", f"{TO_V1}.upstream_cx_total")
+    assert await statuses(mesh, 6) == {200: 6}
+    assert await mesh.live.stat("client", f"{TO_V1}.upstream_cx_total") - before == 3
+
+
+def rate(**limits: object) -> Document:
+    """Make limits of what v1 takes in a time."""
+    return upstream_traffic("v1", rateLimit={"local": limits})
+
+
+async def test_requests_in_a_time(mesh: PolicyMesh) -> None:
+    """As many as are said, and the burst, exactly; then 429. What policy denies uses nothing up."""
+    hour = {"requests": 3, "unit": "hour"}
+    await mesh.enforce(*OPEN, rate(http=hour))
+    await mesh.enforce(*OPEN, target("clerk", "shop/v1", ("office/clerk",), *ALL), rate(http=hour))
+    assert [(await mesh.get("client", "v1")).status for _ in range(5)] == [200, 200, 200, 429, 429]
+    assert await statuses(mesh, 3, service="v2") == {200: 3}
+    assert (await mesh.get("clerk", "v1")).status == 429, "all callers together"
+    await mesh.enforce(*OPEN, rate(http={**hour, "burst": 4}))
+    assert await statuses(mesh, 10) == {200: 7, 429: 3}
+    await mesh.enforce(*OPEN)
+    assert await statuses(mesh, 5) == {200: 5}
+
+
+async def test_a_unit_of_time_later(mesh: PolicyMesh) -> None:
+    """There is as much again."""
+    await mesh.enforce(*OPEN, rate(http={"requests": 2, "unit": "second"}))
+
+    async def refused() -> bool:
+        return (await mesh.get("client", "v1")).status == 429
+
+    async def taken() -> bool:
+        return (await mesh.get("client", "v1")).status == 200
+
+    await until(refused)
+    await until(taken)
+
+
+async def test_what_is_answered_instead(mesh: PolicyMesh) -> None:
+    """The status and the headers that are said, a percent sign among them."""
+    said = [{"name": "X-Limited", "value": "at 100%"}, {"name": "content-type", "value": "text/x-limited"}]
+    limit = {"requests": 1, "unit": "hour", "responseStatusCode": 503, "responseHeadersToAdd": said}
+    await mesh.enforce(*OPEN, rate(http=limit))
+    assert await statuses(mesh, 1) == {200: 1}
+    async with aiohttp.ClientSession() as session, session.get(mesh.url("client", "v1")) as answer:
+        headers = (answer.headers.getall("x-limited"), answer.headers.getall("content-type"))
+        assert (answer.status, *headers) == (503, ["at 100%"], ["text/x-limited"])
+
+
+async def test_requests_of_a_route(mesh: PolicyMesh) -> None:
+    """They are counted by themselves, whatever the method; a rule with the same path need not be there."""
+    hour = {"requests": 2, "unit": "hour"}
+    routes = [
+        {"path": "/reports/.*", "rateLimit": {"local": hour}},
+        {"path": "/.*/big", "rateLimit": {"local": {**hour, "requests": 1}}},
+    ]
+    every = {"local": {"http": {**hour, "requests": 4}}}
+    await mesh.enforce(*OPEN, upstream_traffic("v1", rateLimit=every, httpRoutes=routes))
+    assert [(await mesh.get("client", "v1", "/reports/big?x=1")).status for _ in range(3)] == [200, 200, 429]
+    assert (await mesh.get("client", "v1", "/reports/1", method="POST")).status == 429
+    assert await statuses(mesh, 2, "/other/big") == {200: 1, 429: 1}
+    assert await statuses(mesh, 6) == {200: 4, 429: 2}
+
+
+async def test_requests_of_grpc(mesh: PolicyMesh) -> None:
+    """One of gRPC is told in its own words, which are not those of a server that is away."""
+    await mesh.enforce(*OPEN, rate(http={"requests": 1, "unit": "hour"}))
+    address, port = mesh.place("client", "v1", GRPC)
+    async with grpc.aio.insecure_channel(f"{address}:{port}") as channel:
+        say = channel.unary_unary("/test.Echo/Say")
+        assert await say(b"hello") == b"v1: hello"
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await say(b"hello")
+    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+async def test_connections_in_a_time(mesh: PolicyMesh) -> None:
+    """Those over the limit are closed, whoever calls: each caller has a filter chain of its own."""
+    clerk = target("clerk", "shop/v1", ("office/clerk",), *ALL)
+    await mesh.enforce(*OPEN, clerk, rate(tcp={"connections": 2, "unit": "hour", "burst": 1}))
+    said = [await mesh.hello(each, "v1", ECHO) for each in ("client", "clerk", "client", "clerk", "client")]
+    assert said == [*["v1: hello\n"] * 3, calls.CLOSED, calls.CLOSED]
+    assert await mesh.live.stat("v1", f"local_rate_limit.inbound.{ECHO}.rate_limited") >= 2
+    assert await statuses(mesh, 5) == {200: 5}, (
+        "each port by itself, and the requests of a connection are one"
+    )

@@ -1,0 +1,104 @@
+"""Endpoints that are near, at real Envoys: they are called alone, others when they fail, and they again."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.e2e.policy.applications import UNWELL
+from tests.e2e.policy.policies import ALL, EVERYTHING, Document, target, upstream_policy
+from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.topology import NET, documents
+from tests.tools.deadline import until
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="session"),
+]
+
+OPEN = (
+    *EVERYTHING,
+    target("one", "shop/v1", ("shop/client", "office/clerk"), *ALL),
+    target("two", "shop/v2", ("shop/client", "office/clerk"), *ALL),
+)
+ZONES = {"client": "eu/a", "v1": "eu/a", "v2": "eu/b", "clerk": "us/a"}
+CHECKED = {"http": {"path": "/well"}, "interval": "1s", "unhealthyThreshold": 1}
+
+
+@pytest.fixture(autouse=True)
+def all_well() -> Iterator[None]:
+    """Every application is well again afterwards."""
+    yield
+    UNWELL.clear()
+
+
+def somewhere() -> list[Document]:
+    """Return the workloads, each with where it is."""
+    return [
+        {**each, "spec": {**each["spec"], "locality": ZONES[each["metadata"]["name"]]}}
+        for each in documents()
+        if each["kind"] == "Workload" and each["metadata"]["name"] in ZONES
+    ]
+
+
+async def answered_by(mesh: PolicyMesh, caller: str, names: set[str]) -> None:
+    """Wait until these, and they alone, answer a caller."""
+
+    async def is_so() -> bool:
+        return set(await mesh.answering(caller, "both", 20)) == names
+
+    await until(is_so, 30)
+
+
+async def test_the_zone_of_the_caller_comes_first(mesh: PolicyMesh) -> None:
+    """Without a policy both answer; with it the near one, the other when that is unwell, and it again."""
+    await mesh.enforce(*OPEN, *somewhere())
+    assert set(await mesh.answering("client", "both", 20)) == {"v1", "v2"}
+    policy = upstream_policy("both", locality={"prefer": "Zone"}, healthCheck=CHECKED)
+    await mesh.enforce(*OPEN, *somewhere(), policy)
+    await answered_by(mesh, "client", {"v1"})
+    assert await mesh.answering("client", "both", 40) == {"v1": 40}
+    await answered_by(mesh, "clerk", {"v1", "v2"})
+    UNWELL.add("v1")
+    await answered_by(mesh, "client", {"v2"})
+    UNWELL.clear()
+    await answered_by(mesh, "client", {"v1"})
+
+
+async def test_nobody_fails_over_where_that_is_said(mesh: PolicyMesh) -> None:
+    """A caller in a zone where nobody is gets 503; one where an endpoint is, is answered by that alone."""
+    policy = upstream_policy("both", locality={"prefer": "Zone", "failover": False})
+    await mesh.enforce(*OPEN, *somewhere(), policy)
+    assert await mesh.answering("client", "both", 20) == {"v1": 20}
+    assert await mesh.answering("clerk", "both", 3) == {"503": 3}
+    await mesh.enforce(*OPEN)
+    assert set(await mesh.answering("client", "both", 20)) == {"v1", "v2"}
+
+
+NOWHERE = f"{NET}.250"
+
+
+def without_application() -> list[Document]:
+    """Return the workloads, the one that is near the client with a proxy alone."""
+    return [_changed(each, "v1", applicationAddress=NOWHERE) for each in somewhere()]
+
+
+def without_proxy() -> list[Document]:
+    """Return the workloads, and one more that is near the client, of which nothing runs."""
+    near = next(each for each in somewhere() if each["metadata"]["name"] == "v1")
+    gone = _changed({**near, "metadata": {**near["metadata"], "name": "gone"}}, "gone", address=NOWHERE)
+    v1 = {**near, "metadata": {**near["metadata"], "labels": {"v1": "yes"}}}
+    return [*(v1 if each["metadata"]["name"] == "v1" else each for each in somewhere()), gone]
+
+
+def _changed(workload: Document, name: str, **there: str) -> Document:
+    if workload["metadata"]["name"] != name:
+        return workload
+    return {**workload, "spec": {**workload["spec"], "uuid": name, **there}}
+
+
+@pytest.mark.parametrize("workloads", [without_application, without_proxy])
+async def test_what_is_near_is_dead(mesh: PolicyMesh, workloads: Callable[[], list[Document]]) -> None:
+    """Without a health check: what came to nobody near is tried again farther away, and none fails."""
+    policy = upstream_policy("both", locality={"prefer": "Zone"})
+    await mesh.enforce(*OPEN, *workloads(), policy)
+    assert await mesh.answering("client", "both", 40) == {"v2": 40}

@@ -1,0 +1,207 @@
+"""The validating webhook of `meshwright serve`, as people meet it: with kubectl, on a real API server."""
+
+import base64
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from certs.keys.bundle import TrustBundle
+from tests.kubernetes.tools.accounts import Accounts
+from tests.kubernetes.tools.kubectl import Kubectl
+from tests.tools.deadline import wait_until
+from tests.tools.program import Program, Server
+from tools.ports import free_port
+from tools.real_parts.cluster import RunningCluster
+from tools.real_parts.keys import LOOPBACK
+
+SECONDS = 60.0
+TARGET = """
+apiVersion: access.smi-spec.io/v1alpha3
+kind: TrafficTarget
+metadata: {name: buy}
+spec:
+  destination: {kind: ServiceAccount, name: store}
+  rules: [{kind: HTTPRouteGroup, name: paths}]
+  sources: [{kind: ServiceAccount, name: client}]
+"""
+GROUP = """
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: HTTPRouteGroup
+metadata: {name: paths}
+spec: {matches: [{name: one, pathRegex: /one}]}
+"""
+WRONG = GROUP.replace("/one", "'('")
+GOOD = 'meshwright_source_objects{source="kubernetes",state="good"}'
+CONFIGURATION = "validatingwebhookconfiguration/meshwright"
+
+Serve = Callable[..., Server]
+
+
+@pytest.fixture
+def serve(
+    program: Program, shared_cluster: RunningCluster, kubectl: Kubectl, definitions: str, namespace: str
+) -> Iterator[Serve]:
+    """Return what starts a server with a webhook for the test's namespace; others are not asked about."""
+    started: list[Server] = []
+    port = free_port(LOOPBACK)
+
+    def run(*flags: str, state: Path | None = None, kubeconfig: Path = shared_cluster.kubeconfig) -> Server:
+        if state is not None:
+            program.state = state
+        told = ("--kubernetes", "--kubeconfig", str(kubeconfig), "--namespaces", namespace)
+        at = ("--webhook-address", f"{LOOPBACK}:{port}", "--webhook-reached-at", f"https://{LOOPBACK}:{port}")
+        started.append(program.serve(*told, *at, *flags))
+        return started[-1]
+
+    yield run
+    for each in started:
+        if each.process.poll() is None:
+            each.stop()
+    kubectl.run("delete", CONFIGURATION, "--ignore-not-found")
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait until the condition holds."""
+    wait_until(holds, SECONDS)
+
+
+def _judged(kubectl: Kubectl) -> bool:
+    """Say whether the API server asks: a while after it was told to."""
+    return "denied the request" in kubectl.dry_run(yaml.safe_load(WRONG)).message
+
+
+def test_kubectl_prints_what_it_would_come_to(serve: Serve, kubectl: Kubectl) -> None:
+    """A refusal with its remedy; no warning of what may come next; one of what a deletion takes away."""
+    server = serve()
+    until(lambda: _judged(kubectl))
+    refused = kubectl.run("apply", "-f", "-", given=WRONG)
+    assert refused.status == 1
+    assert 'admission webhook "policy.meshwright.dev" denied the request: HTTPRouteGroup ' in refused.err
+    assert '  - spec.matches[0].pathRegex is "(": must be a regular expression (RE2' in refused.err
+    assert kubectl.run("get", "httproutegroup", "paths").status != 0
+
+    for each in (TARGET, GROUP):
+        taken = kubectl.run("apply", "-f", "-", given=each)
+        assert (taken.status, taken.err) == (0, "")
+    assert _metric(server, "refused") >= 1
+
+    def is_missed() -> bool:  # once the mesh has heard of both
+        gone = kubectl.run("delete", "httproutegroup", "paths", "--dry-run=server").err
+        return any("TrafficTarget" in line and "(MW2001)" in line for line in gone.splitlines())
+
+    until(is_missed)
+
+
+def _metric(server: Server, verdict: str) -> float:
+    name = f'meshwright_kubernetes_reviews_total{{verdict="{verdict}"}} '
+    return sum(
+        float(line[len(name) :]) for line in server.get("/metrics")[1].splitlines() if line.startswith(name)
+    )
+
+
+def test_a_dry_run_is_judged_and_changes_nothing(serve: Serve, kubectl: Kubectl) -> None:
+    """Neither in the cluster nor in the mesh."""
+    server = serve()
+    until(lambda: _judged(kubectl))
+    objects = server.metric(GOOD)
+    dry = kubectl.run("apply", "--dry-run=server", "-f", "-", given=TARGET)
+    assert (dry.status, "(MW2001)" in dry.err) == (0, True)
+    assert kubectl.run("get", "traffictarget", "buy").status != 0
+    kubectl("apply", "-f", "-", given=GROUP)  # what is taken comes to the mesh: alone
+    server.until(lambda: server.metric(GOOD) > objects)
+    assert server.metric(GOOD) == objects + 1
+
+
+def test_without_anybody_who_answers_everything_is_taken(serve: Serve, kubectl: Kubectl) -> None:
+    """And soon: a webhook must not keep a cluster from being mended."""
+    server = serve()
+    until(lambda: _judged(kubectl))
+    server.stop()
+    assert kubectl.run("apply", "-f", "-", given=WRONG).status == 0
+
+
+def test_the_configuration_is_kept_right(serve: Serve, kubectl: Kubectl) -> None:
+    """Whoever changes or removes it; what others add to it stays."""
+    serve()
+    until(lambda: _judged(kubectl))
+    spoiled = '[{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Fail"}]'
+    kubectl("patch", CONFIGURATION, "--type=json", "-p", spoiled)
+    kubectl("label", CONFIGURATION, "mine=yes")
+    found = kubectl.until(lambda found: found["webhooks"][0]["failurePolicy"] == "Ignore", CONFIGURATION)
+    assert found["metadata"]["labels"]["mine"] == "yes"
+    kubectl("delete", CONFIGURATION)
+    until(lambda: kubectl.found(CONFIGURATION))
+
+
+def test_a_mesh_config_at_home_is_judged_though_home_is_not_in_the_mesh(
+    serve: Serve, program: Program, kubectl: Kubectl, namespace: str
+) -> None:
+    """It is read there in any case; of what else is there nobody is asked."""
+    program.environment["POD_NAMESPACE"] = namespace
+    serve("--namespaces", "elsewhere")
+
+    def settings(name: str, *flags: str) -> str:
+        found = {
+            "apiVersion": "config.openservicemesh.io/v1alpha2",
+            "kind": "MeshConfig",
+            "metadata": {"name": name},
+            "spec": {},
+        }
+        return kubectl.run("apply", *flags, "-f", "-", given=yaml.safe_dump(found)).err
+
+    assert settings("one") == ""
+    until(lambda: "(MW2040)" in settings("two", "--dry-run=server"))
+    assert settings("two", "--dry-run=server").count("Warning: ") == 1
+    assert kubectl.run("apply", "--dry-run=server", "-f", "-", given=WRONG).status == 0
+
+
+def test_another_ca_is_told_to_the_cluster(serve: Serve, kubectl: Kubectl, tmp_path: Path) -> None:
+    """The `caBundle` follows, and the API server goes on asking: also whoever has the one before."""
+    server = serve()
+    until(lambda: kubectl.found(CONFIGURATION))  # it is made once the server serves
+    server.stop()
+    before = _bundle(kubectl)
+    serve(state=tmp_path / "another")
+    until(lambda: _bundle(kubectl) != before)
+    until(lambda: _judged(kubectl))
+    own = TrustBundle.of([(tmp_path / "another" / "ca" / "ca.pem").read_bytes()])
+    assert _bundle(kubectl) == own.union(before)
+
+
+def _bundle(kubectl: Kubectl) -> TrustBundle:
+    webhooks = kubectl.get(CONFIGURATION)["webhooks"]
+    (found,) = {TrustBundle.of([base64.b64decode(each["clientConfig"]["caBundle"])]) for each in webhooks}
+    return found
+
+
+def test_that_it_may_not_be_registered_is_said_where_probes_look(
+    serve: Serve, program: Program, accounts: Accounts, kubectl: Kubectl
+) -> None:
+    """By verb and resource; the server goes on, as its readers may read."""
+    rule = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}
+    server = serve(kubeconfig=accounts.make("reader", [rule]).kubeconfig)
+    server.until(lambda: "the webhook is not registered" in server.get("/healthz/ready")[1])
+    said = server.get("/healthz/ready")
+    assert (said[0], "RBAC grants no `patch` on `validatingwebhookconfigurations" in said[1]) == (200, True)
+    assert "the webhook is not registered" in program.run("check", "--state", str(program.state))[1]
+
+
+def test_left_alone_it_is_applied_by_hand(
+    serve: Serve, kubectl: Kubectl, program: Program, namespace: str
+) -> None:
+    """With what `meshwright webhook` prints."""
+    server = serve("--set", "webhook_register=false")
+    assert kubectl.run("get", CONFIGURATION).status != 0
+    settings: Any = server.bound
+    status, printed, complaint = program.run(
+        *("webhook", "--at", f"https://{settings['webhook']}", "--namespaces", namespace),
+        *("--ca", str(program.state / "ca" / "ca.pem")),
+    )
+    assert status == 0, complaint
+    assert yaml.safe_load(printed)["kind"] == "ValidatingWebhookConfiguration"
+    said = kubectl.run("apply", "-f", "-", given=printed)
+    assert (said.status, "Warning" in said.err) == (0, False), said.err
+    until(lambda: _judged(kubectl))

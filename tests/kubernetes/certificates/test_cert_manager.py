@@ -1,0 +1,298 @@
+"""Service certificates from cert-manager's own controllers, on a real API server."""
+
+import base64
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
+from certs.contract import Issuer, IssuerKind, KeyKind, Usage
+from certs.errors import IssuerError, StateError
+from certs.issuer_selection import CertManagerTold, open_issuer
+from certs.issuers.authority import CertificateAuthority
+from certs.issuers.reference import IssuerReference
+from certs.issuers.succession import SETTLING
+from certs.keys.bundle import TrustBundle
+from certs.keys.pair import Making
+from certs.roots.succeeding_authority import OpenedAuthority
+from certs.state.pair_files import PairFiles
+from certs.state.stored import Holder
+from tests.kubernetes.tools.accounts import Accounts
+from tests.kubernetes.tools.certificate_issuers import (
+    DOMAIN,
+    GROUP,
+    HOUR,
+    NAMES,
+    SECONDS,
+    Opened,
+    Signing,
+    is_ready,
+    issued,
+    new_ca,
+    now,
+    self_signed,
+    text,
+)
+from tests.kubernetes.tools.permissions import Grant, asked, granted
+from tests.tools.deadline import Deadline, wait_until
+from tests.unit.certs.issuers.cas import Ca
+from tools.real_parts.cluster import RunningCluster
+from tools.real_parts.processes import Service
+from tools.real_parts.signing import RESOURCES
+
+GRANTS: Final = Path(__file__).parents[3] / "docs" / "kubernetes" / "cert-manager.yaml"
+
+
+@pytest.mark.parametrize("kind", [KeyKind.ECDSA_P256, KeyKind.RSA_2048])
+def test_an_issuer_signs_what_was_asked_for(
+    controllers: Service, signing: Signing, opened: Opened, tmp_path: Path, kind: KeyKind
+) -> None:
+    """By an intermediate: its chain comes with it, its root is trusted; nothing is left of the request."""
+    root = new_ca()
+    signing.secret(new_ca("intermediate", above=root), root)
+    issuer = opened(signing.open(signing.ca_issuer()))
+    assert issuer.trust_bundle() == TrustBundle.of([root.pem]).pem
+    pair = issued(issuer, Making(kind))
+    assert pair.leaf.names == NAMES
+    assert pair.leaf.serves(Usage.SERVICE)
+    assert abs(pair.leaf.not_after - now() - HOUR) < timedelta(minutes=2)
+    assert pair.chain_pem.count(b"BEGIN CERTIFICATE") == 2
+    (usage,) = (
+        each.value
+        for each in x509.load_pem_x509_certificate(pair.chain_pem).extensions
+        if isinstance(each.value, x509.KeyUsage)
+    )
+    assert usage.digital_signature
+    assert not usage.key_cert_sign
+    assert not signing.listed()
+    if (openssl := shutil.which("openssl")) is None:
+        pytest.skip("there is no openssl")
+    for name, pem in (("leaf", pair.chain_pem), ("roots", issuer.trust_bundle())):
+        (tmp_path / name).write_bytes(pem)
+    chain = ["-untrusted", str(tmp_path / "leaf"), str(tmp_path / "leaf")]
+    said = subprocess.run(
+        [openssl, "verify", "-purpose", "sslserver", "-CAfile", str(tmp_path / "roots"), *chain],
+        capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert said.returncode == 0, said
+
+
+def test_a_cluster_issuer_below_a_root_that_signed_itself(
+    controllers: Service, signing: Signing, opened: Opened
+) -> None:
+    """cert-manager makes the root, too; requests for a ClusterIssuer are made where the settings say."""
+    name = f"mesh-{signing.namespace}"
+    key, csr = self_signed(name)
+    pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    signing.make("Secret", "own", "v1", data={"tls.key": text(pem)})
+    signing.make("Issuer", "itself", spec={"selfSigned": {}})
+    signing.until_ready("itself")
+    asked_for = {"request": text(csr), "isCA": True, "duration": "48h", "usages": ["cert sign", "crl sign"]}
+    metadata = {
+        "name": "root", "namespace": signing.namespace,
+        "annotations": {"cert-manager.io/private-key-secret-name": "own"},
+    }  # fmt: skip
+    spec = {**asked_for, "issuerRef": {"kind": "Issuer", "name": "itself"}}
+    signing.ask.create(
+        {"apiVersion": GROUP, "kind": "CertificateRequest", "metadata": metadata, "spec": spec}
+    )
+    done = signing.ask.until(f"{signing.requests}/root", is_ready)
+    root = x509.load_pem_x509_certificate(base64.b64decode(done["status"]["certificate"]))
+    signing.ask("DELETE", f"{signing.requests}/root")
+    signing.secret(Ca(root, key), name=name, at=RESOURCES)
+    signing.make("ClusterIssuer", name, at="", spec={"ca": {"secretName": name}})
+    try:
+        signing.ask.until(f"/apis/{GROUP}/clusterissuers/{name}", is_ready)
+        issuer = opened(signing.open(f"ClusterIssuer/{name}"))
+        assert issued(issuer).leaf.names == NAMES
+        assert issuer.trust_bundle() == root.public_bytes(serialization.Encoding.PEM)
+    finally:
+        signing.ask("DELETE", f"/apis/{GROUP}/clusterissuers/{name}")
+
+
+def test_nothing_outlives_the_ca_that_signs(controllers: Service, signing: Signing, opened: Opened) -> None:
+    """cert-manager would have it so: it is asked again for less, and not the time after."""
+    root = new_ca(days=0, lasting=timedelta(minutes=20))
+    signing.secret(root)
+    issuer = opened(signing.open(signing.ca_issuer(), known=TrustBundle.of([root.pem])))
+    for _ in range(2):
+        assert issued(issuer).leaf.not_after <= root.certificate.not_valid_after_utc
+
+
+def test_a_ca_that_is_another_is_trusted_before_it_signs(
+    controllers: Service, signing: Signing, tmp_path: Path
+) -> None:
+    """From the built-in CA to cert-manager's, to another CA there, and back: both are trusted each time."""
+    state = tmp_path / "state"
+    state.mkdir()
+    own = CertificateAuthority.open(tmp_path / "own", DOMAIN, now())
+    whose = OpenedAuthority(own, IssuerKind.BUILT_IN, tmp_path)
+    roots = {name: TrustBundle.of([each]) for name, each in (("own", own.trust_bundle()),)}
+    first, second = new_ca("first"), new_ca("second")
+    roots |= {name: TrustBundle.of([each.pem]) for name, each in (("first", first), ("second", second))}
+
+    def trusted(*names: str) -> bytes:
+        return TrustBundle.of(roots[name].pem for name in names).pem
+
+    def kept(issuer: Issuer, account: str) -> None:
+        PairFiles(state).keep(Holder(f"services/shop/{account}"), issued(issuer))
+
+    built_in = open_issuer(None, whose, state, now())
+    kept(built_in.issuer, "before")
+    signing.secret(first)
+    reference = IssuerReference.parse(signing.ca_issuer())
+    told = CertManagerTold(reference, signing.namespace, SECONDS, kubeconfig=signing.kubeconfig)
+    now_asked = open_issuer(told, whose, state, now())
+    try:
+        assert now_asked.issuer.trust_bundle() == trusted("own", "first")
+        assert now_asked.issuer.signing_bundle() == trusted("own", "first")
+        kept(now_asked.issuer, "after")
+        signing.replace_secret(second)
+        with pytest.raises(IssuerError, match="below another root, which nobody trusts yet: soon they will"):
+            _until_other(now_asked.issuer)
+        noticed = now()
+        now_asked.tend(noticed)
+        assert now_asked.issuer.trust_bundle() == trusted("own", "first", "second")
+        assert now_asked.issuer.settled() == noticed + SETTLING
+        kept(now_asked.issuer, "at-last")
+    finally:
+        now_asked.close()
+    back = open_issuer(None, whose, state, now())
+    assert back.issuer.trust_bundle() == trusted("own", "first", "second")
+    assert issued(back.issuer).leaf.names == NAMES
+
+
+def _until_other(issuer: Issuer) -> None:
+    """Have certificates signed until cert-manager has heard of its other CA."""
+    deadline = Deadline(SECONDS)
+    while not deadline.has_passed():
+        issued(issuer)
+
+
+@pytest.mark.parametrize(
+    ("issuer", "sentence"),
+    [
+        ("Issuer/nobody", r"cannot get issuers.cert-manager.io test-\d+/nobody: .*not found"),
+        ("ClusterIssuer/nobody", "cannot get clusterissuers.cert-manager.io nobody: .*not found"),
+        ("Issuer/itself", r"Issuer/itself in namespace test-\d+ signs each certificate by its own key"),
+        ("Issuer/mesh", r"Issuer/mesh in namespace test-\d+ is not ready: .*secrets? \"ca\" not found"),
+    ],
+)
+def test_issuers_that_cannot_sign(controllers: Service, signing: Signing, issuer: str, sentence: str) -> None:
+    """Each is named, with what is wrong with it, before anything is asked of it."""
+    signing.make("Issuer", "itself", spec={"selfSigned": {}})
+    signing.make("Issuer", "mesh", spec={"ca": {"secretName": "ca"}})
+    path = f"/apis/{GROUP}/namespaces/{signing.namespace}/issuers/mesh"
+    signing.ask.until(path, lambda found: found.get("status", {}).get("conditions"))
+    with pytest.raises(IssuerError, match=sentence):
+        signing.open(issuer)
+    assert not signing.listed()
+
+
+def test_nobody_signs_below_an_unknown_root(signing: Signing, tmp_path: Path) -> None:
+    """Files that hold none are errors of the setting."""
+    empty = tmp_path / "empty"
+    empty.write_text("")
+    for file, sentence in (
+        (tmp_path / "none", "cert_manager_roots .*none is missing"),
+        (empty, "holds no root"),
+    ):
+        with pytest.raises(StateError, match=sentence):
+            signing.open("Issuer/mesh", roots=file)
+
+
+def test_who_may_not_and_where_nothing_is(signing: Signing, accounts: Accounts) -> None:
+    """The sentence has the grant that lacks, and where it is found; or the namespace that is not there."""
+    account = accounts.make("nobody", ())
+    with pytest.raises(IssuerError, match="grants no `list` on `certificaterequests.cert-manager.io` to .*"
+                                          r"\(docs/kubernetes/cert-manager.yaml grants it\)"):  # fmt: skip
+        signing.open("Issuer/mesh", kubeconfig=account.kubeconfig)
+    with pytest.raises(IssuerError, match=r"certificaterequests.cert-manager.io in namespace nowhere: .*404"):
+        signing.open("Widget.example.com/x", namespace="nowhere")
+
+
+def test_our_grants_are_enough_and_all_are_used(
+    controllers: Service, signing: Signing, accounts: Accounts, opened: Opened, shared_cluster: RunningCluster
+) -> None:
+    """By the API server's audit log."""
+    signing.secret(new_ca())
+    reference = signing.ca_issuer()
+    account = accounts.make("meshwright", ())
+    documents = list(yaml.safe_load_all(GRANTS.read_text("utf-8")))
+    for each in documents:
+        _moved(each, signing.namespace)
+    accounts.kubectl.apply(*documents)
+    try:
+        _until_granted(lambda: signing.open(reference, kubeconfig=account.kubeconfig).close())
+        issued(opened(signing.open(reference, kubeconfig=account.kubeconfig)))
+        with pytest.raises(IssuerError, match="not found"):
+            _until_granted(
+                lambda: signing.open("ClusterIssuer/nobody", kubeconfig=account.kubeconfig).close()
+            )
+        unused = partial(_unused, documents, shared_cluster.place.audit, account.user)
+        wait_until(lambda: not unused(), SECONDS, unused)  # what is answered is logged a moment later
+    finally:
+        for kind in ("clusterrolebinding", "clusterrole"):
+            accounts.kubectl("delete", kind, f"meshwright-issuer-{signing.namespace}")
+
+
+def _unused(documents: list[dict[str, Any]], log: Path, user: str) -> list[Grant]:
+    used = [each.grant for each in asked(log, user) if each.is_allowed]
+    return [each for each in granted(documents) if not any(map(each.covers, used))]
+
+
+def _moved(document: dict[str, Any], namespace: str) -> None:
+    """Have a manifest be for a test's namespace, where all of the cluster's have another name."""
+    metadata = document["metadata"]
+    if "namespace" in metadata:
+        metadata["namespace"] = namespace
+    else:
+        metadata["name"] = f"{metadata['name']}-{namespace}"
+        if "roleRef" in document:
+            document["roleRef"]["name"] = metadata["name"]
+    for each in document.get("subjects", ()):
+        each["namespace"] = namespace
+
+
+def _until_granted(does: Callable[[], None]) -> None:
+    """Do something until it is permitted: an API server follows roles a moment later."""
+    deadline = Deadline(SECONDS)
+    while True:
+        try:
+            does()
+        except IssuerError as error:
+            if "grants" not in str(error) or deadline.has_passed():
+                raise
+            time.sleep(deadline.pause())
+        else:
+            return
+
+
+def test_the_controllers_and_the_api_may_be_killed_meanwhile(
+    controllers: Service, shared_cluster: RunningCluster, signing: Signing, opened: Opened,
+    aside: ThreadPoolExecutor,
+) -> None:  # fmt: skip
+    """What was asked for is signed once they are there again."""
+    signing.secret(new_ca())
+    issuer = opened(signing.open(signing.ca_issuer(), seconds=4 * SECONDS))
+    controllers.kill()
+    try:
+        answered = aside.submit(issued, issuer)
+        signing.waiting()
+        shared_cluster.api.kill()
+        shared_cluster.api.again()
+    finally:
+        controllers.again()
+    assert answered.result(4 * SECONDS).leaf.names == NAMES

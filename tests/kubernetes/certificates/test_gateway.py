@@ -1,0 +1,119 @@
+"""A gateway's certificate in a Secret, on a real API server: by one role for it alone, as roots change."""
+
+import base64
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from certs.keys.leaf import read_leaf, stands_below
+from tests.kubernetes.conftest import namespaced
+from tests.kubernetes.tools.accounts import Account, Accounts
+from tests.kubernetes.tools.kubectl import Kubectl
+from tests.tools.deadline import wait_until
+from tests.tools.program import Program, Server
+
+SECONDS: Final = 60.0
+ROLES: Final = Path(__file__).parents[3] / "docs" / "kubernetes"
+NAME: Final = "gateway-certificate"
+NAMES: Final = ("edge.example.org", "gateway.example.org")
+
+
+@pytest.fixture
+def edge(administrator: Kubectl) -> Iterator[Kubectl]:
+    """Return kubectl in the gateway's namespace."""
+    with namespaced(administrator) as made:
+        yield made
+
+
+@pytest.fixture
+def account(definitions: str, accounts: Accounts) -> Account:
+    """Return a control plane that may read the mesh, and no Secret."""
+    del definitions
+    roles = yaml.safe_load_all((ROLES / "rbac.yaml").read_text("utf-8"))
+    rules = [rule for each in roles if each["kind"] == "ClusterRole" for rule in each["rules"]]
+    return accounts.make("meshwright", rules)
+
+
+def permit(account: Account, edge: Kubectl) -> None:
+    """Permit it this one, by the role that we hand out."""
+    role, binding = yaml.safe_load_all((ROLES / "gateway.yaml").read_text("utf-8"))
+    for each in (role, binding):
+        each["metadata"]["namespace"] = edge.namespace
+    binding["subjects"] = [{"kind": "ServiceAccount", "name": account.name, "namespace": account.namespace}]
+    edge.apply(role, binding)
+
+
+def config(*names: str, edge: str) -> dict[str, Any]:
+    """Return a MeshConfig that names a gateway."""
+    gateway = {"subjectAltNames": list(names), "secret": {"name": NAME, "namespace": edge}}
+    return {
+        "apiVersion": "config.openservicemesh.io/v1alpha2",
+        "kind": "MeshConfig",
+        "metadata": {"name": "osm-mesh-config"},
+        "spec": {"certificate": {"ingressGateway": gateway}},
+    }
+
+
+def data(edge: Kubectl) -> dict[str, bytes]:
+    """Return what the Secret holds, nothing where there is none."""
+    found = edge.found("secret", NAME) or {"data": {}}
+    return {name: base64.b64decode(each) for name, each in found["data"].items()}
+
+
+def until(holds: Callable[[], object], server: Server) -> None:
+    """Wait until this is so."""
+    wait_until(holds, SECONDS, lambda: "\n".join(map(str, server.log()[-15:])))
+
+
+def test_a_gateway_s_certificate_follows_what_is_said_of_it(
+    account: Account, kubectl: Kubectl, edge: Kubectl, program: Program
+) -> None:
+    """Not permitted, permitted, with another root, with other names, somebody else's, and gone."""
+    program.reads = (
+        "--kubernetes",
+        "--kubeconfig",
+        str(account.kubeconfig),
+        "--namespaces",
+        kubectl.namespace,
+    )
+    server = program.serve("--set=kubernetes_reports=no")
+    kubectl.apply(config(*NAMES, edge=edge.namespace))
+    wrong = f"may not get secrets {edge.namespace}/{NAME}: RBAC grants no `get` on `secrets`"
+    until(lambda: wrong in server.log_path.read_text(), server)
+    until(lambda: server.metric('meshwright_problems{severity="error"}') == 1, server)
+
+    permit(account, edge)
+    until(lambda: data(edge), server)
+    first = data(edge)
+    secret = edge.get("secret", NAME)
+    assert (secret["type"], sorted(first)) == ("kubernetes.io/tls", ["ca.crt", "tls.crt", "tls.key"])
+    assert read_leaf(first["tls.crt"]).names.dns_names == NAMES
+    assert stands_below(first["tls.crt"], first["ca.crt"])
+    until(lambda: server.metric('meshwright_problems{severity="error"}') == 0, server)
+    assert server.metric('meshwright_certificates_issued_total{issuer="built-in",kind="gateway"}') == 1
+
+    words = ("certs", "rotate-root", "--state", str(program.state))
+    assert program.run(*words)[0] == 0
+    until(lambda: (found := data(edge)["ca.crt"]) != first["ca.crt"] and found.count(b"BEGIN") == 1, server)
+    second = data(edge)
+    assert read_leaf(second["tls.crt"]).serial != read_leaf(first["tls.crt"]).serial
+    assert stands_below(second["tls.crt"], second["ca.crt"])
+
+    kubectl.apply(config("other.example.org", edge=edge.namespace))
+    until(lambda: read_leaf(data(edge)["tls.crt"]).names.dns_names == ("other.example.org",), server)
+    kubectl("delete", "meshconfig", "osm-mesh-config")
+    until(lambda: not data(edge), server)
+
+    edge("create", "secret", "generic", NAME, "--from-literal=mine=mine")
+    kubectl.apply(config(*NAMES, edge=edge.namespace))
+    until(
+        lambda: f"Secret {edge.namespace}/{NAME} is none of ours, and stays" in server.log_path.read_text(),
+        server,
+    )
+    assert data(edge) == {"mine": b"mine"}
+    for each in (first, second):
+        assert each["tls.key"].decode().splitlines()[1] not in server.log_path.read_text()
+    server.stop()

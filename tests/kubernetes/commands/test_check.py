@@ -1,0 +1,114 @@
+"""`check --kubernetes` on a real API: each finding appears, and goes when it is mended. No Pod runs."""
+
+import copy
+import json
+from dataclasses import replace
+
+import yaml
+
+from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
+from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.registry import DriverRegistry
+from tests.kubernetes.tools import objects
+from tests.kubernetes.tools.kubectl import Document, Kubectl
+from tests.tools.program import Program
+from tools.real_parts.cluster import RunningCluster
+
+IMAGE = "meshwright/proxy:check"
+ROUTINE = {"API server", "kinds", "other meshes", "Open Service Mesh"}
+
+
+def found(program: Program, cluster: RunningCluster, home: str, *more: str) -> dict[str, Document]:
+    """Check from outside; return the lines by their names."""
+    at = ("--kubernetes", "--kubeconfig", str(cluster.kubeconfig), "--control-plane-namespace", home)
+    status, out, complaint = program.run("check", *at, "--json", *more)
+    assert complaint == ""
+    said = json.loads(out)
+    assert status == int(said["status"] == "failed")
+    return {each["name"]: each for each in said["checks"]}
+
+
+def _configuration(home: str, image: str) -> Document:
+    text = yaml.safe_dump({"sidecar": {"image": image}, "controlPlane": {"namespace": home}})
+    metadata = {"name": "meshwright-injection"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"config.yaml": text}}
+
+
+def _injected(home: str, namespace: str, pod: Document) -> Document:
+    """Put a sidecar into a Pod, as by hand."""
+    config = InjectionConfig(image=IMAGE, control_plane_namespace=Namespace(home))
+    known = Known(config, DriverRegistry.discover().drivers)
+    made = injected(known, NamespaceObject(Namespace(namespace)), copy.deepcopy(pod)).pod  # type: ignore[arg-type]
+    assert made is not None
+    return dict(made)
+
+
+def test_before_an_installation(
+    shared_cluster: RunningCluster, kubectl: Kubectl, definitions: str, program: Program
+) -> None:
+    """The administrator may do it all; what is there of Open Service Mesh is said until it is gone."""
+    del definitions
+    said = found(program, shared_cluster, "meshwright-system", "--before")
+    assert said.keys() == ROUTINE | {"permissions", "volume", "definitions"}
+    assert said["volume"]["status"] == "failed", "the cluster has no StorageClass"
+    assert (said["definitions"]["status"], "crds.install=false" in said["definitions"]["do"]) == (
+        "warning",
+        True,
+    )
+    assert {said[each]["status"] for each in ("API server", "kinds", "permissions")} == {"ok"}, said
+    old = objects.pod("old")
+    old["metadata"]["labels"]["osm-proxy-uuid"] = "x"
+    kubectl.apply(old)
+    before = found(program, shared_cluster, "meshwright-system", "--before")["Open Service Mesh"]
+    assert before["status"] == "warning"
+    kubectl("delete", "pod", "old", "--grace-period=0", "--force")
+    assert found(program, shared_cluster, "meshwright-system", "--before")["Open Service Mesh"] != before
+
+
+def test_pods_of_an_installation(
+    shared_cluster: RunningCluster, kubectl: Kubectl, definitions: str, program: Program
+) -> None:
+    """No control plane is here; Pods without sidecars, and with others than would be made, come and go."""
+    del definitions
+    here = kubectl.namespace
+    home = f"{here}-home"
+    kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home}})
+    try:
+        in_home = replace(kubectl, namespace=home)
+        in_home.apply(_configuration(home, IMAGE))
+        kubectl("label", "namespace", here, "meshwright.dev/inject=true")
+        kubectl.apply(objects.pod("plain"))
+
+        def line(name: str) -> Document:
+            return found(program, shared_cluster, home)[name]
+
+        said = found(program, shared_cluster, home)
+        assert said["control plane"]["status"] == "failed"
+        assert f"{here}/plain" in said["Pods without sidecar"]["said"]
+        assert here in said["roots"]["said"]
+        kubectl("delete", "pod", "plain", "--grace-period=0", "--force")
+        kubectl.apply(_injected(home, here, objects.pod("app")))
+        said = found(program, shared_cluster, home)
+        assert f"{here}/plain" not in said["Pods without sidecar"]["said"]
+        assert f"{here}/app" not in said["Pods of another make"]["said"], said
+        waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
+        sidecar = {"name": "meshwright-sidecar", "image": IMAGE, "imageID": "", "state": waiting}
+        status = {
+            "phase": "Pending",
+            "initContainerStatuses": [{**sidecar, "ready": False, "restartCount": 0}],
+        }
+        patch = json.dumps({"status": status})
+        kubectl("patch", "pod", "app", "--subresource=status", "--type=merge", "-p", patch)
+        told = f"1 of 1 not ready: {here}/app (meshwright-sidecar: ImagePullBackOff of {IMAGE})"
+        assert (line("sidecars")["status"], line("sidecars")["said"]) == ("failed", told)
+        in_home.apply(_configuration(home, "meshwright/proxy:newer"))
+        assert (
+            f"{here}/app (spec.initContainers[meshwright-init].image is {IMAGE}, and would be"
+            in line("Pods of another make")["said"]
+        )
+        in_home.apply({**_configuration(home, IMAGE), "data": {"config.yaml": "polcy: enabled"}})
+        assert "polcy" in line("injection")["said"]
+    finally:
+        kubectl("delete", "namespace", home, "--wait=false")

@@ -1,0 +1,43 @@
+"""`check --kubernetes` where a control plane is asked: a dry run proves it, until it is away."""
+
+from tests.kubernetes.admission.test_webhook import until
+from tests.kubernetes.commands.test_check import found
+from tests.kubernetes.injection.test_injection_webhook import Inject, inject
+from tests.kubernetes.tools.kubectl import Kubectl
+from tests.tools.program import Program
+from tools.real_parts.cluster import RunningCluster
+
+__all__ = ["inject"]
+
+
+def test_webhooks_are_asked_and_silence_is_told(
+    inject: Inject, kubectl: Kubectl, definitions: str, program: Program, shared_cluster: RunningCluster
+) -> None:
+    """Both answer; of one that has gone the first lets all through, and the second stops every Pod."""
+    del definitions
+    server = inject({"sidecar": {"image": "proxy:1"}})
+    kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")
+    kubectl.until(lambda raw: raw.get("webhooks"), "mutatingwebhookconfiguration", "meshwright")
+    kubectl.until(lambda raw: raw.get("webhooks"), "validatingwebhookconfiguration", "meshwright")
+    names = ("policy webhook", "injection webhook", "policy webhook asked", "injection webhook asked")
+
+    def all_are(status: str, *names: str) -> bool:
+        said = found(program, shared_cluster, "meshwright-system")
+        return {said[each]["status"] for each in names} == {status}
+
+    until(
+        lambda: all_are("ok", *names, "namespaces")
+    )  # an API server knows of a webhook a moment after it was told
+    limited = {"type": "Container", "max": {"cpu": "1"}}
+    limits = {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "r"},
+        "spec": {"limits": [limited]},
+    }
+    kubectl.apply(limits)
+    until(lambda: all_are("failed", "Pods with sidecar"))
+    kubectl("delete", "limitrange", "r")
+    until(lambda: all_are("ok", "Pods with sidecar"))
+    server.stop()
+    until(lambda: all_are("failed", *names[2:]))

@@ -1,0 +1,109 @@
+"""`migrate osm --kubernetes` on a real API, and what it writes, taken by the API server."""
+
+import json
+import shlex
+
+import yaml
+
+from meshwright.cli.migrating.installation import UNCONVERTED
+from tests.kubernetes.tools import objects
+from tests.kubernetes.tools.kubectl import Document, Kubectl
+from tests.tools.program import Program
+from tools.real_parts.cluster import RunningCluster
+
+MESH: Document = {
+    "apiVersion": "config.openservicemesh.io/v1alpha2",
+    "kind": "MeshConfig",
+    "metadata": {"name": "osm-mesh-config"},
+    "spec": {
+        "sidecar": {"envoyImage": "envoyproxy/envoy:v1.22", "logLevel": "debug"},
+        "traffic": {"enableEgress": True, "outboundPortExclusionList": [6379]},
+    },
+}
+
+
+def test_what_a_cluster_has_is_judged_and_what_is_written_is_taken(
+    shared_cluster: RunningCluster, kubectl: Kubectl, definitions: str, program: Program
+) -> None:
+    """The namespace was watched alone; a pod in it has the old sidecar; each mark goes when it is mended."""
+    del definitions
+    here, label = kubectl.namespace, "openservicemesh.io/monitored-by"
+    owned = {label: here, "team": "payments", "pod-security.kubernetes.io/enforce": "privileged"}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": here, "labels": owned}}
+    kubectl("apply", "-f", "-", given=json.dumps(namespace))
+    old = objects.pod("old")
+    old["metadata"]["labels"]["osm-proxy-uuid"] = "x"
+    kubectl.apply(MESH, old, objects.routes("all"))
+    out = program.files / "moved"
+    at = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig), "--mesh-name", here)
+    words = ("migrate", "osm", *at, "--control-plane-namespace", here, "--out", str(out), "--json")
+
+    def found() -> tuple[dict[str, str], list[str]]:
+        status, said, complaint = program.run(*words)
+        assert status in (0, 1), complaint
+        told = json.loads(said)
+        marked = [each for each in told["findings"] if each["standing"] != "works"]
+        return {each["what"]: each["standing"] for each in marked}, told["commands"]
+
+    before, commands = found()
+    assert before[f"Namespace {here}"] == "rewritten"
+    assert before[f"MeshConfig {here}/osm-mesh-config"] == "rewritten"
+    assert before[f"Pod {here}/old"] == "to do"
+    assert f"HTTPRouteGroup {here}/all" not in before
+    taken = ("apply", "--server-side", "--force-conflicts", "-f", str(out / "manifests"))
+    assert "serverside-applied (server dry run)" in kubectl(*taken, "--dry-run=server")
+    kubectl("delete", "pod", "old", "--wait=true", "--grace-period=0", "--force")
+    kubectl("delete", "meshconfig", "osm-mesh-config")
+    kubectl(*taken)
+    for each in commands:
+        kubectl(*shlex.split(each)[1:])
+    labels = json.loads(kubectl("get", "namespace", here, "-o", "json"))["metadata"]["labels"]
+    assert labels.items() >= {**owned, "meshwright.dev/inject": "false"}.items()
+    after, _ = found()
+    assert not {f"Namespace {here}", f"MeshConfig {here}/osm-mesh-config", f"Pod {here}/old"} & after.keys()
+
+
+def test_a_cluster_that_osm_was_installed_in_takes_ours_step_by_step(
+    shared_cluster: RunningCluster, kubectl: Kubectl, definitions: str, program: Program
+) -> None:
+    """Its osm-bootstrap converts, and is gone: until that is taken away nothing can be read."""
+    here, crd = kubectl.namespace, "trafficsplits.split.smi-spec.io"
+    at = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig), "--control-plane-namespace", here)
+    out = program.files / "moved"
+    config = {"service": {"namespace": here, "name": "osm-bootstrap", "path": "/convert", "port": 9443}}
+    webhook = {"clientConfig": config, "conversionReviewVersions": ["v1"]}
+    theirs = {"spec": {"conversion": {"strategy": "Webhook", "webhook": webhook}}}
+    applied = ("apply", "--server-side", "-f", "-")
+
+    def conversion() -> Document | None:
+        status, said, complaint = program.run("check", *at, "--before", "--json")
+        assert status in (0, 1), complaint
+        lines = {each["name"]: each for each in json.loads(said)["checks"]}
+        return lines.get("conversion")
+
+    assert conversion() is None
+    kubectl("patch", "crd", crd, "--type=merge", "-p", json.dumps(theirs))
+    try:
+        line = conversion()
+        assert line is not None
+        assert line["status"] == "failed"
+        assert f"Service {here}/osm-bootstrap: objects cannot be read of TrafficSplit" in line["said"]
+        refused = kubectl.run(*applied, "--force-conflicts", given=definitions)
+        assert "should not be set when strategy is not set to Webhook" in refused.err
+        kubectl.apply(MESH)
+        status, said, complaint = program.run("migrate", "osm", *at, "--out", str(out), "--json")
+        assert status in (0, 1), complaint
+        (do,) = (each["do"] for each in json.loads(said)["findings"] if each["field"] == "spec.conversion")
+        first, second = (each for each in do.split("`") if each.startswith(("kubectl ", "meshwright ")))
+        assert second == "meshwright crds | kubectl apply --server-side --force-conflicts -f -"
+        kubectl(*shlex.split(first)[1:])
+        kubectl(*applied, "--force-conflicts", given=definitions)
+        assert conversion() is None
+        printed = program.run("install", "--print", "-n", here, "--values", str(out / "values.yaml"))
+        assert printed[0] == 0, printed[2]
+        made = kubectl(*applied, "--dry-run=server", given=printed[1])
+        count = sum(1 for each in yaml.safe_load_all(printed[1]) if each)
+        assert made.count("serverside-applied (server dry run)") == count
+        kubectl(*applied[:-1], str(out / "manifests"), "--dry-run=server", "--force-conflicts")
+    finally:
+        kubectl("patch", "crd", crd, "--type=merge", "-p", UNCONVERTED)

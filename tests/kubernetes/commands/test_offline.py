@@ -1,0 +1,86 @@
+"""`lint`, `diff` and `explain --kubernetes` on a real API, and as somebody who may not see all of it."""
+
+import json
+
+import yaml
+
+from meshwright.mesh.identity import ProxyName
+from tests.kubernetes.tools.accounts import Accounts
+from tests.kubernetes.tools.kubectl import Kubectl
+from tests.tools.program import Program
+from tools.real_parts.cluster import RunningCluster
+
+READER = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["list", "watch"]}
+
+
+def test_what_manifests_would_make_of_a_cluster(
+    shared_cluster: RunningCluster, kubectl: Kubectl, program: Program, buyer: ProxyName
+) -> None:
+    """Nothing is wrong; without the policy the call is not allowed, and its proxy is who would notice."""
+    at = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig), "--namespaces", kubectl.namespace)
+    ask = ("--from", f"{kubectl.namespace}/buyer", "--to", f"{kubectl.namespace}/shop:80")
+    kubectl.until(
+        lambda found: any(each["endpoints"] for each in found["items"]),
+        *("endpointslices", "-l", "kubernetes.io/service-name=shop"),
+    )
+    assert program.run("lint", *at) == (0, "nothing to say\n", "")
+    assert program.run("explain", *at, *ask)[0] == 0
+
+    target = kubectl.get("traffictarget", "buyers")
+    target["metadata"] = {"name": "buyers", "namespace": kubectl.namespace}
+    target["spec"]["sources"][0]["name"] = "somebody"
+    file = program.files / "target.yaml"
+    file.write_text(yaml.safe_dump(target))
+    assert program.run("explain", *at, "--mesh", str(file), *ask)[0] == 1
+    status, out, complaint = program.run("diff", *at, "--names", str(file))
+    assert (status, complaint) == (1, "")
+    assert str(buyer) in out
+    status, out, _ = program.run("lint", *at, "--json", str(file))
+    assert {each["object"] for each in json.loads(out)} == {f"TrafficTarget {kubectl.namespace}/buyers"}
+
+
+def test_the_servers_mesh_config_counts_wherever_the_server_is(
+    shared_cluster: RunningCluster,
+    kubectl: Kubectl,
+    administrator: Kubectl,
+    program: Program,
+    buyer: ProxyName,
+) -> None:
+    """Though its namespace is not in the mesh: who asks says which one that is."""
+    del buyer
+    home = f"{kubectl.namespace}-home"
+    at = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig), "--namespaces", kubectl.namespace)
+    ask = ("--from", f"{kubectl.namespace}/shop", "--to", f"{kubectl.namespace}/shop:80")
+    administrator("create", "namespace", home)
+    try:
+        config = {
+            "apiVersion": "config.openservicemesh.io/v1alpha2",
+            "kind": "MeshConfig",
+            "metadata": {"name": "osm-mesh-config", "namespace": home},
+            "spec": {"traffic": {"enablePermissiveTrafficPolicyMode": True}},
+        }
+        administrator.apply(config)
+        kubectl.until(
+            lambda found: any(each["endpoints"] for each in found["items"]),
+            *("endpointslices", "-l", "kubernetes.io/service-name=shop"),
+        )
+        assert program.run("explain", *at, *ask)[0] == 1
+        assert program.run("explain", *at, "--control-plane-namespace", home, *ask)[0] == 0
+    finally:
+        administrator("delete", "namespace", home, "--wait=false")
+
+
+def test_who_may_not_see_all_of_it_is_told_what(
+    accounts: Accounts, kubectl: Kubectl, program: Program, buyer: ProxyName
+) -> None:
+    """By verb, resource, and as whom it was asked."""
+    del buyer
+    rules = [READER | {"apiGroups": [group]} for group in ("access.smi-spec.io", "specs.smi-spec.io")]
+    account = accounts.make("developer", [*rules, {**READER, "apiGroups": [""], "resources": ["services"]}])
+    at = ("--kubernetes", "--kubeconfig", str(account.kubeconfig), "--namespaces", kubectl.namespace)
+    status, out, said = program.run("lint", *at)
+    assert (status, out) == (2, "")
+    assert said.startswith("the cluster cannot be read whole: may not list ")
+    assert f"to {account.user}" in said
+    accounts.allow(account, [READER])
+    assert program.run("lint", *at)[0] == 0

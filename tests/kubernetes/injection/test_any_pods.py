@@ -1,0 +1,106 @@
+"""Any Pod that an API server takes it takes with its sidecar, too; and none makes the injector fail.
+
+`make fuzz-injection` is the long form (PODS=n); MESHWRIGHT_FUZZ says how many Pods are drawn.
+"""
+
+import copy
+import os
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+
+from meshwright.kubernetes.injection.configuration.configuration import read
+from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.kubernetes.injection.shapes import checked
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.contract.errors import DriverError
+from meshwright.sidecars.contract.kubernetes import Pod
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.injection.restoring import restored
+from tests.kubernetes.injection.random_pods import Pods
+from tests.kubernetes.tools.api_requests import DRY, Answer, Asking
+from tools.real_parts.cluster import RunningCluster
+
+DRAWN: Final = int(os.environ.get("MESHWRIGHT_FUZZ", "60"))
+_SERVERS: Final = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "uid")
+"""Fields of metadata that are an API server's own."""
+_CONFIGS: Final = [
+    {"sidecar": {"image": "proxy:1"}, "interception": by, "policy": "enabled"}
+    for by in ("init-container", "cni")
+]
+
+
+class Injecting:
+    """Asks an API server for each Pod, without and with its sidecar; counts what became of them."""
+
+    def __init__(self, ask: Asking, namespace: str) -> None:
+        self._ask, self._namespace = ask, namespace
+        self.became = Counter[str]()
+
+    def one(self, pod: Pod, known: Known) -> None:
+        """Inject a Pod as a file has it, and as an API server gives it to a webhook."""
+        taken = self._dry(pod)
+        self.became["valid" if taken.status == 201 else "not valid"] += 1
+        self._injected(pod, known, is_valid=taken.status == 201)
+        if taken.status == 201:
+            self._injected(_as_asked(taken.body), known, is_valid=True)
+
+    def _injected(self, pod: Pod, known: Known, *, is_valid: bool) -> None:
+        space = NamespaceObject(Namespace(self._namespace))
+        before = copy.deepcopy(pod)
+        try:
+            made = injected(known, space, pod).pod
+        except DriverError:
+            self.became["refused"] += 1
+            return
+        assert pod == before
+        if made is None:
+            self.became["left as it is"] += 1
+            return
+        assert injected(known, space, made).pod == made
+        assert restored(made) == checked(before)
+        if is_valid:
+            self.became["injected"] += 1
+            answer = self._dry(made)
+            assert answer.status == 201, (answer.message, pod)
+            assert len(answer.warnings) <= len(self._dry(pod).warnings), (answer.warnings, pod)
+
+    def _dry(self, pod: Pod) -> Answer:
+        document: Any = pod
+        placed = {**document, "metadata": {**document["metadata"], "namespace": self._namespace}}
+        return self._ask.create(placed, DRY)
+
+
+def _as_asked(body: Mapping[str, Any]) -> Any:
+    """Return a Pod as an API server asks a webhook about it: with its defaults, and not yet kept."""
+    metadata = {name: value for name, value in body["metadata"].items() if name not in _SERVERS}
+    return {**body, "metadata": metadata}
+
+
+@pytest.mark.timeout(600 + DRAWN)
+def test_what_is_valid_is_valid_with_a_sidecar(shared_cluster: RunningCluster, namespace: str) -> None:
+    """Whatever is in it; and what is not crashes nothing."""
+    with Asking(shared_cluster) as ask:
+        schemas = ask("GET", "/openapi/v3/api/v1").body["components"]["schemas"]
+        injecting = Injecting(ask, namespace)
+        configs = some.sampled_from(
+            [Known(read(each, "config.yaml"), {"envoy": EnvoyDriver()}) for each in _CONFIGS]
+        )
+
+        @settings(
+            max_examples=DRAWN, deadline=None, derandomize=DRAWN <= 60, suppress_health_check=[*HealthCheck]
+        )
+        @given(pod=Pods(schemas).any, known=configs)
+        def drawn(pod: Any, known: Known) -> None:
+            injecting.one(pod, known)
+
+        drawn()
+    sys.stdout.write(f"{dict(injecting.became)}\n")
+    assert injecting.became["injected"] >= DRAWN // 3, injecting.became
+    assert injecting.became["valid"] >= DRAWN // 3

@@ -1,0 +1,273 @@
+"""Pods are given sidecars as they are made: on a real API server, which was told of it by the server."""
+
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.kubernetes.admission.test_webhook import until
+from tests.kubernetes.tools import objects
+from tests.kubernetes.tools.kubectl import Kubectl, Said
+from tests.tools.program import Program, Server
+from tools.ports import free_port
+from tools.real_parts.cluster import RunningCluster
+from tools.real_parts.keys import LOOPBACK
+
+CONFIGURATION = "mutatingwebhookconfiguration"
+SIDECAR = "meshwright-sidecar"
+
+Inject = Callable[..., Server]
+
+
+@pytest.fixture
+def inject(program: Program, shared_cluster: RunningCluster, kubectl: Kubectl) -> Iterator[Inject]:
+    """Return what starts a control plane of a revision that injects, with a configuration."""
+    started: list[tuple[Server, str]] = []
+
+    def run(config: object, revision: str = "", **more: str) -> Server:
+        port = free_port(LOOPBACK)
+        name = f"meshwright-{revision}" if revision else "meshwright"
+        program.state = program.state.parent / name
+        write(program.files / f"{name}.yaml", config)
+        flags = {
+            "webhook_address": f"{LOOPBACK}:{port}",
+            "webhook_reached_at": f"https://{LOOPBACK}:{port}",
+            "injection": "yes",
+            "injection_config": str(program.files / f"{name}.yaml"),
+            "revision": revision,
+        }
+        if "injection_config_map" in more:
+            del flags["injection_config"]
+        flags |= more
+        told = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig))
+        made = program.serve(*told, *(f"--set={each}={said}" for each, said in flags.items()))
+        started.append((made, name))
+        return made
+
+    yield run
+    for server, name in started:
+        if server.process.poll() is None:
+            server.stop()
+        kubectl.run("delete", CONFIGURATION, name, "--ignore-not-found")
+        kubectl.run("delete", "validatingwebhookconfiguration", name, "--ignore-not-found")
+
+
+def write(path: Path, config: object) -> None:
+    """Exchange a file as a kubelet exchanges that of a ConfigMap: never half of it is there."""
+    aside = path.with_suffix(".new")
+    aside.write_text(config if isinstance(config, str) else yaml.safe_dump(config))
+    aside.replace(path)
+
+
+def _config(image: str) -> dict[str, Any]:
+    return {"sidecar": {"image": image}, "overlays": {"large": {"sidecar": {"tty": True}}}}
+
+
+def _pod(name: str = "one", **metadata: Any) -> dict[str, Any]:
+    made = objects.pod(name)
+    return {**made, "metadata": {**made["metadata"], **metadata}}
+
+
+def _dry(kubectl: Kubectl, pod: dict[str, Any]) -> Said:
+    flags = ("create", "--dry-run=server", "-o", "json", "-f", "-")
+    return kubectl.run(*flags, given=yaml.safe_dump(pod))
+
+
+def _image(kubectl: Kubectl, pod: dict[str, Any]) -> str:
+    """Return the image of the sidecar that a pod would be given, empty for none."""
+    answer = kubectl.dry_run(pod)
+    if answer.status != HTTPStatus.CREATED:
+        return f"refused: {answer.message}"
+    made = answer.body["spec"].get("initContainers", ())
+    return next((str(each["image"]) for each in made if each["name"] == SIDECAR), "")
+
+
+def _readiness(program: Program) -> dict[str, Any]:
+    """Return what `meshwright check` says of the server that runs."""
+    found = yaml.safe_load(program.run("check", "--state", str(program.state), "--json")[1])["checks"]
+    (line,) = (each for each in found if each["name"] == "readiness")
+    return dict(line)
+
+
+def test_a_label_is_all_it_takes(
+    inject: Inject, kubectl: Kubectl, program: Program, shared_cluster: RunningCluster
+) -> None:
+    """On the namespace or the pod; a dry-run changes nothing; a bad word refuses, and what it is said."""
+    server = inject(_config("proxy:1"))
+    named = _pod(labels={"meshwright.dev/inject": "true"})
+    until(lambda: _image(kubectl, named) == "proxy:1")
+    assert _image(kubectl, _pod()) == ""
+    kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")
+    until(lambda: _image(kubectl, _pod()) == "proxy:1")
+    assert _image(kubectl, _pod(labels={"meshwright.dev/inject": "false"})) == ""
+    larger = _pod()
+    own = {"name": SIDECAR, "image": "auto", "resources": {"limits": {"memory": "1Gi"}}}
+    larger["spec"]["containers"].append(own)
+    (sidecar,) = (
+        each
+        for each in yaml.safe_load(_dry(kubectl, larger).out)["spec"]["initContainers"]
+        if each["name"] == SIDECAR
+    )
+    assert (sidecar["image"], sidecar["imagePullPolicy"]) == ("proxy:1", "IfNotPresent")
+    refused = _dry(kubectl, _pod(annotations={"meshwright.dev/overlays": "small"}))
+    assert refused.status != 0
+    assert 'admission webhook "namespace.inject.meshwright.dev" denied the request: no sidecar' in refused.err
+    assert "meshwright.dev/overlays has 'small'; there are the overlays large" in refused.err
+    assert kubectl.get("pods")["items"] == []
+    kubectl("create", "-f", "-", given=yaml.safe_dump(_pod()))
+    made = kubectl.get("pod", "one")
+    assert made["metadata"]["annotations"]["meshwright.dev/injection"] == (
+        "the namespace's label meshwright.dev/inject is true"
+    )
+    asking = ("explain-injection", "one", "-n", kubectl.namespace, "--config", "meshwright.yaml")
+    status, said, _ = program.run(*asking, "--kubeconfig", str(shared_cluster.kubeconfig))
+    assert (status, said.splitlines()[-1]) == (
+        0,
+        "The pod that is there: as it would be if it were made anew",
+    )
+    write(program.files / "other.yaml", {"sidecar": {"image": "proxy:1", "resources": {}}})
+    other = (*asking[:-1], "other.yaml", "--kubeconfig", str(shared_cluster.kubeconfig))
+    status, said, _ = program.run(*other)
+    lost = [
+        f"  spec.initContainers[{each}].resources.requests.{name} would not be there, and is {amount}"
+        for each in ("meshwright-init", SIDECAR)
+        for name, amount in (("cpu", "50m"), ("memory", "128Mi"))
+    ]
+    standing = "The pod that is there: has another sidecar than it would get if it were made anew"
+    assert (status, said.splitlines()[-5:]) == (1, [standing, *lost])
+    kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject-")
+    status, said, _ = program.run(*asking, "--kubeconfig", str(shared_cluster.kubeconfig))
+    assert status == 1
+    assert "namespace.inject.meshwright.dev: no: the namespace: label meshwright.dev/inject must be" in said
+    assert server.metric('meshwright_injection_pods_total{reason="namespace",result="injected"}') >= 1
+    assert server.metric('meshwright_injection_pods_total{reason="cannot-have-one",result="refused"}') == 1
+
+
+def test_while_the_control_plane_is_away_controllers_try_again(inject: Inject, kubectl: Kubectl) -> None:
+    """Who makes a Pod is told in Kubernetes' words that docs/injection.md has; a ReplicaSet needs nobody."""
+    server = inject(_config("proxy:1"))
+    kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")
+    until(lambda: _image(kubectl, _pod()) == "proxy:1")
+    server.stop()
+    bare = kubectl.run("run", "bare", "--image=app")
+    words = "Error from server (InternalError): Internal error occurred: failed calling webhook "
+    named = '"namespace.inject.meshwright.dev": failed to call webhook: Post "https://'
+    assert bare.err.startswith(f"{words}{named}"), bare.err
+    assert bare.err.rstrip().endswith(": connect: connection refused")
+    kubectl("create", "deployment", "app", "--image=app")
+
+    def reasons() -> set[str]:
+        return {each["reason"] for each in kubectl.get("events")["items"]}
+
+    until(lambda: "FailedCreate" in reasons())
+    assert kubectl.get("pods")["items"] == []
+    inject(_config("proxy:1"))
+    until(lambda: len(kubectl.get("pods")["items"]) == 1)
+
+
+def test_the_configuration_is_read_again_and_a_bad_one_is_not_taken(
+    inject: Inject, kubectl: Kubectl, program: Program
+) -> None:
+    """The one before holds, and that it does is said; a good one then holds without a restart."""
+    server = inject(_config("proxy:1"))
+    file = program.files / "meshwright.yaml"
+    pod = _pod(labels={"meshwright.dev/inject": "true"})
+    until(lambda: _image(kubectl, pod) == "proxy:1")
+    write(file, "sidecar: {image: 'proxy:2', imagge: x}\n")
+    until(lambda: server.said("injection configuration not taken"))
+    (said,) = server.said("injection configuration not taken")
+    assert "sidecar.imagge" in str(said["reason"])
+    assert _image(kubectl, pod) == "proxy:1"
+    wrong = "the injection configuration is wrong, the one before holds: "
+    assert f"but: {wrong}{said['reason']}\n" in server.get("/healthz/ready")[1]
+    line = _readiness(program)
+    assert (line["status"], wrong in line["said"], "sidecar.imagge" in line["said"]) == (
+        "warning",
+        True,
+        True,
+    )
+    write(file, _config("proxy:3"))
+    until(lambda: _image(kubectl, pod) == "proxy:3")
+    assert wrong not in server.get("/healthz/ready")[1] + _readiness(program)["said"]
+
+
+def test_a_configuration_that_is_bad_from_the_start_is_said(
+    inject: Inject, kubectl: Kubectl, program: Program
+) -> None:
+    """No pod that is to have a sidecar is made, and whoever looks is told why."""
+    server = inject("overlays: []\n")
+    wrong = "the injection configuration is wrong, no pod that is to have a sidecar is made: "
+    until(lambda: wrong in server.get("/healthz/ready")[1])
+    line = _readiness(program)
+    assert (line["status"], wrong in line["said"]) == ("warning", True)
+    pod = _pod(labels={"meshwright.dev/inject": "true"})
+    kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")
+    until(lambda: "the injector has no configuration: " in _image(kubectl, pod))
+    write(program.files / "meshwright.yaml", _config("proxy:1"))
+    until(lambda: _image(kubectl, pod) == "proxy:1")
+    assert wrong not in server.get("/healthz/ready")[1]
+
+
+def test_a_config_map_is_watched_and_its_owner_is_told_of_a_bad_one(inject: Inject, kubectl: Kubectl) -> None:
+    """No kubelet is in between; a bad one, one without its key, and none leave the last good one in force."""
+    here = kubectl.namespace
+    pod = _pod(labels={"meshwright.dev/inject": "true"})
+    server = inject({}, injection_config_map=f"{here}/injection/mine.yaml", revision=here)
+    pod["metadata"]["labels"]["meshwright.dev/revision"] = here
+    until(lambda: "ConfigMap" in server.get("/healthz/ready")[1])
+    until(
+        lambda: (
+            f"the injector has no configuration: ConfigMap {here}/injection is not" in _image(kubectl, pod)
+        )
+    )
+
+    def put(text: str, key: str = "mine.yaml") -> None:
+        made = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "injection"},
+            "data": {key: text},
+        }
+        kubectl.apply(made)
+
+    def told(reason: str) -> list[str]:
+        events = kubectl.get("events.events.k8s.io")["items"]
+        found = [each for each in events if each["regarding"].get("name") == "injection"]
+        assert all(each["regarding"]["kind"] == "ConfigMap" for each in found)
+        return [each["note"] for each in found if each["reason"] == reason]
+
+    put(yaml.safe_dump(_config("proxy:1")))
+    until(lambda: _image(kubectl, pod) == "proxy:1")
+    put("sidecar: {image: 'proxy:2', imagge: x}")
+    until(lambda: told("InjectionConfigurationRefused"))
+    (note,) = told("InjectionConfigurationRefused")
+    assert f"ConfigMap {here}/injection, mine.yaml: sidecar.imagge" in note
+    assert _image(kubectl, pod) == "proxy:1"
+    assert "the injection configuration is wrong, the one before holds: " in server.get("/healthz/ready")[1]
+    assert server.metric('meshwright_injection_configurations_total{result="taken"}') == 1
+    put(yaml.safe_dump(_config("proxy:3")))
+    until(lambda: _image(kubectl, pod) == "proxy:3")
+    until(lambda: told("Mended"))
+    put("policy: [", "other.yaml")
+    until(lambda: "has no mine.yaml in its data" in server.get("/healthz/ready")[1])
+    kubectl("delete", "configmap", "injection")
+    until(lambda: f"ConfigMap {here}/injection is not there" in server.get("/healthz/ready")[1])
+    assert _image(kubectl, pod) == "proxy:3"
+    put(yaml.safe_dump(_config("proxy:4")))
+    until(lambda: _image(kubectl, pod) == "proxy:4")
+    assert "injection configuration" not in server.get("/healthz/ready")[1]
+
+
+def test_two_revisions_are_side_by_side(inject: Inject, kubectl: Kubectl) -> None:
+    """Each has its own registration, and its namespaces: moving one is changing a label."""
+    inject(_config("stable:1"))
+    inject(_config("canary:1"), "canary")
+    kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")
+    until(lambda: _image(kubectl, _pod()) == "stable:1")
+    kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/revision=canary")
+    until(lambda: _image(kubectl, _pod()) == "canary:1")
+    names = {each["metadata"]["name"] for each in kubectl.get(CONFIGURATION)["items"]}
+    assert {"meshwright", "meshwright-canary"} <= names

@@ -1,0 +1,135 @@
+"""The chart by Helm itself, and by `meshwright install --print`: both make the same of the same values."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from meshwright.chart.overriding import merged
+from meshwright.chart.rendering import defaults, manifests
+from tests.kubernetes.tools.helm import CHART, Helm, objects
+from tests.tools.forked_cli import Command, Typed
+
+pytestmark = pytest.mark.usefixtures("helm_part")
+
+HOME: Final = "meshwright-system"
+SWITCHED: Final = (
+    {"webhook": {"enabled": False}, "injection": {"enabled": False}},
+    {"injection": {"enabled": False}},
+    {"revision": "next", "crds": {"install": False}},
+    {"crds": {"keep": False}, "persistence": {"enabled": False}},
+    {"persistence": {"storageClassName": "fast", "size": "5Gi", "keep": False}},
+    {"settings": {"roots_config_map": "mine"}, "injection": {"enabled": True}},
+    {"networkPolicy": {"enabled": False}, "podDisruptionBudget": {"enabled": True}},
+    {"serviceMonitor": {"enabled": True, "labels": {"release": "on"}}, "dashboards": {"enabled": True}},
+    {"prometheusRule": {"enabled": True, "labels": {"release": "on"}}},
+    {"certManager": {"enabled": True, "issuer": "ClusterIssuer/mesh"}},
+    {"certManager": {"enabled": True, "issuer": "Issuer/mesh", "namespace": "1234"}},
+    {
+        "revision": "canary",
+        "ingressGateway": {
+            "secrets": [{"name": "tls", "namespace": "ingress"}, {"name": "1.0", "namespace": "1234"}]
+        },
+    },
+    {
+        "image": {"registry": "registry.example:5000/mesh", "tag": "1e3", "pullPolicy": "Never"},
+        "proxyImage": {"repository": "p", "tag": "1.10"},
+        "imagePullSecrets": ["registry", "1"],
+        "cni": {"enabled": True, "programs": "/var/lib/cni", "resources": {}},
+        "injection": {"enabled": True},
+    },
+    {
+        "settings": {
+            "log_level": "debug",
+            "bytes_per_certificate": 20971520,
+            "quiet_seconds": 0.25,
+            "namespace_selector": "team in (a,b)",
+            "kubernetes_reports": False,
+            "namespaces": ["1e3", "on", "0x10", "~", "a: b", "ü<&>"],
+            "providers": {"deep": {"deeper": [1, {"deepest": ""}]}, "none": []},
+        },
+        "injection": {
+            "enabled": True,
+            "config": {"policy": "disabled", "sidecar": {"image": "mine:1", "resources": {}}, "mesh": "no"},
+        },
+    },
+    {
+        "resources": {},
+        "nodeSelector": {"disk": "on"},
+        "tolerations": [{"operator": "Exists"}],
+        "affinity": {"podAntiAffinity": {"x": [1, 2]}},
+        "priorityClassName": "system-cluster-critical",
+        "podAnnotations": {"a/b": "1", "c": "x\ny"},
+        "extraVolumes": [{"name": "ca", "secret": {"secretName": "ca", "defaultMode": 288}}],
+        "extraVolumeMounts": [{"name": "ca", "mountPath": "/ca"}],
+    },
+    {"resources": None, "dashboards": {"enabled": True, "labels": {"grafana_dashboard": None, "x": "y"}}},
+)
+"""Values that between them switch everything, and say what can be misread."""
+
+
+def _both(
+    helm: Helm, typed: Typed, folder: Path, *words: str, namespace: str = HOME
+) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    """Return what Helm and what we make of the same words."""
+    theirs = helm("template", "meshwright", str(CHART), "--namespace", namespace, *words)
+    done = typed.run(Command(folder, ("install", "--print", "--namespace", namespace, *words), {}), 60)
+    assert done.returncode == 0, done.stderr
+    ours = objects(done.stdout)
+    assert ours.pop(("Namespace", namespace))["metadata"]["name"] == namespace
+    return objects(theirs), ours
+
+
+def test_helm_finds_nothing_to_say(helm: Helm) -> None:
+    """`helm lint --strict`, of the chart as it stands."""
+    said = helm("lint", "--strict", str(CHART))
+    assert "[WARNING]" not in said
+    assert "[ERROR]" not in said
+
+
+@pytest.mark.parametrize("values", [{}, *SWITCHED], ids=json.dumps)
+def test_what_is_printed_without_helm_is_what_helm_prints(
+    values: dict[str, Any], helm: Helm, tmp_path: Path
+) -> None:
+    """Object by object, field by field."""
+    (tmp_path / "values.yaml").write_text(json.dumps(values))
+    theirs = helm("template", "meshwright", str(CHART), "-n", HOME, "--values", str(tmp_path / "values.yaml"))
+    ours = "---\n".join(manifests(merged(defaults(), values)))
+    assert objects(ours) == objects(theirs)
+
+
+def test_words_of_the_command_line_win_as_they_do_with_helm(helm: Helm, typed: Typed, tmp_path: Path) -> None:
+    """Over files, of which the later wins; in a namespace that reads as a number."""
+    for name, value in (("a", {"image": {"tag": "a", "registry": "a"}}), ("b", {"image": {"tag": "b"}})):
+        (tmp_path / name).write_text(yaml.safe_dump(value))
+    files = ("--values", str(tmp_path / "a"), "--values", str(tmp_path / "b"))
+    words = (r"nodeSelector.a\.b/c=d\,e,imagePullSecrets={x,y}", "crds.install=false", "resources=null")
+    told = [each for word in (*words, "settings.max_streams=100") for each in ("--set", word)]
+    theirs, ours = _both(helm, typed, tmp_path, *files, *told, namespace="1234")
+    assert ours == theirs
+    (pod,) = (each["spec"]["template"]["spec"] for (kind, _), each in ours.items() if kind == "StatefulSet")
+    assert pod["containers"][0]["image"] == "a/meshwright/control-plane:b"
+    assert pod["nodeSelector"] == {"a.b/c": "d,e"}
+
+
+@pytest.mark.parametrize(
+    ("word", "named"),
+    [
+        ("image.name=x", "image"),
+        ("typo=1", "typo"),
+        ("settings.log_lvl=debug", "log_lvl"),
+        ("persistence.enabled=maybe", "persistence"),
+        ("image.pullPolicy=Sometimes", "pullPolicy"),
+        ("webhook.enabled=false", "injection.enabled needs webhook.enabled"),
+        ("certManager.enabled=true", "certManager.issuer"),
+    ],
+)
+def test_both_refuse_the_same(word: str, named: str, helm: Helm, typed: Typed, tmp_path: Path) -> None:
+    """And name the value."""
+    theirs = helm.run("template", "meshwright", str(CHART), "--set", word)
+    ours = typed.run(Command(tmp_path, ("install", "--print", "--set", word), {}), 60)
+    assert (theirs.returncode != 0, ours.returncode) == (True, 2)
+    assert named in theirs.stderr
+    assert named in ours.stderr

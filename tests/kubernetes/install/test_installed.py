@@ -1,0 +1,296 @@
+"""The chart on a real node: installed, upgraded, rolled back and uninstalled, of which nothing is left."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.kubernetes.cni.test_cni import ENFORCE, NO_RIGHT
+from tests.kubernetes.conftest import namespaced
+from tests.kubernetes.tools.containers import PYTHON, application, pod
+from tests.kubernetes.tools.helm import CHART, Helm
+from tests.kubernetes.tools.kubectl import SECONDS, Kubectl
+from tests.kubernetes.tools.objects import Document, account, routes, service, target
+from tests.tools import envoy
+from tests.tools.deadline import wait_until
+from tests.tools.forked_cli import Command, Commands, Networked, Typed
+from tools.real_parts.images import own_images
+from tools.real_parts.node import Node
+from tools.real_parts.node_flags import CNI_NETWORKS, CNI_PLUGINS, NODE, SOCKET
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.root,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("helm_part"),
+]
+
+HOME: Final = "meshwright-system"
+_VOLUME: Final = "/run/meshwright-volume"
+_TAGS: Final = ("1", "2")
+_SWITCHES: Final = ("cni", "podDisruptionBudget", "dashboards")
+_WRITTEN_BY_OTHERS: Final = ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
+"""What comes and goes with whatever happens on a cluster."""
+
+
+def _values(tag: str, identity: str = "token", *, cni: bool = False, **settings: str) -> Document:
+    image = {"tag": tag, "pullPolicy": "Never"}
+    return {
+        "image": image,
+        "proxyImage": {**image, "tag": _TAGS[0]},
+        "persistence": {"keep": False},
+        "cni": {"enabled": cni, "networks": CNI_NETWORKS, "programs": CNI_PLUGINS},
+        "injection": {"config": {"identity": identity, "sidecar": {"resources": {}}}},
+        "settings": settings,
+    }
+
+
+class Release:
+    """A release of the chart, by Helm, and what it comes to in the cluster."""
+
+    def __init__(self, helm: Helm, administrator: Kubectl, folder: Path) -> None:
+        self._helm, self._administrator, self._folder = helm, administrator, folder
+        self._kubectl = replace(administrator, namespace=HOME)
+
+    def do(self, verb: str, *words: str, values: Document | None = None) -> str:
+        """Have Helm do something with it, and wait until its Pods are ready, or gone."""
+        given: list[str] = []
+        if values is not None:
+            (self._folder / "values.json").write_text(json.dumps(values))
+            given = ["--values", str(self._folder / "values.json")]
+        return self._helm(verb, "meshwright", *words, "-n", HOME, *given, "--wait", "--timeout", "240s")
+
+    def image(self) -> str:
+        """Return the image of the control plane's Pod."""
+        return str(self._kubectl.get("pod", "meshwright-0")["spec"]["containers"][0]["image"])
+
+    def webhooks(self) -> list[tuple[str, int]]:
+        """Return whom API servers trust, as soon as they are told, and how often that was written."""
+        return [self._registered(each) for each in ("validating", "mutating")]
+
+    def _registered(self, kind: str) -> tuple[str, int]:
+        said = (f"{kind}webhookconfiguration", "meshwright")
+        found = self._administrator.until(lambda each: each.get("webhooks"), *said)
+        (bundle,) = {each["clientConfig"]["caBundle"] for each in found["webhooks"]}
+        return bundle, found["metadata"]["generation"]
+
+
+@pytest.fixture
+def home(real_node: Node, node_administrator: Kubectl) -> Iterator[None]:
+    """Have the control plane's namespace, where Pods must be restricted, and a volume for it."""
+    first, second = (own_images.CONTROL_PLANE.format(tag) for tag in _TAGS)
+    real_node.load(own_images.control_plane(_TAGS[0]))
+    real_node.inside.run("ctr", f"--address={SOCKET}", "--namespace=k8s.io", "images", "tag", first, second)
+    real_node.load(own_images.proxy(_TAGS[0], Path(envoy.program() or "")))
+    real_node.inside.run("mkdir", "-p", _VOLUME)
+    # Helm takes over nothing that is there: such as the Lease of a server that was told of this namespace.
+    node_administrator("delete", "namespace", HOME, "--ignore-not-found")
+    node_administrator.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": HOME, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
+        },
+        _volume(),
+    )
+    node_administrator.until_there("serviceaccount", "default", "-n", HOME)
+    yield
+    node_administrator("delete", "namespace", HOME, "--ignore-not-found")
+    node_administrator("delete", "persistentvolume", "meshwright-test", "--ignore-not-found")
+
+
+def _volume() -> Document:
+    """Return a volume of the node: it has nobody who makes one."""
+    at = {"key": "kubernetes.io/hostname", "operator": "In", "values": [NODE]}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "meshwright-test"},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "local": {"path": _VOLUME},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [at]}]}},
+        },
+    }
+
+
+class Shop:
+    """A shop and who buys there, in a namespace with the one label: their author knows of no mesh."""
+
+    def __init__(self, kubectl: Kubectl) -> None:
+        self._kubectl = kubectl
+        kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")
+        kubectl.apply(
+            *map(account, ("buyer", "shop")),
+            service("shop"),
+            routes("all"),
+            target("buyers", kubectl.namespace, "buyer", "shop", "all"),
+        )
+        self._begin("shop", "buyer")
+
+    def _begin(self, *names: str, **container: object) -> None:
+        for name in names:
+            self._kubectl.apply(pod(name, application(name, **container), serviceAccountName=name))
+        for name in names:
+            self._kubectl.until_pod(name)
+            found = self._kubectl.get("pod", name)["spec"]["initContainers"]
+            assert {each["image"] for each in found} == {"meshwright/proxy:1"}
+
+    def buyer_without_rights(self) -> None:
+        """Have the buyer's Pod made anew where none may have a right: the node sets its rules.
+
+        It is given its certificate in a Secret that it owns.
+        """
+        self._kubectl("delete", "pod", "buyer", "--grace-period=1")
+        self._kubectl("label", "namespace", self._kubectl.namespace, ENFORCE)
+        self._begin("buyer", securityContext=NO_RIGHT)
+        made = self._kubectl.get("pod", "buyer")
+        name = f"meshwright-proxy-{made['metadata']['labels']['meshwright.dev/proxy-uuid']}"
+        assert name in [each.get("secret", {}).get("secretName") for each in made["spec"]["volumes"]]
+        owned = self._kubectl.until(lambda each: each["metadata"].get("ownerReferences"), "secret", name)
+        assert [each["uid"] for each in owned["metadata"]["ownerReferences"]] == [made["metadata"]["uid"]]
+
+    def connectivity(self, administrator: Kubectl) -> tuple[str, list[str]]:
+        """Make the request of `meshwright connectivity` in a debug container, as the docs do.
+
+        Return the headline without the names, and the verdicts of the steps.
+        """
+        home, named = ("-n", HOME, "exec", "meshwright-0", "--"), self._kubectl.namespace
+        asked = ("meshwright", "connectivity", "--from", f"{named}/buyer", "--to", f"{named}/shop")
+        facts = administrator(*home, *asked, "--no-request", "--json")
+        image = str(administrator.get("pod", "meshwright-0", "-n", HOME)["spec"]["containers"][0]["image"])
+        flags = ("debug", "--attach", "-q", "buyer", "--profile=restricted", f"--image={image}")
+        said = self._kubectl(*flags, "--", "meshwright", "connectivity", "--json", "--facts", facts)
+        found = json.loads(said[said.index("{") :])
+        return found["headline"].rpartition(": ")[2], [each["verdict"] for each in found["steps"]]
+
+    def answers(self) -> None:
+        """Have the buyer call, until it is the shop that answers: first it must be told where that is."""
+        code = (
+            "import urllib.request as r; print(r.urlopen('http://shop/', timeout=5).headers['x-served-by'])"
+        )
+
+        def answered() -> bool:
+            said = self._kubectl.run("exec", "buyer", "-c", "app", "--", PYTHON, "-c", code)
+            return said.out.strip() == "shop"
+
+        wait_until(answered, 3 * SECONDS)
+
+
+def test_what_is_installed_is_upgraded_rolled_back_and_gone(
+    home: None, real_node: Node, node_administrator: Kubectl, typed: Typed, tmp_path: Path
+) -> None:
+    """Pods call each other through all of it, API servers trust it, and at the end nothing is left."""
+    administrator, commands = node_administrator, Networked(typed, real_node.inside.network_file)
+    administrator("delete", "crd", "-l", "app.kubernetes.io/name=meshwright")
+    before = _everything(administrator)
+    helm = Helm(tmp_path, administrator.kubeconfig, administrator.enter)
+    release = Release(helm, administrator, tmp_path)
+    switched = [f"--set={each}.enabled=true" for each in _SWITCHES]
+    printed = helm("template", "meshwright", str(CHART), "-n", HOME, *switched)
+    administrator("apply", "--dry-run=server", "-f", "-", given=printed)
+
+    assert "meshwright check" in release.do("install", str(CHART), values=_values("1"))
+    assert release.image() == "meshwright/control-plane:1"
+    webhooks = release.webhooks()
+    _judges(administrator)
+    with namespaced(administrator) as kubectl:
+        shop = Shop(kubectl)
+        shop.answers()
+        assert shop.connectivity(administrator) == ("allowed by policy, and so it is", ["ok"] * 6)
+        _is_well(administrator, commands, tmp_path)
+
+        release.do("upgrade", str(CHART), values=_values("2", "secret", cni=True, log_level="debug"))
+        assert release.image() == "meshwright/control-plane:2"
+        assert release.webhooks() == webhooks, "Helm left it as it was"
+        _judges(administrator)
+        shop.answers()
+        shop.buyer_without_rights()
+        shop.answers()
+
+        release.do("rollback", "1")
+        assert release.image() == "meshwright/control-plane:1"
+        assert release.webhooks() == webhooks, "Helm left it as it was"
+        shop.answers()
+        _is_missed(administrator, commands, {f"{kubectl.namespace}/{each}" for each in ("buyer", "shop")})
+
+    release.do("uninstall")
+    assert administrator.get("crd", "-l", "app.kubernetes.io/name=meshwright")["items"], "with policy in them"
+    administrator("delete", "crd", "-l", "app.kubernetes.io/name=meshwright")
+    _until_nothing_is_left(before, administrator)
+
+
+def _is_well(administrator: Kubectl, commands: Commands, folder: Path) -> None:
+    """From outside: nothing has failed, and both sidecars are connected, with certificates that are valid."""
+    home = ("--control-plane-namespace", HOME, "--kubeconfig", str(administrator.kubeconfig))
+    words = ("check", "--kubernetes", "--json", *home, "--values", str(folder / "values.json"))
+    said: dict[str, Any] = {}
+
+    def is_known() -> bool:  # what proxies hold is known once they have said it
+        done = commands.run(Command(folder, words, {}), SECONDS)
+        said.update({each["name"]: each for each in json.loads(done.stdout)["checks"]})
+        assert done.returncode == 0, said
+        return bool(said["certificates"]["said"] != "no proxy holds one")
+
+    wait_until(is_known, SECONDS, lambda: said)
+    wanted = {"readiness", "proxies", "certificates", "policy webhook asked", "injection webhook asked"}
+    wanted |= {"proxies of Pods"}
+    assert {said[each]["status"] for each in wanted} == {"ok"}, said
+    assert said["proxies"]["said"] == "2 connected, 0 expected, 0 disconnected"
+    assert "the first of proxy ends in " in said["certificates"]["said"]
+
+
+def _is_missed(administrator: Kubectl, commands: Commands, pods: set[str]) -> None:
+    """Without its control plane each Pod is named, by what its agent says; they serve on."""
+    administrator("-n", HOME, "scale", "statefulset", "meshwright", "--replicas=0")
+    said: dict[str, Any] = {}
+
+    def are_named() -> bool:
+        said.update(_checked(administrator, commands)["proxies of Pods"])
+        return said["status"] == "failed" and all(each in said["said"] for each in pods)
+
+    wait_until(are_named, SECONDS, lambda: said)
+    assert said["said"].startswith(f"{len(pods)} of {len(pods)} without control plane: ")
+
+
+def _checked(administrator: Kubectl, commands: Commands) -> dict[str, Any]:
+    words = ("check", "--kubernetes", "--json", "--control-plane-namespace", HOME)
+    command = Command(Path("/"), (*words, "--kubeconfig", str(administrator.kubeconfig)), {})
+    done = commands.run(command, SECONDS)
+    return {each["name"]: each for each in json.loads(done.stdout)["checks"]}
+
+
+def _judges(administrator: Kubectl) -> None:
+    """Policy that cannot be read is refused by the webhook, as soon as it is trusted and reached."""
+    wrong = {
+        "apiVersion": "specs.smi-spec.io/v1alpha4",
+        "kind": "HTTPRouteGroup",
+        "metadata": {"name": "wrong", "namespace": "default"},
+        "spec": {"matches": [{"name": "all", "pathRegex": "(", "methods": ["*"]}]},
+    }
+    wait_until(lambda: "MW1014" in administrator.dry_run(wrong).message, 3 * SECONDS)
+
+
+def _everything(administrator: Kubectl) -> set[tuple[str, str, str]]:
+    """Return all objects that there are, by kind, namespace and name."""
+    kinds = administrator("api-resources", "--verbs=list", "-o", "name").split()
+    wanted = ",".join(each for each in kinds if each not in _WRITTEN_BY_OTHERS)
+    found = json.loads(administrator("get", wanted, "-A", "-o", "json"))["items"]
+    return {(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]) for each in found}
+
+
+def _until_nothing_is_left(before: set[tuple[str, str, str]], administrator: Kubectl) -> None:
+    left: set[tuple[str, str, str]] = set()
+
+    def is_gone() -> bool:
+        left.clear()
+        left.update(_everything(administrator) - before)
+        return not left
+
+    wait_until(is_gone, 3 * SECONDS, lambda: left)
+    assert administrator("get", "leases", "-n", HOME, "-o", "name") == ""

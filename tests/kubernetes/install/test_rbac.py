@@ -1,0 +1,132 @@
+"""The roles that we hand out are the least: everything works with them, and nothing in them is for nobody."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from meshwright.kube.api import Api
+from meshwright.kube.builtin import MUTATING, VALIDATING
+from meshwright.kube.connection.connection import found as connection
+from meshwright.kube.reflector.reflector import Reflector
+from meshwright.kube.resource import Raw
+from meshwright.kubernetes.admission.configuration import NAME
+from meshwright.kubernetes.injection.configuration.place import CONFIG_MAP
+from meshwright.kubernetes.status.event import MENDED
+from meshwright.kubernetes.status.events.writer import SETTLED
+from meshwright.mesh.identity import ProxyName
+from tests.kubernetes.tools import faulty_proxy as spoiling
+from tests.kubernetes.tools import objects
+from tests.kubernetes.tools.accounts import Accounts
+from tests.kubernetes.tools.faulty_proxy import by_way_of
+from tests.kubernetes.tools.kubectl import Kubectl
+from tests.kubernetes.tools.permissions import Grant, asked, granted
+from tests.kubernetes.tools.recorded_stream import following
+from tests.kubernetes.tools.shop import FIRST, everywhere
+from tests.tools.program import Program
+from tools.ports import free_port
+from tools.real_parts.cluster import RunningCluster
+from tools.real_parts.keys import LOOPBACK
+
+_HERE: Final = Path(__file__).parents[3] / "docs" / "kubernetes"
+ROLES: Final = tuple(_HERE / f"{each}.yaml" for each in ("rbac", "webhook", "injection"))
+HOME: Final = "meshwright-system"
+EVENTS: Final = ("events.events.k8s.io",)
+
+
+UNENFORCED: Final = (objects.definition("specs.smi-spec.io", "udproutes", "UDPRoute", "v1alpha4"),)
+"""Kinds of SMI's own definitions that are not among ours: they are known, and not enforced."""
+
+
+def documents() -> list[dict[str, Any]]:
+    """Return the manifests that we hand out."""
+    return [each for path in ROLES for each in yaml.safe_load_all(path.read_text("utf-8"))]
+
+
+async def test_a_server_with_our_roles_is_refused_nothing_and_uses_them_all(
+    shared_cluster: RunningCluster,
+    administrator: Kubectl,
+    kubectl: Kubectl,
+    accounts: Accounts,
+    program: Program,
+    buyer: ProxyName,
+    tmp_path: Path,
+) -> None:
+    """By the API server's own audit log, while policy is read, refused, reported on and judged."""
+    files = [word for path in ROLES for word in ("-f", str(path))]
+    administrator("apply", "--server-side", *files)
+    administrator.apply(*UNENFORCED)
+    at_home = replace(accounts, kubectl=replace(kubectl, namespace=HOME))
+    account = at_home.found("meshwright")
+    kubectl.apply(objects.target("nobodys", kubectl.namespace, "buyer", "shop", "missing"))
+    # Their status has words; the root is another mesh's, and none is changed for it.
+    other = objects.root("other", kubectl.namespace, trustDomain="example.org")
+    kubectl.apply(objects.ingress("shop"), other)
+    log, grants = shared_cluster.place.audit, set(granted(documents()))
+
+    def unused() -> list[Grant]:
+        used = [each.grant for each in asked(log, account.user) if each.is_allowed]
+        return sorted(each for each in grants if not any(map(each.covers, used)))
+
+    try:
+        flags = (*everywhere(account.kubeconfig), *_judging())
+        async with following(program, buyer, *flags) as found:
+            await found.until_at(FIRST)
+            async with spoiling.spoiling(shared_cluster) as between:
+                between.spoil = spoiling.without_streaming_lists  # else nobody would ever list
+                way = by_way_of(account.kubeconfig, between.server, tmp_path / "by-way-of")
+                asking = ("lint", "--kubernetes", "--kubeconfig", str(way))
+                done = await asyncio.to_thread(program.run, *asking)
+                assert done[2] == "", done
+                await _followed(way)
+            # An Event goes on when what it tells of was mended and is wrong again. In the first minute of
+            # a server nothing is said to be mended: what is missing may be to come.
+            await asyncio.to_thread(kubectl.until, _is_told, *EVENTS)
+            await asyncio.to_thread(kubectl.apply, objects.routes("missing"))
+            await asyncio.to_thread(partial(kubectl.until, _is_mended, *EVENTS, seconds=2 * SETTLED))
+            await asyncio.to_thread(kubectl, "delete", "httproutegroup", "missing")
+            try:
+                await found.until(lambda: not unused())
+            except AssertionError:
+                raise AssertionError(f"nobody uses: {', '.join(map(str, unused()))}") from None
+            assert not found.failing()
+        refused = sorted({each.grant for each in asked(log, account.user) if not each.is_allowed})
+        assert not refused, ", ".join(map(str, refused))
+    finally:
+        for kind in (VALIDATING, MUTATING):
+            administrator("delete", kind.plural, NAME, "--ignore-not-found")
+        administrator("delete", *files, "--wait=false")
+        administrator("delete", "crd", *(each["metadata"]["name"] for each in UNENFORCED))
+
+
+async def _followed(kubeconfig: Path) -> None:
+    """Follow what the cluster has of both webhooks, as the server does."""
+    async with Api(connection(kubeconfig, "")) as api, asyncio.timeout(60):
+        clock = partial(datetime.now, UTC)
+        for resource in (VALIDATING, MUTATING):
+            follows: Reflector[Raw] = Reflector(api, resource, dict, clock, fields=f"metadata.name={NAME}")
+            task = asyncio.create_task(follows.run(lambda _: None))
+            try:
+                await follows.listed.wait()
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+
+def _judging() -> tuple[str, ...]:
+    at = f"{LOOPBACK}:{free_port(LOOPBACK)}"
+    told = {"webhook_address": at, "webhook_reached_at": f"https://{at}", "injection": "yes"}
+    told["injection_config_map"] = f"{HOME}/{CONFIG_MAP}"
+    return tuple(word for each in told.items() for word in ("--set", "=".join(each)))
+
+
+def _is_told(found: dict[str, Any]) -> bool:
+    return any(each["regarding"]["name"] == "nobodys" for each in found["items"])
+
+
+def _is_mended(found: dict[str, Any]) -> bool:
+    return any(each["reason"] == MENDED for each in found["items"])

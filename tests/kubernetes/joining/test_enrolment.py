@@ -1,0 +1,104 @@
+"""Joining by a ServiceAccount token, which a real API server judges: whose Pod it is decides the name."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, Final
+
+import grpc
+
+from certs.issuers.authority import CertificateAuthority
+from certs.keys.leaf import read_leaf
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import TrustDomain
+from tests.feature.identity.enrolling import Answered, Machine, join
+from tests.kubernetes.tools import objects
+from tests.kubernetes.tools.kubectl import Kubectl
+from tests.kubernetes.tools.shop import FIRST, SECOND
+from tests.tools.program import Program, Server
+from tools.real_parts.cluster import RunningCluster
+
+SECONDS: Final = 60.0
+REFUSED: Final = (grpc.StatusCode.PERMISSION_DENIED, "refused", "")
+
+
+def _token(kubectl: Kubectl, account: str, pod: str, audience: str = "meshwright") -> str:
+    """Return a token as a Pod's volume would have it, of the API server's own making."""
+    uid = kubectl.get("pod", pod)["metadata"]["uid"] if pod else ""
+    bound = (
+        ("--bound-object-kind", "Pod", "--bound-object-name", pod, "--bound-object-uid", uid) if pod else ()
+    )
+    return kubectl("create", "token", account, "--audience", audience, *bound).strip()
+
+
+def _joined(program: Program, server: Server) -> Any:
+    """Return the server as machines that join see it."""
+    at = HostPort.parse(server.bound["enrolment"])
+    authority = CertificateAuthority.open(program.state, TrustDomain("cluster.local"), datetime.now(UTC))
+    return SimpleNamespace(bound=SimpleNamespace(enrolment={"enrolment": at}), authority=authority)
+
+
+async def _once(holds: Callable[[Answered], bool], at: Any, token: str) -> Answered:
+    """Join until the answer is as expected: a server hears of a Pod in its own time."""
+    machine = Machine()
+    async with asyncio.timeout(SECONDS):
+        while not holds(answered := await join(at, machine, token, "kubernetes")):
+            await asyncio.sleep(0.3)
+    return answered
+
+
+async def test_a_pod_gets_the_certificate_of_its_proxy_and_of_no_other(
+    shared_cluster: RunningCluster, kubectl: Kubectl, program: Program, definitions: str
+) -> None:
+    """By a token for us, bound to a Pod that is there; the log says why others are refused."""
+    namespace = kubectl.namespace
+    kubectl.apply(
+        *map(objects.account, ("shop", "other")),
+        objects.pod("shop", "shop", uuid=f"shop-{namespace}"),
+        objects.pod("plain", "other"),
+    )
+    kubectl.status(objects.runs("shop", FIRST), objects.runs("plain", SECOND))
+    flags = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig), "--namespaces", namespace)
+    ports = ("--set", "enrolment_address=127.0.0.1:0", "--set", "enrolment_proofs=kubernetes")
+    server = await asyncio.to_thread(program.serve, *flags, *ports)
+    at = _joined(program, server)
+    good = _token(kubectl, "shop", "shop")
+    answered = await _once(lambda each: each.code is grpc.StatusCode.OK, at, good)
+    name = read_leaf(answered.certificate.chain_pem).names.common_name
+    assert name == f"shop-{namespace}.shop.{namespace}"
+    (said,) = server.said("proxy joined")
+    assert said["shown"].startswith(f"Pod {namespace}/shop (")
+
+    refused = {
+        "another audience": _token(kubectl, "shop", "shop", "https://kubernetes.default.svc"),
+        "no Pod": _token(kubectl, "shop", ""),
+        "no token": "a.b.c",
+        "nothing": "",
+    }
+    for which, token in refused.items():
+        found = await join(at, Machine(), token, "kubernetes")
+        assert (found.code, found.words, found.reason) == REFUSED, which
+    reasons = [each["reason"] for each in server.said("join refused")]
+    assert reasons == ["not_authenticated", "no_workload", "not_authenticated", "proof_unreadable"]
+    without = await join(at, Machine(), _token(kubectl, "other", "plain"), "kubernetes")
+    assert without.code is grpc.StatusCode.UNAVAILABLE
+    assert not server.said("proof not judged")
+    assert server.said("join put off")[-1]["reason"].endswith("has no proxy in the mesh, as far as is known")
+    assert not [each for each in server.log() if good in str(each)]
+
+    leaf = read_leaf(answered.certificate.chain_pem)
+    status, _, words = await asyncio.to_thread(program.revoke, leaf.serial)
+    assert (status, words) == (0, "")
+    again = await join(at, Machine(), _token(kubectl, "shop", "shop"), "kubernetes")
+    assert (again.code, again.words, again.reason) == REFUSED
+    assert server.said("join refused")[-1]["reason"] == "proxy_revoked"
+
+    kubectl("delete", "pod", "shop", "--grace-period=0", "--force")
+    kubectl.apply(objects.pod("shop", "shop", uuid=f"shop-{namespace}"))
+    kubectl.status(objects.runs("shop", FIRST))
+    fresh = _token(kubectl, "shop", "shop")
+    answered = await _once(lambda each: each.code is grpc.StatusCode.OK, at, fresh)
+    assert read_leaf(answered.certificate.chain_pem).names.common_name == name
+    await _once(lambda each: each.code is grpc.StatusCode.PERMISSION_DENIED, at, good)
+    server.stop()

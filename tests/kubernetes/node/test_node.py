@@ -1,0 +1,139 @@
+"""The node of these tests is real: Pods run, are probed, have names and tokens; and nothing of it is left."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.kubernetes.conftest import namespaced
+from tests.kubernetes.tools import kubectl as tool
+from tests.kubernetes.tools import objects
+from tests.kubernetes.tools.containers import PYTHON, container, pod, script
+from tests.kubernetes.tools.kubectl import SECONDS, Kubectl, is_unready
+from tests.kubernetes.tools.leftovers import until_nothing_is_left
+from tests.tools.deadline import wait_until
+from tools.real_parts.node import Node
+from tools.real_parts.node_flags import PAUSE
+
+pytestmark = [pytest.mark.envoy, pytest.mark.root, pytest.mark.timeout(900)]
+
+AUDIENCE: Final = "meshwright.dev"
+_GIVEN: Final = [{"name": "shared", "mountPath": "/shared"}]
+_TOKEN: Final = {"serviceAccountToken": {"path": "token", "audience": AUDIENCE, "expirationSeconds": 600}}
+_CALLER: Final = """
+import sys, time, urllib.request
+for url in sys.argv[1:]:
+    while True:
+        try:
+            print(urllib.request.urlopen(url, timeout=5).read().decode(), end="")
+            break
+        except OSError:  # its address, or its name, is not known to everybody yet
+            time.sleep(0.1)
+"""
+_ROOT: Final = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def kubectl(node_administrator: Kubectl) -> Iterator[Kubectl]:
+    """Return the administrator's kubectl, in a namespace in which a web server runs."""
+    web = script(
+        "app",
+        "exec httpd -f -p 8080 -h /shared",
+        volumeMounts=[*_GIVEN, {"name": "token", "mountPath": "/token"}],
+        readinessProbe={"httpGet": {"path": "/", "port": 8080}, "periodSeconds": 1},
+    )
+    volumes = [{"name": "shared", "emptyDir": {}}, {"name": "token", "projected": {"sources": [_TOKEN]}}]
+    first = script("first", "echo from the first >/shared/index.html", volumeMounts=_GIVEN)
+    with namespaced(node_administrator) as found:
+        found.apply(
+            objects.account("web"),
+            objects.service("web"),
+            pod("web", web, volumes=volumes, initContainers=[first], serviceAccountName="web"),
+        )
+        found.until_pod("web")
+        yield found
+
+
+def test_a_pod_runs_what_stands_before_its_application_and_is_ready_by_its_probe(kubectl: Kubectl) -> None:
+    """What the kubelet says of it is what others read."""
+    status = kubectl.get("pod", "web")["status"]
+    (first,) = status["initContainerStatuses"]
+    assert first["state"]["terminated"]["exitCode"] == 0
+    assert status["podIP"].startswith("10.244.")
+    kubectl("exec", "web", "--", "rm", "/shared/index.html")
+    try:
+        kubectl.until_pod("web", is_unready)
+    finally:
+        kubectl("exec", "web", "--", "touch", "/shared/index.html")
+    kubectl.until_pod("web")
+    kubectl("exec", "web", "--", "sh", "-c", "echo from the first >/shared/index.html")
+
+
+def test_a_pod_reaches_another_by_its_services_address_and_name(kubectl: Kubectl) -> None:
+    """And the API, as any Pod does."""
+    address = kubectl.get("service", "web")["spec"]["clusterIP"]
+    name = f"web.{kubectl.namespace}.svc.cluster.local"
+    asked = container("call", PYTHON, "-c", _CALLER, *(f"http://{each}/" for each in (address, "web", name)))
+    kubectl.apply(pod("caller", asked, restartPolicy="Never"))
+    kubectl.until_pod("caller", lambda found: found["status"].get("phase") == "Succeeded")
+    assert kubectl("logs", "caller") == "from the first\n" * 3
+
+
+def test_a_pods_token_says_which_pod_it_is(kubectl: Kubectl) -> None:
+    """To whom it is meant for, and to nobody else."""
+    token = kubectl("exec", "web", "--", "cat", "/token/token")
+
+    def reviewed(audience: str) -> dict[str, object]:
+        spec = {"token": token, "audiences": [audience]}
+        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
+        return dict(json.loads(kubectl("create", "-o", "json", "-f", "-", given=json.dumps(asked)))["status"])
+
+    said = reviewed(AUDIENCE)
+    assert said["authenticated"] is True
+    user = said["user"]
+    assert isinstance(user, dict)
+    assert user["username"] == f"system:serviceaccount:{kubectl.namespace}:web"
+    assert user["extra"]["authentication.kubernetes.io/pod-uid"] == [
+        kubectl.get("pod", "web")["metadata"]["uid"]
+    ]
+    assert "authenticated" not in reviewed("somebody.else")
+
+
+def test_a_kubelet_that_was_killed_finds_its_pods_again(real_node: Node, kubectl: Kubectl) -> None:
+    """They have run all the time: containers are not its children."""
+    uid = kubectl.get("pod", "web")["metadata"]["uid"]
+    before = real_node.processes(uid)
+    assert before
+    real_node.kubelet.kill()
+    real_node.kubelet.again()
+    wait_until(lambda: kubectl.run("exec", "web", "--", "true").status == 0, SECONDS)
+    assert real_node.processes(uid) == before
+
+
+@pytest.mark.usefixtures("node_parts")
+def test_nothing_of_a_node_is_left_when_the_tool_is_killed(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Nothing of its Pods, either: the kernel sees to it, and to the rest who watches the tool."""
+    folder = tmp_path_factory.mktemp("left") / "n"
+    words = [sys.executable, "-m", "tools.real_parts", "node", str(folder)]
+    with subprocess.Popen(words, cwd=_ROOT, stdout=subprocess.PIPE, text=True) as started:
+        try:
+            assert started.stdout is not None
+            (enter,) = re.findall(r"(nsenter \S+ --)", [started.stdout.readline() for _ in range(2)][1])
+            kubectl = Kubectl(
+                tool.program() or "", folder / "admin.kubeconfig", folder, "default", tuple(enter.split())
+            )
+            kubectl("wait", "--for=create", "serviceaccount/default", f"--timeout={int(SECONDS) - 5}s")
+            waits = pod("waits", {"name": "waits", "image": PAUSE, "imagePullPolicy": "Never"})
+            kubectl("apply", "-f", "-", given=json.dumps(waits))
+            kubectl("wait", "--for=condition=Ready", "pod/waits", f"--timeout={int(SECONDS) - 5}s")
+            group = json.loads((folder / "kubelet.json").read_text())["cgroupRoot"].strip("/")
+        finally:
+            started.kill()
+    until_nothing_is_left(folder, group)

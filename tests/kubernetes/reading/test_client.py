@@ -1,0 +1,410 @@
+"""The client on a real API server: what it takes from nobody's word."""
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from meshwright.kube.api import Api
+from meshwright.kube.call import Call
+from meshwright.kube.connection.connection import Connection, found
+from meshwright.kube.discovery import served
+from meshwright.kube.errors import ApiError, KubeError, Reason
+from meshwright.kube.reflector.object_cache import Item
+from meshwright.kube.reflector.pacing import Pacing
+from meshwright.kube.reflector.reflector import Reflector
+from meshwright.kube.resource import Key, Raw, Resource
+from meshwright.kube.transport import Transport
+from tests.kubernetes.tools import objects
+from tests.kubernetes.tools.accounts import Account, Accounts
+from tests.kubernetes.tools.kubectl import Kubectl, has_condition
+from tests.tools.deadline import until
+from tools.real_parts.cluster import RunningCluster
+
+MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
+SERVICES = Resource("", "v1", "services", "Service")
+
+READ = ({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]},)
+
+PACING = Pacing(first=0.05, longest=0.5, steady=0.2, short=0.1, silence=100.0)
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    """Return an object that nobody has a use for."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+class Watched:
+    """A reflector at work, and what follows from what it told."""
+
+    def __init__(self, reflector: Reflector[Any]) -> None:
+        self.reflector = reflector
+        self.known: dict[str, Any] = {}
+        self.told: list[Mapping[Key, Item[Any] | None]] = []
+
+    def changed(self, changes: Mapping[Key, Item[Any] | None]) -> None:
+        """Hear what is other."""
+        self.told.append(dict(changes))
+        for (_, name), item in changes.items():
+            self.known.pop(name, None)
+            if item is not None:
+                self.known[name] = item.body
+
+    async def until(self, true: Callable[[], object]) -> None:
+        """Wait for something to be true."""
+        await until(true)
+
+
+@contextlib.asynccontextmanager
+async def watched(
+    connection: Connection, namespace: str, resource: Resource = MAPS
+) -> AsyncIterator[Watched]:
+    """Have a reflector of a namespace's objects at work; the one that every namespace has does not count."""
+    fields = "metadata.name!=kube-root-ca.crt" if resource is MAPS else ""
+    async with Api(connection) as api:
+        reflector: Reflector[Any] = Reflector(
+            api, resource, _data, lambda: datetime.now(UTC), namespace=namespace, fields=fields, pacing=PACING
+        )
+        made = Watched(reflector)
+        task = asyncio.create_task(reflector.run(made.changed))
+        try:
+            yield made
+            assert not task.done()
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def _data(raw: Raw) -> Any:
+    assert raw["kind"] in ("ConfigMap", "EndpointSlice")
+    return dict(raw.get("data") or {}) if raw["kind"] == "ConfigMap" else len(raw["endpoints"])
+
+
+@pytest.fixture
+def connection(shared_cluster: RunningCluster) -> Connection:
+    """Return the administrator's, whose kubeconfig has a certificate."""
+    return found(shared_cluster.kubeconfig, "")
+
+
+@pytest.fixture(params=["streamed", "paged"])
+def listing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """List in either way; pages have few objects."""
+    monkeypatch.setattr("meshwright.kube.reflector.reflector.PAGE", 3)
+    if request.param == "paged":
+        monkeypatch.setattr(Reflector, "_streamed", _never)
+    return str(request.param)
+
+
+async def _never(_: Reflector[Any]) -> bool:
+    return False
+
+
+async def test_list_and_watch(connection: Connection, kubectl: Kubectl, namespace: str, listing: str) -> None:
+    """What is there comes at once, of however many pages; then what is made, changed and removed."""
+    await asyncio.to_thread(kubectl.apply, *(config_map(f"m{number}", a="1") for number in range(8)))
+    async with watched(connection, namespace) as made:
+        await made.until(made.reflector.listed.is_set)
+        assert made.told == [
+            {(namespace, f"m{number}"): made.told[0][namespace, f"m{number}"] for number in range(8)}
+        ]
+        await asyncio.to_thread(kubectl.apply, config_map("new"), config_map("m1", a="2"))
+        await asyncio.to_thread(kubectl, "delete", "configmap", "m0")
+        expected = {"new": {}, "m1": {"a": "2"}} | {f"m{number}": {"a": "1"} for number in range(2, 8)}
+        await made.until(lambda: made.known == expected)
+        assert {name: item.body for (_, name), item in made.reflector.items.items()} == expected
+        assert made.reflector.figures.errors == {}
+        count = made.reflector.figures.events
+        await asyncio.to_thread(kubectl, "label", "configmap", "new", "a=b")
+        await made.until(lambda: made.reflector.figures.events > count)
+        assert (namespace, "new") not in made.told[-1], "nothing that is kept of it is other"
+
+
+async def test_an_api_server_that_is_killed(
+    shared_cluster: RunningCluster, connection: Connection, kubectl: Kubectl, namespace: str, listing: str
+) -> None:
+    """What is known stays; a list says what has changed, and nothing where nothing has."""
+    await asyncio.to_thread(kubectl.apply, config_map("cart"), config_map("cats"))
+    async with watched(connection, namespace) as made:
+        await made.until(lambda: len(made.known) == 2)
+        await asyncio.to_thread(shared_cluster.api.kill)
+        await made.until(lambda: "connection refused" in made.reflector.figures.error)
+        assert sorted(made.known) == ["cart", "cats"]
+        await asyncio.to_thread(shared_cluster.compact)
+        await asyncio.to_thread(shared_cluster.api.again)
+        await made.until(lambda: not made.reflector.figures.error)
+        assert [changes for changes in made.told[1:] if changes] == []
+        await asyncio.to_thread(kubectl, "delete", "configmap", "cats")
+        await made.until(lambda: sorted(made.known) == ["cart"])
+
+
+async def test_versions_that_etcd_has_forgotten(
+    shared_cluster: RunningCluster, connection: Connection, kubectl: Kubectl, namespace: str
+) -> None:
+    """The real refusals are those that we take for them: of a watch, and of the rest of a list."""
+    await asyncio.to_thread(kubectl.apply, *(config_map(f"m{number}") for number in range(4)))
+    async with Api(connection) as api:
+        path = f"{MAPS.path(namespace)}?limit=1"
+        first = (await api.read(path))["metadata"]
+        await asyncio.to_thread(kubectl.apply, config_map("later"))
+        await asyncio.to_thread(shared_cluster.api.kill)
+        await asyncio.to_thread(shared_cluster.compact)
+        await asyncio.to_thread(shared_cluster.api.again)
+        with pytest.raises(ApiError) as caught:
+            await api.read(f"{path}&continue={first['continue']}")
+        assert caught.value.is_gone, caught.value
+
+        async def watch() -> Raw:
+            params = {"resourceVersion": first["resourceVersion"], "timeoutSeconds": "20"}
+            async with api.watch(MAPS, namespace, params, 30.0) as batches:
+                async for batch in batches:
+                    said: dict[str, Any] = json.loads(batch[0])
+                    assert said["type"] == "ERROR", said
+                    raise ApiError.of(said["object"], verb="watch", resource="configmaps", what="configmaps")
+            return {}
+
+        with pytest.raises(ApiError) as caught:
+            await watch()
+        assert caught.value.is_gone, caught.value
+
+
+async def test_a_list_whose_rest_is_forgotten(
+    shared_cluster: RunningCluster,
+    connection: Connection,
+    kubectl: Kubectl,
+    namespace: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Between two pages etcd is compacted: the list is begun anew, and complete."""
+    monkeypatch.setattr("meshwright.kube.reflector.reflector.PAGE", 2)
+    monkeypatch.setattr(Reflector, "_streamed", _never)
+    await asyncio.to_thread(kubectl.apply, *(config_map(f"m{number}") for number in range(6)))
+    parts, pages = Transport.parts, 0
+
+    @contextlib.asynccontextmanager
+    async def paged(self: Transport, call: Call) -> AsyncIterator[AsyncIterator[bytes]]:
+        nonlocal pages
+        pages += 1
+        if pages == 2:
+            await asyncio.to_thread(kubectl.apply, config_map("later"))
+            await asyncio.to_thread(shared_cluster.api.kill)
+            await asyncio.to_thread(shared_cluster.compact)
+            await asyncio.to_thread(shared_cluster.api.again)
+        async with parts(self, call) as found:
+            yield found
+
+    monkeypatch.setattr(Transport, "parts", paged)
+    async with watched(connection, namespace) as made:
+        await made.until(made.reflector.listed.is_set)
+        assert sorted(made.known) == ["later", *(f"m{number}" for number in range(6))]
+        assert made.reflector.figures.errors.get(Reason.GONE) == 1
+
+
+async def test_large_objects(connection: Connection, kubectl: Kubectl, namespace: str, listing: str) -> None:
+    """As large as the API takes them: a thousand endpoints, and a ConfigMap of a megabyte."""
+    endpoints = [{"addresses": [f"10.9.{number // 250}.{number % 250}"]} for number in range(1000)]
+    await asyncio.to_thread(
+        kubectl.apply,
+        {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {"name": "large"},
+            "addressType": "IPv4",
+            "endpoints": endpoints,
+        },
+    )
+    async with Api(connection) as api:
+        await api.create(MAPS, namespace, config_map("large", a="x" * 1_000_000))
+    async with watched(connection, namespace) as maps, watched(connection, namespace, SLICES) as slices:
+        await maps.until(lambda: maps.known and slices.known)
+        assert slices.known == {"large": 1000}
+        assert len(maps.known["large"]["a"]) == 1_000_000
+
+
+async def test_writing(connection: Connection, namespace: str) -> None:
+    """Server-side apply owns what it says, and takes back what it no longer says; the rest is others'."""
+    async with Api(connection) as api:
+        await api.create(MAPS, namespace, config_map("cart", theirs="1"))
+        with pytest.raises(ApiError) as caught:
+            await api.create(MAPS, namespace, config_map("cart"))
+        assert caught.value.is_conflict
+        tried = await api.apply(MAPS, namespace, "cart", {"data": {"ours": "0"}}, manager="m", dry_run=True)
+        assert tried["data"] == {"theirs": "1", "ours": "0"}
+        await api.apply(MAPS, namespace, "cart", {"data": {"ours": "1", "gone": "1"}}, manager="m")
+        done = await api.apply(MAPS, namespace, "cart", {"data": {"ours": "2"}}, manager="m")
+        assert done["data"] == {"theirs": "1", "ours": "2"}
+        with pytest.raises(ApiError, match="conflict") as caught:
+            await api.apply(MAPS, namespace, "cart", {"data": {"ours": "3"}}, manager="other", force=False)
+        assert caught.value.is_conflict
+        done = await api.patch(MAPS, namespace, "cart", {"data": {"theirs": None}})
+        assert done["data"] == {"ours": "2"}
+        done = await api.patch(MAPS, namespace, "cart", [{"op": "add", "path": "/data/x", "value": "1"}])
+        stale = {**done, "metadata": {**done["metadata"], "resourceVersion": "1"}}
+        with pytest.raises(ApiError) as caught:
+            await api.replace(MAPS, namespace, "cart", stale)
+        assert caught.value.is_conflict
+        assert (await api.replace(MAPS, namespace, "cart", {**done, "data": {"y": "1"}}))["data"] == {
+            "y": "1"
+        }
+        await api.delete(MAPS, namespace, "cart")
+        with pytest.raises(ApiError) as caught:
+            await api.get(MAPS, namespace, "cart")
+        assert (caught.value.is_not_found, caught.value.reason) == (True, Reason.NOT_FOUND)
+
+
+async def test_what_is_served(connection: Connection, kubectl: Kubectl) -> None:
+    """Kinds come and go with their definitions, in all their versions, the newest first."""
+    definition = objects.definition("tests.example.com", "things", "Thing", "v1alpha1", "v1")
+    async with Api(connection) as api:
+        before = await served(api)
+        assert before.of("", "Service") == (SERVICES,)
+        assert before.of("discovery.k8s.io", "EndpointSlice") == (SLICES,)
+        assert before.of("tests.example.com", "Thing") == ()
+        await asyncio.to_thread(kubectl.apply, definition)
+        at = ("crd", "things.tests.example.com")
+        await asyncio.to_thread(kubectl.until, lambda crd: has_condition(crd, "Established"), *at)
+
+        async def things() -> tuple[Resource, ...]:
+            return (await served(api, {"tests.example.com"})).of("tests.example.com", "Thing")
+
+        await until(things)
+        there = await things()
+        assert [each.version for each in there] == ["v1", "v1alpha1"]
+        await asyncio.to_thread(kubectl, "delete", "crd", "things.tests.example.com")
+
+        async def has_none() -> bool:
+            return not (await served(api)).of("tests.example.com", "Thing")
+
+        await until(has_none)
+        with pytest.raises(ApiError) as caught:
+            await api.list(there[0])
+        assert caught.value.reason is Reason.NOT_SERVED, caught.value
+
+
+@pytest.fixture
+def account(accounts: Accounts) -> Account:
+    """Return who may read ConfigMaps and nothing else."""
+    return accounts.make("reader", READ)
+
+
+async def test_tokens(account: Account, namespace: str) -> None:
+    """One that has expired is said to be refused; the one that replaces it counts from the next request."""
+    account.token_file.write_text(account.token(-60))
+    async with Api(found(account.kubeconfig_by_file, "")) as api:
+        with pytest.raises(ApiError, match="the API server does not accept our credentials") as caught:
+            await api.list(MAPS, namespace)
+        assert caught.value.reason is Reason.UNAUTHORIZED
+        account.token_file.write_text(account.token(600))
+        await api.list(MAPS, namespace)
+        with pytest.raises(ApiError) as caught:
+            await api.list(SERVICES, namespace)
+        grants = f"RBAC grants no `list` on `services` to {account.user}"
+        assert str(caught.value) == f"may not list services in namespace {namespace}: {grants}"
+
+
+@pytest.mark.parametrize("given", ["token", "certificate"])
+async def test_exec_plugins(
+    shared_cluster: RunningCluster, account: Account, namespace: str, tmp_path: Path, given: str
+) -> None:
+    """What they give is what one comes with, and they are asked again when it is refused."""
+    keys = shared_cluster.place.keys
+    if given == "token":
+        statuses = [{"token": account.token(-60)}, {"token": account.token(600)}]
+    else:
+        shared_cluster.keys.issue("plugged", "plugged", "system:masters")
+        certificate, key = ((keys / f"plugged.{each}").read_text() for each in ("crt", "key"))
+        statuses = [{"clientCertificateData": certificate, "clientKeyData": key}]
+    kubeconfig = _with_plugin(shared_cluster, tmp_path, statuses)
+    async with Api(found(kubeconfig, "")) as api:
+        await api.list(MAPS, namespace)
+    assert (tmp_path / "count").read_text().count("x") == len(statuses)
+
+
+def _with_plugin(cluster: RunningCluster, folder: Path, statuses: list[dict[str, str]]) -> Path:
+    """Write a plug-in that gives one after the other, and a kubeconfig that names it."""
+    version = "client.authentication.k8s.io/v1"
+    for number, status in enumerate(statuses, start=1):
+        said = {"apiVersion": version, "kind": "ExecCredential", "status": status}
+        (folder / f"x{'x' * (number - 1)}").write_text(json.dumps(said))
+    script = folder / "login"
+    script.write_text(f"#!/bin/sh\nprintf x >> {folder}/count; cat {folder}/$(cat {folder}/count)\n")
+    script.chmod(0o700)
+    said = yaml.safe_load(cluster.kubeconfig.read_text())
+    said["users"][0]["user"] = {
+        "exec": {"apiVersion": version, "command": "./login", "interactiveMode": "Never"}
+    }
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(said))
+    return kubeconfig
+
+
+def _access(path: str, monkeypatch: pytest.MonkeyPatch, context: str) -> tuple[str, str]:
+    monkeypatch.setenv("KUBECONFIG", path)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    made = found(None, context)
+    return made.name, made.server
+
+
+def test_kubeconfigs_are_merged_as_kubectl_does(
+    kubectl: Kubectl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several files each says something: kubectl itself says what comes of it."""
+    parts: list[dict[str, Any]] = [
+        {"clusters": [{"name": "a", "cluster": {"server": "https://first:1"}}]},
+        {
+            "current-context": "two",
+            "clusters": [{"name": "a", "cluster": {"server": "https://never:1"}}],
+            "contexts": [{"name": "two", "context": {"cluster": "b", "user": "u"}}],
+        },
+        {
+            "current-context": "one",
+            "clusters": [{"name": "b", "cluster": {"server": "https://second:1"}}],
+            "contexts": [
+                {"name": "one", "context": {"cluster": "a", "user": "u"}},
+                {"name": "two", "context": {"cluster": "a", "user": "u"}},
+            ],
+            "users": [{"name": "u", "user": {"token": "t"}}],
+        },
+    ]
+    files = []
+    for number, part in enumerate(parts):
+        files.append(tmp_path / f"config{number}")
+        files[-1].write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **part}))
+    path = os.pathsep.join([str(files[0]), str(tmp_path / "missing"), *map(str, files[1:])])
+    for context in ("", "one", "two"):
+        words = [
+            "config",
+            "view",
+            "--minify",
+            "--raw",
+            "-o",
+            "json",
+            *([f"--context={context}"] if context else []),
+        ]
+        done = subprocess.run(
+            [kubectl.program, *words],
+            env={"KUBECONFIG": path, "HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+            capture_output=True,
+            check=True,
+        )
+        (cluster,) = json.loads(done.stdout)["clusters"]
+        assert _access(path, monkeypatch, context) == (cluster["name"], cluster["cluster"]["server"])
+
+
+async def test_nobody(shared_cluster: RunningCluster, tmp_path: Path, namespace: str) -> None:
+    """Who has no credentials is `system:anonymous`, and is told so."""
+    said = yaml.safe_load(shared_cluster.kubeconfig.read_text())
+    said["users"][0]["user"] = {}
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(said))
+    async with Api(found(kubeconfig, "")) as api:
+        with pytest.raises(KubeError, match="RBAC grants no `list` on `configmaps` to system:anonymous"):
+            await api.list(MAPS, namespace)

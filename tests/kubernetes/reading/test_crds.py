@@ -1,0 +1,356 @@
+"""Our CustomResourceDefinitions on a real API server: what it takes, refuses, keeps and shows."""
+
+import copy
+import itertools
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from meshwright.cli.offline import reference
+from meshwright.mesh.origins import InCluster
+from meshwright.mesh.problems.problem import Severity
+from meshwright.specs.displayed import read_shown
+from meshwright.specs.kinds import READ
+from meshwright.specs.manifest import DEFAULT_NAMESPACE, key_of, split_api_version
+from meshwright.specs.reader import read
+from meshwright.specs.reference.meanings.installed import INSTALLED
+from meshwright.specs.reference.recording import Choice
+from meshwright.specs.reference.shapes import Described, Field, walked
+from tests.kubernetes.tools.api_requests import DRY, STRICT, TABLE, Asking, established, path
+from tests.unit.specs.reference.test_schema import _bare, _probed
+from tools.real_parts.cluster import cluster
+
+DESCRIBED = [each for each in reference.described() if each.kind in INSTALLED]
+ORIGIN = InCluster("here", "")
+EXAMPLES = [
+    pytest.param(dict(example), id=f"{each.kind.name}-{number}")
+    for each in DESCRIBED
+    for number, example in enumerate(each.examples)
+]
+KEYS = [key_of(each.kind, example) for each in DESCRIBED for example in each.examples]
+NAMESPACES = {each.namespace for each in KEYS if each is not None} - {DEFAULT_NAMESPACE}
+ONLY_THE_READER = {
+    ("MeshConfig", "spec.traffic.inboundExternalAuthorization.enable"),  # what must stand beside it
+    ("MeshConfig", "spec.certificate.ingressGateway.subjectAltNames"),  # at least one
+    ("MeshConfig", "spec.traffic.inboundExternalAuthorization.address"),  # letters and dots that are no name
+    ("UpstreamTrafficSetting", "spec.rateLimit.global.tcp.rateLimitService.host"),  # likewise
+    ("ExtensionService", "spec.host"),
+    ("UpstreamTrafficSetting", "spec.rateLimit.global.http.rateLimitService.host"),  # likewise
+    ("MeshConfig", "spec.observability.tracing.address"),
+    ("IngressBackend", "spec.sources[].name"),  # what it is depends on the kind of source
+    ("MutualTLS", "spec.plaintext.sources[].name"),  # likewise
+    ("MutualTLS", "spec.plaintext.sources[].namespace"),
+    ("MutualTLS", "spec.plaintext"),  # has no effect beside Strict
+    ("ExternalAuthorization", "spec.host"),  # letters and dots that are no name; absent where disabled
+    ("ExternalAuthorization", "spec.port"),  # likewise absent
+    ("ExternalAuthorization", "spec.ports"),  # a list that is empty
+    ("MutualTLS", "spec.ports"),  # a list that is empty
+    ("IngressBackend", "spec.sources[].namespace"),  # a Service must have one, and nothing else
+    ("Workload", "spec.upstreams[]"),  # two listeners on one address and port
+    ("Workload", "spec.upstreams[].service"),  # text or a mapping
+    ("TrafficTarget", "spec.destination.namespace"),  # must be the object's own
+    ("TrafficTarget", "destination.namespace"),
+    ("Retry", "spec.source.namespace"),
+    ("HTTPRouteGroup", "spec.matches[].headers"),  # a mapping or a list of such
+    ("HTTPRouteGroup", "matches[].headers"),
+    ("UpstreamTrafficSetting", "spec.rateLimit.global.http.descriptors[].entries[]"),  # exactly one of four
+    (
+        "UpstreamTrafficSetting",
+        "spec.rateLimit.global.http.descriptors[].entries[].headerValueMatch.headers",
+    ),
+    (
+        "UpstreamTrafficSetting",
+        "spec.httpRoutes[].rateLimit.global.descriptors[].entries[]",
+    ),  # exactly one of four
+    (
+        "UpstreamTrafficSetting",
+        "spec.httpRoutes[].rateLimit.global.descriptors[].entries[].headerValueMatch.headers",
+    ),
+}
+"""Where the reader refuses what the API server takes: by the place that the reader names."""
+
+OF_SEVERAL_TYPES = ("headers", "service")
+"""Fields of which, and of what stands in them, an API server cannot be told what they must be."""
+
+
+@pytest.fixture(scope="module")
+def asking(parts: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
+    """Return who asks an API server of its own, in which the definitions are installed."""
+    with cluster(tmp_path_factory.mktemp("crds") / "cluster") as made, Asking(made) as asking:
+        established(asking, *reference.definitions(()))
+        for name in sorted(NAMESPACES):
+            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            assert asking.create(namespace).status == 201
+        yield asking
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_is_taken_without_a_word(asking: Asking, example: dict[str, Any]) -> None:
+    """In its version, and with nothing dropped: whoever asks strictly would be told."""
+    answer = asking.create(example, DRY)
+    assert (answer.status, answer.warnings) == (201, ()), answer.message
+    for name in example.keys() - {"metadata"}:
+        assert answer.body[name] == example[name]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_object_keeps_its_fields_and_its_meaning_in_every_version(
+    asking: Asking, example: dict[str, Any]
+) -> None:
+    """Nothing converts: as it was written it is shown, and whoever changes a label loses nothing of it."""
+    kind = str(example["kind"])
+    reader = next(each for of, each in READ.items() if of.name == kind)
+    metadata = {key: each for key, each in example["metadata"].items() if key != "creationTimestamp"}
+    given = {
+        **example,
+        "metadata": {**metadata, "name": f"kept-{split_api_version(example['apiVersion'])[1]}"},
+    }
+    assert asking.create(given).status == 201
+    try:
+        meant = read(given, ORIGIN).objects
+        for number, api_version in enumerate(reader.api_versions):
+            at = f"{path(given, api_version)}?{STRICT}"
+            shown = asking("GET", at).body
+            assert {name: shown[name] for name in given.keys() - {"metadata", "apiVersion"}} == {
+                name: given[name] for name in given.keys() - {"metadata", "apiVersion"}
+            }
+            assert _values(read_shown(dict(shown), ORIGIN).objects) == _values(meant)
+            labelled = asking(
+                "PATCH",
+                at,
+                {"metadata": {"labels": {**metadata.get("labels", {}), "n": str(number)}}},
+                "application/merge-patch+json",
+            )
+            assert labelled.status == 200, labelled.message
+    finally:
+        assert asking("DELETE", path(given)).status == 200
+
+
+def _values(objects: Any) -> list[tuple[str, str]]:
+    """Return what objects mean, but for labels and when they were made."""
+    return [(str(key), repr(getattr(value, "spec", None) or _plain(value))) for key, value in objects]
+
+
+def _plain(value: Any) -> Mapping[str, object]:
+    return {
+        name: getattr(value, name)
+        for name in getattr(value, "__slots__", ())
+        if name not in ("labels", "created")
+    }
+
+
+@pytest.mark.parametrize("described", DESCRIBED, ids=lambda each: each.kind.name)
+def test_the_api_server_and_the_reader_refuse_the_same(asking: Asking, described: Described) -> None:
+    """Each value of each example is exchanged for one of another type, out of range, none, or nothing.
+
+    What the API server refuses the reader does, but for an empty text where it takes its default for that,
+    and a fraction for a quantity; what the reader refuses the API server does, but where it is named above.
+    """
+    probes = [
+        (copy.deepcopy(document), place, probe)
+        for document, place, probe in _probed(described)
+        if not place.startswith("metadata")
+    ]
+    with ThreadPoolExecutor(4) as threads:
+        answers = [*threads.map(lambda each: asking.create(each[0], DRY), probes)]
+    choices = {
+        field.place for shape in described.shapes for field in walked(shape.body) if _has_choice(field)
+    }
+    wrongly, missed = set(), set()
+    for (document, place, probe), answer in zip(probes, answers, strict=True):
+        assert answer.status in (201, 400, 422), answer.message
+        found = read(document, ORIGIN).problems
+        refused = [each.field for each in found if each.severity is Severity.ERROR]
+        if answer.status == 201 and refused:
+            missed.add((described.kind.name, _left_to_the_reader(_bare(refused[0]))))
+        elif answer.status != 201 and not (refused or _is_default(probe, place, choices) or probe == 1.5):
+            wrongly.add((place, repr(probe), answer.message[:300]))
+    assert sorted(wrongly) == []
+    assert sorted(missed) == sorted(each for each in ONLY_THE_READER if each[0] == described.kind.name)
+
+
+def _left_to_the_reader(place: str) -> str:
+    names = [*itertools.accumulate(place.split("."), lambda before, name: f"{before}.{name}")]
+    whole = (each for each in names if each.rpartition(".")[2].partition("[")[0] in OF_SEVERAL_TYPES)
+    return next((each.removesuffix("[]") for each in whole), place)
+
+
+def _has_choice(field: Field) -> bool:
+    return any(isinstance(each, Choice) for each in field.asked)
+
+
+def _is_default(probe: object, place: str, choices: set[str]) -> bool:
+    return probe == "" and place in choices
+
+
+def _workload(**spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "meshwright.dev/v1alpha1",
+        "kind": "Workload",
+        "metadata": {"name": "w", "namespace": "books"},
+        "spec": {"address": "10.0.0.7", **spec},
+    }
+
+
+def _config(**spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "config.openservicemesh.io/v1alpha3",
+        "kind": "MeshConfig",
+        "metadata": {"name": "c", "namespace": "books"},
+        "spec": spec,
+    }
+
+
+def _target(*rules: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "access.smi-spec.io/v1alpha3",
+        "kind": "TrafficTarget",
+        "metadata": {"name": "t", "namespace": "books"},
+        "spec": {"destination": {"kind": "ServiceAccount", "name": "a"}, "rules": [*rules], "sources": []},
+    }
+
+
+def _group(*names: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "specs.smi-spec.io/v1alpha4",
+        "kind": "HTTPRouteGroup",
+        "metadata": {"name": "g", "namespace": "books"},
+        "spec": {"matches": [{"name": each} for each in names]},
+    }
+
+
+UPSTREAM = {"service": "clock", "port": 80}
+RULES = [
+    (
+        _workload(interception={}, applicationAddress="127.0.0.1"),
+        "interception is for transparent interception",
+    ),
+    (_workload(interception={}, upstreams=[UPSTREAM]), "interception is for transparent interception"),
+    (_workload(applicationAddress="10.0.0.7"), "applicationAddress must differ from address"),
+    (_workload(ports=[{"port": 1, "number": 1}]), "spec.ports[0]"),
+    (_workload(ports=[{"name": "x"}]), "spec.ports[0]"),
+    (_target({"kind": "TCPRoute", "name": "a", "matches": ["x"]}), "a TCPRoute has no named matches"),
+    (_group("a", "a"), "Duplicate value"),
+    (
+        _config(sidecar={"tlsMinProtocolVersion": "TLSv1_3", "tlsMaxProtocolVersion": "TLSv1_2"}),
+        "must not be above",
+    ),
+    (_config(sidecar={"tlsMaxProtocolVersion": "TLSv1_1"}), "tlsMaxProtocolVersion"),
+    (_config(certificate={"serviceCertValidityDuration": "500ms"}), "must be a duration from 1s to 87600h"),
+    (_config(certificate={"serviceCertValidityDuration": "87601h"}), "must be a duration from 1s to 87600h"),
+]
+RIGHT = [
+    _workload(interception={}, upstreams=[]),
+    _workload(interception={}),
+    _workload(applicationAddress="127.0.0.1", upstreams=[UPSTREAM]),
+    _target(
+        {"kind": "TCPRoute", "name": "a", "matches": []},
+        {"kind": "HTTPRouteGroup", "name": "a", "matches": ["x"]},
+    ),
+    _group("a", "b"),
+    _config(sidecar={"tlsMinProtocolVersion": "", "tlsMaxProtocolVersion": "TLSv1_2"}),
+    _config(sidecar={"tlsMinProtocolVersion": "TLS_AUTO"}),
+    _config(certificate={"serviceCertValidityDuration": "1h30m"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("document", "said"), RULES, ids=[f"{each['kind']}-{said[:20]}" for each, said in RULES]
+)
+def test_what_a_field_must_be_to_another_is_refused(
+    asking: Asking, document: dict[str, Any], said: str
+) -> None:
+    """By the API server, as by the reader."""
+    answer = asking.create(document, DRY)
+    assert (answer.status, said in answer.message) == (422, True), answer.message
+    assert [each for each in read(document, ORIGIN).problems if each.severity is Severity.ERROR]
+
+
+@pytest.mark.parametrize("document", RIGHT, ids=[f"{each['kind']}-{n}" for n, each in enumerate(RIGHT)])
+def test_what_is_right_between_fields_is_taken(asking: Asking, document: dict[str, Any]) -> None:
+    """By both."""
+    answer = asking.create(document, DRY)
+    assert answer.status == 201, answer.message
+    assert not [each for each in read(document, ORIGIN).problems if each.severity is Severity.ERROR]
+
+
+def test_a_field_that_is_none_is_refused_to_whoever_asks_strictly(asking: Asking) -> None:
+    """As kubectl does; others are warned, and lose it."""
+    wrong = _target({"kind": "HTTPRouteGroup", "name": "a", "matchs": ["x"]})
+    strict = asking.create(wrong, DRY)
+    assert (strict.status, 'unknown field "spec.rules[0].matchs"' in strict.message) == (400, True)
+    lax = asking.create(wrong, "dryRun=All")
+    assert lax.status == 201
+    assert any(r"unknown field \"spec.rules[0].matchs\"" in each for each in lax.warnings)
+
+
+def test_large_objects_are_taken(asking: Asking) -> None:
+    """Thousands of entries: no rule costs so much that the API server gives up."""
+    target = _target(*({"kind": "TCPRoute", "name": f"route-{number}"} for number in range(5000)))
+    group = _group(*(f"match-{number}" for number in range(5000)))
+    workload = _workload(
+        ports=[{"port": number} for number in range(1, 5001)], applicationAddress="127.0.0.1"
+    )
+    for document in (target, group, workload):
+        answer = asking.create(document, DRY)
+        assert answer.status == 201, answer.message
+
+
+def test_a_status_is_written_by_itself(asking: Asking) -> None:
+    """Whoever writes the object does not write what became of it, and the other way round."""
+    condition = {
+        "type": "Accepted",
+        "status": "True",
+        "lastTransitionTime": "2026-11-22T10:00:00Z",
+        "reason": "Accepted",
+        "message": "it is read",
+    }
+    given = _workload()
+    assert asking.create({**given, "status": {"conditions": [condition]}}).status == 201
+    try:
+        assert "status" not in asking("GET", path(given)).body
+        applied = {**given, "spec": {"address": "10.0.0.9"}, "status": {"conditions": [condition]}}
+        at = f"{path(given)}/status?fieldManager=test&force=true"
+        assert asking("PATCH", at, applied, "application/apply-patch+yaml").status == 200
+        found = asking("GET", path(given)).body
+        assert (found["status"]["conditions"], found["spec"]["address"]) == ([condition], "10.0.0.7")
+    finally:
+        asking("DELETE", path(given))
+
+
+def _table(asking: Asking, at: str) -> Mapping[str, Any]:
+    found = asking("GET", at, accept=TABLE).body
+    names = (each["name"] for each in found["columnDefinitions"])
+    return dict(zip(names, found["rows"][0]["cells"], strict=True))
+
+
+def test_what_is_printed_of_an_object_says_what_it_is_about(asking: Asking) -> None:
+    """In the columns of its version."""
+    (example,) = (each for each in DESCRIBED[1].examples if str(each["apiVersion"]).endswith("v1alpha3"))
+    given = dict(example)
+    assert asking.create(given).status == 201
+    try:
+        cells = _table(asking, path(given))
+    finally:
+        asking("DELETE", path(given))
+    assert cells["Destination"] == "bookstore"
+    assert "bookbuyer" in str(cells["Sources"])
+    assert cells.keys() == {"Name", "Destination", "Sources", "Rules", "Age"}
+
+
+def test_kinds_are_found_by_their_short_names_and_categories(asking: Asking) -> None:
+    """Those of SMI's own definitions."""
+    found = {}
+    for group in sorted({each.kind.group for each in DESCRIBED}):
+        preferred = asking("GET", f"/apis/{group}").body["preferredVersion"]["groupVersion"]
+        for each in asking("GET", f"/apis/{preferred}").body["resources"]:
+            if "/" not in each["name"]:
+                found[each["kind"]] = (preferred, each["shortNames"], each["categories"])
+    assert found["TrafficTarget"] == ("access.smi-spec.io/v1alpha3", ["tt"], ["meshwright", "smi"])
+    assert found["HTTPRouteGroup"] == ("specs.smi-spec.io/v1alpha4", ["htr"], ["meshwright", "smi"])
+    assert found["TCPRoute"][1] == ["tr"]
+    assert found["TrafficSplit"][1] == ["ts"]
+    assert found["MeshConfig"] == ("config.openservicemesh.io/v1alpha3", ["meshconfig"], ["meshwright"])
+    assert found["Workload"] == ("meshwright.dev/v1alpha1", ["wl"], ["meshwright"])

@@ -1,0 +1,152 @@
+"""The source on a real API server whose controllers make EndpointSlices: what Pods and Services come to."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from catalog.relations.backends.endpoints import endpoints
+from catalog.relations.backends.readiness import taking_traffic
+from catalog.store.view import MeshSettings, View
+from meshwright.kube.api import Api
+from meshwright.kube.connection.connection import found
+from meshwright.mesh.names import Namespace, ServiceName
+from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.workload import Health
+from meshwright.providers.kubernetes.scope import Scope
+from meshwright.providers.kubernetes.source import KubernetesSource
+from tests.kubernetes.tools import objects
+from tests.kubernetes.tools.kubectl import Kubectl
+from tools.real_parts.cluster import RunningCluster
+
+SECONDS = 90.0
+
+
+class Looking:
+    """A source of one namespace, and what the catalog makes of what it has."""
+
+    def __init__(self, source: KubernetesSource, namespace: str) -> None:
+        self.source = source
+        self.namespace = Namespace(namespace)
+        self._other = asyncio.Event()
+
+    def changed(self) -> None:
+        """Hear of a change."""
+        self._other.set()
+
+    def places(self, service: str, *, taking: bool = False) -> dict[str, Health]:
+        """Return where a Service's first port is reached, all or those that take calls, and how each is."""
+        view = View.build(self.source.objects(), MeshSettings())
+        key = ServiceKey(self.namespace, ServiceName(service))
+        if key not in view.services:
+            return {}
+        port = view.services[key].ports[0]
+        there = (taking_traffic if taking else endpoints)(view, key, port)
+        return {f"{each.address}:{each.port}": each.health for each in there}
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until something holds."""
+        async with asyncio.timeout(SECONDS):
+            while not holds():
+                self._other.clear()
+                await self._other.wait()
+
+
+@contextlib.asynccontextmanager
+async def looking(cluster: RunningCluster, namespace: str) -> AsyncIterator[Looking]:
+    """Have a source of one namespace at work."""
+    async with Api(found(cluster.kubeconfig, "")) as api:
+        source = KubernetesSource(
+            api, Scope.of([namespace]), lambda: datetime.now(UTC), discover=timedelta(seconds=1)
+        )
+        await source.first()
+        look = Looking(source, namespace)
+        work = asyncio.create_task(source.run(look.changed))
+        try:
+            yield look
+        finally:
+            work.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await work
+
+
+async def do(kubectl: Callable[..., Any], *given: Any) -> None:
+    """Have kubectl do something while the source goes on."""
+    await asyncio.to_thread(kubectl, *given)
+
+
+async def test_pods_and_their_slices_are_the_same_endpoints(
+    shared_cluster: RunningCluster, kubectl: Kubectl, namespace: str
+) -> None:
+    """A Pod comes, is not ready, is, is being deleted, and is gone; it is never two endpoints."""
+    async with looking(shared_cluster, namespace) as look:
+        await do(kubectl.apply, objects.service("shop"), objects.pod("shop-1", app="shop", uuid="shop-1"))
+        await do(kubectl.status, objects.runs("shop-1", "10.200.0.1", ready=False))
+        await look.until(lambda: look.places("shop") == {"10.200.0.1:8080": Health.UNREADY})
+        assert look.places("shop", taking=True) == {}
+        await do(kubectl.status, objects.runs("shop-1", "10.200.0.1"))
+        await look.until(lambda: look.places("shop", taking=True) == {"10.200.0.1:8080": Health.READY})
+        await do(kubectl, "delete", "pod", "shop-1", "--wait=false")
+        await look.until(lambda: look.places("shop", taking=True) == {"10.200.0.1:8080": Health.DRAINING})
+        await do(kubectl, "delete", "pod", "shop-1", "--force", "--grace-period=0")
+        await look.until(lambda: look.places("shop") == {})
+        assert [each for each in look.source.problems() if each.severity != "info"] == []
+
+
+async def test_named_ports_are_found_where_each_pod_has_them(
+    shared_cluster: RunningCluster, kubectl: Kubectl, namespace: str
+) -> None:
+    """Two Pods with other numbers of one name, in slices of their own; and a name that none has."""
+    lacking = objects.service("lacking", target="nowhere", app="shop")
+    async with looking(shared_cluster, namespace) as look:
+        pods = [
+            objects.pod(f"shop-{port}", app="shop", uuid=f"shop-{port}", port=port) for port in (8081, 8082)
+        ]
+        await do(kubectl.apply, objects.service("shop", target="http"), lacking, *pods)
+        await do(
+            kubectl.status, objects.runs("shop-8081", "10.200.0.1"), objects.runs("shop-8082", "10.200.0.2")
+        )
+        both = {"10.200.0.1:8081": Health.READY, "10.200.0.2:8082": Health.READY}
+        await look.until(lambda: look.places("shop", taking=True) == both)
+        slices = await asyncio.to_thread(
+            kubectl.until,
+            lambda got: len(got["items"]) >= 2,
+            "endpointslices",
+            "-l",
+            "kubernetes.io/service-name=shop",
+        )
+        assert {port["port"] for each in slices["items"] for port in each["ports"]} == {8081, 8082}
+        assert look.places("shop") == both
+        assert look.places("lacking") == {}
+
+
+async def test_services_of_other_kinds(
+    shared_cluster: RunningCluster, kubectl: Kubectl, namespace: str
+) -> None:
+    """One that shows who is not ready, one with a slice of somebody's own, and an ExternalName."""
+    peers, by_hand, external = (objects.service(name) for name in ("peers", "by-hand", "external"))
+    peers["spec"] |= {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {"app": "shop"}}
+    del by_hand["spec"]["selector"]
+    external["spec"] = {"type": "ExternalName", "externalName": "example.com"}
+    manual = {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": "by-hand-1", "labels": {"kubernetes.io/service-name": "by-hand"}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["10.200.0.1"], "zone": "a"}],
+        "ports": [{"name": "http", "port": 8080}],
+    }
+    async with looking(shared_cluster, namespace) as look:
+        await do(
+            kubectl.apply, peers, by_hand, external, manual, objects.pod("shop-1", app="shop", uuid="shop-1")
+        )
+        await do(kubectl.status, objects.runs("shop-1", "10.200.0.1", ready=False))
+        await look.until(lambda: look.places("peers", taking=True) == {"10.200.0.1:8080": Health.READY})
+        await look.until(lambda: look.places("by-hand") == {"10.200.0.1:8080": Health.UNREADY})
+        await do(kubectl.status, objects.runs("shop-1", "10.200.0.1"))
+        await look.until(lambda: look.places("by-hand", taking=True) == {"10.200.0.1:8080": Health.READY})
+        assert look.places("external") == {}
+        assert {(each.code, str(each.key)) for each in look.source.problems()} == {
+            ("MW1020", f"Service {namespace}/external")
+        }

@@ -1,0 +1,351 @@
+"""What became of objects, told where their owners look: `kubectl describe`, and the status."""
+
+import asyncio
+import json
+import socket
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+from structlog.testing import capture_logs
+
+import meshwright.kubernetes.status.conditions.writer
+import meshwright.kubernetes.status.events.writer
+from meshwright.controller.app import run
+from meshwright.controller.server import Bound
+from meshwright.controller.settings.settings import load
+from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol
+from tests.e2e.envoys import running
+from tests.feature.identity.conftest import Server
+from tests.kubernetes.commands.test_check import found
+from tests.kubernetes.tools import objects
+from tests.kubernetes.tools.accounts import Accounts
+from tests.kubernetes.tools.kubectl import Document, Kubectl
+from tests.tools.deadline import until
+from tests.tools.envoy import program
+from tests.tools.forked_cli import Typed
+from tests.tools.program import Program
+from tools.real_parts.cluster import RunningCluster
+
+WRITTEN: Final = 'meshwright_kubernetes_reports_total{what="status"}'
+FORBIDDEN: Final = 'meshwright_kubernetes_report_failures_total{reason="forbidden",what="event"}'
+WRONG: Final = Counter(MW2001=1, MW2004=1)
+"""What is wrong with a target whose only rule names what is not there."""
+
+REPORTING: Final = "meshwright_kubernetes_reporting"
+GUILTY: Final = "/big[0-9a-f]{120}"
+"""248 instructions: an Envoy that was not told otherwise takes 100."""
+
+
+@dataclass(frozen=True)
+class Reports:
+    """Servers on the test's namespace, where their Lease is as well, and its owner's kubectl."""
+
+    kubectl: Kubectl
+    kubeconfig: Path
+    state: Path
+
+    @asynccontextmanager
+    async def serving(self, kubeconfig: Path | None = None, state: str = "state") -> AsyncIterator[Server]:
+        """Run a server for as long as the context lasts."""
+        stop, started = asyncio.Event(), asyncio.get_running_loop().create_future()
+        flags: dict[str, object] = dict.fromkeys(
+            ("ads_address", "http_address", "debug_address"), "127.0.0.1:0"
+        )
+        flags |= {"kubernetes": True, "kubeconfig": str(kubeconfig or self.kubeconfig), "drain_seconds": 0.2}
+        settings = load(flags | {"namespaces": self.kubectl.namespace, "state": self.state / state})
+        task = asyncio.create_task(run(settings, stop, started=started.set_result))
+        try:
+            await asyncio.wait({task, started}, return_when=asyncio.FIRST_COMPLETED)
+            bound: Bound = started.result() if started.done() else await asyncio.shield(started)
+            yield Server(self.state, self.state / state, bound)
+        finally:
+            stop.set()
+            await task
+
+    async def get(self, *words: str) -> Document:
+        """Return an object, or a list of them."""
+        return await asyncio.to_thread(self.kubectl.get, *words)
+
+    async def until(self, holds: Callable[[Document], object], *words: str) -> Document:
+        """Get again and again until what comes is as wanted; return it."""
+        return await asyncio.to_thread(self.kubectl.until, holds, *words)
+
+    async def apply(self, *documents: Document) -> None:
+        """Apply objects."""
+        await asyncio.to_thread(self.kubectl.apply, *documents)
+
+    async def describe(self, *words: str) -> str:
+        """Return what `kubectl describe` prints."""
+        return await asyncio.to_thread(self.kubectl, "describe", *words)
+
+    async def events(self, holds: Callable[[Counter[str]], object]) -> list[Document]:
+        """Wait until our Events are as wanted, counted by their reason; return them."""
+        words = ("events.events.k8s.io", "--selector=meshwright.dev/home")
+        return list((await self.until(lambda said: holds(_reasons(said)), *words))["items"])
+
+
+def _reasons(said: Document) -> Counter[str]:
+    return Counter(each["reason"] for each in said["items"])
+
+
+def conditions(said: Document) -> dict[str, tuple[str, str, str]]:
+    """Return an object's conditions by type: status, reason and message."""
+    listed = said.get("status", {}).get("conditions", [])
+    return {each["type"]: (each["status"], each["reason"], each["message"]) for each in listed}
+
+
+def all_well(said: Document) -> bool:
+    """Say whether an object is accepted and programmed as it stands."""
+    listed = {each["type"]: each for each in said.get("status", {}).get("conditions", [])}
+    wanted = ("True", said["metadata"]["generation"])
+    found = [listed.get(each, {}) for each in ("Accepted", "Programmed")]
+    return [(each.get("status"), each.get("observedGeneration")) for each in found] == [wanted] * 2
+
+
+def is_applied(said: Document) -> bool:
+    """Say whether there was somebody to apply an object's last change, and everybody has."""
+    return conditions(said).get("Programmed", ("", "", ""))[1] == "Applied"
+
+
+@pytest.fixture
+def reports(
+    shared_cluster: RunningCluster,
+    kubectl: Kubectl,
+    definitions: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Reports:
+    """Return what runs servers, which believe at once that nobody rejects what nobody has rejected."""
+    del definitions
+    monkeypatch.setenv("POD_NAMESPACE", kubectl.namespace)
+    for module in (
+        meshwright.kubernetes.status.events.writer,
+        meshwright.kubernetes.status.conditions.writer,
+    ):
+        monkeypatch.setattr(module, "SETTLED", 0.0)
+    return Reports(kubectl, shared_cluster.kubeconfig, tmp_path)
+
+
+def shop(reports: Reports, routes: str = "all") -> tuple[Document, ...]:
+    """Return a shop that a buyer may call as a group of routes says."""
+    return (
+        *map(objects.account, ("buyer", "shop")),
+        objects.service("shop"),
+        objects.workload("shop-vm", "127.0.0.77", "shop", app="shop"),
+        objects.workload("buyer-vm", "127.0.0.78", "buyer"),
+        objects.routes("all"),
+        objects.target("buyers", reports.kubectl.namespace, "buyer", "shop", routes),
+    )
+
+
+async def test_describe_says_what_is_wrong_once_and_that_it_is_mended(reports: Reports) -> None:
+    """A server that is restarted goes on where it stopped; what is fine has no Event."""
+    await reports.apply(*shop(reports, "missing"))
+    async with reports.serving():
+        await reports.until(all_well, "workload", "shop-vm")
+        events = await reports.events(lambda reasons: reasons == WRONG)
+        assert {each["regarding"]["name"] for each in events} == {"buyers"}
+        assert {each["reportingController"] for each in events} == {"meshwright.dev/control-plane"}
+        said = (await reports.describe("traffictarget", "buyers")).partition("Events:")[2]
+        assert "HTTPRouteGroup" in said
+        assert "does not exist" in said
+    async with reports.serving() as again:
+        await reports.until(all_well, "workload", "shop-vm")
+        same = await reports.events(lambda reasons: reasons == WRONG)
+        assert _identities(same) == _identities(events)
+        await reports.apply(*shop(reports))
+        await reports.events(lambda reasons: reasons == WRONG + Counter(Mended=2))
+        assert "no more MW2001" in await reports.describe("traffictarget", "buyers")
+        assert await again.metric(WRITTEN) == 0, "the conditions that there were still hold"
+        await reports.apply(*shop(reports, "missing"))
+        words = ("events.events.k8s.io", "--field-selector=reason=MW2001")
+        found = await reports.until(lambda said: "series" in said["items"][0], *words)
+        assert [each["series"]["count"] for each in found["items"]] == [2]
+
+
+def _identities(events: list[Document]) -> set[tuple[str, str, bool]]:
+    return {(each["reason"], each["metadata"]["uid"], "series" in each) for each in events}
+
+
+@pytest.mark.envoy
+async def test_describe_says_that_an_envoy_rejected_a_policy_and_where(reports: Reports) -> None:
+    """In Envoy's words; nothing in the policy is wrong by its own rules."""
+    envoy = program() or ""
+    name = f"shop-vm.shop.{reports.kubectl.namespace}"
+    await reports.apply(*shop(reports), objects.workload("shop-vm", "127.0.0.77", "shop", app="closed"))
+    async with reports.serving() as server:
+        picky = partial(running, envoy, server, reports.state / "envoy", AdsProtocol.DELTA, name, picky=True)
+        async with picky():
+
+            async def is_connected() -> bool:
+                return (await server.proxies()).get(name) == "connected"
+
+            await until(is_connected)
+            await reports.apply(objects.workload("shop-vm", "127.0.0.77", "shop", app="shop"))
+            said = await reports.until(is_applied, "workload", "shop-vm")
+            assert conditions(said)["Programmed"] == (
+                "True",
+                "Applied",
+                f"applied by 1 of 1 proxies of {socket.gethostname()}",
+            )
+            await reports.apply(objects.routes("all", GUILTY))
+            (event,) = await reports.events(lambda reasons: reasons["ResourceRejected"])
+            assert event["regarding"]["kind"] == "HTTPRouteGroup"
+            assert "RE2 program size of 248" in event["note"]
+            shown = await reports.describe("httproutegroup", "all")
+            assert "ResourceRejected" in shown
+            assert f"{name} or others reject route" in " ".join(shown.split())
+
+
+async def test_a_status_is_written_when_it_is_other_and_others_fields_stay(reports: Reports) -> None:
+    """Written once by us, whoever else writes what; wrong fields are named, and mended ones no more."""
+    await reports.apply(*shop(reports))
+    async with reports.serving() as server:
+        first = await reports.until(all_well, "workload", "shop-vm")
+        assert conditions(first)["Conflicted"][:2] == ("False", "NoConflict")
+        theirs = {"type": "Patched", "status": "True", "reason": "ByOwner", "message": "last week"}
+        status = {"conditions": [{**theirs, "lastTransitionTime": "2026-01-02T03:04:05Z"}]}
+        head = {"apiVersion": "meshwright.dev/v1alpha1", "kind": "Workload", "metadata": {"name": "shop-vm"}}
+        words = ("apply", "--server-side", "--subresource=status", "--field-manager=owner", "-f", "-")
+        await asyncio.to_thread(reports.kubectl, *words, given=json.dumps(head | {"status": status}))
+        await reports.apply(objects.workload("shop-vm", "127.0.0.79", "shop", app="shop", tier="one"))
+        second = await reports.until(all_well, "workload", "shop-vm")
+        assert conditions(second)["Patched"] == ("True", "ByOwner", "last week")
+        assert _since(second, "Accepted") == _since(first, "Accepted")
+        found = await reports.get("workload", "shop-vm", "--show-managed-fields")
+        listed = found["metadata"]["managedFields"]
+        managers = {each["manager"] for each in listed if each.get("subresource")}
+        assert managers == {"meshwright.dev/control-plane", "owner"}
+        assert await server.metric(WRITTEN) == 3, "each of two, and one again"
+        await reports.apply(objects.workload("shop-vm", "127.0.0.79", "shop", app="nobody"))
+        await reports.apply(objects.workload("shop-vm", "127.0.0.80", "shop", app="nobody"))
+        await reports.until(all_well, "workload", "shop-vm")
+        assert await server.metric(WRITTEN) == 4, "labels alone make it say nothing else"
+
+
+def _since(said: Document, kind: str) -> str:
+    return str(
+        next(each["lastTransitionTime"] for each in said["status"]["conditions"] if each["type"] == kind)
+    )
+
+
+async def test_what_rbac_lacks_is_said_once_and_the_rest_is_written(
+    reports: Reports, accounts: Accounts
+) -> None:
+    """A role without a verb on Events: conditions are written all the same."""
+    await reports.apply(*shop(reports, "missing"))
+    read = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["list", "watch"]}
+    leases = {
+        "apiGroups": ["coordination.k8s.io"],
+        "resources": ["leases"],
+        "verbs": ["get", "create", "update"],
+    }
+    status = {"apiGroups": ["meshwright.dev"], "resources": ["workloads/status"], "verbs": ["patch"]}
+    account = await asyncio.to_thread(accounts.make, "mesh", (read, leases, status))
+    with capture_logs() as logs:
+        async with reports.serving(account.kubeconfig) as server:
+            await reports.until(all_well, "workload", "shop-vm")
+            await server.counted(FORBIDDEN, 1)
+    said = [each["error"] for each in logs if each["event"] == "report not written"]
+    assert len(said) == 1
+    assert "RBAC grants no `create` on `events.events.k8s.io`" in said[0]
+
+
+async def test_thousands_of_problems_are_told_so_many_at_once_and_the_rest_is_summed(
+    reports: Reports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One Event of the namespace says roughly how many more there are."""
+    monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "OPEN", 20)
+    monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "A_MINUTE", 6000.0)
+    namespace = reports.kubectl.namespace
+    wrong = [objects.target(f"t-{n}", namespace, "buyer", "shop", f"missing-{n}") for n in range(140)]
+    await reports.apply(*shop(reports), *wrong)
+    async with reports.serving():
+        events = await reports.events(lambda reasons: reasons["MoreProblems"])
+        (more,) = (each["note"] for each in events if each["reason"] == "MoreProblems")
+        assert more.startswith("at least 200 more problems")
+        assert len(events) <= 21
+
+
+def test_when_the_server_that_writes_is_killed_another_goes_on(
+    reports: Reports, typed: Typed, tmp_path: Path
+) -> None:
+    """Two servers, each with its own state: nothing is told twice, and what is new is told."""
+    kubectl, namespace = reports.kubectl, reports.kubectl.namespace
+    kubectl.apply(*shop(reports, "missing"))
+    programs = [Program(tmp_path / f"state-{n}", tmp_path / f"files-{n}", typed) for n in (1, 2)]
+    words = ("events.events.k8s.io", "--selector=meshwright.dev/home")
+    for each in programs:
+        each.reads = ("--kubernetes", "--kubeconfig", str(reports.kubeconfig), "--namespaces", namespace)
+        each.environment["POD_NAMESPACE"] = namespace
+    try:
+        first = programs[0].serve()
+        first.until(lambda: first.metric(REPORTING) == 1)
+        second = programs[1].serve()
+        told = kubectl.until(lambda said: _reasons(said) == WRONG, *words)["items"]
+        assert second.metric(REPORTING) == 0
+        first.process.kill()
+        second.until(lambda: second.metric(REPORTING) == 1)
+        kubectl.apply(objects.target("others", namespace, "buyer", "shop", "missing-too"))
+        found = kubectl.until(lambda said: _reasons(said)["MW2001"] == 2, *words)["items"]
+        assert _identities(told) == _identities(
+            [each for each in found if each["regarding"]["name"] == "buyers"]
+        )
+    finally:
+        for each in programs:
+            each.end()
+
+
+async def test_the_status_of_osm_s_kinds_has_their_words(reports: Reports) -> None:
+    """An IngressBackend is committed, in error, and committed again; a root is active, or why it is not."""
+    root = partial(objects.root, namespace=reports.kubectl.namespace)
+
+    def says(**words: str) -> Callable[[Document], object]:
+        return lambda said: words.items() <= said.get("status", {}).items()
+
+    await reports.apply(*shop(reports), objects.ingress("shop"), root("first", trustDomain="cluster.local"))
+    async with reports.serving():
+        fine = says(currentStatus="committed", reason="all of it is in force")
+        await reports.until(fine, "ingressbackend", "shop")
+        await reports.until(says(state="active"), "meshrootcertificate", "first")
+        await reports.apply(root("second", role="passive", trustDomain="example.org"))
+        await reports.until(says(state="error"), "mrc", "second")
+        await reports.apply(root("second", role="passive"))
+        await reports.until(says(state="validatingRollout"), "mrc", "second")
+        assert (await reports.get("mrc", "first"))["status"] == {"state": "active"}
+        await reports.apply(objects.ingress("younger"))
+        said = await reports.until(says(currentStatus="error"), "ingressbackend", "younger")
+        assert said["status"]["reason"].startswith("MW2065: ")
+        await asyncio.to_thread(reports.kubectl, "delete", "ingressbackend", "shop")
+        await reports.until(fine, "ingressbackend", "younger")
+
+
+async def test_the_owner_of_a_mesh_config_is_told_that_its_gateway_has_no_certificate(
+    reports: Reports, program: Program, shared_cluster: RunningCluster
+) -> None:
+    """By an Event and by `check`, while the Secret is somebody else's; when that has gone it is written."""
+    here = reports.kubectl.namespace
+    gateway = {"subjectAltNames": ["gateway.example.org"], "secret": {"name": "tls", "namespace": here}}
+    config = {
+        "apiVersion": "config.openservicemesh.io/v1alpha2",
+        "kind": "MeshConfig",
+        "metadata": {"name": "osm-mesh-config"},
+        "spec": {"certificate": {"ingressGateway": gateway}},
+    }
+    await asyncio.to_thread(reports.kubectl, "create", "secret", "generic", "tls", "--from-literal=a=b")
+    await reports.apply(config)
+    async with reports.serving():
+        (told,) = await reports.events(lambda said: said["GatewayCertificateNotWritten"] == 1)
+        assert told["regarding"]["kind"] == "MeshConfig"
+        assert f"Secret {here}/tls is none of ours, and stays" in told["note"]
+        line = (await asyncio.to_thread(found, program, shared_cluster, here))["reported problems"]
+        said = f"MeshConfig {here}/osm-mesh-config: {told['note']} (GatewayCertificateNotWritten)"
+        assert (line["status"], line["said"]) == ("failed", said)
+        await asyncio.to_thread(reports.kubectl, "delete", "secret", "tls")
+        await reports.until(lambda said: said["type"] == "kubernetes.io/tls", "secret", "tls")

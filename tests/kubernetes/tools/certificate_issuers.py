@@ -1,0 +1,158 @@
+"""What stands around issuers of cert-manager: CAs in Secrets, issuers, and requests as others answer them."""
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from certs.contract import Issuer, Names, Usage
+from certs.issuers.cert_manager.issuer import Asked, CertManagerIssuer
+from certs.issuers.exchanges import Exchanges
+from certs.issuers.reference import IssuerReference
+from certs.keys.bundle import TrustBundle
+from certs.keys.pair import Making, Pair, issue_pair
+from meshwright.kube.connection.connection import found
+from meshwright.mesh.names import TrustDomain
+from tests.kubernetes.tools.api_requests import Answer, Asking
+from tests.tools.deadline import wait_until
+from tests.unit.certs.issuers.cas import Ca, ca
+
+Document = dict[str, Any]
+
+GROUP: Final = "cert-manager.io/v1"
+DOMAIN: Final = TrustDomain("mesh.example")
+SECONDS: Final = 60.0
+HOUR: Final = timedelta(hours=1)
+NAMES: Final = Names(
+    "service-1fd669f05426379b",
+    uris=("spiffe://mesh.example/ns/shop/sa/store",),
+    dns_names=("store.shop", "store.shop.svc.cluster.local"),
+)
+
+
+def now() -> datetime:
+    """Return the time."""
+    return datetime.now(UTC)
+
+
+def new_ca(name: str = "root", **more: Any) -> Ca:
+    """Make a CA."""
+    return ca(name, now(), **more)
+
+
+def issued(issuer: Issuer, making: Making | None = None) -> Pair:
+    """Have a certificate signed for an hour."""
+    return issue_pair(issuer, Usage.SERVICE, NAMES, HOUR, now(), making or Making())
+
+
+def text(content: bytes) -> str:
+    """Return bytes as they stand in objects."""
+    return base64.b64encode(content).decode("ascii")
+
+
+def self_signed(name: str) -> tuple[ec.EllipticCurvePrivateKey, bytes]:
+    """Return a key, and the CSR of a CA that is to be signed by it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    csr = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+    return key, csr.public_bytes(serialization.Encoding.PEM)
+
+
+@dataclass(frozen=True)
+class Signing:
+    """A namespace in which requests are made, and its administrator."""
+
+    ask: Asking
+    kubeconfig: Path
+    namespace: str
+
+    def make(self, kind: str, name: str, version: str = GROUP, at: str | None = None, **more: Any) -> Answer:
+        """Make an object, in the namespace unless told; nothing is said for those of the cluster."""
+        metadata = {"name": name} | ({"namespace": self.namespace} if at is None else {})
+        metadata |= {"namespace": at} if at else {}
+        answer = self.ask.create({"apiVersion": version, "kind": kind, "metadata": metadata, **more}, "")
+        assert answer.status == 201, answer
+        return answer
+
+    def secret(
+        self, ca: Ca, *roots: Ca, between: bytes = b"", name: str = "ca", at: str | None = None
+    ) -> None:
+        """Put a CA into a Secret, as cert-manager itself does."""
+        data = {"tls.crt": text(ca.pem + between), "tls.key": text(ca.key_pem)}
+        if roots:
+            data["ca.crt"] = text(b"".join(each.pem for each in roots))
+        self.make("Secret", name, "v1", at, type="kubernetes.io/tls", data=data)
+
+    def replace_secret(self, ca: Ca, name: str = "ca") -> None:
+        """Put another CA into its place."""
+        data = {"tls.crt": text(ca.pem), "tls.key": text(ca.key_pem)}
+        path = f"/api/v1/namespaces/{self.namespace}/secrets/{name}"
+        assert self.ask("PATCH", path, {"data": data}, "application/merge-patch+json").status == 200
+
+    def ca_issuer(self) -> str:
+        """Make an Issuer of the CA in the Secret; return how it is called, once it is ready."""
+        self.make("Issuer", "mesh", spec={"ca": {"secretName": "ca"}})
+        self.until_ready("mesh")
+        return "Issuer/mesh"
+
+    def until_ready(self, name: str) -> None:
+        """Wait until an Issuer is."""
+        path = f"/apis/{GROUP}/namespaces/{self.namespace}/issuers/{name}"
+        self.ask.until(path, is_ready)
+
+    def open(
+        self,
+        issuer: str,
+        *,
+        seconds: float = SECONDS,
+        roots: Path | None = None,
+        known: TrustBundle | None = None,
+        kubeconfig: Path | None = None,
+        namespace: str = "",
+    ) -> CertManagerIssuer:
+        """Open an issuer as a server does."""
+        asked = Asked(IssuerReference.parse(issuer), namespace or self.namespace, seconds, roots)
+        connection = found(kubeconfig or self.kubeconfig, "")
+        return CertManagerIssuer.open(
+            connection, asked, DOMAIN, known or TrustBundle.of([]), now(), Exchanges()
+        )
+
+    @property
+    def requests(self) -> str:
+        """Return where requests are."""
+        return f"/apis/{GROUP}/namespaces/{self.namespace}/certificaterequests"
+
+    def listed(self) -> list[Document]:
+        """Return all requests."""
+        return list(self.ask("GET", self.requests).body["items"])
+
+    def waiting(self) -> Document:
+        """Return the one request, once it is there."""
+        wait_until(lambda: len(self.listed()) == 1, SECONDS, self.listed)
+        return self.listed()[0]
+
+    def answer(self, request: Mapping[str, Any], *conditions: Mapping[str, str], **status: str) -> None:
+        """Say what became of a request, as who signs or approves does."""
+        at = now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        said = [{"lastTransitionTime": at, "message": "by a test", **each} for each in conditions]
+        body = {"status": {"conditions": said, **status}}
+        path = f"{self.requests}/{request['metadata']['name']}/status"
+        answer = self.ask("PATCH", path, body, "application/merge-patch+json")
+        assert answer.status == 200, answer
+
+
+Opened = Callable[[CertManagerIssuer], CertManagerIssuer]
+"""Takes note of an issuer that the test is to close, and returns it."""
+
+
+def is_ready(found: Mapping[str, Any]) -> bool:
+    """Say whether an object has the condition."""
+    conditions = found.get("status", {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

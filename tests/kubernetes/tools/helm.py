@@ -1,0 +1,52 @@
+"""Helm as people use it, on one kubeconfig or none; its folders are the tests'."""
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from tools.real_parts.building import program
+from tools.real_parts.parts import HELM
+
+CHART: Final = Path(__file__).parents[3] / "deploy" / "chart" / "meshwright"
+
+
+@dataclass(frozen=True, slots=True)
+class Helm:
+    """Helm, with a home of its own; `enter` stands before it where the API is in another network."""
+
+    home: Path
+    kubeconfig: Path | None = None
+    enter: tuple[str, ...] = ()
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run it to its end."""
+        at = [] if self.kubeconfig is None else [f"--kubeconfig={self.kubeconfig}"]
+        return subprocess.run(
+            [*self.enter, str(program(HELM)), *words, *at],
+            env={"HOME": str(self.home), "PATH": os.environ["PATH"]},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    def __call__(self, *words: str) -> str:
+        """Return what it prints; it must not fail."""
+        done = self.run(*words)
+        assert done.returncode == 0, f"helm {' '.join(words)}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+
+def objects(text: str) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return objects by kind and name; what is YAML within them is read too: it is written in many ways."""
+    found = [each for each in yaml.safe_load_all(text) if each is not None]
+    for each in found:
+        if each["kind"] == "ConfigMap":
+            each["data"] = {name: yaml.safe_load(value) for name, value in each["data"].items()}
+    named = {(each["kind"], each["metadata"]["name"]): each for each in found}
+    assert len(named) == len(found)
+    return named

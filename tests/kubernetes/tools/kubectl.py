@@ -1,0 +1,182 @@
+"""kubectl as people use it, and requests that cost less where no command is tested."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any, Final
+
+from tests.kubernetes.tools.api_kinds import Kinds
+from tests.kubernetes.tools.api_requests import Answer
+from tests.tools.deadline import Deadline, wait_until
+
+Document = dict[str, Any]
+
+SECONDS: Final = 90.0
+_PODS: Final = 2 * SECONDS
+"""Pods start side by side, and each runs several programs."""
+_APPLY: Final = "application/apply-patch+yaml"
+_AS: Final = "fieldManager=kubectl&force=true&fieldValidation=Strict"
+"""What `kubectl apply --server-side --force-conflicts` asks for."""
+
+
+def program() -> str | None:
+    """Return kubectl: MESHWRIGHT_KUBECTL or the clone's own; None where there is none. PATH's may be any."""
+    local = Path(__file__).parents[3] / ".kubectl" / "bin" / "kubectl"
+    return shutil.which(os.environ.get("MESHWRIGHT_KUBECTL") or str(local))
+
+
+def is_ready(pod: Document) -> bool:
+    """Say whether a Pod is ready."""
+    return has_condition(pod, "Ready")
+
+
+def is_unready(pod: Document) -> bool:
+    """Say whether a Pod was found not to be ready."""
+    return has_condition(pod, "Ready", "False")
+
+
+def has_condition(found: Document, kind: str, status: str = "True") -> bool:
+    """Say whether an object has a condition in this status."""
+    conditions = found.get("status", {}).get("conditions") or ()
+    return (kind, status) in {(each["type"], each["status"]) for each in conditions}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """How a call of kubectl ended, and what it printed."""
+
+    status: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kubectl:
+    """kubectl with a kubeconfig, in a namespace if there is one; its cache is a folder of the tests.
+
+    `enter` stands before it where the API is in another network. `kinds` has the administrator's connections;
+    without it there are the commands alone (`run`, and a call).
+    """
+
+    program: str
+    kubeconfig: Path
+    cache: Path
+    namespace: str = ""
+    enter: tuple[str, ...] = ()
+    kinds: Kinds | None = field(default=None, repr=False, compare=False)
+
+    def run(self, *words: str, given: str = "") -> Said:
+        """Run it to its end."""
+        at = [f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.cache}"]
+        where = [f"--namespace={self.namespace}"] if self.namespace else []
+        done = subprocess.run(
+            [*self.enter, self.program, *at, *where, *words],
+            input=given,
+            env={"HOME": str(self.cache), "PATH": os.environ["PATH"]},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    def __call__(self, *words: str, given: str = "") -> str:
+        """Return what it prints; it must not fail."""
+        said = self.run(*words, given=given)
+        assert said.status == 0, f"kubectl {' '.join(words)}: {said.out}{said.err}"
+        return said.out
+
+    def apply(self, *documents: Mapping[str, object]) -> None:
+        """Apply objects as `kubectl apply --server-side --force-conflicts` does."""
+        for each in documents:
+            self._applied(each)
+
+    def status(self, *documents: Mapping[str, object]) -> None:
+        """Apply the status of objects that are there."""
+        for each in documents:
+            self._applied(each, "/status")
+
+    def get(self, *words: str) -> Document:
+        """Return what `kubectl get` with these words prints as JSON: an object, or a list of objects."""
+        answer = self._got(*words)
+        assert answer.status == HTTPStatus.OK, f"get {' '.join(words)}: {answer.message}"
+        return dict(answer.body)
+
+    def found(self, *words: str) -> Document | None:
+        """Return an object, or None where there is none."""
+        answer = self._got(*words)
+        assert answer.status in (HTTPStatus.OK, HTTPStatus.NOT_FOUND), answer.message
+        return dict(answer.body) if answer.status == HTTPStatus.OK else None
+
+    def until_there(self, *words: str) -> Document:
+        """Wait until an object is there."""
+        return self.until(lambda _: True, *words)
+
+    def until_pod(self, pod: str, holds: Callable[[Document], object] = is_ready) -> None:
+        """Wait until a Pod is ready, or as wanted; if it never is, say all that is known of it."""
+        deadline = Deadline(_PODS)
+        while not ((answer := self._got("pod", pod)).status == HTTPStatus.OK and holds(dict(answer.body))):
+            if deadline.has_passed():
+                logs = self.run("logs", pod, "--all-containers", "--ignore-errors")
+                raise AssertionError(f"{self('describe', 'pod', pod)}\n{logs.out}{logs.err}")
+            time.sleep(deadline.pause())
+
+    def until(self, holds: Callable[[Document], object], *words: str, seconds: float = SECONDS) -> Document:
+        """Get objects until they are as wanted, and return them; wait for an API server that is away."""
+        last: Document = {}
+
+        def is_so() -> object:
+            nonlocal last
+            try:
+                answer = self._got(*words)
+            except (OSError, HTTPException) as error:
+                last = {"message": str(error)}
+                return False
+            last = dict(answer.body)
+            return answer.status == HTTPStatus.OK and holds(last)
+
+        wait_until(is_so, seconds, lambda: json.dumps(last)[-3000:])
+        return last
+
+    def delete(self, *words: str) -> None:
+        """Delete an object, and wait neither for its end nor for its being there."""
+        answer = self._kinds.ask("DELETE", self._kinds.asked(words, self.namespace))
+        assert answer.status < HTTPStatus.BAD_REQUEST or answer.status == HTTPStatus.NOT_FOUND, answer.message
+
+    def dry_run(self, document: Document) -> Answer:
+        """Return what `kubectl create --dry-run=server` of an object is answered."""
+        path = self._kinds.of(document).path(document["metadata"].get("namespace", self.namespace))
+        return self._kinds.ask("POST", f"{path}?dryRun=All&fieldValidation=Strict", document)
+
+    def until_answered(self, review: Document, holds: Callable[[Document], object]) -> None:
+        """Create an inquiry, such as a SubjectAccessReview, until its answer is as wanted."""
+        last: Document = {}
+
+        def is_so() -> object:
+            nonlocal last
+            last = dict(self._kinds.ask("POST", self._kinds.of(review).path(self.namespace), review).body)
+            return holds(last)
+
+        wait_until(is_so, SECONDS, lambda: last)
+
+    def _got(self, *words: str) -> Answer:
+        return self._kinds.ask("GET", self._kinds.asked(words, self.namespace))
+
+    def _applied(self, document: Mapping[str, Any], subresource: str = "") -> None:
+        metadata = document["metadata"]
+        namespace = metadata.get("namespace", self.namespace or "default")
+        path = self._kinds.of(document).path(namespace, metadata["name"])
+        answer = self._kinds.ask("PATCH", f"{path}{subresource}?{_AS}", document, _APPLY)
+        assert answer.status in (HTTPStatus.OK, HTTPStatus.CREATED), f"apply {path}: {answer.message}"
+
+    @property
+    def _kinds(self) -> Kinds:
+        assert self.kinds is not None, "it has no connection of its own: use the command"
+        return self.kinds

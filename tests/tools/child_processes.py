@@ -1,0 +1,31 @@
+"""Processes that were started: whose children they are, and whether they are no more."""
+
+import contextlib
+import os
+from pathlib import Path
+
+from tests.tools.deadline import until
+
+SECONDS = 30.0
+
+
+def children() -> set[str]:
+    """Return the ids of our own children."""
+    found: set[str] = set()
+    for thread in Path(f"/proc/{os.getpid()}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
+            found.update((thread / "children").read_text("ascii").split())
+    return found
+
+
+async def gone(pid: int) -> None:
+    """Wait until a process is no more; who adopts an orphan may take a while to bury it."""
+    await until(lambda: not _lives(pid))
+
+
+def _lives(pid: int) -> bool:
+    try:
+        # The state stands after the name, which is in parentheses.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -1,0 +1,289 @@
+"""The command as it is typed, each time in a process of its own that need not import anything first.
+
+`Typed` starts one Python process with this module; it has imported what commands need and forks for each.
+What a command prints goes to files, where no terminal is either. How one ends is said on a pipe of its own,
+so that many may run at once.
+"""
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from typing import IO, Final, Self
+
+ROOT: Final = Path(__file__).parents[2]
+PATH: Final = "/usr/bin:/bin"
+_MOST: Final = 65536
+_ANY_NAMESPACE: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What is typed after `meshwright` in a folder, with these variables and no others but the path."""
+
+    folder: Path
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a command ended, and what it printed."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Running:
+    """A command that runs: as much of `subprocess.Popen` as tests ask for."""
+
+    def __init__(self, said: FileIO) -> None:
+        self._said = said
+        self.pid = int(said.readline())
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Return how it ended, None while it runs."""
+        return self._ended(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return how it ended; raise subprocess.TimeoutExpired where it has not in time."""
+        found = self._ended(timeout)
+        if found is None:
+            raise subprocess.TimeoutExpired("meshwright", timeout or 0)
+        return found
+
+    def terminate(self) -> None:
+        """Tell it to end in order."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it."""
+        self.send_signal(signal.SIGKILL)
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def _ended(self, timeout: float | None) -> int | None:
+        if self.returncode is None and select.select([self._said], [], [], timeout)[0]:
+            self.returncode = int(self._said.readline())
+            self._said.close()
+        return self.returncode
+
+
+Process = Running | subprocess.Popen[str]
+
+
+class Commands(ABC):
+    """A way to run commands.
+
+    `enter` is what stands before each, where it is to see another file system.
+    """
+
+    enter: tuple[str, ...] = ()
+
+    @abstractmethod
+    def start(self, command: Command, stdout: IO[str], stderr: IO[str]) -> Process:
+        """Start a command."""
+
+    def run(self, command: Command, timeout: float | None = None) -> Done:
+        """Run a command to its end."""
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            status = self.start(command, out, err).wait(timeout)
+            for each in (out, err):
+                each.seek(0)
+            return Done(status, out.read(), err.read())
+
+
+@dataclass(frozen=True)
+class Executed(Commands):
+    """Each command from the beginning, as a shell runs it."""
+
+    enter: tuple[str, ...] = ()
+
+    def start(self, command: Command, stdout: IO[str], stderr: IO[str]) -> Process:
+        """Start a command."""
+        words = (
+            *self.enter,
+            sys.executable,
+            "-c",
+            "from meshwright.cli.main import main; main()",
+            *command.arguments,
+        )
+        variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **command.environment}
+        return subprocess.Popen(
+            words, env=variables, cwd=command.folder, stdout=stdout, stderr=stderr, text=True
+        )
+
+
+class Typed(Commands):
+    """Commands that are forked, until its block ends."""
+
+    def __init__(self) -> None:
+        self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", __name__, str(theirs.fileno())],
+                cwd=ROOT,
+                # As `serve` has it before it imports gRPC.
+                env={"PATH": PATH, "PYTHONPATH": str(ROOT), "GRPC_VERBOSITY": "NONE"},
+                pass_fds=(theirs.fileno(),),
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._process as process, self._ours:
+            process.kill()
+
+    def start(
+        self, command: Command, stdout: IO[str], stderr: IO[str], namespace: Path | None = None
+    ) -> Running:
+        """Start a command, with our umask; with `namespace`, in that namespace of mounts or network."""
+        os.umask(umask := os.umask(0o077))
+        variables = {"PATH": PATH, **command.environment}
+        where = "" if namespace is None else str(namespace)
+        asked = json.dumps([where, str(command.folder), command.arguments, variables, umask])
+        said, saying = os.pipe()
+        try:
+            socket.send_fds(self._ours, [asked.encode()], [stdout.fileno(), stderr.fileno(), saying])
+        finally:
+            os.close(saying)
+        return Running(FileIO(said))
+
+
+@dataclass(frozen=True)
+class Mounted(Commands):
+    """Commands that are forked like all others, and see the file systems of a namespace."""
+
+    typed: Typed
+    mounts: Path
+    enter: tuple[str, ...] = ()
+
+    def start(self, command: Command, stdout: IO[str], stderr: IO[str]) -> Running:
+        """Start a command there."""
+        return self.typed.start(command, stdout, stderr, self.mounts)
+
+
+@dataclass(frozen=True)
+class Networked(Commands):
+    """Commands that are forked like all others, and have the network of a namespace."""
+
+    typed: Typed
+    network: Path
+    enter: tuple[str, ...] = ()
+
+    def start(self, command: Command, stdout: IO[str], stderr: IO[str]) -> Running:
+        """Start a command there."""
+        return self.typed.start(command, stdout, stderr, self.network)
+
+
+def _stand_in(namespace: str) -> None:
+    """Enter a namespace of mounts or network, as nsenter(1) does before it runs a program."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with Path(namespace).open("rb") as opened:
+        if libc.setns(opened.fileno(), _ANY_NAMESPACE) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), namespace)
+
+
+def _become(
+    streams: list[int],
+    namespace: str,
+    folder: str,
+    arguments: list[str],
+    environment: Mapping[str, str],
+    umask: int,
+) -> None:
+    """Make this process look as if it had been started for one command."""
+    if namespace:
+        _stand_in(namespace)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.umask(umask)
+    sys.argv = ["meshwright", *arguments]
+    for number, each in enumerate((os.open(os.devnull, os.O_RDONLY), *streams)):
+        os.dup2(each, number)
+        os.close(each)
+
+
+def _await_command(here: socket.socket) -> None:
+    """Fork twice for each command that comes, once to say its status; return in the child alone."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait
+    while True:
+        asked, sent, _, _ = socket.recv_fds(here, _MOST, 3)
+        if not asked:
+            raise SystemExit
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            here.close()
+            *streams, saying = sent
+            child = os.fork()
+            if child == 0:
+                os.close(saying)
+                _become(streams, *json.loads(asked))
+                return
+            for each in streams:
+                os.close(each)
+            os.write(saying, f"{child}\n".encode())
+            os.write(saying, f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\n".encode())
+            os._exit(0)
+        for each in sent:
+            os.close(each)
+
+
+def preload() -> None:
+    """Import what commands need, and the drivers."""
+    for module in (
+        "meshwright.admin.pages.proxies.decoding",
+        "meshwright.cli.offline.bootstrap",
+        "meshwright.cli.identities.issuing",
+        "meshwright.cli.main",
+        "meshwright.cli.offline.mesh",
+        "meshwright.cli.process.serving",
+        "meshwright.cli.printing.table",
+    ):
+        importlib.import_module(module)
+    for package in (
+        "listener",
+        "route",
+        "cluster",
+        "endpoint",
+    ):  # what admin.pages.decoding imports when it is used
+        importlib.import_module(f"envoy_data_plane.envoy.config.{package}.v3")
+    registry = importlib.import_module("meshwright.sidecars.registry")
+    registry.DriverRegistry.discover()  # imports the drivers
+
+
+def command_ends() -> None:
+    """Run the command in `sys.argv`, and end this process with its status."""
+    try:
+        importlib.import_module("meshwright.cli.main").main()
+    except SystemExit as end:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(int(end.code or 0))  # to take down all that is imported takes longer than the command
+
+
+if __name__ == "__main__":
+    preload()
+    gc.freeze()  # what is imported stays shared
+    _await_command(socket.socket(fileno=int(sys.argv[1])))
+    command_ends()

@@ -1,0 +1,84 @@
+"""Plugin for pytest (`-p tests.tools.loop_verification`): every loop checks itself (MESHWRIGHT_VERIFY=1).
+
+As under MESHWRIGHT_VERIFY=1, what a loop serves after each wave is compared with what the same inputs come to
+from nothing. A test in which they differ fails, unless it is marked `differs`; so does a run in which nothing
+was compared. Where tests run in several processes, that is said of all of them together.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from meshwright.delivery.verifying import Verification
+
+
+class Verified:
+    """What was found: how many waves were compared, and all differences."""
+
+    def __init__(self) -> None:
+        self.waves = 0
+        self.differences: list[str] = []
+
+    def take(self, of: Verification, differences: tuple[str, ...]) -> None:
+        """Take note of what a comparison found, and let it be counted and said."""
+        self.waves += 1
+        self.differences.extend(differences)
+        _TOLD(of, differences)
+
+
+_TOLD = Verification.on_verified
+_FOUND = "what was compared with nothing"
+VERIFIED = Verified()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the plugin be tested."""
+    parser.addoption("--no-exceptions", action="store_true", help="fail tests marked `differs` as well")
+
+
+def pytest_configure() -> None:
+    """Have every loop verify itself, and hear what it finds."""
+
+    def on_verified(self: Verification, differences: tuple[str, ...]) -> None:
+        VERIFIED.take(self, differences)
+
+    os.environ["MESHWRIGHT_VERIFY"] = "1"
+    Verification.on_verified = on_verified  # type: ignore[method-assign]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_differs(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = len(VERIFIED.differences)
+    yield
+    excepted = request.node.get_closest_marker("differs") is not None
+    if not excepted or request.config.getoption("--no-exceptions"):
+        assert VERIFIED.differences[before:] == []
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what one of several processes found; one that broke down has failed the run already.
+
+    The node is pytest-xdist's, which is there or not.
+    """
+    waves, differences = getattr(node, "workeroutput", {}).get(_FOUND, (0, []))
+    VERIFIED.waves += waves
+    VERIFIED.differences += differences
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run that compared nothing; one of several processes tells what it found instead."""
+    told: dict[str, object] | None = getattr(session.config, "workeroutput", None)
+    if told is not None:
+        told[_FOUND] = (VERIFIED.waves, VERIFIED.differences)
+    elif not VERIFIED.waves and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how much was compared."""
+    waves, differences = VERIFIED.waves, len(VERIFIED.differences)
+    said = f"{waves} waves were compared with ones from nothing: {differences} differences"
+    terminalreporter.write_line(said)

@@ -1,0 +1,176 @@
+"""The program as it is run: a server, its log, and commands, with a state directory and a mesh."""
+
+import asyncio
+import json
+import os
+import shutil
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.feature.serve.delta_sidecar import Sidecar
+from tests.meshes import texts
+from tests.tools.deadline import wait_until
+from tests.tools.forked_cli import Command, Commands, Process
+from xds.protocol.resources.resource import CLUSTER, LISTENER
+
+PROXIES = ("one", "two", "three")
+SECONDS = 60.0
+DIFFERS = "what is served is not what its inputs come to"
+
+
+@dataclass
+class Server:
+    """A running `meshwright serve`, where it listens, and its log so far."""
+
+    process: Process
+    log_path: Path
+    bound: dict[str, Any] = field(default_factory=dict)
+
+    def log(self) -> list[dict[str, Any]]:
+        """Return the lines of the log."""
+        lines = self.log_path.read_text().splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
+    def said(self, event: str) -> list[dict[str, Any]]:
+        """Return the lines about one event."""
+        return [line for line in self.log() if line["event"] == event]
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Ask the HTTP server."""
+        try:
+            with urllib.request.urlopen(f"http://{self.bound['http']}{path}", timeout=SECONDS) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def metric(self, name: str) -> float:
+        """Return the value of a metric without labels."""
+        (line,) = (each for each in self.get("/metrics")[1].splitlines() if each.startswith(name + " "))
+        return float(line.rpartition(" ")[2])
+
+    def until(self, condition: Callable[[], object], seconds: float = SECONDS) -> None:
+        """Wait until the condition holds."""
+
+        def holds() -> object:
+            found = condition()
+            assert found or self.process.poll() is None, self.log()[-10:]
+            return found
+
+        wait_until(holds, seconds, lambda: self.log()[-10:])
+
+    def stop(self) -> None:
+        """Tell it to stop, which it does in order."""
+        self.process.terminate()
+        assert self.process.wait(SECONDS) == 0
+
+
+class Program:
+    """Runs the program against one state directory; `files` is where everything else is."""
+
+    def __init__(self, state: Path, files: Path, commands: Commands) -> None:
+        self.state = state
+        self.files = files
+        self.commands = commands
+        self.environment = {name: value for name, value in os.environ.items() if name == "MESHWRIGHT_VERIFY"}
+        self.serials: tuple[str, ...] = ()
+        self.mesh = files / "mesh"
+        self.reads: tuple[str, ...] = ("--mesh", str(self.mesh))
+        self.mesh.mkdir(parents=True)
+        workloads = (
+            texts.workload(f"w-{each}", f"10.0.0.{number}", app="store", account="store", uuid=each)
+            for number, each in enumerate(PROXIES, 1)
+        )
+        service = texts.service("store", texts.port(80, 18080))
+        (self.mesh / "mesh.yaml").write_text(texts.joined(service, *workloads))
+        self._started: list[Server] = []
+
+    def serve(self, *flags: str) -> Server:
+        """Start the server, and return once it serves."""
+        server = self._start(*flags)
+
+        def serving() -> bool:
+            found = server.said("serving")
+            server.bound = found[0] if found else {}
+            return bool(found)
+
+        server.until(serving)
+        return server
+
+    def refused(self, *flags: str) -> str:
+        """Start a server that must not start; return the one sentence that it ends with."""
+        server = self._start(*flags)
+        assert server.process.wait(SECONDS) == 2, server.log_path.read_text()
+        assert server.log_path.with_suffix(".out").read_text() == ""
+        (sentence,) = (line for line in server.log_path.read_text().splitlines() if not line.startswith("{"))
+        return sentence.removeprefix("meshwright: ")
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        """Run a command; return its status and what it printed and complained of."""
+        done = self.commands.run(Command(self.files, arguments, self.environment), SECONDS)
+        return done.returncode, done.stdout, done.stderr.removeprefix("meshwright: ").strip()
+
+    def issue(self, uuid: str, out: Path | None = None) -> tuple[int, str, str]:
+        """Have a proxy certificate issued, into a directory of its name without `out`."""
+        out = out or self.files / uuid
+        return self.run(
+            *("certs", "issue-proxy", "--state", str(self.state), "--uuid", uuid, "--service", "store"),
+            *("--namespace", "shop", "--out", str(out), "--anyway"),
+        )
+
+    def issued(self, *uuids: str) -> list[str]:
+        """Have proxy certificates issued; return their serials."""
+        serials = []
+        for uuid in uuids:
+            status, out, complaint = self.issue(uuid)
+            assert status == 0, complaint
+            serials.append(out.splitlines()[1].removeprefix("serial "))
+        return serials
+
+    def revoke(self, serial: str, *options: str) -> tuple[int, str, str]:
+        """Revoke a certificate."""
+        return self.run("certs", "revoke", "--state", str(self.state), serial, *options)
+
+    def served(self, server: Server, uuid: str) -> bool:
+        """Connect with a certificate; say whether clusters and listeners came, or the stream ended before."""
+        return asyncio.run(self._served(str(server.bound["ads"]), uuid))
+
+    async def _served(self, address: str, uuid: str) -> bool:
+        name = f"{uuid}.store.shop"
+        for end in ("pem", "key"):
+            shutil.copy(self.files / uuid / f"proxy.{end}", self.files / uuid / f"{name}.{end}")
+        sidecar, wanted = Sidecar(name), {CLUSTER, LISTENER}
+        running = asyncio.create_task(sidecar.run(address, self.files / uuid))
+        async with asyncio.timeout(SECONDS):
+            while (
+                not (served := wanted <= {each.type_url for each in sidecar.responses}) and not running.done()
+            ):
+                await asyncio.sleep(0.01)
+            if served:  # a call that is cancelled takes acknowledgements with it that are not read yet
+                await sidecar.leave()
+            await asyncio.gather(running, return_exceptions=True)
+        return served
+
+    def end(self) -> None:
+        """Kill whatever still runs; nothing of what was served was other than its inputs come to."""
+        for server in self._started:
+            server.process.kill()
+            server.process.wait()
+            assert DIFFERS not in server.log_path.read_text()
+
+    def _start(self, *flags: str) -> Server:
+        at = (*self.reads, "--state", str(self.state))
+        addresses = [f"--{each}-address=127.0.0.1:0" for each in ("ads", "http", "debug")]
+        log_path = self.files / f"serve-{len(self._started)}.log"
+        arguments = (
+            *("serve", *at, *addresses),
+            *("--log-format=json", "--set", "drain_seconds=0.2", *flags),
+        )
+        with log_path.open("w") as log, log_path.with_suffix(".out").open("w") as out:
+            process = self.commands.start(Command(self.files, arguments, self.environment), out, log)
+        self._started.append(Server(process, log_path))
+        return self._started[-1]

@@ -1,0 +1,74 @@
+"""The chart permits what docs/kubernetes does, which tests hold to be the least, and nothing else."""
+
+from typing import Any
+
+from meshwright.chart.overriding import merged
+from meshwright.chart.rendering import defaults, manifests
+from tests.kubernetes.tools.permissions import granted
+from tests.tools import libyaml
+from tests.tools.forked_cli import ROOT
+from tests.unit.docs.test_roles import FILES
+
+ALL = {
+    "injection": {"enabled": True, "config": {"identity": "secret"}},
+    "cni": {"enabled": True, "namespace": "meshwright-system"},
+    "certManager": {"enabled": True, "issuer": "Issuer/mesh"},
+    "ingressGateway": {"secrets": [{"name": "gateway-certificate", "namespace": "ingress"}]},
+}
+_BARE = {"webhook": {"enabled": False}, "injection": {"enabled": False}}
+
+
+def _documents(values: dict[str, Any]) -> list[dict[str, Any]]:
+    return [libyaml.load(each) for each in manifests(merged(defaults(), values))]
+
+
+def test_the_chart_grants_what_our_roles_do() -> None:
+    """With everything switched on; and whoever is granted a role is the control plane."""
+    handed_out = [
+        each
+        for file in FILES
+        for each in libyaml.load_all((ROOT / "docs" / "kubernetes" / file).read_text("utf-8"))
+    ]
+    found = _documents(ALL)
+    brought = {"validatingwebhookconfigurations", "mutatingwebhookconfigurations", "leases"}
+    made = {each for each in granted(handed_out) if each.verb == "create" and each.resource in brought}
+    assert {each.resource for each in made} == brought
+    assert set(granted(found)) == set(granted(handed_out)) - made, "what the chart brings nobody makes again"
+    roles = {(each["kind"], each["metadata"]["name"]) for each in found if each["kind"].endswith("Role")}
+    bound = [each for each in found if each["kind"].endswith("RoleBinding")]
+    assert {(each["roleRef"]["kind"], each["roleRef"]["name"]) for each in bound} == roles
+    for each in bound:
+        name = "meshwright-cni" if each["roleRef"]["name"] == "meshwright-cni" else "meshwright"
+        assert each["subjects"] == [
+            {"kind": "ServiceAccount", "name": name, "namespace": "meshwright-system"}
+        ]
+
+
+def test_what_is_switched_off_is_not_granted() -> None:
+    """No webhook, no grant to register one; no Secret is anything to us where no pod is given one."""
+    of = {each.group for each in granted(_documents(_BARE))}
+    assert not of & {"admissionregistration.k8s.io", "cert-manager.io"}
+    joining = _documents({**ALL, "injection": {"enabled": True}})
+    named = [each for each in granted(joining) if each.resource == "secrets"]
+    assert {(each.namespace, each.name) for each in named} == {("ingress", "gateway-certificate")}
+    gateways = _documents({"ingressGateway": {"secrets": []}})
+    assert not [each for each in granted(gateways) if each.resource == "secrets"]
+    more = {*granted(_documents(ALL))} - {*granted(joining)}
+    assert sorted((each.resource, each.verb) for each in more) == [
+        ("secrets", verb) for verb in ("create", "delete", "list", "patch")
+    ]
+    assert not [each for each in granted(_documents(ALL)) if "*" in (each.verb, each.group, each.resource)]
+
+
+def test_a_revision_is_told_apart_in_the_cluster() -> None:
+    """Of two control planes in two namespaces no object is the same."""
+    values: dict[str, Any] = {**ALL, "cni": {}}
+    mine = {_key(each) for each in _documents(values) if each["kind"] != "CustomResourceDefinition"}
+    others = merged(defaults(), {**values, "revision": "next", "crds": {"install": False}})
+    theirs = {_key(libyaml.load(each)) for each in manifests(others, "meshwright-next")}
+    assert not mine & theirs
+    assert {kind for kind, *_ in mine} == {kind for kind, *_ in theirs}
+
+
+def _key(of: dict[str, Any]) -> tuple[str, str, str]:
+    return of["kind"], of["metadata"].get("namespace", ""), of["metadata"]["name"]

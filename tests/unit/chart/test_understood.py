@@ -1,0 +1,101 @@
+"""The control plane, its injector and the node's plug-in are told what they understand."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meshwright.chart.overriding import merged
+from meshwright.chart.rendering import defaults, manifests
+from meshwright.controller.settings.settings import load
+from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig, read
+from meshwright.mesh.names import Namespace
+from meshwright.providers.kubernetes.scope import selector
+from meshwright.sidecars.contract.pod import RulesBy
+from tests.tools import libyaml
+from tests.tools.forked_cli import ROOT
+
+
+def _found(kind: str, name: str, values: dict[str, Any], namespace: str) -> dict[str, Any]:
+    documents = (libyaml.load(each) for each in manifests(merged(defaults(), values), namespace))
+    (found,) = (each for each in documents if (each["kind"], each["metadata"]["name"]) == (kind, name))
+    return dict(found)
+
+
+def _pod(kind: str, name: str, values: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = _found(kind, name, values, "mesh")["spec"]["template"]["spec"]
+    return found
+
+
+def test_the_server_reads_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads the cluster, but for the system's namespaces and its own; whoever installs it may say more."""
+    values = {"settings": {"log_level": "debug"}, "revision": "next"}
+    config = _found("ConfigMap", "meshwright", values, "mesh")
+    (tmp_path / "config.yaml").write_text(config["data"]["config.yaml"])
+    (container,) = _pod("StatefulSet", "meshwright", {})["containers"]
+    for each in container["env"]:
+        if "value" in each:
+            monkeypatch.setenv(each["name"], each["value"])
+    assert container["args"] == ["serve", "--config=/etc/meshwright/server/config.yaml"]
+    settings = load({"config": str(tmp_path / "config.yaml")})
+    assert settings.sources == ("a Kubernetes cluster",)
+    assert (settings.log_level, settings.enrolment_proofs) == ("debug", ("kubernetes",))
+    assert (settings.injection, settings.revision) == (True, "next")
+    place = settings.injection_config_map
+    assert place is not None
+    made = _found("ConfigMap", place.name, {}, place.namespace)
+    assert (place.namespace, place.key in made["data"]) == ("mesh", True)
+    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+    told = {
+        "ads": settings.ads_address,
+        "enrolment": settings.enrolment_address,
+        "renewal": settings.renewal_address,
+        "http": settings.http_address,
+        "webhook": settings.webhook_address,
+    }
+    assert ports == {name: each.port for name, each in told.items() if each is not None}
+    found = selector(settings.namespace_selector)
+    names = ("shop", "default", "kube-system", "mesh")
+    fit = [name for name in names if all(r.fits({"kubernetes.io/metadata.name": name}) for r in found)]
+    assert fit == ["shop", "default"]
+
+
+def _injection(**values: Any) -> InjectionConfig:
+    told = {"injection": {"enabled": True, **values.pop("injection", {})}, **values}
+    config = _found("ConfigMap", "meshwright-injection", told, "mesh")
+    return read(libyaml.load(config["data"]["config.yaml"]), "config.yaml")
+
+
+def test_the_injector_reads_its_configuration() -> None:
+    """Its image and namespace, whoever sets the rules, and what whoever installs it says."""
+    made = _injection()
+    assert (made.image, made.control_plane_namespace) == ("meshwright/proxy:0.1.0", Namespace("mesh"))
+    assert made.rules_by is RulesBy.INIT_CONTAINER
+    said = _injection(
+        cni={"enabled": True},
+        imagePullSecrets=["registry"],
+        injection={"config": {"policy": "disabled", "sidecar": {"image": "mine:1"}}},
+    )
+    assert said.rules_by is RulesBy.CNI
+    assert (said.image, said.pull_secrets, said.policy) == ("mine:1", ("registry",), "disabled")
+
+
+@pytest.mark.parametrize(("said", "name"), [({}, "meshwright-roots"), ({"roots_config_map": "mine"}, "mine")])
+def test_the_config_map_of_roots_has_one_name(said: dict[str, str], name: str) -> None:
+    """For who makes it, who is permitted to, and the Pods that mount it."""
+    values = {"settings": said}
+    assert _injection(**values).joining.roots_config_map == name
+    role = _found("ClusterRole", "meshwright-joining", values, "mesh")
+    (rule,) = (each for each in role["rules"] if each["resources"] == ["configmaps"])
+    assert rule["resourceNames"] == [name]
+
+
+def test_the_plug_in_is_what_its_own_manifest_has() -> None:
+    """But for where it is, and its image's name."""
+    documents = libyaml.load_all((ROOT / "docs" / "kubernetes" / "cni.yaml").read_text("utf-8"))
+    (expected,) = (each["spec"]["template"]["spec"] for each in documents if each["kind"] == "DaemonSet")
+    found = _pod("DaemonSet", "meshwright-cni", {"cni": {"enabled": True, "namespace": "meshwright-system"}})
+    for each in (found, expected):
+        for name in ("image", "imagePullPolicy"):
+            each["containers"][0].pop(name, None)
+    assert found == expected

@@ -1,0 +1,74 @@
+"""`meshwright agent` and `intercept` as they are typed, as far as nothing runs."""
+
+import pytest
+
+from meshwright.cli.main import app
+from tests.tools.command_runner import CliRunner
+
+TOKEN = f"0123456789ab.{'s' * 43}.{'0' * 64}"
+CREDENTIALS = ("agent", "--credentials", "none", "--ads", "127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("agent",), "--credentials and --ads are needed (or MESHWRIGHT_CREDENTIALS and MESHWRIGHT_ADS)"),
+        (
+            ("agent", "--credentials", "x", "--ads", "y"),
+            "--ads is 'y': must be HOST:PORT, such as 127.0.0.1:15000",
+        ),
+        ((*CREDENTIALS, "--admin", "::1:1"), "--admin is '::1:1': must be HOST:PORT, such as"),
+        (
+            (*CREDENTIALS, "--trust-domain", "Cluster"),
+            "--trust-domain is 'Cluster': must be a DNS name in lower case",
+        ),
+        ((*CREDENTIALS, "--enrol", "a:1"), "--enrol goes with --join-token or with --kubernetes-token"),
+        ((*CREDENTIALS, "--join-token", "t"), "--enrol goes with --join-token or with --kubernetes-token"),
+        (
+            (*CREDENTIALS, "--enrol", "a:1", "--kubernetes-token", "t"),
+            "--kubernetes-token needs --ca: it does not say whom to believe",
+        ),
+        (
+            (*CREDENTIALS, "--enrol", "a:1", "--join-token", TOKEN),
+            "--join-token is a token, and must be a file",
+        ),
+        (
+            (*CREDENTIALS, "--enrol", "a:1", "--kubernetes-token", "eyJhbGciOi.eyJhdWQiOl.c3Nz", "--ca", "c"),
+            "--kubernetes-token is a token, and must be a file",
+        ),
+        ((*CREDENTIALS, "--ca", "c"), "--ca is for joining: give --enrol and --join-token as well"),
+        ((*CREDENTIALS, "--renewal", "x"), "--renewal is 'x': must be HOST:PORT"),
+        ((*CREDENTIALS, "--drain-seconds", "60"), "must be later than its drain time of 60 s"),
+        ((*CREDENTIALS, "--termination-least-seconds", "50"), "is impossible"),
+        ((*CREDENTIALS, "--protocol", "x"), "--protocol is 'x': must be delta or sotw"),
+        (("agent", "request", "GET", "clusters"), "the path is 'clusters': must begin with /"),
+        (("agent", "request", "GET", "/", "--admin", "127.0.0.1:1"), "at 127.0.0.1:1 does not answer"),
+        (("agent", "request", "GET", "/", "--run", "/none"), "at /none/admin.sock does not answer"),
+        (
+            (*CREDENTIALS, "--run", f"/{'r' * 96}"),
+            "admin.sock, would have a path of 108 bytes, and may have 107: give a shorter directory",
+        ),
+        (("agent", "wait", "--seconds", "0", "--status", "127.0.0.1:1"), "at 127.0.0.1:1 does not answer"),
+        (("agent", "wait", "--status", "here"), "--status is 'here': must be HOST:PORT"),
+        (("intercept", "--dry-run", "--check"), "exclude each other"),
+        (("intercept", "--probe", "--clean"), "--dry-run, --check, --probe and --clean exclude each other"),
+        (("intercept", "--probe", "--no-inbound"), "there is nothing that can be seen"),
+        (("intercept", "--probe", "--exclude-inbound-ports", "1-65535"), "every inbound port is excluded"),
+        (("intercept", "--include-inbound-ports", "http"), "'http' is no port"),
+        (("intercept", "--exclude-outbound-ports", "*"), "that is to capture nothing, which is --clean"),
+        (("intercept", "--no-inbound", "--no-outbound"), "neither inbound nor outbound"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(
+    arguments: tuple[str, ...], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On standard error, with status 1, and without a traceback."""
+    for name in ("MESHWRIGHT_CREDENTIALS", "MESHWRIGHT_ADS"):
+        monkeypatch.delenv(name, raising=False)
+    done = CliRunner().invoke(app, arguments)
+    assert (done.exit_code, done.stdout) == (1 if "wait" in arguments and "here" not in arguments else 2, "")
+    assert done.stderr.startswith("meshwright: ")
+    assert sentence in done.stderr
+    assert "sss" not in done.stderr
+    assert "c3Nz" not in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,204 @@
+"""What groups have in common is what each client comes to by itself, where some namespaces are permissive."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from catalog.policy.destinations import answering_at, endpoints_of
+from catalog.policy.outbound import answering, called_at, escaped_slashes, protocol_of, routes, visible
+from catalog.policy.reachable import open_to_all
+from catalog.policy.values.destinations import ServiceDestination
+from catalog.policy.values.interception import SocketAddress
+from catalog.policy.values.outbound import OutboundService
+from catalog.policy.values.proxy import ProxyPolicy
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import ProxyGroup, groups
+from catalog.relations.identities import service_identities
+from catalog.relations.permissive import is_permissive
+from catalog.relations.scope import in_scope, scope_of
+from catalog.store.view import View
+from meshwright.delivery.snapshots.published import Published
+from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.translation import translation
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.policies.smi import PolicyKey, TrafficTarget
+from meshwright.mesh.service import Scope, Service, ServiceKey
+from meshwright.mesh.workload import Transparent
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from tests.meshes import values as a
+from tests.meshes.resources import pieces
+from tests.tools.hypothesis_profiles import examples
+from xds.protocol.resources.resource import SECRET
+from xds.protocol.resources.snapshot import Snapshot
+
+OF_EACH_KIND = (0, 5, 6, 26, 48)
+"""Seeds of meshes that together have groups of each kind (see `_parts`)."""
+
+
+@settings(max_examples=examples(15, fresh=240), deadline=None)
+@given(st.integers(0, 2**32))
+@example(OF_EACH_KIND[0])
+@example(OF_EACH_KIND[1])
+@example(OF_EACH_KIND[2])
+@example(OF_EACH_KIND[3])
+@example(OF_EACH_KIND[4])
+def test_it_is_what_each_client_comes_to_by_itself(seed: int) -> None:
+    """The policy of every group, client by client and service by service; and every byte it is served."""
+    view = _crowded(random.Random(seed))  # noqa: S311 - dice
+    list(_compared(view))
+    _compare_bytes(view)
+
+
+def test_the_meshes_have_all_of_it() -> None:
+    """Groups that have the common part alone, that have their own beside it, and that cannot share it."""
+    views = (_crowded(random.Random(seed)) for seed in OF_EACH_KIND)  # noqa: S311 - dice
+    found = {kind for view in views for kind in _compared(view)}
+    assert found == {"common", "both", "own", "in conflict", "nothing"}
+
+
+def _crowded(dice: random.Random) -> View:
+    """Make a mesh of permissive namespaces and others, in which many services want the same addresses."""
+    names, places = "abcd", ("one", "two", "three")
+    things: list[object] = [
+        MeshConfig(permissive=dice.random() < 0.6, egress=dice.random() < 0.5),
+        *(
+            a.namespace(each, permissive=dice.choice((None, True, False)), scope=_scope(dice))
+            for each in places
+        ),
+        *(a.service(f"old-{each}", namespace=each) for each in places),
+    ]
+    for place in places:
+        things += (_service(dice, name, place) for name in names if dice.random() < 0.7)
+        things.append(
+            replace(a.route_group("all", a.match("any", "/.*")), key=PolicyKey(Namespace(place), "all"))
+        )
+        if dice.random() < 0.5:
+            share = a.split("s", "a", (dice.choice(names), 1), ("b", 2))
+            key = PolicyKey(Namespace(place), "s")
+            things.append(replace(share, key=key, apex=a.service_key("a", place)))
+        for number in range(dice.randint(0, 3)):
+            name = dice.choice(names)
+            ipv6 = dice.choice((a.TRANSPARENT, Transparent(ipv6=True)))
+            things.append(
+                a.workload(
+                    f"{place}-{number}",
+                    f"10.0.{places.index(place)}.{dice.randint(1, 3)}",
+                    app=name,
+                    account=name,
+                    namespace=place,
+                    sidecar=dice.random() < 0.9,
+                    interception=ipv6,
+                )
+            )
+    for number in range(dice.randint(0, 9)):
+        place = dice.choice(places)
+        key = PolicyKey(Namespace(place), f"t-{number}")
+        ends = a.identity(dice.choice(names), place), a.identity(dice.choice(names), dice.choice(places))
+        things.append(TrafficTarget(key, ends[0], (ends[1],), (a.http("all"),)))
+    return a.view(*things)
+
+
+def _service(dice: random.Random, name: str, namespace: str) -> Service:
+    ports = [a.port(each, 8080, dice.choice((a.HTTP, a.TCP))) for each in dice.sample((80, 81, 8080), 2)]
+    address = dice.choice((None, None, "10.96.0.1", "10.96.0.2", "10.0.0.1", "fd00::1"))
+    headless = address is None and dice.random() < 0.5
+    return a.service(name, *ports, namespace=namespace, address=address, headless=headless)
+
+
+def _scope(dice: random.Random) -> Scope:
+    return a.narrowed("*/a", "two/*") if dice.random() < 0.2 else None
+
+
+def _compared(view: View) -> Iterator[str]:
+    for group in groups(view):
+        if isinstance(group.interception, Transparent):
+            policy = proxy_policy(view, group)
+            services = tuple(_plain_services(view, group, group.interception))
+            assert policy.outbound == services
+            destinations = tuple(replace(each, caller=None) for each in policy.service_destinations)
+            assert destinations == tuple(_plain_destinations(view, group, services))
+            for each in policy.service_destinations:
+                everybody = is_permissive(view, each.service.namespace)
+                assert each.caller == (None if everybody else group.identity)
+            yield _parts(view, group, policy)
+
+
+def _parts(view: View, group: ProxyGroup, policy: ProxyPolicy) -> str:
+    match [each.common for each in policy.reachable]:
+        case []:
+            return "nothing"
+        case [True]:
+            return "common"
+        case [True, False]:
+            return "both"
+        case [False]:
+            opened = open_to_all(view, scope_of(view, group), group.interception.ipv6)  # type: ignore[union-attr]
+            return "in conflict" if opened.services else "own"
+        case _:
+            raise AssertionError(policy.reachable)
+
+
+def _plain_services(view: View, group: ProxyGroup, how: Transparent) -> Iterator[OutboundService]:
+    """Yield what a client may call: all that it sees, one service after the other, for itself alone."""
+    client, scope = group.identity, scope_of(view, group)
+    taken: set[SocketAddress] = set()
+    found: dict[tuple[ServiceKey, Port], OutboundService] = {}
+    for key in (each for each in visible(view, client) if in_scope(scope, each)):
+        for port in sorted(view.services[key].ports, key=lambda each: each.port):
+            ways = routes(view, client, key, port)
+            if view.services[key].headless:
+                ways = tuple(
+                    each
+                    if each.split
+                    else replace(each, backends=tuple(replace(it, as_called=True) for it in each.backends))
+                    for each in ways
+                )
+            led = [each for each in called_at(view, client, key, port) if how.ipv6 or ":" not in each.address]
+            free = [each for each in led if ways and each not in taken]
+            taken.update(free)
+            protocol = protocol_of(view, key, port)
+            slashes = escaped_slashes(view, key, protocol)
+            for number in sorted({each.port for each in free}):
+                at = tuple(each.address for each in free if each.port == number)
+                offered = OutboundService(key, number, protocol, ways, at, escaped_slashes=slashes)
+                found.setdefault((key, number), offered)
+    yield from (found[each] for each in sorted(found))
+
+
+def _plain_destinations(
+    view: View, group: ProxyGroup, services: tuple[OutboundService, ...]
+) -> Iterator[ServiceDestination]:
+    named: dict[tuple[ServiceKey, str, bool], bool] = {}
+    for service in services:
+        for backend in (each for route in service.routes for each in route.backends):
+            assert isinstance(backend.upstream, ServiceKey)
+            place = (backend.upstream, backend.target_port, backend.as_called)
+            named[place] = named.get(place, False) or service.protocol.is_http
+    for (key, target_port, as_called), is_http in sorted(named.items()):
+        ports = [each for each in view.services[key].ports if str(each.target_port) == target_port]
+        who = {each for port in ports for each in answering(view, group.identity, key, port)}
+        there = () if as_called else answering_at(view, group.identity, key, target_port)
+        places = endpoints_of(view, key, there)
+        name = key.fqdn(view.settings.cluster_domain)
+        yield ServiceDestination(key, target_port, is_http, name, tuple(sorted(who)), places, as_called)
+
+
+def _compare_bytes(view: View) -> None:
+    serving = Serving(view, translation(EnvoyDriver()))
+    issued = {each: a.certificate(each, "1") for each in service_identities(view)}
+    serving.rendering.certify(issued, b"ROOT")
+    (step,) = [each for each in serving.steps(Published(), serving.touched()) if each is not None]
+    published = step.after(Published())
+    for node, name in published.members.items():
+        group = serving.group(node)
+        assert group is not None
+        alone = Snapshot.of(each for piece in pieces(proxy_policy(view, group)) for each in piece.resources())
+        served = published.snapshots[name]
+        for type_url in {*served.types(), *alone.types()} - {SECRET}:
+            told = {each.name: each.body for each in served.ordered(type_url)}
+            assert told == {each.name: each.body for each in alone.ordered(type_url)}
+            assert served.version(type_url) == alone.version(type_url)

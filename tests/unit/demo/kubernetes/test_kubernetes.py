@@ -1,0 +1,172 @@
+"""The demo in a cluster, as far as it needs none: its manifests, and how a program in a Pod is asked."""
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from demo.apps.client import logged
+from demo.apps.counters import Counters
+from demo.apps.osm import LINGER_SECONDS, settings
+from demo.kubernetes.kubectl import Kubectl
+from demo.kubernetes.pods import Program, Selected
+from demo.kubernetes.store import applications, namespaces, selected, with_image
+from demo.supervisor import DemoError
+from demo.topology import PLACES, SERVICE_PORTS, STORE_V1
+
+ROOT = Path(__file__).parents[4]
+WORKLOADS = [each for each in applications() if "template" in each.get("spec", {})]
+
+
+def _labels(workload: dict[str, Any]) -> dict[str, str]:
+    return dict(workload["spec"]["template"]["metadata"]["labels"])
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
+def test_each_place_is_one_workload_of_the_published_manifests(place: Any) -> None:
+    """By namespace, labels, container and ServiceAccount; its services are there, with their ports."""
+    found = selected(place)
+    wanted = dict(each.split("=") for each in found.labels.split(","))
+    (workload,) = (
+        each
+        for each in WORKLOADS
+        if each["metadata"]["namespace"] == found.namespace and wanted.items() <= _labels(each).items()
+    )
+    pod = workload["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == place.identity.service_account
+    assert [each["name"] for each in pod["containers"]] == [found.container]
+    services = {
+        each["metadata"]["name"]: each["spec"]
+        for each in applications()
+        if each["kind"] == "Service" and each["metadata"]["namespace"] == found.namespace
+    }
+    for key in place.backs:
+        assert services[str(key.name)]["selector"].items() <= _labels(workload).items()
+        assert [each["port"] for each in services[str(key.name)]["ports"]] == [SERVICE_PORTS[key]]
+
+
+def test_nothing_of_the_published_manifests_changes_but_the_images() -> None:
+    """And who pulls them, since a node of ours pulls none; the namespaces are enrolled in OSM's way."""
+    for before in applications():
+        after = with_image(json.loads(json.dumps(before)), "a:1")
+        for document in (before, after):
+            for container in (
+                document.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ())
+            ):
+                assert container.pop("image", "a:1")
+                container.pop("imagePullPolicy", None)
+        assert before == after
+    assert {each["metadata"]["name"] for each in namespaces()} == {
+        str(place.identity.namespace) for place in PLACES
+    }
+
+
+def test_a_client_in_a_pod_logs_each_call() -> None:
+    """Its log has the words that the README looks for: those of Open Service Mesh's own programs."""
+    told = settings("bookbuyer", 14001, {})
+    url = f"{told.bookstore}/buy-a-book/new"
+    assert told.logged
+    assert [logged(url, each) for each in ("200", "refused")] == [
+        "Status: 200 (http://bookstore.bookstore:14001/buy-a-book/new)",
+        "Error fetching http://bookstore.bookstore:14001/buy-a-book/new: refused",
+    ]
+
+
+def test_programs_know_by_osms_environment_what_to_call() -> None:
+    """And a server serves on, when it is told to end, until everybody knows."""
+    told = settings("bookbuyer", 14001, {"BOOKSTORE_NAMESPACE": "books", "BOOKSTORE_SVC": "store"})
+    assert (told.bookstore, told.listen, told.linger) == ("http://store.books:14001", None, 0)
+    told = settings("bookstore", 14001, {"IDENTITY": "bookstore-v1", "BOOKWAREHOUSE_NAMESPACE": "depot"})
+    assert (told.name, told.bookwarehouse) == (STORE_V1.name, "http://bookwarehouse.depot:14001")
+    assert (told.listen, told.linger) == (("0.0.0.0", 14001), LINGER_SECONDS)
+
+
+async def _served(path: Path) -> asyncio.Server:
+    """Serve a program's status on a socket, and nothing else."""
+    body = Counters().to_json()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = await reader.readuntil(b"\r\n\r\n")
+        status, text = ("200 OK", body) if asked.startswith(b"GET /status ") else ("404 Not Found", "what?")
+        head = f"HTTP/1.1 {status}\r\ncontent-length: {len(text)}\r\nconnection: close\r\n\r\n"
+        writer.write((head + text).encode())
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+    return await asyncio.start_unix_server(answer, path)
+
+
+async def test_a_relay_answers_each_question_by_its_number(tmp_path: Path) -> None:
+    """Also when the program behind it does not know, or is gone; it ends with its input."""
+    socket = tmp_path / "app.sock"
+    server = await _served(socket)
+    program = "import asyncio, pathlib, sys; from demo.apps.relay import serve; "
+    program += "asyncio.run(serve(pathlib.Path(sys.argv[1])))"
+    relay = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, str(socket), stdin=PIPE, stdout=PIPE, cwd=ROOT
+    )
+    assert relay.stdin is not None
+    assert relay.stdout is not None
+
+    async def asked(number: str, path: str) -> dict[str, Any]:
+        assert relay.stdin is not None
+        assert relay.stdout is not None
+        question = {"id": number, "method": "GET", "path": path, "body": ""}
+        relay.stdin.write(json.dumps(question).encode() + b"\n")
+        return dict(json.loads(await relay.stdout.readline()))
+
+    try:
+        assert await asked("1", "/status") == {"id": "1", "status": 200, "body": Counters().to_json()}
+        assert (await asked("2", "/nothing"))["status"] == 404
+        server.close()
+        socket.unlink(missing_ok=True)
+        assert (await asked("3", "/status"))["status"] == 503
+    finally:
+        relay.stdin.close()
+        server.close()
+    assert await relay.wait() == 0
+    assert await relay.stdout.read() == b""
+
+
+async def test_a_cluster_that_answers_nothing_is_said(tmp_path: Path) -> None:
+    """With kubectl's own words."""
+    program = tmp_path / "kubectl"
+    program.write_text("#!/bin/sh\necho 'no such cluster' >&2\nexit 1\n")
+    program.chmod(0o755)
+    kubectl = Kubectl(str(program), tmp_path / "kubeconfig", tmp_path / "cache")
+    with pytest.raises(DemoError, match="no such cluster"):
+        await kubectl("get", "pods")
+    with pytest.raises(DemoError, match="in vain"):
+        await kubectl.until(lambda _: True, "pods", seconds=0)
+
+
+async def test_a_stream_that_breaks_is_opened_anew(tmp_path: Path) -> None:
+    """Who had asked is told; who asks next is answered."""
+    pod = {
+        "metadata": {"name": "one", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    }
+    (tmp_path / "pods.json").write_text(json.dumps({"items": [pod]}))
+    answer = json.dumps({"id": "2", "status": 200, "body": "well"})
+    program = tmp_path / "kubectl"
+    program.write_text(
+        "#!/bin/sh\n"
+        f'case "$3" in get) exec cat {tmp_path}/pods.json;; esac\n'
+        "read line\n"
+        f"if mkdir {tmp_path}/once 2>/dev/null; then exit 1; fi\n"
+        f"echo '{answer}'\nread line\n"
+    )
+    program.chmod(0o755)
+    kubectl = Kubectl(str(program), tmp_path / "kubeconfig", tmp_path / "cache")
+    asked = Program(kubectl, Selected("default", "app=one", "app"))
+    try:
+        with pytest.raises(OSError, match="has ended"):
+            await asked("GET", "/status")
+        assert await asked("GET", "/status") == "well"
+    finally:
+        await asked.close()

@@ -1,0 +1,267 @@
+"""The webhook's registration at an API server that answers nonsense."""
+
+import asyncio
+import itertools
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import meshwright.kubernetes.admission.registration
+from certs.keys.bundle import TrustBundle
+from meshwright.kube.builtin import VALIDATING
+from meshwright.kubernetes.admission.configuration import (
+    HOME,
+    NAME,
+    WEBHOOK,
+    Configuration,
+    configuration,
+    home_of,
+    is_as,
+    names_of,
+)
+from meshwright.kubernetes.admission.place import Place
+from meshwright.kubernetes.admission.registration import (
+    DISPUTED,
+    LONGEST_SECONDS,
+    REST_SECONDS,
+    Registration,
+    rest,
+)
+from meshwright.kubernetes.admission.roots import believed
+from tests.unit.certs.issuers.cas import ca
+from tests.unit.kube.scripted_api import Asked, Line, Played, api_of, older
+
+WANTED = configuration(Place.parse("https://10.0.0.5:9443"), b"")
+
+
+async def none_there(asked: Asked, line: Line) -> None:
+    """Answer a list and a watch: there is none."""
+    if asked.streaming:
+        await older(asked, line)
+    elif asked.verb == "list":
+        await line.answer(
+            {"kind": f"{VALIDATING.kind}List", "metadata": {"resourceVersion": "1"}, "items": []}
+        )
+    else:
+        await line.hang()
+
+
+@pytest.mark.parametrize("metadata", [None, "x", [1], {}])
+async def test_an_answer_that_is_nonsense_ends_nothing(metadata: object) -> None:
+    """With the registration the whole server would end."""
+    written = asyncio.Event()
+
+    async def play(asked: Asked, line: Line) -> None:
+        if asked.method == "PATCH":
+            written.set()
+            await line.answer({"kind": VALIDATING.kind, "metadata": metadata})
+        else:
+            await none_there(asked, line)
+
+    async with Played(play) as server, api_of(server) as api:
+        made = Registration(api, lambda: WANTED, lambda: datetime.now(UTC))
+        before = made.is_settled
+        running = asyncio.create_task(made.run())
+        try:
+            async with asyncio.timeout(60):
+                await written.wait()
+                while not made.state.is_right and not running.done():
+                    await asyncio.sleep(0)
+            assert (running.done(), before, made.is_settled) == (False, False, True)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_readiness_does_not_wait_for_what_the_cluster_refuses() -> None:
+    """It waits for the first answer, and no longer: proxies are served by who may not register, too."""
+    answers = asyncio.Event()
+
+    async def play(asked: Asked, line: Line) -> None:
+        if asked.method == "PATCH":
+            await answers.wait()
+            await line.refuse(403, "Forbidden", 'x is forbidden: User "mesh" cannot patch it')
+        else:
+            await none_there(asked, line)
+
+    async with Played(play) as server, api_of(server) as api:
+        made = Registration(api, lambda: WANTED, lambda: datetime.now(UTC))
+        running = asyncio.create_task(made.run())
+        try:
+            async with asyncio.timeout(60):
+                while not any(each.method == "PATCH" for each in server.asked):
+                    await asyncio.sleep(0)
+                before = made.is_settled
+                answers.set()
+                while not made.is_settled:
+                    await asyncio.sleep(0)
+            assert (before, made.state.is_right, bool(made.remarks())) == (False, False, True)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_whom_the_cluster_believes_is_what_it_says() -> None:
+    """Not what it was to be told: the same as when it was written, where nobody may look."""
+    root = TrustBundle.of([_root()])
+    told = configuration(Place.parse("https://10.0.0.5:9443"), root.pem)
+
+    async def play(asked: Asked, line: Line) -> None:
+        if asked.method == "PATCH":
+            await line.answer({**told, "kind": VALIDATING.kind, "metadata": {"resourceVersion": "1"}})
+        else:
+            await line.refuse(403, "Forbidden", "x is forbidden")
+
+    async with Played(play) as server, api_of(server) as api:
+        made = Registration(api, lambda: told, lambda: datetime.now(UTC))
+        assert made.trusted == b""
+        running = asyncio.create_task(made.run())
+        try:
+            async with asyncio.timeout(60):
+                while not made.trusted:
+                    await asyncio.sleep(0)
+            assert made.trusted == root.pem
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+def test_only_roots_that_every_webhook_of_ours_believes_count() -> None:
+    """And none where what is there is nonsense."""
+    first, second = TrustBundle.of([_root()]), TrustBundle.of([_root()])
+    place, both = Place.parse("https://10.0.0.5:9443"), first.union(second)
+    whole, narrow, other = (
+        configuration(place, each.pem, home="home")["webhooks"] for each in (both, first, second)
+    )
+    names = names_of(configuration(place, b"", home="home"))
+    assert believed({"webhooks": whole}, names) == both
+    assert believed({"webhooks": [*whole, {"name": "other.example.com"}]}, names) == both
+    assert believed({"webhooks": [narrow[0], *whole[1:]]}, names) == first
+    assert believed({"webhooks": [narrow[0], other[1]]}, names).fingerprints == ()
+    odd = {**whole[0], "clientConfig": {"caBundle": "%%"}}
+    for nonsense in (None, "x", {}, {"webhooks": 1}, {"webhooks": [{"name": WEBHOOK}]}, {"webhooks": [odd]}):
+        assert believed(nonsense, names).fingerprints == ()
+
+
+def _root() -> bytes:
+    return ca("root", datetime.now(UTC)).pem
+
+
+def _at_home(namespace: str) -> Configuration:
+    place = Place.parse(f"{namespace}/webhook")
+    return configuration(place, _root(), home=namespace)
+
+
+async def test_that_of_another_mesh_stays_and_it_is_said() -> None:
+    """A cluster has one: in turn each would take it from the other. It is made once the other's is gone."""
+    theirs, gone = _at_home("first"), asyncio.Event()
+    theirs = {**theirs, "metadata": {**theirs["metadata"], "resourceVersion": "7"}}
+    at = {"kind": f"{VALIDATING.kind}List", "metadata": {"resourceVersion": "7"}, "items": [theirs]}
+
+    async def play(asked: Asked, line: Line) -> None:
+        if asked.method == "PATCH":
+            await line.answer({**_at_home("second"), "metadata": {"resourceVersion": "9"}})
+        elif asked.streaming:
+            await older(asked, line)
+        elif asked.verb == "list":
+            await line.answer(at)
+        else:
+            await line.head()
+            await gone.wait()
+            last = {**theirs, "metadata": {**theirs["metadata"], "resourceVersion": "8"}}
+            await line.send({"type": "DELETED", "object": last})
+            await line.hang()
+
+    async with Played(play) as server, api_of(server) as api:
+        made = Registration(api, lambda: _at_home("second"), lambda: datetime.now(UTC))
+        made.look()  # before anything is known of it
+        running = asyncio.create_task(made.run())
+        try:
+            async with asyncio.timeout(60):
+                while not made.remarks():
+                    await asyncio.sleep(0)
+                (said,) = made.remarks()
+                assert "is that of the control plane in namespace first" in said
+                assert (made.state.another_s, made.state.writes) == (True, 0)
+                gone.set()
+                while not made.state.is_right:
+                    await asyncio.sleep(0)
+            assert (made.state.another_s, made.remarks()) == (False, ())
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+        assert [each.method for each in server.asked if each.method == "PATCH"] == ["PATCH"]
+
+
+def test_whose_a_configuration_is() -> None:
+    """Its home, where it has one; nonsense is nobody's."""
+    assert home_of(_at_home("first")) == "first"
+    assert home_of(WANTED) == ""
+    for nonsense in (None, "x", {}, {"webhooks": 1}, {"webhooks": [{"name": HOME, "namespaceSelector": 1}]}):
+        assert home_of(nonsense) == ""
+
+
+async def test_that_it_is_not_watched_is_said() -> None:
+    """Who may write it and not look at it has it right only every minute."""
+
+    async def play(asked: Asked, line: Line) -> None:
+        if asked.method == "PATCH":
+            await line.answer({"kind": VALIDATING.kind, "metadata": {"resourceVersion": "1"}})
+        else:
+            await line.refuse(403, "Forbidden", f'x is forbidden: User "mesh" cannot {asked.verb} x')
+
+    async with Played(play) as server, api_of(server) as api:
+        made = Registration(api, lambda: WANTED, lambda: datetime.now(UTC))
+        running = asyncio.create_task(made.run())
+        try:
+            async with asyncio.timeout(60):
+                while not (made.state.is_right and made.remarks()):
+                    await asyncio.sleep(0)
+            (said,) = made.remarks()
+            assert said.startswith("the webhook's registration is not watched")
+            assert "RBAC grants no `list` on `validatingwebhookconfigurations" in said
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_who_wants_it_otherwise_is_given_time_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another control plane, or who deploys it from elsewhere: neither is kept busy for ever."""
+    monkeypatch.setattr(meshwright.kubernetes.admission.registration, "REST_SECONDS", 0.001)
+    monkeypatch.setattr(meshwright.kubernetes.admission.registration, "LOOK_SECONDS", 0.001)
+    versions = itertools.count(1)
+
+    async def play(asked: Asked, line: Line) -> None:
+        if asked.method == "PATCH":
+            await line.answer({"kind": VALIDATING.kind, "metadata": {"resourceVersion": str(next(versions))}})
+        else:
+            await none_there(asked, line)
+
+    async with Played(play) as server, api_of(server) as api:
+        made = Registration(api, lambda: WANTED, lambda: datetime.now(UTC))
+        running = asyncio.create_task(made.run())
+        try:
+            async with asyncio.timeout(60):
+                while not made.remarks():
+                    await asyncio.sleep(0)
+            (said,) = made.remarks()
+            assert said.startswith("the webhook's registration is disputed: somebody changes it again and")
+            assert made.state.writes == DISPUTED + 1
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+def test_between_repairs_it_is_rested_for_longer_and_longer() -> None:
+    """Seconds at first, minutes in the end."""
+    rests = [rest(times) for times in range(-2, 100)]
+    assert (rests, rests[0], rests[-1]) == (sorted(rests), REST_SECONDS, LONGEST_SECONDS)
+
+
+@pytest.mark.parametrize("name", [None, {}, ["x"]])
+def test_webhooks_without_a_name_are_none_of_ours(name: object) -> None:
+    """Whatever stands in place of the name."""
+    found: dict[str, Any] = {**WANTED, "metadata": {**WANTED["metadata"], "name": NAME}}
+    assert is_as({**found, "webhooks": [{"name": name}, *found["webhooks"]]}, dict(WANTED))
+    assert not is_as({**found, "webhooks": [{"name": name}]}, dict(WANTED))

@@ -1,0 +1,164 @@
+"""A configuration is read and checked as a whole: what it says, and what is wrong with one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meshwright.kubernetes.injection.configuration.configuration import (
+    RESOURCES,
+    ConfigurationError,
+    InjectionConfig,
+    Policy,
+    read,
+)
+from meshwright.kubernetes.injection.configuration.overlays import chosen
+from meshwright.kubernetes.injection.selectors import LabelSelector, Operator, Requirement
+from meshwright.kubernetes.injection.shapes import checked
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.contract.errors import CannotPatchError
+from meshwright.sidecars.contract.pod import Joining, Placement, PullPolicy, RulesBy
+from tests.tools import libyaml
+
+CASES = Path(__file__).parents[1] / "cases"
+
+
+def test_nothing_said_is_what_the_documentation_says() -> None:
+    """And so are empty fields."""
+    nothing: list[Any] = [None, {}, {"sidecar": None, "overlays": {}, "controlPlane": {}}]
+    for document in nothing:
+        assert read(document, "f") == InjectionConfig()
+    assert (InjectionConfig().policy, InjectionConfig().resources) == (Policy.ENABLED, RESOURCES)
+    assert read({"sidecar": {"resources": {}}}, "f").resources == {}
+
+
+def test_all_that_can_be_said_is_taken() -> None:
+    """As the cases have it."""
+    found = read(libyaml.load((CASES / "config.yaml").read_text()), "f")
+    assert (found.mesh, found.image, found.init_image) == ("bookstore", "proxy:1", "init:1")
+    assert (found.pull_policy, found.pull_secrets, found.placement) == (PullPolicy.ALWAYS, ("mirror",), None)
+    assert found.joining == Joining(16130, 16131, b"", "roots")
+    assert found.never == (LabelSelector((Requirement("tier", Operator.IN, ("batch",)),)),)
+    assert found.resources == {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
+    assert (list(found.overlays), found.default_overlays) == (["debug", "labelled", "large"], ("labelled",))
+    assert read({"sidecar": {"placement": "classic"}}, "f").placement is Placement.CLASSIC
+    assert read({"interception": "cni"}, "f").rules_by is RulesBy.CNI
+
+
+WRONG: dict[str, tuple[Any, str]] = {
+    "no mapping": ([], "must be a mapping, with fields such as policy and overlays"),
+    "an unknown field": ({"templates": {}}, "templates is a mapping of 0 keys: unknown field; known are"),
+    "a template": (
+        {"overlays": {"a": {"sidecars": {}}}},
+        "overlays.a.sidecars is a mapping of 0 keys: unknown",
+    ),
+    "a container's field": (
+        {"overlays": {"a": {"sidecar": {"envs": []}}}},
+        "overlays.a.sidecar.envs is a list of 0 items: unknown field; did you mean env?",
+    ),
+    "a name": (
+        {"overlays": {"a": {"sidecar": {"name": "x"}}}},
+        'overlays.a.sidecar.name is "x": must be left out',
+    ),
+    "who sets rules": ({"interception": "kmesh"}, 'interception is "kmesh": must be one of'),
+    "an overlay's name": (
+        {"overlays": {"A b": {}}},
+        "overlays.A b is a mapping of 0 keys: must be a DNS label",
+    ),
+    "an item without name": (
+        {"overlays": {"a": {"sidecar": {"env": [{"value": "1"}]}}}},
+        "overlays.a.sidecar.env[0]: must have name, by which it is merged",
+    ),
+    "a list": (
+        {"overlays": {"a": {"sidecar": {"env": {"A": "1"}}}}},
+        "overlays.a.sidecar.env is a mapping of 1 key: must be a list",
+    ),
+    "a directive": (
+        {"overlays": {"a": {"sidecar": {"env": [{"name": "A", "$patch": "remove"}]}}}},
+        'overlays.a.sidecar.env[0].$patch is "remove": must be $patch: delete or $patch: replace',
+    ),
+    "a volume": (
+        {"overlays": {"a": {"volumes": [{"emptyDir": {}}]}}},
+        "overlays.a.volumes[0].name: is missing",
+    ),
+    "a default": ({"defaultOverlays": ["a"], "overlays": {"b": {}}}, "has 'a'; the overlays there are: b"),
+    "an empty selector": ({"neverInjectSelector": [{}]}, "an empty selector would select every pod"),
+    "an operator": (
+        {"alwaysInjectSelector": [{"matchExpressions": [{"key": "a", "operator": "in"}]}]},
+        'alwaysInjectSelector[0].matchExpressions[0].operator is "in": must be one of DoesNotExist',
+    ),
+    "values": (
+        {"alwaysInjectSelector": [{"matchExpressions": [{"key": "a", "operator": "In"}]}]},
+        "must be there for In and NotIn, and for no other operator",
+    ),
+    "a quantity": ({"sidecar": {"resources": {"limits": {"cpu": []}}}}, "must be a quantity, such as 100m"),
+    "a port": (
+        {"controlPlane": {"renewalPort": 0}},
+        "controlPlane.renewalPort is 0: must be from 1 to 65535",
+    ),
+    "a namespace": (
+        {"controlPlane": {"namespace": "A"}},
+        'controlPlane.namespace is "A": must be a DNS label',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_said_with_its_field(name: str) -> None:
+    """And there is no configuration."""
+    document, words = WRONG[name]
+    with pytest.raises(ConfigurationError) as refused:
+        read(document, "config.yaml")
+    assert str(refused.value).startswith("config.yaml: ")
+    assert words in str(refused.value)
+
+
+def test_overlays_are_chosen_in_their_order() -> None:
+    """The mesh's, then the pod's or else its namespace's, each once."""
+    config = read({"overlays": {"a": {}, "b": {}, "c": {}}, "defaultOverlays": ["b"]}, "f")
+    space = NamespaceObject(Namespace("shop"), (), (("meshwright.dev/overlays", "c"),))
+
+    def names(said: str | None) -> list[str]:
+        pod: Any = {"metadata": {"annotations": {} if said is None else {"meshwright.dev/overlays": said}}}
+        return [each.name for each in chosen(config.overlays, config.default_overlays, space, pod)]
+
+    assert names(None) == ["b", "c"]
+    assert names("a, b ,a") == ["b", "a"]
+    assert names("") == ["b"]
+    with pytest.raises(CannotPatchError, match="overlays has 'd'; there are the overlays a, b, c"):
+        names("a,d")
+
+
+@pytest.mark.parametrize(
+    ("pod", "words"),
+    [
+        ([], "spec.template must be a mapping"),
+        ({"metadata": {"labels": {"a": 1}}}, "spec.template.metadata.labels.a must be text"),
+        ({"spec": {"containers": {}}}, "spec.template.spec.containers must be a list"),
+        ({"spec": {"containers": [{"image": "a"}]}}, r"spec.template.spec.containers\[0\].name is missing"),
+        ({"spec": {"containers": [None]}}, r"spec.template.spec.containers\[0\] must be a mapping"),
+        ({"spec": {"hostNetwork": "yes"}}, "spec.template.spec.hostNetwork must be true or false"),
+        (
+            {"spec": {"containers": [{"name": "a", "ports": [{"containerPort": True}]}]}},
+            r"containers\[0\].ports\[0\].containerPort must be a whole number",
+        ),
+        (
+            {"spec": {"containers": [{"name": "a", "livenessProbe": {"httpGet": {"port": 1.5}}}]}},
+            "livenessProbe.httpGet.port must be a whole number or text",
+        ),
+    ],
+)
+def test_what_is_no_pod_is_said_with_its_field(pod: object, words: str) -> None:
+    """Nobody has checked what stands in a file."""
+    with pytest.raises(CannotPatchError, match=words):
+        checked(pod, "spec.template")
+
+
+def test_nulls_are_as_good_as_nothing() -> None:
+    """As the API server has it; what is not looked at stays as it is."""
+    pod = {
+        "metadata": {"labels": None, "x": None},
+        "spec": {"volumes": None, "containers": [{"name": "a", "ports": None}]},
+    }
+    assert checked(pod) == {"metadata": {"x": None}, "spec": {"containers": [{"name": "a"}]}}

@@ -1,0 +1,170 @@
+"""The ConfigMaps with the mesh's roots, at an API server that refuses, and where somebody else wants them."""
+
+import asyncio
+import contextlib
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import pytest
+
+import meshwright.kubernetes.admission.registration
+from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig, read
+from meshwright.kubernetes.injection.credentials import roots_writer as keeper
+from meshwright.kubernetes.injection.credentials.pod_roots import Reach, at_home
+from meshwright.kubernetes.injection.credentials.roots_writer import PodRoots, Rest
+from meshwright.mesh.kinds import NAMESPACE
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject, ObjectKey, Sourced
+from meshwright.mesh.origins import InFile
+from meshwright.mesh.values.picture import Picture
+from meshwright.providers.merge import Merged
+from tests.unit.kube.scripted_api import Asked, Line, Part, Played, api_of
+from tests.unit.kubernetes.admission.test_registration import none_there
+
+NAME = "meshwright-roots"
+
+
+def _merged(*names: str) -> Merged:
+    label = (("meshwright.dev/inject", "true"),)
+    keys = {each: ObjectKey(NAMESPACE, Namespace(""), each) for each in names}
+    found = {
+        key: Sourced(key, NamespaceObject(Namespace(name), label), InFile("a.yaml"))
+        for name, key in keys.items()
+    }
+    return Merged((("test", Picture(found)),))
+
+
+@contextlib.asynccontextmanager
+async def _kept(play: Part, *names: str) -> AsyncIterator[PodRoots]:
+    merged = _merged(*names)
+    async with Played(play) as server, api_of(server) as api:
+        reach = Reach(at_home("meshwright-system"))
+        made = PodRoots(
+            api, NAME, "meshwright-system", reach, lambda: b"roots", lambda: merged, lambda: datetime.now(UTC)
+        )
+        tasks = [asyncio.create_task(work) for _, work in made.works()]
+        try:
+            async with asyncio.timeout(60):
+                yield made
+            assert not any(each.done() for each in tasks)
+        finally:
+            for each in tasks:
+                each.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_what_rbac_does_not_grant_is_asked_once_and_not_in_each_namespace() -> None:
+    """Said by verb and resource; a change of the root would wait for it."""
+    asked = Counter[str]()
+
+    async def play(each: Asked, line: Line) -> None:
+        if each.method != "PATCH":
+            await none_there(each, line)
+            return
+        asked[each.path] += 1
+        await line.refuse(403, "Forbidden", 'x is forbidden: User "mesh" cannot patch configmaps')
+
+    async with _kept(play, "one", "two") as kept:
+        while not kept.state.error:
+            await asyncio.sleep(0)
+        assert "RBAC grants no `patch` on `configmaps`" in kept.error
+        assert [each.partition(": ")[0] for each in kept.remarks()] == [f"ConfigMap {NAME} is not written"]
+        assert kept.trusted == b""
+        assert asked == {f"/api/v1/namespaces/one/configmaps/{NAME}": 1}
+
+
+async def test_one_namespace_that_is_full_keeps_no_other_from_its_roots() -> None:
+    """Who has reached a quota is said; what was there before anybody is never forced."""
+    bodies = dict[str, bytes]()
+
+    async def play(each: Asked, line: Line) -> None:
+        if each.method != "PATCH":
+            await none_there(each, line)
+            return
+        assert each.query["force"] == "false"
+        bodies[each.path.split("/")[4]] = each.body
+        if "/one/" in each.path:
+            await line.refuse(403, "Forbidden", "exceeded quota: maps, requested: count/configmaps=1")
+        else:
+            await line.answer({"kind": "ConfigMap", "metadata": {"resourceVersion": "1"}})
+
+    async with _kept(play, "one", "two") as kept:
+        while len(bodies) < 2 or not kept.state.error:
+            await asyncio.sleep(0)
+        assert "exceeded quota" in kept.error
+    said = json.loads(bodies["two"])
+    assert said["data"] == {"ca.pem": "roots"}
+    labels = {
+        "app.kubernetes.io/managed-by": "meshwright",
+        "meshwright.dev/control-plane": "meshwright-system",
+    }
+    assert said["metadata"] == {"name": NAME, "labels": labels}
+
+
+async def test_who_wants_it_otherwise_is_given_time_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as another control plane that thinks the namespace is its own: neither is kept busy."""
+    monkeypatch.setattr(meshwright.kubernetes.admission.registration, "REST_SECONDS", 0.001)
+    monkeypatch.setattr(keeper, "PACE_SECONDS", 0.0)
+
+    async def play(each: Asked, line: Line) -> None:
+        if each.method == "PATCH":  # and it is never there
+            await line.answer({"kind": "ConfigMap", "metadata": {"resourceVersion": "1"}})
+        else:
+            await none_there(each, line)
+
+    async with _kept(play, "one") as kept:
+        while not kept.remarks():
+            await asyncio.sleep(0)
+        (said,) = kept.remarks()
+        assert said == f"ConfigMap {NAME} is changed by somebody again and again in: one"
+
+
+def test_between_writes_it_is_rested_and_after_a_calm_time_it_begins_anew() -> None:
+    """The first ones come at once after one another, as when the roots change."""
+    one = Rest().after(5000.0)
+    assert (one.times, one.until - 5000.0) == (1, meshwright.kubernetes.admission.registration.REST_SECONDS)
+    many = one
+    for _ in range(10):
+        many = many.after(many.until)
+    assert many.times == 11
+    assert many.until > one.until + 100
+    assert many.after(many.until + meshwright.kubernetes.admission.registration.CALM_SECONDS + 1).times == 1
+
+
+async def test_namespaces_go_by_the_injection_configuration_and_by_another_at_once() -> None:
+    """Which mesh's namespaces are ours is said there; what injected pods ask for by another name is said."""
+    config: list[InjectionConfig | None] = [None]
+    label = (("openservicemesh.io/monitored-by", "theirs"),)
+    key = ObjectKey(NAMESPACE, Namespace(""), "one")
+    value = Sourced(key, NamespaceObject(Namespace("one"), label), InFile("a.yaml"))
+    merged, written = Merged((("test", Picture({key: value})),)), list[str]()
+
+    async def play(each: Asked, line: Line) -> None:
+        if each.method != "PATCH":
+            await none_there(each, line)
+            return
+        written.append(each.path.split("/")[4])
+        await line.answer({"kind": "ConfigMap", "metadata": {"resourceVersion": "1"}})
+
+    async with Played(play) as server, api_of(server) as api:
+        reach = Reach(read({"mesh": "ours"}, "config.yaml"))
+        made = PodRoots(
+            *(api, NAME, "meshwright-system", reach, lambda: b"roots", lambda: merged),
+            *(lambda: datetime.now(UTC), lambda: config[0]),
+        )
+        assert (made._follow(), made._reach.names) == (False, frozenset())
+        config[0] = read({"mesh": "theirs", "controlPlane": {"rootsConfigMap": "others"}}, "config.yaml")
+        tasks = [asyncio.create_task(work) for _, work in made.works()]
+        async with asyncio.timeout(60):
+            made.noticed()
+            while not written:
+                await asyncio.sleep(0)
+        assert made.remarks() == (f"ConfigMap {NAME} is made, and injected pods ask for: others",)
+        config[0] = read({"mesh": "ours"}, "config.yaml")
+        assert (made._follow(), made._reach.names, made.remarks()) == (True, frozenset(), ())
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    assert written == ["one"]

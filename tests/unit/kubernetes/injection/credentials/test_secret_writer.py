@@ -1,0 +1,247 @@
+"""Pods whose certificates stand in Secrets: what is asked of a cluster before one is made, and afterwards."""
+
+import asyncio
+import base64
+import contextlib
+import json
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from certs.ledger.entry import LedgerState
+from certs.lifetimes import ProxyTerms
+from meshwright.controller.identity.proxy_certificates import ProxyIssuing, without_server
+from meshwright.kubernetes.injection.credentials.pod_secrets import ORPHANED_AFTER
+from meshwright.kubernetes.injection.credentials.secret_writer import PodSecrets
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import TrustDomain
+from tests.unit.kube.scripted_api import Asked, Line, Played, api_of
+from tests.unit.kubernetes.injection.webhook.test_reviewing import _done
+from tests.unit.kubernetes.injection.webhook.test_server import POD, asking, namespaces, review_of, said_of
+
+NOW: Final = datetime(2026, 11, 23, 12, tzinfo=UTC)
+LABEL: Final = "meshwright.dev/proxy-uuid"
+HOME: Final = "meshwright-system"
+
+
+@pytest.fixture
+def proxies(tmp_path: Path) -> Iterator[ProxyIssuing]:
+    """A CA and ledger."""
+    with without_server(
+        tmp_path / "state", TrustDomain("cluster.local"), clock, ProxyTerms(), new=True
+    ) as made:
+        yield made
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A configuration by which pods are given Secrets."""
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump({"identity": "secret"}))
+    return path
+
+
+def clock() -> datetime:
+    """Tell the time at which all is made."""
+    return NOW
+
+
+class Cluster:
+    """An API server with a namespace, Secrets and pods; methods that are `refused` are forbidden."""
+
+    def __init__(self) -> None:
+        self.secrets: dict[str, dict[str, Any]] = {}
+        self.pods: list[dict[str, Any]] = []
+        self.refused: set[str] = set()
+        self.accepted: list[str] = []
+
+    async def __call__(self, asked: Asked, line: Line) -> None:
+        """Answer."""
+        if asked.method in self.refused:
+            await line.refuse(403, "Forbidden", f"{asked.method} of secrets is forbidden")
+        elif "/secrets" in asked.path:
+            await self._secrets(asked, line)
+        elif asked.path.endswith("/pods"):
+            wanted = asked.query["labelSelector"].partition("=")[2]
+            items = [each for each in self.pods if each["metadata"]["labels"][LABEL] == wanted]
+            await line.answer({"kind": "PodList", "metadata": {}, "items": items})
+        else:
+            await namespaces(asked, line)
+
+    async def _secrets(self, asked: Asked, line: Line) -> None:
+        name = asked.path.rpartition("/")[2]
+        match asked.method:
+            case "POST":
+                made = json.loads(asked.body)
+                made["metadata"]["creationTimestamp"] = f"{NOW:%Y-%m-%dT%H:%M:%SZ}"
+                self.secrets[made["metadata"]["name"]] = made
+                await line.answer(made, 201)
+            case "PATCH":
+                patch = json.loads(asked.body)
+                there = self.secrets[name]
+                there["metadata"] |= {**patch["metadata"]}
+                there["data"] |= patch.get("data", {})
+                await line.answer(there)
+            case "DELETE":
+                await line.answer(self.secrets.pop(name))
+            case _:
+                self.accepted.append(dict(asked.headers)["accept"])
+                items = [{"metadata": each["metadata"]} for each in self.secrets.values()]
+                await line.answer(
+                    {"kind": "PartialObjectMetadataList", "metadata": {}, "items": items or None}
+                )
+
+    def made(self, uuid: str) -> None:
+        """Have a pod made."""
+        self.pods.append({"metadata": {"name": "one-x", "uid": "the-uid", "labels": {LABEL: uuid}}})
+
+
+def patched(said: dict[str, Any], document: dict[str, Any] = POD) -> dict[str, Any]:
+    """Return the pod as it is after an answer."""
+    found: dict[str, Any] = _done(document, json.loads(base64.b64decode(said["patch"])))
+    return found
+
+
+def uuid_of(pod: dict[str, Any]) -> str:
+    """Return a pod's UUID."""
+    found: str = pod["metadata"]["labels"][LABEL]
+    return found
+
+
+async def test_a_pod_has_its_certificate_before_it_is_made(proxies: ProxyIssuing, config: Path) -> None:
+    """In a Secret that its sidecar alone mounts; the answer says nothing of the key."""
+    cluster = Cluster()
+    async with asking(cluster, config=config, proxies=proxies) as (client, told):
+        said = await said_of(client, review_of())
+    pod = patched(said)
+    uuid = uuid_of(pod)
+    ((name, secret),) = cluster.secrets.items()
+    assert (told, name) == (["injected: namespace"], f"meshwright-proxy-{uuid}")
+    (entry,) = proxies.entries()
+    assert (entry.common_name, entry.state) == (f"{uuid}.default.shop", LedgerState.ISSUED)
+    assert secret["metadata"]["annotations"]["meshwright.dev/certificate-serial"] == entry.serial
+    (volume,) = (each for each in pod["spec"]["volumes"] if "secret" in each)
+    assert volume["secret"]["secretName"] == name
+    mounting = [
+        each["name"]
+        for each in (*pod["spec"]["initContainers"], *pod["spec"]["containers"])
+        if volume["name"] in [mount["name"] for mount in each.get("volumeMounts", ())]
+    ]
+    assert mounting == ["meshwright-sidecar"]
+    assert not any("serviceAccountToken" in str(each) for each in pod["spec"]["volumes"])
+    assert secret["data"]["proxy.key"] not in json.dumps(said)
+
+
+async def test_a_pod_that_is_asked_about_again_has_it_already(proxies: ProxyIssuing, config: Path) -> None:
+    """After other webhooks have changed it; who says a UUID that was not just given is a copy."""
+    cluster = Cluster()
+    async with asking(cluster, config=config, proxies=proxies) as (client, _):
+        pod = patched(await said_of(client, review_of()))
+        again = await said_of(client, review_of(pod))
+        assert ("patch" in again, len(cluster.secrets)) == (False, 1)
+        copy = {**pod, "metadata": {**pod["metadata"], "labels": {LABEL: "0dd5"}}}
+        other = patched(await said_of(client, review_of(copy)), copy)
+    assert uuid_of(other) not in ("0dd5", uuid_of(pod))
+    assert set(cluster.secrets) == {f"meshwright-proxy-{uuid_of(each)}" for each in (pod, other)}
+    (volume,) = (each for each in other["spec"]["volumes"] if "secret" in each)
+    assert volume["secret"]["secretName"] == f"meshwright-proxy-{uuid_of(other)}"
+
+
+async def test_nothing_comes_of_a_dry_run(proxies: ProxyIssuing, config: Path) -> None:
+    """As the registration promises (`NoneOnDryRun`)."""
+    cluster = Cluster()
+    async with asking(cluster, config=config, proxies=proxies) as (client, _):
+        said = await said_of(client, review_of(dryRun=True))
+    assert (said["allowed"], "patch" in said) == (True, True)
+    assert (cluster.secrets, proxies.entries()) == ({}, ())
+
+
+async def test_without_its_secret_a_pod_is_not_made(proxies: ProxyIssuing, config: Path) -> None:
+    """Refused with what the cluster says; and the certificate that nobody has is revoked."""
+    cluster = Cluster()
+    cluster.refused = {"POST"}
+    async with asking(cluster, config=config, proxies=proxies) as (client, told):
+        said = await said_of(client, review_of())
+    assert (said["allowed"], told) == (False, ["refused: no-secret"])
+    assert "its Secret cannot be made" in said["status"]["message"]
+    assert "POST of secrets is forbidden" in said["status"]["message"]
+    assert [each.state for each in proxies.entries()] == [LedgerState.REVOKED]
+
+
+@contextlib.asynccontextmanager
+async def keeping(cluster: Cluster, proxies: ProxyIssuing, now: list[datetime]) -> AsyncIterator[PodSecrets]:
+    """Run the keeper of a cluster's Secrets, at a time that may be set."""
+    async with Played(cluster) as server, api_of(server) as api:
+        made = PodSecrets(api, HOME, proxies, lambda: now[0], lambda: True)
+        ((_, work),) = made.works()
+        task = asyncio.create_task(work)
+        try:
+            yield made
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+async def until(condition: Any) -> None:
+    """Wait until something holds; TimeoutError after ten seconds."""
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def test_the_pod_owns_its_secret_and_is_given_another_certificate_in_time(
+    proxies: ProxyIssuing,
+) -> None:
+    """So that the cluster's garbage collector takes it; keys are never asked for."""
+    cluster, now = Cluster(), [NOW]
+    name = ProxyName.parse("5b1c.default.shop")
+    async with keeping(cluster, proxies, now) as keeper:
+        await keeper.give(name)
+        cluster.made("5b1c")
+        keeper.look()
+        (secret,) = cluster.secrets.values()
+        await until(lambda: "ownerReferences" in secret["metadata"])
+        assert [each["uid"] for each in secret["metadata"]["ownerReferences"]] == ["the-uid"]
+        first, before = proxies.entries()[0], dict(secret["data"])
+        now[0] = NOW + (first.not_after - NOW) * 0.7
+        keeper.look()
+        await until(lambda: secret["data"] != before)
+        assert {each for each in before if before[each] != secret["data"][each]} == {"proxy.key", "proxy.pem"}
+        assert [each.state for each in proxies.entries()] == [LedgerState.ISSUED] * 2
+    assert set(cluster.accepted) == {"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
+
+
+async def test_of_a_pod_that_never_came_nothing_is_left(proxies: ProxyIssuing) -> None:
+    """A quota may have refused it after it was admitted: its Secret goes, and its certificate is no good."""
+    cluster, now = Cluster(), [NOW]
+    async with keeping(cluster, proxies, now) as keeper:
+        await keeper.give(ProxyName.parse("5b1c.default.shop"))
+        now[0] = NOW + ORPHANED_AFTER - timedelta(seconds=1)
+        keeper.look()
+        looks = len(cluster.accepted)
+        await until(lambda: len(cluster.accepted) > looks + 1)
+        assert len(cluster.secrets) == 1
+        now[0] = NOW + ORPHANED_AFTER
+        keeper.look()
+        await until(lambda: not cluster.secrets)
+        assert [each.state for each in proxies.entries()] == [LedgerState.REVOKED]
+        assert keeper.uuid_for("shop", "5b1c") != "5b1c"
+
+
+async def test_what_the_cluster_does_not_allow_is_said(proxies: ProxyIssuing) -> None:
+    """And is no reason to leave the others alone."""
+    cluster, now = Cluster(), [NOW]
+    async with keeping(cluster, proxies, now) as keeper:
+        for each in ("5b1c", "0dd5"):
+            await keeper.give(ProxyName.parse(f"{each}.default.shop"))
+            cluster.made(each)
+        cluster.refused = {"PATCH"}
+        keeper.look()
+        await until(lambda: keeper.error)
+        assert list(keeper.remarks()) == [f"Secrets of pods are not kept: {keeper.error}"]
+        assert "PATCH of secrets is forbidden" in keeper.error

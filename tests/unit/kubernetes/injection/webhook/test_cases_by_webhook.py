@@ -1,0 +1,81 @@
+"""The cases as an API server asks about them: a patch comes to the golden file, and to none on that."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pytest
+
+from meshwright.kubernetes.injection.configuration.configuration import read
+from meshwright.kubernetes.injection.injecting import Known
+from meshwright.kubernetes.injection.manifests import namespaces_in
+from meshwright.kubernetes.injection.webhook.reviewing import Result, answer
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.injection.names import REASON_ANNOTATION
+from tests.tools import libyaml
+from tests.unit.kubernetes.injection.test_by_hand import CONFIG, NAMES
+from tests.unit.kubernetes.injection.test_istio_list import objects, pod_of
+
+KNOWN: Final = Known(
+    read(libyaml.load(CONFIG.read_text("utf-8")), "config.yaml"),
+    {"envoy": EnvoyDriver()},
+)
+SPACE: Final = NamespaceObject(Namespace("default"))
+
+
+def _asked(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a pod as it stands in a review."""
+    metadata = {"name": "asked", **pod.get("metadata", {})}
+    return {"apiVersion": "v1", "kind": "Pod", **pod, "metadata": metadata}
+
+
+def _patched(document: dict[str, Any], patch: tuple[Mapping[str, Any], ...]) -> dict[str, Any]:
+    """Return a document with a patch that adds, or removes, fields of its metadata and spec."""
+    found = copy.deepcopy(document)
+    for each in patch:
+        section, field = each["path"].strip("/").split("/", 1)
+        if each["op"] == "remove":
+            del found[section][field]
+        else:
+            assert each["op"] == "add"
+            found[section][field.replace("~1", "/")] = each["value"]
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_webhook_comes_to_the_golden_file_and_again(name: str) -> None:
+    """Each pod of it, for itself; on its own output nothing is to be changed."""
+    looked, space = 0, namespaces_in(iter(objects(name))).get("default", SPACE)
+    for before, after in zip(objects(name), objects(name, "injected"), strict=True):
+        pod, wanted = pod_of(before), pod_of(after)
+        if pod is None or wanted is None:
+            continue
+        looked += 1
+        said = answer(KNOWN, space, _asked(pod))
+        if pod == wanted:
+            left = _patched(_asked(pod), said.patch)
+            left["metadata"].get("annotations", {}).pop(REASON_ANNOTATION, None)  # why it is left
+            theirs = {"annotations": {}, **_asked(pod)["metadata"]}
+            assert said.result is Result.SKIPPED
+            assert {"annotations": {}, **left["metadata"]} == theirs
+            assert left["spec"] == pod["spec"]
+            continue
+        assert said.result is Result.INJECTED
+        made = _patched(_asked(pod), said.patch)
+        assert made == _asked(wanted)
+        again = answer(KNOWN, space, made)
+        assert (again.result, again.patch) == (Result.UNCHANGED, ())
+    assert looked
+
+
+def test_what_is_refused_by_hand_is_refused_by_webhook() -> None:
+    """With the same words."""
+    pod: Any = {
+        "metadata": {"annotations": {"meshwright.dev/inject": "x"}},
+        "spec": {"containers": [{"name": "a"}]},
+    }
+    said = answer(KNOWN, SPACE, _asked(pod))
+    assert (said.result, said.patch) == (Result.REFUSED, ())
+    assert said.words == "annotation meshwright.dev/inject is 'x': must be one of false, true"

@@ -1,0 +1,283 @@
+"""The injector over HTTP, where what it is asked, or the API server behind it, is not as it should be."""
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.controller.kubernetes.injection_file import InjectionFile
+from meshwright.kubernetes.admission import turns
+from meshwright.kubernetes.admission.server import patience
+from meshwright.kubernetes.injection.credentials.secret_writer import PodSecrets
+from meshwright.kubernetes.injection.webhook import server as injection
+from meshwright.kubernetes.injection.webhook.lookup import Lookup
+from meshwright.kubernetes.injection.webhook.reviewing import Answer, Cause, Result
+from meshwright.kubernetes.injection.webhook.server import Injection
+from meshwright.mesh.config import MeshConfig
+from meshwright.sidecars.contract.kubernetes import Pod
+from meshwright.sidecars.contract.pod import InjectorContext
+from meshwright.sidecars.envoy.driver import EnvoyDriver
+from meshwright.sidecars.registry import DriverRegistry
+from tests.unit.kube.scripted_api import Asked, Line, Part, Played, api_of
+from tests.unit.kubernetes.injection.credentials.test_roots_writer import _merged
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"generateName": "one-", "namespace": "shop"},
+    "spec": {"containers": [{"name": "app", "image": "app:1"}]},
+}
+DRIVERS = DriverRegistry.discover().drivers
+
+
+def review_of(document: object = POD, **more: Any) -> dict[str, Any]:
+    """Return the question about a pod that is to be made."""
+    request = {"uid": "u1", "operation": "CREATE", "namespace": "shop", "object": document, **more}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+@contextlib.asynccontextmanager
+async def asking(
+    play: Part,
+    *known: str,
+    config: Any = None,
+    proxies: Any = None,
+    drivers: Any = DRIVERS,
+    kept: list[Injection] | None = None,
+) -> AsyncIterator[tuple[Any, list[str]]]:
+    """Give a client of the injector, whose cluster is as it is played, and what became of pods.
+
+    `proxies` issues certificates, where any are asked for. The injector itself goes into `kept`.
+    """
+    told: list[str] = []
+    async with Played(play) as server, api_of(server) as api:
+        made = Injection(
+            InjectionFile(config, "meshwright-system", Metrics()),
+            Lookup(api, lambda: _merged(*known)),
+            drivers,
+            {"MESHWRIGHT_SIDECAR_IMAGE": "proxy:1", "MESHWRIGHT_INIT_IMAGE": "proxy:1"},
+            MeshConfig,
+            lambda result, reason, _: told.append(f"{result}: {reason}"),
+            PodSecrets(api, "meshwright-system", proxies, lambda: datetime.now(UTC), lambda: False),
+        )
+        if kept is not None:
+            kept.append(made)
+        app = web.Application()
+        made.add_to(app)
+        async with TestClient(TestServer(app)) as client:
+            yield client, told
+
+
+async def namespaces(asked: Asked, line: Line) -> None:
+    """Answer as an API server does that has the namespace, with its label."""
+    if asked.path == "/version":
+        await line.answer({"major": "1", "minor": "29+"})
+    else:
+        metadata = {"name": "shop", "labels": {"meshwright.dev/inject": "true"}}
+        await line.answer({"kind": "NamespaceList", "metadata": {}, "items": [{"metadata": metadata}]})
+
+
+async def away(asked: Asked, line: Line) -> None:
+    """Say nothing."""
+    del asked
+    await line.hang()
+
+
+async def said_of(client: Any, review: object, seconds: int = 10) -> dict[str, Any]:
+    """Return what is answered within so many seconds."""
+    answer = await client.post(f"/inject?timeout={seconds}s", json=review)
+    assert answer.status == 200
+    found: dict[str, Any] = (await answer.json())["response"]
+    assert found["uid"] == "u1"
+    return found
+
+
+async def test_a_pod_is_given_its_sidecar_also_in_a_dry_run() -> None:
+    """Of a name that it is yet to be given."""
+    async with asking(namespaces) as (client, told):
+        for review in (review_of(), review_of(dryRun=True)):
+            found = await said_of(client, review)
+            assert (found["allowed"], found["patchType"]) == (True, "JSONPatch")
+        assert told == ["injected: namespace"] * 2
+
+
+@pytest.mark.parametrize(
+    ("body", "content", "status"),
+    [
+        (b"", "application/json", 400),
+        (b"{", "application/json", 400),
+        (b"[]", "application/json", 400),
+        (json.dumps(review_of(None)).encode(), "application/json", 400),
+        (json.dumps(review_of()).encode(), "text/plain", 415),
+        (json.dumps(review_of()).encode(), "application/json; charset=utf-8", 200),
+    ],
+)
+async def test_what_is_no_review_is_said_to_be_none(body: bytes, content: str, status: int) -> None:
+    """In one sentence."""
+    async with asking(namespaces) as (client, told):
+        answer = await client.post("/inject", data=body, headers={"Content-Type": content})
+        assert (answer.status, len(told)) == (status, int(status == 200))
+
+
+@pytest.mark.parametrize(
+    "review",
+    [
+        review_of(operation="UPDATE", oldObject=POD),
+        review_of(operation="DELETE", object=None, oldObject=POD),
+        review_of({**POD, "kind": "Service"}),
+    ],
+)
+async def test_only_pods_that_are_made_are_changed(review: Any) -> None:
+    """Whoever else registers it for more gets what he has asked for, as it was."""
+    async with asking(namespaces) as (client, told):
+        found = await said_of(client, review)
+        assert (found["allowed"], "patch" in found, told) == (True, False, ["skipped: not-a-new-pod"])
+
+
+async def test_of_an_api_server_that_is_silent_what_is_known_counts() -> None:
+    """A namespace that nobody knows refuses the pod, in time, with a word."""
+    async with asking(away, "shop") as (client, _):
+        assert (await said_of(client, review_of(), 2))["allowed"] is True
+    async with asking(away) as (client, told):
+        found = await said_of(client, review_of(), 2)
+        assert (found["allowed"], told) == (False, ["refused: namespace-unknown"])
+        assert (
+            "its namespace cannot be looked up: the API server does not answer" in found["status"]["message"]
+        )
+
+
+async def test_a_pod_that_waits_too_long_for_its_turn_is_refused() -> None:
+    """Thousands at once have one thread: each is answered before its API server gives up."""
+    turn = threading.Event()
+    async with asking(namespaces) as (client, told):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(injection, "answer", lambda *_: turn.wait(60))
+            try:
+                said = await asyncio.gather(*(said_of(client, review_of(), 1) for _ in range(5)))
+            finally:
+                turn.set()
+        assert told == ["refused: late"] * 5
+        assert all("there was no answer within 0.5 s" in each["status"]["message"] for each in said)
+
+
+async def test_one_namespace_s_pods_do_not_hold_up_another_s() -> None:
+    """Many Pods of one wait, and the first takes long: the Pod of the other is the next but one."""
+    patched: list[str] = []
+    began, go = threading.Event(), threading.Event()
+
+    class Slow(EnvoyDriver):
+        def patch(self, context: InjectorContext) -> Pod:
+            patched.append(context.pod["metadata"]["name"])
+            began.set()
+            go.wait(60)
+            return super().patch(context)
+
+    def asked_for(name: str, namespace: str) -> "asyncio.Task[dict[str, Any]]":
+        pod = {**POD, "metadata": {"name": name, "namespace": namespace}}
+        return asyncio.create_task(said_of(client, review_of(pod, namespace=namespace)))
+
+    kept: list[Injection] = []
+    async with asking(namespaces, drivers={"envoy": Slow()}, kept=kept) as (client, _):
+        many = [asked_for("first", "shop")]
+        await asyncio.to_thread(began.wait, 60)
+        many += [asked_for("next", "shop") for _ in range(5)]
+        while kept[0].waiting < 6:
+            await asyncio.sleep(0)
+        one = asked_for("one", "books")
+        while kept[0].waiting < 7:
+            await asyncio.sleep(0)
+        go.set()
+        assert all(each["allowed"] for each in await asyncio.gather(one, *many))
+    assert patched == ["first", "next", "one", *["next"] * 4]
+
+
+async def test_so_many_pods_of_one_namespace_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is more is refused at once, so that who makes it tries again; that is said."""
+    turn = threading.Event()
+    monkeypatch.setattr(turns, "MOST_OF_ONE", 1)
+    monkeypatch.setattr(injection, "answer", lambda *_: turn.wait(60))
+    kept: list[Injection] = []
+    async with asking(namespaces, kept=kept) as (client, told):
+        waiting = [asyncio.create_task(said_of(client, review_of(), 2)) for _ in range(2)]
+        while kept[0].waiting < 2:
+            await asyncio.sleep(0)
+        found = await said_of(client, review_of())
+        turn.set()
+        assert (found["allowed"], told) == (False, ["refused: late"])
+        assert "too many pods of namespace shop wait for their sidecars" in found["status"]["message"]
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def test_the_time_is_that_of_injections_registration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten seconds, where the webhook of policy has five."""
+    asked: list[float] = []
+
+    async def answered(_: Injection, review: object, seconds: float) -> Answer:
+        del review
+        asked.append(seconds)
+        return Answer(Result.SKIPPED, "tried", Cause.NO_POD)
+
+    monkeypatch.setattr(Injection, "_answered", answered)
+    async with asking(namespaces) as (client, _):
+        for seconds in (10, 30, 3):
+            await said_of(client, review_of(), seconds)
+    assert asked == [9, 9, 2]
+    assert (patience("10s"), patience("")) == (4, 4)
+
+
+async def test_a_fault_of_ours_refuses_the_pod_and_is_logged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An error without a word would be all that is seen of it."""
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("no such luck")
+
+    monkeypatch.setattr(injection, "answer", fails)
+    async with asking(namespaces) as (client, told):
+        found = await said_of(client, review_of())
+        assert (found["allowed"], told) == (False, ["refused: fault"])
+        assert "the control plane has failed, and its log says how" in found["status"]["message"]
+
+
+async def test_a_namespace_with_a_mistake_keeps_the_words_that_are_right() -> None:
+    """The reader of policy refuses it for its `permissive`; injection asks for no more than its words."""
+
+    async def mistaken(asked: Asked, line: Line) -> None:
+        if asked.path == "/version":
+            await line.answer({"major": "1", "minor": "29"})
+            return
+        annotations = {"meshwright.dev/permissive": "maybe", "meshwright.dev/inject": "false"}
+        metadata = {"name": "shop", "annotations": annotations}
+        await line.answer({"kind": "NamespaceList", "metadata": {}, "items": [{"metadata": metadata}]})
+
+    async with asking(mistaken) as (client, told):
+        found = await said_of(client, review_of())
+        assert (found["allowed"], told) == (True, ["skipped: namespace"])
+        assert found["auditAnnotations"] == {
+            "injection": "skipped: the namespace's annotation meshwright.dev/inject is false"
+        }
+
+
+async def test_a_namespace_that_the_api_server_does_not_show_is_not_guessed() -> None:
+    """Its labels may say `false`: the pod is refused with a word, and who makes it tries again."""
+
+    async def empty(asked: Asked, line: Line) -> None:
+        if asked.path == "/version":
+            await line.answer({"major": "1", "minor": "29"})
+        else:
+            await line.answer({"kind": "NamespaceList", "metadata": {}, "items": []})
+
+    async with asking(empty) as (client, told):
+        found = await said_of(client, review_of())
+        assert (found["allowed"], told) == (False, ["refused: namespace-unknown"])
+        said = "its namespace cannot be looked up: the API server does not show namespace 'shop' (yet)"
+        assert said in found["status"]["message"]

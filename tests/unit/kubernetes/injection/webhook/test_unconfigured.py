@@ -1,0 +1,45 @@
+"""An injector that was given no configuration: the default one holds, for as long as the server runs."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from meshwright.admin.metrics.registry import Metrics
+from meshwright.controller.kubernetes.injection_file import InjectionFile
+from meshwright.kubernetes.injection.credentials.secret_writer import PodSecrets
+from meshwright.kubernetes.injection.webhook.lookup import Lookup
+from meshwright.kubernetes.injection.webhook.server import Injection
+from meshwright.mesh.config import MeshConfig
+from meshwright.providers.merge import Merged
+from meshwright.sidecars.registry import DriverRegistry
+from tests.unit.kube.scripted_api import Played, api_of
+from tests.unit.kubernetes.injection.webhook.test_server import POD, namespaces
+
+
+async def test_pods_are_given_sidecars_though_there_is_no_file_to_follow() -> None:
+    """Nothing runs for it then: a work that ends would be the end of the server."""
+    nobody: Any = None
+    async with Played(namespaces) as server, api_of(server) as api:
+        made = Injection(
+            InjectionFile(None, "meshwright-system", Metrics()),
+            Lookup(api, Merged),
+            DriverRegistry.discover().drivers,
+            {"MESHWRIGHT_SIDECAR_IMAGE": "proxy:1", "MESHWRIGHT_INIT_IMAGE": "proxy:1"},
+            MeshConfig,
+            lambda _result, _reason, _seconds: None,
+            PodSecrets(api, "meshwright-system", nobody, lambda: datetime.now(UTC), lambda: False),
+        )
+        works = dict(made.works(lambda: None))
+        assert [*works] == ["pods' Secrets"]  # which waits until it is wanted
+        for each in works.values():
+            each.close()
+        app = web.Application()
+        made.add_to(app)
+        request = {"uid": "u1", "operation": "CREATE", "namespace": "shop", "object": POD}
+        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+        async with TestClient(TestServer(app)) as client:
+            answer = await client.post("/inject?timeout=10s", json=review)
+            said = (await answer.json())["response"]
+        assert (said["allowed"], said.get("patchType")) == (True, "JSONPatch")

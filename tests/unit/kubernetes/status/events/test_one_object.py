@@ -1,0 +1,110 @@
+"""Events about one object: begun once, by whatever server; mended once; again for one that is made anew."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from meshwright.kubernetes.status.event import Who
+from meshwright.kubernetes.status.events.one_object import OneObject
+from meshwright.mesh.kinds import CONFIG_MAP
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from tests.unit.kube.scripted_api import Asked, Line, Part, Played, api_of
+
+ABOUT = ObjectKey(CONFIG_MAP, Namespace("mesh"), "injection")
+FIRST = {"name": "injection", "namespace": "mesh", "uid": "u1", "resourceVersion": "5"}
+
+
+class _Events:
+    """An API server's Events, as far as these tests go."""
+
+    def __init__(self) -> None:
+        self.made: dict[str, dict[str, Any]] = {}
+
+    async def play(self, asked: Asked, line: Line) -> None:
+        if asked.method == "GET":
+            await line.answer({"kind": "EventList", "metadata": {}, "items": list(self.made.values())})
+            return
+        body = json.loads(asked.body)
+        if (name := body["metadata"]["name"]) in self.made:
+            await line.refuse(409, "AlreadyExists", f"events {name!r} already exists")
+            return
+        self.made[name] = body
+        await line.answer(body, 201)
+
+    @property
+    def said(self) -> list[tuple[str, str, str]]:
+        """What they say: of whom, the type and the note."""
+        return [(each["regarding"]["uid"], each["type"], each["note"]) for each in self.made.values()]
+
+
+@asynccontextmanager
+async def _telling(play: Part) -> AsyncIterator[OneObject]:
+    async with Played(play) as server, api_of(server) as api:
+        one = OneObject(api, ABOUT, "Refused", Who("a", "mesh"), lambda: datetime.now(UTC))
+        work = asyncio.create_task(one.run())
+        try:
+            async with asyncio.timeout(10):
+                yield one
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+
+async def _until(condition: Callable[[], object]) -> None:
+    while not condition():
+        await asyncio.sleep(0)
+
+
+WRONG = ("u1", "Warning", "polcy: unknown")
+MENDED = ("u1", "Normal", "no more Refused: polcy: unknown")
+
+
+async def test_a_problem_is_said_once_and_that_it_is_mended() -> None:
+    """Another server that says the same finds it there, and one that is restarted says that it is mended."""
+    events = _Events()
+    async with _telling(events.play) as one, _telling(events.play) as other:
+        one.said(FIRST, "polcy: unknown")
+        await _until(lambda: events.made)
+        other.said(FIRST, "polcy: unknown")
+        other.said({**FIRST, "resourceVersion": "6"}, "polcy: unknown")
+    (made,) = events.made.values()
+    assert (made["reason"], made["action"], made["regarding"]["kind"]) == ("Refused", "Accept", "ConfigMap")
+    async with _telling(events.play) as anew:
+        anew.said(FIRST, "")
+        await _until(lambda: len(events.made) == 2)
+    assert events.said == [WRONG, MENDED]
+
+
+async def test_one_that_is_made_anew_is_another() -> None:
+    """Nothing was said of it before, and what was said of the other is not mended on it."""
+    events = _Events()
+    async with _telling(events.play) as one:
+        one.said(FIRST, "polcy: unknown")
+        await _until(lambda: len(events.made) == 1)
+        one.said({**FIRST, "uid": "u2"}, "polcy: unknown")
+        await _until(lambda: len(events.made) == 2)
+        one.said({**FIRST, "uid": "u3"}, "")
+    assert events.said == [WRONG, ("u2", "Warning", "polcy: unknown")]
+
+
+async def test_what_may_not_be_written_ends_nothing() -> None:
+    """It is tried again with the next word."""
+    events, asked = _Events(), list[str]()
+
+    async def play(each: Asked, line: Line) -> None:
+        asked.append(each.method)
+        if len(asked) == 1:
+            await line.refuse(403, "Forbidden", 'x is forbidden: User "mesh" cannot list events')
+        else:
+            await events.play(each, line)
+
+    async with _telling(play) as one:
+        one.said(FIRST, "first")
+        await _until(lambda: asked)
+        one.said(FIRST, "polcy: unknown")
+        await _until(lambda: events.made)
+    assert events.said == [WRONG]

@@ -1,0 +1,141 @@
+"""What is written of objects, at an API server that takes what it is given, or does not."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import meshwright.kubernetes.status.events.writer
+from meshwright.kube.api import Api
+from meshwright.kube.resource import Resource
+from meshwright.kubernetes.status import event as events
+from meshwright.kubernetes.status.attempts import Attempts, NotWritten
+from meshwright.kubernetes.status.cluster import Cluster
+from meshwright.kubernetes.status.conditions.writer import FIRST, StatusWriter
+from meshwright.kubernetes.status.event import Who
+from meshwright.kubernetes.status.events.writer import EventWriter
+from meshwright.kubernetes.status.object_status import Standing
+from meshwright.mesh.kinds import NAMESPACE, TRAFFIC_TARGET, WORKLOAD, Kind
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.origins import InCluster
+from meshwright.mesh.problems.problem import Problem, Severity
+from tests.meshes import values as a
+from tests.unit.kube.scripted_api import Asked, Line, Played, api_of, refusing
+from tests.unit.kubernetes.status.test_attempts import Counted
+
+SHOP = Namespace("shop")
+TARGET = ObjectKey(TRAFFIC_TARGET, SHOP, "buyers")
+HERE = InCluster("east", "7", 2)
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+async def taking(asked: Asked, line: Line) -> None:
+    """Take what is written; have whatever is asked for."""
+    item = {"metadata": {"name": "buyers", "namespace": SHOP, "uid": "u", "resourceVersion": "1"}}
+    await line.answer({"kind": "List", "metadata": {}, "items": [item]} if asked.method == "GET" else item)
+
+
+@pytest.fixture
+async def played() -> AsyncIterator[tuple[Played, Api]]:
+    """Return an API server, and how it is reached."""
+    async with Played(taking) as server, api_of(server) as api:
+        yield server, api
+
+
+async def served(kind: Kind) -> Resource:
+    """Say how a kind is served."""
+    return Resource(kind.group, "v1", f"{kind.name.lower()}s", kind.name)
+
+
+def problem(number: int) -> Problem:
+    """Make one of an object's problems."""
+    return Problem(
+        code="MW2001",
+        severity=Severity.ERROR,
+        origin=HERE,
+        key=TARGET,
+        field=f"spec.rules[{number}]",
+        expected="must be there",
+    )
+
+
+def cluster(api: Api, standing: Standing) -> Cluster:
+    """Make what is written to."""
+    return Cluster(api, served, standing, lambda: NOW, Who("a", "home"))
+
+
+def attempts() -> Attempts:
+    """Make what makes requests."""
+    return Attempts(Counted(), lambda: 0.5, lambda: 0.0)
+
+
+@pytest.mark.parametrize("per_minute", [2.0, 6000.0])
+async def test_no_more_problems_are_told_than_may_be_though_one_object_has_them_all(
+    played: tuple[Played, Api], monkeypatch: pytest.MonkeyPatch, per_minute: float
+) -> None:
+    """However few Events may be written at once; of the rest its namespace says how many they are."""
+    monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "OPEN", 5)
+    monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "A_MINUTE", per_minute)
+    server, api = played
+    standing = Standing("east", {WORKLOAD})
+    standing.heard({problem(number): True for number in range(20)})
+    standing.take()
+    writer = EventWriter(cluster(api, standing), attempts(), 0.0)
+    at: float | None = 0.0
+    for _ in range(100):
+        try:
+            await writer.report(TARGET, at or 0.0)
+            break
+        except NotWritten as error:
+            at = error.until
+    assert sum(each.method == "POST" for each in server.asked) == 5
+    assert standing.take() == (ObjectKey(NAMESPACE, Namespace(""), SHOP),)
+
+
+async def test_what_was_told_before_a_restart_counts_before_anything_else_is_told(
+    played: tuple[Played, Api], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever object is looked at first; what of it is mended has made room."""
+    monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "OPEN", 5)
+    server, api = played
+    other = ObjectKey(TRAFFIC_TARGET, SHOP, "sellers")
+    said = [events.notice(other, replace(problem(number), key=other)) for number in range(6)]
+    told = [events.begun(each, "u", NOW) for each in (*said, said[-1].mended())]
+    found = [events.body(each, "access.smi-spec.io/v1alpha4", {}, Who("b", "home")) for each in told]
+
+    async def listing(asked: Asked, line: Line) -> None:
+        await line.answer({"kind": "EventList", "metadata": {}, "items": found})
+
+    server.then(listing, taking)
+    standing = Standing("east", {WORKLOAD})
+    writer = EventWriter(cluster(api, standing), attempts(), 0.0)
+    await writer.remember(None)
+    standing.heard({problem(number): True for number in range(20)})
+    await writer.report(TARGET, 0.0)
+    assert not any(each.method == "POST" for each in server.asked)
+    standing.take()
+    await writer.report(other, 0.0)
+    assert TARGET in standing.take(), "nothing is wrong with the other any more"
+    await writer.report(TARGET, 0.0)
+    assert sum(each.method == "POST" for each in server.asked) == 5
+
+
+async def test_conditions_that_others_write_at_the_same_moment_are_written_a_little_later(
+    played: tuple[Played, Api],
+) -> None:
+    """A conflict is not the end of the object."""
+    server, api = played
+    server.then(refusing(409, "Conflict", "the object has been modified"), taking)
+    till = ObjectKey(WORKLOAD, SHOP, "till")
+    standing = Standing("east", {WORKLOAD})
+    standing.held({till: Sourced(till, a.workload("till", "10.0.0.1"), HERE)})
+    writer = StatusWriter(cluster(api, standing), lambda _: None, attempts(), 0.0)
+    with pytest.raises(NotWritten) as raised:
+        await writer.report(till, 100.0)
+    assert (raised.value.until, raised.value.is_refused) == (100.0 + FIRST, True)
+    await writer.report(till, raised.value.until)
+    written: list[Any] = [each.method for each in server.asked]
+    assert written == ["PATCH", "PATCH"]

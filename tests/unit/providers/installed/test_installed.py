@@ -1,0 +1,373 @@
+"""Providers of others that are installed: each fault of one is named; and what becomes of what they say."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import Distribution, EntryPoint
+from pathlib import Path
+
+import pytest
+
+from meshwright.controller.errors import SettingsError
+from meshwright.controller.settings.settings import load
+from meshwright.mesh.origins import FromSource
+from meshwright.mesh.problems.problem import Problem
+from meshwright.mesh.problems.tally import Tally
+from meshwright.providers.contract import CONTRACT
+from meshwright.providers.installed.registry import GROUP, ProviderError, providers
+from meshwright.providers.installed.source import ProviderSource
+from meshwright.specs.reader import Reading, read
+from tests.tools.wheels import install, wheel
+
+WELL = """
+class Well:
+    contract = 1
+    seconds = 0.1
+    def __init__(self, options):
+        if options:
+            raise ValueError("it takes no options")
+    def manifests(self):
+        return []
+"""
+
+
+def _found(tmp_path: Path, name: str, code: str, entry: str = "well") -> tuple[EntryPoint, ...]:
+    """Install a package of that name with one provider, and return its entry point."""
+    points = f"[{GROUP}]\n{entry} = {name}:Well\n"
+    site = install(tmp_path / name, wheel(tmp_path, name, {f"{name}.py": code}, points))
+    (made,) = Distribution.discover(path=[str(site)])
+    return tuple(made.entry_points)
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "sentence"),
+    [
+        (
+            1,
+            "import nothing_of_that_name",
+            "cannot be loaded: ModuleNotFoundError: No module named 'nothing_",
+        ),
+        (2, WELL.replace("Well", "Bad"), "cannot be loaded: AttributeError: "),
+        (8, "raise SystemExit(1)", "cannot be loaded: SystemExit: 1"),
+        (
+            3,
+            WELL.replace("contract = 1", "contract = 2"),
+            "is written for version 2 of meshwright.providers.contract.",
+        ),
+        (
+            4,
+            WELL.replace("contract = 1", ""),
+            "does not say for which version of meshwright.providers.contract.",
+        ),
+        (5, WELL.replace("def manifests", "def objects"), "has no function manifests()"),
+        (6, WELL.replace("0.1", "0"), "seconds is 0: must be a number from 0.1 to 86400"),
+        (7, WELL, "cannot be made from its options: it takes no options"),
+    ],
+)
+def test_what_is_wrong_with_one_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int, code: str, sentence: str
+) -> None:
+    """With its entry point and its distribution."""
+    name = f"well_of_others_{number}"
+    monkeypatch.syspath_prepend(str(tmp_path / name))
+    found = _found(tmp_path, name, code)
+    with pytest.raises(ProviderError) as raised:
+        tuple(providers({"well": {"a": "b"} if "no options" in sentence else {}}, found))
+    assert str(raised.value).startswith(f"provider well = {name}:Well of {name} 1.0")
+    assert sentence in str(raised.value)
+
+
+def test_one_that_is_not_there_or_twice_or_has_a_name_of_ours_is_said(tmp_path: Path) -> None:
+    """Without any of them being loaded."""
+    found = (*_found(tmp_path, "one_of_two", "1 / 0"), *_found(tmp_path, "two_of_two", "1 / 0"))
+    with pytest.raises(
+        ProviderError, match="'wel' is not installed: did you mean well\\? installed in the group"
+    ):
+        tuple(providers({"wel": {}}, found))
+    with pytest.raises(ProviderError, match=r"installed twice: .* of one_of_two 1.0 and .* of two_of"):
+        tuple(providers({"well": {}}, found))
+    with pytest.raises(ProviderError, match="'dns' is a source of Meshwright's own"):
+        tuple(providers({"dns": {}}, found, taken=("directory", "dns")))
+    assert tuple(providers({}, found)) == ()
+
+
+def test_one_that_is_well_is_made_with_its_options(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In the order in which they are named."""
+    monkeypatch.syspath_prepend(str(tmp_path / "well_made"))
+    ((name, made),) = providers({"well": {}}, _found(tmp_path, "well_made", WELL))
+    assert (name, made.contract, list(made.manifests())) == ("well", CONTRACT, [])
+
+
+@pytest.mark.parametrize(
+    ("told", "read"),
+    [
+        ("", {}),
+        ("mine", {"mine": {}}),
+        (
+            "mine:url=http://10.0.0.5/a=b, seconds=5 ;other",
+            {"mine": {"url": "http://10.0.0.5/a=b", "seconds": "5"}, "other": {}},
+        ),
+        ({"mine": {"seconds": 5}, "other": None}, {"mine": {"seconds": "5"}, "other": {}}),
+    ],
+)
+def test_they_are_named_in_text_or_yaml(tmp_path: Path, told: object, read: object) -> None:
+    """With options that are text to them."""
+    assert load({"mesh": tmp_path, "state": tmp_path, "providers": told}).providers == read
+
+
+@pytest.mark.parametrize("told", ["mine:token=hush", {"mine": {"token": "hush"}}])
+def test_an_option_may_be_a_secret(tmp_path: Path, told: object) -> None:
+    """No page and no log has one; which options there are they have."""
+    settings = load({"mesh": tmp_path, "state": tmp_path, "providers": told})
+    assert settings.providers["mine"]["token"] == "hush"
+    assert settings.model_dump(mode="json")["providers"] == {"mine": {"token": "[redacted]"}}
+    assert "hush" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    "told", ["mine:token=hush,other", {"mine": {"token": ["hush"]}}, {"mine": "token=hush"}]
+)
+def test_nor_has_the_error_of_one_that_is_wrong(tmp_path: Path, told: object) -> None:
+    """It says what would be right."""
+    with pytest.raises(SettingsError) as raised:
+        load({"mesh": tmp_path, "state": tmp_path, "providers": told})
+    assert "providers" in str(raised.value)
+    assert "hush" not in str(raised.value)
+
+
+class Told:
+    """A provider that is told what to say: an answer, or what to raise."""
+
+    contract = CONTRACT
+    seconds = 0.001
+
+    def __init__(self) -> None:
+        self.says: Callable[[], list[Mapping[str, object]]] = list
+
+    def manifests(self) -> list[Mapping[str, object]]:
+        """Say it."""
+        return self.says()
+
+
+def _workload(name: str, address: str = "10.0.0.1") -> Mapping[str, object]:
+    return {
+        "apiVersion": "meshwright.dev/v1alpha1",
+        "kind": "Workload",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"address": address, "serviceAccount": "web", "uuid": name},
+    }
+
+
+def _source(provider: Told, hold: float = 0) -> ProviderSource:
+    return ProviderSource(
+        "told",
+        provider,
+        lambda: datetime.now(UTC),
+        hold=timedelta(seconds=hold),
+        patience=timedelta(seconds=0.05),
+        at_the_start=timedelta(seconds=5),
+    )
+
+
+def _names(source: ProviderSource) -> list[str]:
+    return [key.name for key in source.objects()]
+
+
+def _codes(source: ProviderSource) -> list[str]:
+    return [each.code for each in source.problems()]
+
+
+async def test_an_answer_that_fails_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever is raised, and whatever is no manifest; it is said once, and its end as well."""
+    told = Told()
+    source = _source(told)
+    told.says = lambda: [_workload("a")]
+    await source.first()
+    assert (_names(source), source.counts().good, source.freshness().error) == (["a"], 1, "")
+    for bad in (["x"], [{"a": {1, 2}}], [{"a": float("nan")}], [{"a": "\ud800"}]):
+        told.says = lambda bad=bad: bad  # type: ignore[misc]
+        await source.first()
+        assert (_names(source), _codes(source)) == (["a"], ["MW1112"])
+        assert source.freshness().error_since is not None
+    told.says = lambda: [_workload("a"), _workload("b")]
+    await source.first()
+    assert (_names(source), _codes(source), source.freshness().error) == (["a", "b"], [], "")
+
+
+async def test_a_time_out_of_its_own_is_told_from_ours() -> None:
+    """What it raises is in its own words."""
+    told = Told()
+
+    def late() -> list[Mapping[str, object]]:
+        raise TimeoutError("the registry is silent")
+
+    told.says = late
+    source = _source(told)
+    await source.first()
+    assert source.freshness().error == "fails: TimeoutError: the registry is silent"
+
+
+class _Mute(Exception):
+    """What cannot even be told."""
+
+    def __str__(self) -> str:
+        raise ValueError("mute")
+
+
+@pytest.mark.parametrize("raised", [StopIteration("no more"), SystemExit(3), _Mute(), ValueError("\ud800")])
+async def test_whatever_is_raised_it_is_asked_again(raised: BaseException) -> None:
+    """And what it is is said, in text that can be written."""
+    told = Told()
+
+    def failing() -> list[Mapping[str, object]]:
+        raise raised
+
+    told.says = failing
+    source = _source(told)
+    await source.first()
+    error = source.freshness().error
+    assert error.startswith(f"fails: {type(raised).__name__}: ")
+    assert error.encode()
+    told.says = lambda: [_workload("a")]
+    await source.first()
+    assert _names(source) == ["a"]
+
+
+async def test_an_answer_that_cannot_be_read_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its reading comes to: it is a failure of that provider, and nobody else's."""
+    told = Told()
+    source = _source(told)
+
+    def deep(*_: object) -> None:
+        raise RecursionError("too deep")
+
+    told.says = lambda: [_workload("a")]
+    with monkeypatch.context() as patched:
+        patched.setattr("meshwright.providers.installed.source.read", deep)
+        await source.first()
+    assert source.freshness().error == "fails: RecursionError: too deep"
+    await source.first()
+    assert _names(source) == ["a"]
+
+
+async def test_an_answer_is_not_read_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be thousands of manifests."""
+    told, threads = Told(), set[int]()
+    source = _source(told)
+
+    def reading(document: object, origin: FromSource, tally: Tally) -> Reading:
+        threads.add(threading.get_ident())
+        return read(document, origin, tally)
+
+    monkeypatch.setattr("meshwright.providers.installed.source.read", reading)
+    told.says = lambda: [_workload("a")]
+    await source.first()
+    assert _names(source) == ["a"]
+    assert threads.isdisjoint({threading.get_ident()})
+
+
+async def test_what_is_said_late_counts() -> None:
+    """Of one that always takes longer than it may, each answer is that of the next question."""
+    told, late = Told(), threading.Event()
+    asked = 0
+
+    def slow() -> list[Mapping[str, object]]:
+        nonlocal asked
+        asked += 1
+        late.wait(60)
+        return [_workload(f"a{asked}")]
+
+    told.says = slow
+    source = _source(told)
+    source._at_the_start = 0.01
+    await source.first()
+    assert source.freshness().error == "has not answered within 0.01 s"
+    late.set()
+    async with asyncio.timeout(30):
+        while not source._asked or not source._asked.done():
+            await asyncio.sleep(0.001)
+    late.clear()
+    await source.first()
+    late.set()
+    assert (_names(source), asked, source.freshness().error) == (["a1"], 1, "")
+
+
+async def test_a_bad_manifest_costs_its_own_object_alone() -> None:
+    """As in a file: its last good form stays, the others change."""
+    told = Told()
+    source = _source(told)
+    told.says = lambda: [_workload("a"), _workload("b")]
+    await source.first()
+    told.says = lambda: [_workload("a", "nowhere"), _workload("b", "10.0.0.2")]
+    await source.first()
+    values = {key.name: each.value for key, each in source.objects().items()}
+    assert (_names(source), source.counts().stale) == (["a", "b"], 1)
+    assert "10.0.0.2" in str(values["b"])
+    first: Problem = source.problems()[0]
+    assert str(first.origin) == "told (Workload shop/a)"
+
+
+async def test_the_order_of_an_answer_means_nothing() -> None:
+    """The very same objects: nobody has anything to do."""
+    told = Told()
+    source = _source(told)
+    told.says = lambda: [_workload("a"), _workload("b")]
+    await source.first()
+    before = source.objects()
+    told.says = lambda: [_workload("b"), _workload("a")]
+    await source.first()
+    assert source.objects() is before
+
+
+async def test_a_sudden_nothing_is_doubted() -> None:
+    """As of every source."""
+    told = Told()
+    source = _source(told, hold=1000)
+    told.says = lambda: [_workload("a")]
+    await source.first()
+    told.says = list
+    await source.first()
+    assert (_names(source), _codes(source), source.freshness().held) == (
+        ["a"],
+        ["MW1110"],
+        ("all manifests",),
+    )
+    sure = _source(told)
+    told.says = lambda: [_workload("a")]
+    await sure.first()
+    told.says = list
+    await sure.first()
+    assert _names(sure) == []
+
+
+async def test_one_that_hangs_is_not_asked_again_until_it_answers() -> None:
+    """Its answer counts, however late; meanwhile there is one thread."""
+    told, hanging, asked = Told(), threading.Event(), 0
+
+    def slow() -> list[Mapping[str, object]]:
+        nonlocal asked
+        asked += 1
+        hanging.wait(60)
+        return [_workload("a")]
+
+    told.says = slow
+    source = ProviderSource(
+        *("told", told, lambda: datetime.now(UTC)),
+        patience=timedelta(seconds=0.01),
+        at_the_start=timedelta(seconds=0.01),
+    )
+    await source.first()
+    changes = asyncio.Event()
+    running = asyncio.create_task(source.run(changes.set))
+    while source.freshness().error != "has not answered within 0.01 s":
+        await asyncio.sleep(0.01)
+    assert asked == 1
+    hanging.set()
+    async with asyncio.timeout(30):
+        while _names(source) != ["a"]:
+            await changes.wait()
+            changes.clear()
+    assert source.freshness().error == ""
+    running.cancel()
+    await asyncio.wait([running])

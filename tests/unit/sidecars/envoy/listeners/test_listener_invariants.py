@@ -1,0 +1,151 @@
+"""What holds of the listeners of every proxy, in whatever mesh: meshes are random, from a seed of Hypothesis.
+
+Two equal filter-chain matches would have Envoy refuse the whole listener: no call would leave the workload.
+"""
+
+import random
+from collections.abc import Iterator
+from ipaddress import ip_address
+
+import pytest
+from google.protobuf.any_pb2 import Any
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from catalog.policy import reachable
+from catalog.policy.outbound import called_at, protocol_of, routes, visible
+from catalog.policy.values.outbound import OutboundService
+from catalog.policy.values.proxy import Reachable
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import ProxyGroup, groups
+from catalog.store.view import View
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.names import Port
+from meshwright.mesh.service import Service
+from meshwright.mesh.workload import Capture, Transparent, Workload, WorkloadPort
+from protos.envoy.config.listener.v3 import listener_pb2
+from tests.meshes import values as a
+from tests.meshes.resources import resources
+from tests.tools.hypothesis_profiles import examples
+from xds.protocol.resources.resource import LISTENER, SECRET, Resource
+from xds.protocol.resources.snapshot import Snapshot
+
+MESHES = 60
+TARGETS: tuple[int | str, ...] = (8080, 8081, "web")
+INTERCEPTIONS = (
+    a.TRANSPARENT,
+    a.TRANSPARENT,
+    Transparent(ipv6=True),
+    Transparent(Capture.TPROXY, ipv6=True),
+    a.explicit(None, ("a", 80, "127.0.0.1", 8080)),
+    a.explicit("127.0.0.9"),
+)
+
+
+def view(seed: int) -> View:
+    """Make a mesh in which everybody sees everything, and many services want the same addresses."""
+    dice = random.Random(seed)  # noqa: S311 - dice
+    return a.view(
+        *(_service(dice, name) for name in "abcdef"[: dice.randint(2, 6)]),
+        *(_workload(dice, number) for number in range(dice.randint(1, 6))),
+        *(a.split(f"s-{apex}", apex, (dice.choice("abc"), 1)) for apex in "ab" if dice.random() < 0.3),
+        MeshConfig(permissive=True, egress=dice.random() < 0.5),
+    )
+
+
+def _service(dice: random.Random, name: str) -> Service:
+    numbers = dice.sample((80, 81, 8080, 8081), dice.randint(1, 3))
+    ports = [a.port(each, dice.choice(TARGETS), dice.choice((a.HTTP, a.TCP)), f"p{each}") for each in numbers]
+    address = dice.choice((None, None, "10.96.0.1", "10.0.0.1", "fd00::1"))
+    headless = address is None and dice.random() < 0.7
+    return a.service(name, *ports, app=dice.choice("xy"), address=address, headless=headless)
+
+
+def _workload(dice: random.Random, number: int) -> Workload:
+    web = WorkloadPort(Port(dice.choice((8080, 8081, 9090))), "web")
+    interception = dice.choice(INTERCEPTIONS)
+    address = f"{dice.choice(('10.0.0.', 'fd00::'))}{dice.randint(1, 4)}"
+    return a.workload(f"w{number}", address, web, app=dice.choice("xy"), interception=interception)
+
+
+def faults(mesh: View) -> Iterator[str]:
+    """Yield what is wrong with the listeners of any proxy."""
+    for key in groups(mesh):
+        made = resources(proxy_policy(mesh, key))
+        names = [(each.type_url, each.name) for each in made]
+        if len(set(names)) != len(names):
+            yield f"{key}: two resources of one type and name"
+        unknown = [name for _, kind, name in Snapshot.of(made).missing() if kind != SECRET]
+        if unknown:
+            yield f"{key}: it refers to {unknown}"
+        for fault in (*_equal_matches(made), *_shared_sockets(made)):
+            yield f"{key}: {fault}"
+
+
+def _listeners(made: tuple[Resource, ...]) -> list[listener_pb2.Listener]:
+    bodies = [Any.FromString(each.body).value for each in made if each.type_url == LISTENER]
+    return [listener_pb2.Listener.FromString(each) for each in bodies]
+
+
+def _equal_matches(made: tuple[Resource, ...]) -> Iterator[str]:
+    """Yield matches that two chains of a listener have, address by address: Envoy refuses these as well."""
+    for listener in _listeners(made):
+        seen: set[tuple[object, ...]] = set()
+        names = [each.name for each in listener.filter_chains]
+        if len(set(names)) != len(names):
+            yield f"two filter chains of {listener.name} have one name"
+        for chain in listener.filter_chains:
+            match = chain.filter_chain_match
+            ranges = [f"{ip_address(it.address_prefix)}/{it.prefix_len.value}" for it in match.prefix_ranges]
+            for each in ranges or ["any"]:
+                protocol, callers = match.transport_protocol, tuple(match.server_names)
+                found = (match.destination_port.value, each, protocol, callers)
+                if found in seen:
+                    yield f"two filter chains of {listener.name} match {found}"
+                seen.add(found)
+
+
+def _shared_sockets(made: tuple[Resource, ...]) -> Iterator[str]:
+    """Yield sockets that two listeners of one proxy would bind."""
+    sockets = [each.address.socket_address for each in _listeners(made)]
+    for number, one in enumerate(sockets):
+        for other in sockets[:number]:
+            wildcard = not {"0.0.0.0", "::"}.isdisjoint((one.address, other.address))
+            alike = ip_address(one.address).version == ip_address(other.address).version
+            if one.port_value == other.port_value and alike and (wildcard or one.address == other.address):
+                yield f"two listeners at {one.address}:{one.port_value}"
+
+
+@settings(max_examples=examples(25, fresh=4 * MESHES), deadline=None)
+@given(st.integers(0, 2**32))
+def test_no_two_filter_chains_match_alike(seed: int) -> None:
+    """In no mesh do two chains of a listener match alike, two listeners meet, or a reference lead nowhere."""
+    assert list(faults(view(seed))) == []
+
+
+def _careless(mesh: View, group: ProxyGroup, ipv6: bool) -> tuple[Reachable, ...]:
+    """Offer services without a look at who has their address already."""
+    del ipv6
+    client = group.identity
+    found = (
+        OutboundService(key, port.port, protocol_of(mesh, key, port), ways, addresses)
+        for key in visible(mesh, client)
+        for port in mesh.services[key].ports
+        if (ways := routes(mesh, client, key, port))
+        and (addresses := tuple(each.address for each in called_at(mesh, client, key, port)))
+    )
+    return (Reachable.of(found),)
+
+
+def test_carelessness_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where services may share an address and port, some mesh has two equal matches."""
+    monkeypatch.setattr(reachable, "_transparent", _careless)
+    assert any("match (" in fault for seed in range(MESHES) for fault in faults(view(seed)))
+
+
+def test_the_meshes_are_crowded() -> None:
+    """Proxies of these meshes have several filter chains each; else the above would prove little."""
+    meshes = [view(seed) for seed in range(20)]
+    made = [resources(proxy_policy(mesh, key)) for mesh in meshes for key in groups(mesh)]
+    chains = sum(len(listener.filter_chains) for each in made for listener in _listeners(each))
+    assert chains > 3 * len(made) > 90

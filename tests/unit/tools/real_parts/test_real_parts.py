@@ -1,0 +1,275 @@
+"""The builder of real parts asks Go for what it says, keeps what is there, and makes keys that work."""
+
+import base64
+import json
+import os
+import select
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, utils
+
+from tests.e2e.agent.scenes import is_alive
+from tests.tools.deadline import wait_until
+from tools.ports import free_port
+from tools.real_parts import building
+from tools.real_parts.building import PartError, build, is_built, program, shared
+from tools.real_parts.cluster import cluster
+from tools.real_parts.keys import LOOPBACK, Keys
+from tools.real_parts.parts import API_SERVER, CERT_MANAGER, COREDNS, ETCD, ISTIOD, PARTS
+from tools.real_parts.processes import Program, running
+
+OWN = """module k8s.io/kubernetes
+
+require (
+	github.com/google/cadvisor v0.56.2
+	k8s.io/api v0.0.0
+)
+
+replace (
+	k8s.io/api => ./staging/src/k8s.io/api
+	k8s.io/client-go => ./staging/src/k8s.io/client-go
+)
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep the parts in a folder of the test."""
+    monkeypatch.setenv("REAL_PARTS", str(tmp_path))
+    return tmp_path
+
+
+def test_staging_modules_are_taken_by_their_releases() -> None:
+    """Kubernetes replaces them by folders that no other module has."""
+    found = API_SERVER.module_file(OWN)
+    assert "\tk8s.io/kubernetes v1.36.3\n" in found
+    assert "\tk8s.io/api => k8s.io/api v0.36.3\n" in found
+    assert "\tk8s.io/client-go => k8s.io/client-go v0.36.3\n" in found
+    assert "cadvisor" not in found
+
+
+def test_a_part_is_held_to_the_versions_it_requires() -> None:
+    """What Istio names by a commit that is not served stands beside it by its release."""
+    found = ISTIOD.module_file()
+    assert "\tistio.io/api v1.31.1\n" in found
+    assert "replace" not in found
+
+
+def test_every_part_is_pinned() -> None:
+    """By a version, never by a branch or `latest`."""
+    for part in PARTS.values():
+        assert part.version[0].isdigit()
+        assert all(version[0].isdigit() for version in part.requires.values())
+
+
+def test_what_is_there_in_its_version_is_not_built(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another version's program, or one without a stamp, is."""
+    monkeypatch.setattr(building, "has_go", lambda: False)
+    for folder in ("bin", "stamp"):
+        (cache / folder).mkdir()
+    program(ETCD).write_text("etcd")
+    assert not is_built(ETCD)
+    (cache / "stamp" / "etcd").write_text("3.6.0\n")
+    with pytest.raises(PartError, match="etcd is built with Go"):
+        build(ETCD)
+    (cache / "stamp" / "etcd").write_text(f"{ETCD.version}\n")
+    assert build(ETCD) == cache / "bin" / "etcd"
+
+
+def test_a_program_is_never_taken_for_another_version(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by the stamp of the one before, if the builder ends before it has written its own."""
+
+    def built(_: Path, *words: str) -> str:
+        Path(words[words.index("-o") + 1]).write_text("newer")
+        return ""
+
+    exchange = Path.replace
+
+    def ended(self: Path, target: Path) -> None:
+        exchange(self, target)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(building, "has_go", lambda: True)
+    monkeypatch.setattr(building, "_go", built)
+    monkeypatch.setattr(Path, "replace", ended)
+    older = replace(ETCD, version="3.6.0")
+    for folder, text in (("bin", "older"), ("stamp", older.version)):
+        (cache / folder).mkdir()
+        (cache / folder / "etcd").write_text(text)
+    assert is_built(older)
+    with pytest.raises(KeyboardInterrupt):
+        build(ETCD)
+    assert (program(ETCD).read_text(), is_built(older), is_built(ETCD)) == ("newer", False, False)
+
+
+def test_a_program_of_ours_is_built_of_what_it_says_now(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CoreDNS with the plug-ins that are wanted: with others it is another program of the same version."""
+
+    def built(source: Path, *words: str) -> str:
+        Path(words[words.index("-o") + 1]).write_text((source / "main.go").read_text())
+        return ""
+
+    monkeypatch.setattr(building, "has_go", lambda: True)
+    monkeypatch.setattr(building, "_go", built)
+    assert '_ "github.com/coredns/coredns/plugin/kubernetes"' in build(COREDNS).read_text()
+    assert is_built(COREDNS)
+    more = replace(COREDNS, source=COREDNS.source.replace("plugin/errors", "plugin/log"))
+    assert not is_built(more)
+    assert "plugin/log" in build(more).read_text()
+
+
+def test_a_folder_of_its_module_goes_with_a_program(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Go keeps modules where nobody may write: what is kept of them is made anew all the same."""
+    module = cache / "module" / CERT_MANAGER.folder
+    module.mkdir(parents=True)
+    (module / "one.yaml").write_text("one")
+    module.chmod(0o555)
+
+    def go(_: Path, *words: str) -> str:
+        if "-o" in words:
+            Path(words[words.index("-o") + 1]).write_text("program")
+        return json.dumps({"Dir": str(cache / "module")})
+
+    monkeypatch.setattr(building, "has_go", lambda: True)
+    monkeypatch.setattr(building, "_go", go)
+    build(CERT_MANAGER)
+    kept = shared(CERT_MANAGER)
+    (kept / "older.yaml").write_text("older")
+    build(replace(CERT_MANAGER, version="2.0.0"))
+    assert {each.name: each.read_text() for each in kept.iterdir()} == {"one.yaml": "one"}
+
+
+def test_keys_are_one_authoritys_and_nobody_elses_to_read(tmp_path: Path) -> None:
+    """A server's certificate is valid for loopback; what is written is its owner's alone."""
+    keys = Keys(tmp_path / "keys")
+    keys.issue("server", "kube-apiserver", "", "10.96.0.1")
+    found = tmp_path / "keys"
+    verified = subprocess.run(
+        ["openssl", "verify", "-CAfile", found / "ca.crt", "-verify_ip", "10.96.0.1", found / "server.crt"],
+        capture_output=True,
+        check=False,
+    )
+    assert verified.returncode == 0, verified.stderr
+    ssl.create_default_context(cafile=str(found / "ca.crt")).load_cert_chain(
+        found / "server.crt", found / "server.key"
+    )
+    assert {path.stat().st_mode & 0o777 for path in found.iterdir()} == {0o600}
+
+
+def test_a_token_says_what_it_was_told_and_who_vouches_for_it(tmp_path: Path) -> None:
+    """By the signing key's public half, as an API server that was given it finds out."""
+    keys = Keys(tmp_path / "keys")
+    keys.signing("tokens")
+    head, claims, signature = keys.token("tokens", {"sub": "system:serviceaccount:shop:buyer"}).split(".")
+    assert json.loads(_decoded(claims)) == {"sub": "system:serviceaccount:shop:buyer"}
+    found = serialization.load_pem_public_key((tmp_path / "keys" / "tokens.pub").read_bytes())
+    assert isinstance(found, ec.EllipticCurvePublicKey)
+    raw = _decoded(signature)
+    pair = utils.encode_dss_signature(int.from_bytes(raw[:32], "big"), int.from_bytes(raw[32:], "big"))
+    found.verify(pair, f"{head}.{claims}".encode(), ec.ECDSA(hashes.SHA256()))
+
+
+def test_a_service_is_killed_and_started_again_and_ends_with_its_block(tmp_path: Path) -> None:
+    """Where it was, with what it was told; what it says goes on in the same log."""
+    port = free_port(LOOPBACK)
+    said = "import http.server as h; print('up', flush=True)"
+    code = f"{said}; h.test(h.SimpleHTTPRequestHandler, port={port}, bind='{LOOPBACK}')"
+    program = Program(Path(sys.executable), ("-c", code), tmp_path, f"http://{LOOPBACK}:{port}/")
+    with running(program) as service:
+        first = service.process
+        service.kill()
+        assert first.returncode == -signal.SIGKILL
+        service.again()
+        assert service.process.poll() is None
+    assert service.process.returncode is not None
+    assert program.log_file.read_text().splitlines().count("up") == 2
+
+
+def test_a_service_lives_as_long_as_the_process_that_started_it(tmp_path: Path) -> None:
+    """Not as long as the thread that did, which is what the kernel takes for its parent."""
+    port = free_port(LOOPBACK)
+    words = ("-m", "http.server", str(port), "--bind", LOOPBACK)
+    with running(Program(Path(sys.executable), words, tmp_path, f"http://{LOOPBACK}:{port}/")) as service:
+        service.kill()
+        starts = threading.Thread(target=service.again)
+        starts.start()
+        starts.join()
+        service.until_ready()
+        assert service.process.poll() is None
+
+
+def test_a_service_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
+    """Killed as that may be, it leaves nothing running."""
+    port = free_port(LOOPBACK)
+    code = f"""
+from pathlib import Path
+import signal, sys
+from tools.real_parts.processes import Program, running
+words = ("-m", "http.server", "{port}", "--bind", "{LOOPBACK}")
+program = Program(Path(sys.executable), words, Path("{tmp_path}"), "http://{LOOPBACK}:{port}/")
+with running(program) as service:
+    print(service.process.pid, flush=True)
+    signal.pause()
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdout is not None
+        child = int(started.stdout.readline())
+        watched = os.pidfd_open(child)
+        try:
+            started.kill()
+            assert select.select([watched], [], [], 60)[0]
+        finally:
+            os.close(watched)
+
+
+def test_a_service_that_ends_says_its_last_words(tmp_path: Path) -> None:
+    """Not that nobody answered."""
+    program = Program(
+        Path(sys.executable), ("-c", "raise SystemExit('no disk')"), tmp_path, "http://127.0.0.1:1/"
+    )
+    with pytest.raises(PartError, match=r"is not ready at http://127\.0\.0\.1:1/: no disk"), running(program):
+        pass
+
+
+def test_a_build_that_is_ended_leaves_nothing_behind(cache: Path) -> None:
+    """Neither Go at work nor what it has written on the way, which is a gigabyte where it is killed."""
+    tools, scratch = cache / "tools", cache / "scratch"
+    for folder in (tools, scratch):
+        folder.mkdir()
+    script = 'd=$(mktemp -d "${GOTMPDIR:-$TMPDIR}/go-build.XXXX") && echo $$ >"$d/pid" && echo begun >&2'
+    (tools / "go").write_text(f"#!/bin/sh\n{script}\nexec sleep 300\n")
+    (tools / "go").chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "TMPDIR": str(scratch)}
+    words = [sys.executable, "-m", "tools.real_parts", "build", "etcd"]
+    with subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True) as started:
+        assert started.stderr is not None
+        assert started.stderr.readline() == "begun\n"
+        (pid,) = (int(path.read_text()) for path in cache.rglob("pid"))
+        started.send_signal(signal.SIGTERM)
+        started.wait(30)
+        wait_until(lambda: not is_alive(pid), 60)
+    assert started.returncode == 128 + signal.SIGTERM
+    assert list(cache.rglob("go-build.*")) == []
+
+
+def test_a_folder_that_has_a_cluster_is_refused_in_a_sentence(cache: Path, tmp_path: Path) -> None:
+    """Its keys and data are another's; nothing is built for it."""
+    del cache
+    (tmp_path / "there" / "log").mkdir(parents=True)
+    with (
+        pytest.raises(PartError, match=r"there is there already.*: name another"),
+        cluster(tmp_path / "there"),
+    ):
+        pass
+
+
+def _decoded(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -1,0 +1,319 @@
+"""Snapshots of shared parts are as if each were made of its resources, and cost what differs."""
+
+from collections.abc import Callable, Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tools.hypothesis_profiles import examples
+from tests.unit.xds.protocol.counted_lookups import counted_looks
+from xds.protocol.resources import snapshot
+from xds.protocol.resources.layers import FLAT, Layers
+from xds.protocol.resources.resource import (
+    CLUSTER,
+    ENDPOINT,
+    LISTENER,
+    SECRET,
+    Reference,
+    Resource,
+    ResourceName,
+    TypeUrl,
+    Version,
+    is_seen_otherwise,
+)
+from xds.protocol.resources.resource_set import ResourceSet
+from xds.protocol.resources.resources import SnapshotError
+from xds.protocol.resources.snapshot import Snapshot
+
+Make = Callable[..., Resource]
+Content = Mapping[Reference, Resource]
+
+TYPES = (CLUSTER, ENDPOINT)
+SECRETS = ("own-a", "own-b")
+
+
+def _resource(type_url: TypeUrl, name: str, content: int, *needs: Reference) -> Resource:
+    return Resource(
+        type_url,
+        ResourceName(name),
+        Version(str(content)),
+        b"",
+        tuple(sorted(needs)),
+        on_demand=content == 3,
+        ttl_seconds=5.0 if content == 4 else None,
+    )
+
+
+def _cluster(number: int, content: int = 0) -> Resource:
+    name = ResourceName(f"service-{number:04}")
+    return _resource(CLUSTER, name, content, (ENDPOINT, name), (SECRET, ResourceName("own-a")))
+
+
+def _endpoints(number: int, content: int = 0) -> Resource:
+    return _resource(ENDPOINT, f"service-{number:04}", content)
+
+
+def _everyone(count: int) -> ResourceSet:
+    return ResourceSet.of(make(number) for number in range(count) for make in (_cluster, _endpoints))
+
+
+@st.composite
+def _resources(draw: st.DrawFn, prefix: str = "service") -> Resource:
+    needs = draw(st.sets(st.tuples(st.sampled_from(TYPES), st.integers(0, 90)), max_size=2))
+    return _resource(
+        draw(st.sampled_from(TYPES)),
+        f"{prefix}-{draw(st.integers(0, 90)):04}",
+        draw(st.integers(0, 5)),
+        *((type_url, ResourceName(f"service-{number:04}")) for type_url, number in needs),
+    )
+
+
+_CHANGES = st.lists(
+    st.tuples(st.lists(_resources(), max_size=4), st.lists(_resources(), max_size=3)), max_size=5
+)
+
+
+@settings(max_examples=examples(15, fresh=160))
+@given(_CHANGES, _CHANGES, st.integers(0, 80))
+def test_a_snapshot_of_parts_is_as_one_of_its_resources(
+    one: list[tuple[list[Resource], list[Resource]]],
+    other: list[tuple[list[Resource], list[Resource]]],
+    count: int,
+) -> None:
+    """Whatever was put and removed in each part: names, order, versions, digests, needs and steps agree."""
+    shared, before = _everyone(count), None
+    contents = {(each.type_url, each.name): each for t in shared.tables.values() for each in t.values()}
+    for turn in range(max(len(one), len(other))):
+        put, removed = one[turn] if turn < len(one) else ([], [])
+        own, _ = other[turn] if turn < len(other) else ([], [])
+        gone = [(each.type_url, each.name) for each in removed]
+        for key in gone:
+            contents.pop(key, None)
+        contents |= {(each.type_url, each.name): each for each in put}
+        shared = shared.changed(put, gone)
+        beside = [each for each in own if (each.type_url, each.name) not in contents]
+        mine = ResourceSet.of({(each.type_url, each.name): each for each in beside}.values())
+        joined = Snapshot.joined((shared, mine))
+        plain = Snapshot.of({**contents, **{(each.type_url, each.name): each for each in beside}}.values())
+        content = {(each.type_url, each.name): each for t in TYPES for each in plain.ordered(t)}
+        _agree(joined, plain)
+        assert [(each[0].name, *each[1:]) for each in joined.missing()] == _missing(content)
+        if before is not None:
+            assert (
+                joined.changed_since(before[0]) == plain.changed_since(before[1]) == _step(before[2], content)
+            )
+            assert joined.changed_since(before[1]) == plain.changed_since(before[0])
+        before = joined, plain, content
+
+
+def _missing(content: Content) -> list[tuple[str, TypeUrl, ResourceName]]:
+    needs = [(key[0], each.name, *to) for key, each in content.items() for to in each.references]
+    return [need[1:] for need in sorted(needs) if need[2:] not in content]
+
+
+def _step(before: Content, after: Content) -> dict[TypeUrl, set[ResourceName]]:
+    found: dict[TypeUrl, set[ResourceName]] = {}
+    for type_url, name in before.keys() | after.keys():
+        if is_seen_otherwise(before.get((type_url, name)), after.get((type_url, name))):
+            found.setdefault(type_url, set()).add(name)
+    return found
+
+
+def _agree(joined: Snapshot, plain: Snapshot) -> None:
+    assert joined == plain
+    assert joined.types() == plain.types()
+    assert joined.missing() == plain.missing()
+    assert joined.shortest_ttl == plain.shortest_ttl
+    for type_url in TYPES:
+        assert joined.version(type_url) == plain.version(type_url)
+        assert list(joined.resources(type_url)) == sorted(plain.resources(type_url))
+        assert joined.ordered(type_url) == plain.ordered(type_url)
+        assert joined.visible(type_url) == plain.visible(type_url)
+        assert joined.living(type_url) == plain.living(type_url)
+        assert dict(joined.versions(type_url)) == {
+            each.name: each.version for each in plain.ordered(type_url)
+        }
+        assert joined.on_demand(type_url) == plain.on_demand(type_url)
+        assert len(joined.resources(type_url)) == len(plain.ordered(type_url))
+
+
+@given(
+    st.lists(st.dictionaries(st.integers(0, 300), st.none() | st.integers(1, 9), max_size=30), max_size=12)
+)
+def test_layers_are_as_a_dictionary(changes: list[dict[int, int | None]]) -> None:
+    """However often the upper layer has become a new base."""
+    model = dict.fromkeys(range(0, 300, 2), 1)
+    layers: Layers[int, int] = Layers(dict(model))
+    for change in changes:
+        layers = layers.changed(change)
+        model = {k: v for k, v in {**model, **change}.items() if v is not None}
+        assert list(layers.items()) == sorted(model.items())
+        assert len(layers) == len(model)
+        assert all((key in layers) == (key in model) for key in range(300))
+        assert all(layers.get(key) == model.get(key) for key in range(300))
+
+
+def test_a_change_looks_at_what_changes() -> None:
+    """One of a thousand clusters: what is compared, and what is hashed, is as for a hundred of them."""
+    counted = {}
+    for count in (100, 1000):
+        everyone = _everyone(count)
+        own = [ResourceSet.of([_resource(SECRET, "own-a", n)]) for n in range(20)]
+        before = [Snapshot.joined((everyone, mine)) for mine in own]
+        versions = [each.version(CLUSTER) for each in before]
+        held = everyone.resources(CLUSTER).versions
+        assert not any(each.missing() for each in before)
+        with counted_looks() as looks:
+            changed = everyone.changed([_cluster(7, 1)])
+            after = [Snapshot.joined((changed, mine)) for mine in own]
+            steps = [new.changed_since(old) for new, old in zip(after, before, strict=True)]
+            assert not any(each.missing() for each in after)
+            assert versions != [each.version(CLUSTER) for each in after]
+        counted[count] = looks.count
+        assert all(step == {CLUSTER: {"service-0007"}} for step in steps)
+        assert all(step[CLUSTER] is steps[0][CLUSTER] for step in steps)
+        assert after[0].resources(ENDPOINT) is before[0].resources(ENDPOINT)
+        # No copy of what did not change: neither of the resources nor of their versions.
+        assert changed.resources(CLUSTER).base is everyone.resources(CLUSTER).base
+        assert changed.resources(CLUSTER).versions.base is held.base
+
+    assert counted[1000] == counted[100]
+
+
+def test_a_large_part_is_shared_by_all_who_have_it() -> None:
+    """A snapshot keeps what is its own; the resources, versions and digest of the others are the part's."""
+    everyone = _everyone(4 * FLAT)
+    snapshots = [Snapshot.joined((everyone, ResourceSet.of([_cluster(9000 + n)]))) for n in range(3)]
+
+    for each in snapshots:
+        assert each.resources(CLUSTER).base is everyone.resources(CLUSTER)
+        assert each.versions(CLUSTER).base is everyone.resources(CLUSTER).versions
+        assert each.resources(ENDPOINT) is everyone.resources(ENDPOINT)
+
+
+@pytest.mark.parametrize("count", [1, 4 * FLAT])
+def test_the_same_resource_may_stand_in_several_parts(count: int) -> None:
+    """It counts once; another one of its name is refused."""
+    everyone, again = _everyone(count), ResourceSet.of([_cluster(0), _resource(SECRET, "own-a", 0)])
+    plain = Snapshot.joined((everyone, ResourceSet.of([_resource(SECRET, "own-a", 0)])))
+
+    assert Snapshot.joined((everyone, again)) == plain
+    assert Snapshot.joined((everyone, again, again)).version(CLUSTER) == plain.version(CLUSTER)
+    assert Snapshot.joined((again, everyone)).missing() == ()
+    with pytest.raises(SnapshotError, match="'service-0000'"):
+        Snapshot.joined((everyone, ResourceSet.of([_cluster(0, 1)])))
+
+
+@given(_CHANGES, st.sets(st.integers(0, 20)), st.integers(0, 20))
+def test_what_is_missing_after_a_change_is_found_in_what_differs(
+    changes: list[tuple[list[Resource], list[Resource]]], own: set[int], count: int
+) -> None:
+    """As it is found from nothing, whatever the parts were before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(snapshot, "FLAT", -1)  # as if they were many
+        shared = _everyone(count)
+        mine = ResourceSet.of([_resource(SECRET, "own-a", 0), *map(_endpoints, own - set(range(count)))])
+        before = Snapshot.joined((shared, mine))
+        for put, removed in changes:
+            assert before.missing() == Snapshot.of(_every(before)).missing()
+            gone = [(each.type_url, each.name) for each in removed]
+            part = shared.changed(
+                [each for each in put if each.name not in mine.resources(each.type_url)], gone
+            )
+            other = mine.changed((), gone)
+            after = Snapshot.joined((part, other), before)
+            assert after.missing() == Snapshot.of(_every(after)).missing()
+            if after.is_consistent:
+                before, shared, mine = after, part, other
+
+
+@given(_CHANGES, st.integers(1, 20), st.booleans(), st.booleans())
+def test_a_part_in_the_place_of_another_is_as_if_all_were_put_together(
+    changes: list[tuple[list[Resource], list[Resource]]], count: int, divided: bool, alone: bool
+) -> None:
+    """Whatever is other in it: what is only replaced by what refers to the same, and all the rest."""
+    secret = _resource(SECRET, "own-a", 0)
+    own = () if alone else (ResourceSet.of([secret, *([_resource(CLUSTER, "own", 1)] if divided else [])]),)
+    shared = _everyone(count).changed([secret] if alone else [])
+    before = Snapshot.joined((*own, shared))
+    for put, removed in changes:
+        assert before.missing() == Snapshot.of(_every(before)).missing()
+        there = [old for each in put if (old := shared.resources(each.type_url).get(each.name))]
+        there = there or [*shared.resources(CLUSTER).values()][:1]
+        replaced = [_resource(old.type_url, old.name, 9, *old.references) for old in there]
+        for some, gone in ((replaced, []), (put, [(each.type_url, each.name) for each in removed])):
+            shared = shared.changed(some, gone)
+            after = Snapshot.joined((*own, shared), before)
+            content, was = _content(after), _content(before)
+            _agree(after, Snapshot.of(content.values()))
+            assert after.changed_since(before) == _step(was, content)
+            before = after
+
+
+def _content(of: Snapshot) -> Content:
+    return {
+        (each.type_url, each.name): each
+        for part in of.parts
+        for t in part.tables.values()
+        for each in t.values()
+    }
+
+
+def _every(of: Snapshot) -> list[Resource]:
+    return [each for type_url in of.types() for each in of.ordered(type_url)]
+
+
+def test_what_a_listener_needs_is_not_gone_through_for_each_change() -> None:
+    """Groups with listeners of their own, which refer to all there is: only what is new is looked for."""
+    counted = {}
+    for count in (100, 1000):
+        everyone = _everyone(count)
+        needs = [(ENDPOINT, ResourceName(f"service-{n:04}")) for n in range(count)]
+        own = ResourceSet.of([_resource(SECRET, "own-a", 0), _resource(LISTENER, "out", 0, *needs)])
+        before = Snapshot.joined((everyone, own))
+        assert before.missing() == ()
+        changed = everyone.changed([_endpoints(7, 1), _cluster(2000), _endpoints(2000)])
+        with counted_looks() as looks:
+            after = Snapshot.joined((changed, own), before)
+            assert after.missing() == ()
+        counted[count] = looks.count
+        gone = changed.changed(removed=[(ENDPOINT, ResourceName("service-0007"))])
+        assert [each[0].name for each in Snapshot.joined((gone, own), after).missing()] == [
+            "service-0007",
+            "out",
+        ]
+
+    assert counted[1000] == counted[100]
+
+
+def test_what_a_part_needs_may_stand_in_another() -> None:
+    """It is missing where that is not there, in every group for itself."""
+    everyone = _everyone(2)
+    with_it = Snapshot.joined((everyone, ResourceSet.of([_resource(SECRET, "own-a", 0)])))
+
+    assert everyone.needs() == {(SECRET, "own-a")}
+    assert with_it.missing() == ()
+    assert [each[0].name for each in Snapshot.joined((everyone,)).missing()] == [
+        "service-0000",
+        "service-0001",
+    ]
+    assert with_it.changed(removed=[(SECRET, ResourceName("own-a"))]).missing() != ()
+
+
+def test_what_moves_from_part_to_part_has_not_changed() -> None:
+    """A snapshot is what its parts come to, whichever of them has it."""
+    whole, half, rest = _everyone(20), _everyone(10), ResourceSet.of(map(_cluster, range(10, 20)))
+    ends = ResourceSet.of(map(_endpoints, range(10, 20)))
+
+    assert Snapshot.joined((half, rest, ends)).changed_since(Snapshot.joined((whole,))) == {}
+    assert Snapshot.joined((half, rest, ends)) == Snapshot.joined((whole,))
+
+
+def test_nothing_is_a_set_as_well() -> None:
+    """An empty set has no types; so has a set that has lost all."""
+    nothing = _everyone(1).changed(removed=[(t, ResourceName("service-0000")) for t in TYPES])
+
+    assert nothing.tables == {}
+    assert Snapshot.joined(()) == Snapshot.joined((nothing,)) == Snapshot.of(())
+    assert nothing.changed() is nothing
