@@ -15,7 +15,6 @@ from meshwright.controller.settings.settings import Settings
 from meshwright.controller.state_files import Kept
 from meshwright.delivery.assembly import Delivery, delivery
 from meshwright.delivery.certificates.certificates import Counted, ServiceCertificates
-from meshwright.delivery.debounce import Pace
 from meshwright.delivery.gathering import Paces
 from meshwright.delivery.history.open_waves import OpenWaves
 from meshwright.delivery.model import Model
@@ -24,6 +23,7 @@ from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.verdicts import Verdict
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.delivery.snapshots.wanted import WhoIsHere
+from meshwright.delivery.timing.debounce import Pace
 from meshwright.mesh.long_lived import LongLived
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.policies.resilience import Resilience

@@ -10,7 +10,7 @@ from meshwright.delivery.publishing import Publishing
 from meshwright.delivery.quarantine.record import Moment
 from meshwright.delivery.quarantine.verdicts import Verdict
 from meshwright.delivery.snapshots.published import Step
-from meshwright.delivery.time_slices import Slices
+from meshwright.delivery.timing.time_slices import Slices
 from meshwright.delivery.wave import Wave, rejection_cause
 from meshwright.mesh.objects import ObjectKey
 from xds.cache import NodeKey

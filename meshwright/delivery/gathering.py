@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.store.settings import Admission
-from meshwright.delivery.debounce import Debounce, Matter, Pace
 from meshwright.delivery.meters import WaveMeter
+from meshwright.delivery.timing.debounce import Debounce, Matter, Pace
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import ADMISSION, ENDPOINT_SLICE, READ_AS, TAP, WORKLOAD
 from meshwright.mesh.service import ServiceKey

@@ -6,7 +6,7 @@ from typing import Final
 
 from catalog.lint.problems import Looked
 from meshwright.delivery.model import Model
-from meshwright.delivery.time_slices import Slices
+from meshwright.delivery.timing.time_slices import Slices
 
 AFTER_SECONDS: Final = 0.1
 """How long after a wave: what proxies answer goes first, and waves of a burst are looked at together."""

@@ -22,7 +22,7 @@ from meshwright.delivery.problems import AllProblems, wave_problem
 from meshwright.delivery.publishing import Publishing
 from meshwright.delivery.quarantine.problems import Rejections
 from meshwright.delivery.snapshots.published import Published, Step
-from meshwright.delivery.time_slices import Slices
+from meshwright.delivery.timing.time_slices import Slices
 from meshwright.delivery.verifying import Verification
 from meshwright.delivery.wave import Wave
 from meshwright.mesh.identity import ProxyName, ServiceIdentity, SidecarKey

@@ -10,7 +10,7 @@ from typing import Final
 
 from catalog.store.inventory import claimant_of
 from catalog.store.view import View
-from meshwright.delivery.debounce import Pace, Pending, begin_at, until
+from meshwright.delivery.timing.debounce import Pace, Pending, begin_at, until
 from meshwright.engine.node import Absent
 from meshwright.mesh.identity import ProxyName, SidecarKey
 from meshwright.mesh.values.picture import Picture

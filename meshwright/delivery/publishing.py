@@ -12,7 +12,7 @@ from meshwright.delivery.meters import WaveMeter
 from meshwright.delivery.problems import failure_problem
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.published import Failure, Published, Step
-from meshwright.delivery.time_slices import Slices
+from meshwright.delivery.timing.time_slices import Slices
 from meshwright.delivery.wave import Wave
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resources.snapshot import Snapshot

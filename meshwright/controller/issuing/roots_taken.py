@@ -10,7 +10,7 @@ import structlog
 
 from certs.errors import StateError
 from certs.keys.bundle import TrustBundle
-from meshwright.delivery.time_slices import in_slices
+from meshwright.delivery.timing.time_slices import in_slices
 from meshwright.sidecars.contract.contexts import Taken
 
 LOOK_SECONDS: Final = 2.0

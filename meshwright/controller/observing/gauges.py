@@ -7,7 +7,7 @@ from operator import is_not
 
 from meshwright.admin.metrics.gauges import Gauges
 from meshwright.delivery.loop import MeshState
-from meshwright.delivery.time_slices import Slices
+from meshwright.delivery.timing.time_slices import Slices
 from meshwright.providers.contract import Counts, Source
 from meshwright.sidecars.type_words import short_type
 from xds.cache import GroupKey

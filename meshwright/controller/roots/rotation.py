@@ -16,7 +16,7 @@ from meshwright.controller.identity.server_tls import ServerTls
 from meshwright.controller.roots.change import RootChange
 from meshwright.controller.roots.declared import DeclaredRoots, DeclaredRule
 from meshwright.delivery.assembly import Delivery
-from meshwright.delivery.time_slices import in_slices
+from meshwright.delivery.timing.time_slices import in_slices
 from meshwright.enrolment.trust import Confirmations
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.problems.problem import Problems

@@ -17,7 +17,7 @@ import structlog
 from meshwright.delivery.history.history import Delays, PushHistory
 from meshwright.delivery.meters import StreamMeter
 from meshwright.delivery.quarantine.quarantine import Quarantine
-from meshwright.delivery.time_slices import Slices
+from meshwright.delivery.timing.time_slices import Slices
 from xds.cache import NodeKey
 from xds.protocol.wire import Response
 

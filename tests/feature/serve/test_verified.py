@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 BROKEN = "tests/unit/delivery/test_loop.py::test_a_server_can_verify_itself"
-NO_LOOP = "tests/unit/delivery/test_debounce.py"
+NO_LOOP = "tests/unit/delivery/timing/test_debounce.py"
 
 
 @pytest.mark.parametrize(

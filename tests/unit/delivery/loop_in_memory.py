@@ -10,7 +10,6 @@ from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.delivery.ack_handling import Answers
 from meshwright.delivery.certificates.certificates import Counted, ServiceCertificates
-from meshwright.delivery.debounce import Pace
 from meshwright.delivery.gathering import Gathering, Paces
 from meshwright.delivery.loop import Loop, MeshState
 from meshwright.delivery.model import Model, Work
@@ -20,6 +19,7 @@ from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.published import Step
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.delivery.snapshots.wanted import WhoIsHere
+from meshwright.delivery.timing.debounce import Pace
 from meshwright.delivery.verifying import Verification
 from meshwright.delivery.wave import Wave
 from meshwright.mesh.names import TrustDomain

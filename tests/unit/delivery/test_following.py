@@ -15,7 +15,6 @@ from certs.issuers.authority import CertificateAuthority
 from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.delivery.certificates.certificates import ServiceCertificates
-from meshwright.delivery.debounce import Pace
 from meshwright.delivery.gathering import Gathering, Paces
 from meshwright.delivery.loop import Loop
 from meshwright.delivery.model import Model
@@ -24,6 +23,7 @@ from meshwright.delivery.publishing import Publishing
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.published import Step
 from meshwright.delivery.snapshots.translation import translation
+from meshwright.delivery.timing.debounce import Pace
 from meshwright.delivery.wave import Wave
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.names import IpAddress, TrustDomain

@@ -6,8 +6,8 @@ import pytest
 
 from catalog.store.settings import Admission
 from meshwright.admin.metrics.registry import Metrics
-from meshwright.delivery.debounce import Matter, Pace
 from meshwright.delivery.gathering import Gathering, Paces, matter
+from meshwright.delivery.timing.debounce import Matter, Pace
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import ADMISSION, ENDPOINT_SLICE, SERVICE, TRAFFIC_TARGET, WORKLOAD
 from meshwright.mesh.names import Namespace

@@ -17,13 +17,13 @@ from meshwright.admin.metrics.registry import Metrics
 from meshwright.controller.observing.gauges import Gauging
 from meshwright.delivery.assembly import Delivery, delivery
 from meshwright.delivery.certificates.certificates import ServiceCertificates
-from meshwright.delivery.debounce import Pace
 from meshwright.delivery.gathering import Paces
 from meshwright.delivery.model import Model
 from meshwright.delivery.proxies.readiness import EndpointReadiness
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.delivery.snapshots.wanted import WhoIsHere
+from meshwright.delivery.timing.debounce import Pace
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.objects import MeshObject, ObjectKey
 from meshwright.providers.sources import Sources

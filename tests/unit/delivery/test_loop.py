@@ -18,7 +18,6 @@ from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.delivery.ack_handling import Answers
 from meshwright.delivery.certificates.certificates import ServiceCertificates
-from meshwright.delivery.debounce import Pace
 from meshwright.delivery.gathering import Gathering, Paces
 from meshwright.delivery.linting import Linting
 from meshwright.delivery.loop import Loop, MeshState
@@ -28,6 +27,7 @@ from meshwright.delivery.publishing import Publishing
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.rendering import GroupInput, Translate
 from meshwright.delivery.snapshots.translation import translation
+from meshwright.delivery.timing.debounce import Pace
 from meshwright.delivery.verifying import Verification
 from meshwright.engine.graph import Graph
 from meshwright.mesh.names import TrustDomain

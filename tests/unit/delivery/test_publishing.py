@@ -13,7 +13,7 @@ from meshwright.delivery.batches import GROUPS, parts
 from meshwright.delivery.publishing import Publishing
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.published import Step
-from meshwright.delivery.time_slices import SLICE_SECONDS, Slices
+from meshwright.delivery.timing.time_slices import SLICE_SECONDS, Slices
 from meshwright.delivery.wave import Wave
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resources.resource import CLUSTER, Resource, ResourceName, Version

@@ -19,20 +19,8 @@ ONE_OF_A_KIND: Final = {
 }
 """Folders that may have any number of modules, because each is of the same kind as its neighbours."""
 
-UNSORTED: Final = dict.fromkeys(
-    (
-        "tests/e2e/agent",
-        "tests/e2e/policy",
-        "tests/kubernetes",
-        "tests/unit/delivery",
-        "tests/unit/kubernetes/injection",
-        "tests/unit/xds/protocol",
-    ),
-    "not sorted into folders yet",
-)
-"""Folders that are still to be sorted. Add none."""
-
-EXCEPTIONS: Final = ONE_OF_A_KIND | UNSORTED
+NO_PACKAGES: Final = {"deploy", "docs", "growth", "tools"}
+"""Folders of `tests/unit` for what is no package of the product: files, pages, tools of development."""
 
 
 def _modules() -> Counter[str]:
@@ -49,7 +37,7 @@ def test_no_folder_outgrows_its_modules() -> None:
         f"{folder} has {count} modules, and at most {MOST} are allowed: sort them into folders with an"
         " __init__.py that says what each holds, or name the folder in ONE_OF_A_KIND with the reason"
         for folder, count in sorted(_modules().items())
-        if count > MOST and folder not in EXCEPTIONS
+        if count > MOST and folder not in ONE_OF_A_KIND
     ]
     assert not crowded, "\n".join(crowded)
 
@@ -59,7 +47,7 @@ def test_every_exception_is_needed() -> None:
     modules = _modules()
     needless = [
         f"{folder} has {modules[folder]} modules, no more than {MOST}: remove it from the exceptions"
-        for folder in EXCEPTIONS
+        for folder in ONE_OF_A_KIND
         if modules[folder] <= MOST
     ]
     assert not needless, "\n".join(needless)
@@ -71,3 +59,17 @@ def test_a_wheel_has_five_top_level_packages() -> None:
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     included = {path.partition("/")[0] for path in wheel.get("force-include", {}).values()}
     assert {*wheel["packages"], *included} == {"catalog", "certs", "meshwright", "protos", "xds"}
+
+
+def test_each_folder_of_unit_tests_mirrors_a_package() -> None:
+    """`tests/unit/kubernetes/cni` holds the tests of `meshwright/kubernetes/cni`."""
+    unit = ROOT / TESTS / "unit"
+    folders = {path.parent.relative_to(unit) for path in unit.rglob("test_*.py")}
+    assert Path("kubernetes/cni") in folders
+    mirrors = {folder for folder in folders if folder.parts[0] not in NO_PACKAGES}
+    packages = {
+        folder
+        for folder in mirrors
+        if any((ROOT / at / folder / "__init__.py").is_file() for at in (".", "meshwright"))
+    }
+    assert {folder.as_posix() for folder in mirrors - packages} == set()

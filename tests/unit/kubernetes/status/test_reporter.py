@@ -15,7 +15,6 @@ from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.delivery.assembly import Delivery, delivery
 from meshwright.delivery.certificates.certificates import ServiceCertificates
-from meshwright.delivery.debounce import Pace
 from meshwright.delivery.gathering import Paces
 from meshwright.delivery.model import Model
 from meshwright.delivery.proxies.readiness import EndpointReadiness
@@ -23,6 +22,7 @@ from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.published import Step
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.delivery.snapshots.wanted import WhoIsHere
+from meshwright.delivery.timing.debounce import Pace
 from meshwright.delivery.wave import ADMISSIONS, NAMED, Cause, Change, Wave
 from meshwright.kube.lease import Lease
 from meshwright.kubernetes.status.object_status import Standing

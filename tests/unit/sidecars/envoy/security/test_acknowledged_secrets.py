@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from google.protobuf.any_pb2 import Any
 
-import meshwright.delivery.time_slices
-from meshwright.delivery.time_slices import in_slices
+import meshwright.delivery.timing.time_slices
+from meshwright.delivery.timing.time_slices import in_slices
 from meshwright.sidecars.contract.contexts import Taken
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.security.acknowledged_secrets import TakenSecrets
@@ -83,7 +83,7 @@ def test_what_counts_is_what_every_stream_of_a_proxy_has_acknowledged() -> None:
 
 async def test_a_look_over_many_proxies_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever goes through them lets others run whenever his slice is over, here after each."""
-    monkeypatch.setattr(meshwright.delivery.time_slices, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(meshwright.delivery.timing.time_slices, "SLICE_SECONDS", 0.0)
     now, turns = _published(b"chain", b"roots"), 0
     stream = Stream(now).acknowledges()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from meshwright.delivery.debounce import Changes, Matter, Pace, Pending, begin_at
+from meshwright.delivery.timing.debounce import Changes, Matter, Pace, Pending, begin_at
 
 PACE = Pace(quiet=0.1, longest=1.0)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from meshwright.delivery.time_slices import SLICE_SECONDS, Slices
+from meshwright.delivery.timing.time_slices import SLICE_SECONDS, Slices
 
 STEP = SLICE_SECONDS * 0.4
 """Three steps are more than a slice."""
