@@ -61,7 +61,7 @@ PROGRAM: Final = "meshwright.cli.agent_program"
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class ImportMemory:
     """What the process has, and the KiB that each package adds when it is imported."""
 
     memory: Memory
@@ -131,7 +131,7 @@ def imports(checkout: Checkout) -> Mapping[str, int]:
     return dict(json.loads(done.stdout))
 
 
-def sums(found: Mapping[str, Weighed]) -> Table:
+def sums(found: Mapping[str, ImportMemory]) -> Table:
     """Lay out what each checkout's agent has."""
     out = Table(title="the agent at rest, MiB")
     for heading in ("checkout", "RSS", "its share (PSS)", "peak"):
@@ -142,7 +142,7 @@ def sums(found: Mapping[str, Weighed]) -> Table:
     return out
 
 
-def by_package(found: Mapping[str, Weighed]) -> Table:
+def by_package(found: Mapping[str, ImportMemory]) -> Table:
     """Lay out what each package adds, those first that add most now."""
     out = Table(title="by what is imported, KiB")
     out.add_column("package")
@@ -164,10 +164,10 @@ def main() -> None:
     end_with_sigterm()
     told, console, where = arguments(), Console(width=100), machine()
     before = {} if told.before is None else {"before": Checkout.at(told.before)}
-    found: dict[str, Weighed] = {}
+    found: dict[str, ImportMemory] = {}
     for name, checkout in {**before, "now": Checkout()}.items():
         with tempfile.TemporaryDirectory(prefix="agent-") as folder, serving(Path(folder)) as ads:
-            found[name] = Weighed(at_rest(Path(folder), ads, told.envoy, checkout), imports(checkout))
+            found[name] = ImportMemory(at_rest(Path(folder), ads, told.envoy, checkout), imports(checkout))
     for table in (sums(found), by_package(found)):
         console.print(table)
     console.print(f"{'reached' if found['now'].memory.resident <= TARGET else 'missed'}: {TARGET:.0f} MiB")

@@ -40,7 +40,7 @@ GROWS: Final[Mapping[str, Callable[[Size, int], Size]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ProxyConfigSize:
     """What one proxy is sent: resources and bytes by type."""
 
     value: int
@@ -60,7 +60,7 @@ class Series:
     proxy: str
     protocol: str
     grows: str
-    found: tuple[Found, ...]
+    found: tuple[ProxyConfigSize, ...]
 
     @property
     def per_unit(self) -> tuple[float, float]:
@@ -76,13 +76,13 @@ class Series:
         return last <= max(first, 0.0) * TOLERANCE
 
 
-def measured(size: Size, proxy: str, value: int) -> Found:
+def measured(size: Size, proxy: str, value: int) -> ProxyConfigSize:
     """Measure what a proxy of a mesh is sent."""
     counts, total = Counter[str](), Counter[str]()
     for each in sent(view(size), proxy):
         counts[SHORT[each.type_url]] += 1
         total[SHORT[each.type_url]] += len(each.body)
-    return Found(value, dict(sorted(counts.items())), dict(sorted(total.items())))
+    return ProxyConfigSize(value, dict(sorted(counts.items())), dict(sorted(total.items())))
 
 
 @dataclass(frozen=True, slots=True)

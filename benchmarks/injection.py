@@ -23,7 +23,7 @@ from benchmarks.peers.istiod.plane import definitions, istiod
 from benchmarks.processes.programs import end_with_sigterm
 from benchmarks.processes.real_parts import are_had
 from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
-from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.kubernetes.injection.injecting import InjectionInputs, injected
 from meshwright.kubernetes.injection.shapes import checked
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
@@ -129,7 +129,7 @@ def _new(before: Document, after: Document, words: str) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class InjectionComparison:
     """A pod of both: what each decided, and the facts of those that were injected."""
 
     name: str
@@ -138,28 +138,28 @@ class Compared:
     theirs: Facts
 
 
-def compared(name: str, pod: Document, address: str) -> Compared:
+def compared(name: str, pod: Document, address: str) -> InjectionComparison:
     """Ask both about a pod."""
     answer = injection.asked(address, pod, NAMESPACE)
     was = {**pod, "metadata": {"name": "asked", **pod["metadata"], "namespace": NAMESPACE}}
     is_theirs = _has(answer.pod, _THEIRS[0]) and answer.pod["spec"] != pod["spec"]
     said = "refused" if answer.refused else "injected" if is_theirs else "left"
     theirs = facts(was, answer.pod, _THEIRS) if said == "injected" else {}
-    known = Known(InjectionConfig(image="proxy:1"), {"envoy": EnvoyDriver()})
+    known = InjectionInputs(InjectionConfig(image="proxy:1"), {"envoy": EnvoyDriver()})
     made: Any = None
     try:
         made = injected(known, NamespaceObject(Namespace(NAMESPACE)), checked(was)).pod
         ours = "left" if made is None else "injected"
     except DriverError as error:
         ours = f"refused: {str(error)[:60]}"
-    return Compared(name, (ours, said), {} if made is None else facts(was, made, _OURS), theirs)
+    return InjectionComparison(name, (ours, said), {} if made is None else facts(was, made, _OURS), theirs)
 
 
 def _has(pod: Document, name: str) -> bool:
     return any(each.get("name") == name for where in _LISTS for each in pod["spec"].get(where) or ())
 
 
-def tables(found: Sequence[Compared]) -> Iterator[Table]:
+def tables(found: Sequence[InjectionComparison]) -> Iterator[Table]:
     """Yield what both decided, and fact by fact how often they came to the same."""
     decided = Table("ours", "istiod's", "pods", "such as", title="what was decided")
     for both, count in sorted(Counter(each.decided for each in found).items()):

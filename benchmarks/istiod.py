@@ -19,9 +19,9 @@ from benchmarks.figures.results import Values, machine, place, write
 from benchmarks.in_kubernetes.api import connection, create_all
 from benchmarks.in_kubernetes.objects import namespaces
 from benchmarks.in_kubernetes.source import InKubernetes, mesh
-from benchmarks.measurements.change_cost import Served
+from benchmarks.measurements.change_cost import MeasuredMesh
 from benchmarks.measurements.mesh_tables import costs, starts, tables, values
-from benchmarks.measurements.sizes import Bench, Case, Plan, Repeated, Sized, few, measure, stage
+from benchmarks.measurements.sizes import Bench, Case, MeshSizeFigures, Plan, Repeated, few, measure, stage
 from benchmarks.meshes import changes
 from benchmarks.meshes import generator as meshes
 from benchmarks.peers.istiod import objects
@@ -77,7 +77,7 @@ def scopes_of(services: int, only: str | None) -> Iterator[Scope]:
         yield Scope(DEFAULT, Case(services, (0, services, every), permissive=True))
 
 
-def measure_scope(held: Cluster, scope: Scope, plan: Plan, folder: Path, say: Say) -> Sized:
+def measure_scope(held: Cluster, scope: Scope, plan: Plan, folder: Path, say: Say) -> MeshSizeFigures:
     """Start istiod on what the cluster holds, and measure everything of it."""
     case = scope.case
     with istiod(held, folder / f"{scope.name}-log") as (plane, start), connection(held) as api:
@@ -89,11 +89,11 @@ def measure_scope(held: Cluster, scope: Scope, plan: Plan, folder: Path, say: Sa
         with sidecars(build("loadgen/meshclients"), plane.ads, tls, case.names, nodes) as clients:
             words = Istio(case.services, scope.narrow)
             source = InKubernetes(api, case.services, words)
-            served = Served(case.services, source, plane, clients, everyone=not scope.narrow)
+            served = MeasuredMesh(case.services, source, plane, clients, everyone=not scope.narrow)
             stages = [
                 stage(served, count, _wanted(case, count, plan.repeat), plan, say) for count in case.stages
             ]
-        return Sized(
+        return MeshSizeFigures(
             case.services, case.permissive, start, rested, tuple(stages), memory(plane.pid), churn=None
         )
 
@@ -134,7 +134,7 @@ def _narrowed(held: Cluster, services: int, *, narrow: bool) -> None:
             api.delete_all(objects.SIDECAR, each.name)
 
 
-def measure_peer(told: argparse.Namespace, folder: Path, say: Say) -> list[tuple[str, Sized]]:
+def measure_peer(told: argparse.Namespace, folder: Path, say: Say) -> list[tuple[str, MeshSizeFigures]]:
     """Measure istiod in the scopes that are asked for, each with a fresh process on the same objects."""
     plan = Plan(told.repeat, 0)
     found = []
@@ -146,7 +146,7 @@ def measure_peer(told: argparse.Namespace, folder: Path, say: Say) -> list[tuple
     return found
 
 
-def measure_ours(told: argparse.Namespace, folder: Path, say: Say) -> list[Sized]:
+def measure_ours(told: argparse.Namespace, folder: Path, say: Say) -> list[MeshSizeFigures]:
     """Measure ours on the same meshes."""
     plan = Plan(told.repeat, 0, None, Checkout.at(told.server) if told.server else Checkout())
     wanted = [scope.case for scope in scopes_of(told.services, told.scope)]

@@ -22,11 +22,11 @@ from benchmarks.figures.results import Values, machine, name, place, write
 from benchmarks.in_kubernetes import objects as core
 from benchmarks.in_kubernetes import smi
 from benchmarks.in_kubernetes.api import connection, create_all
-from benchmarks.in_kubernetes.figures import Measured, rows, table
+from benchmarks.in_kubernetes.figures import ControlPlaneFigures, rows, table
 from benchmarks.in_kubernetes.objects import Kind, namespaces
 from benchmarks.in_kubernetes.restarts import relist
 from benchmarks.in_kubernetes.source import InKubernetes, Words, turning
-from benchmarks.measurements.change_cost import Plane, Served, cost
+from benchmarks.measurements.change_cost import MeasuredMesh, Plane, cost
 from benchmarks.measurements.sizes import connect
 from benchmarks.meshes import changes
 from benchmarks.meshes import generator as meshes
@@ -112,14 +112,14 @@ class Plan:
 
 def measure(
     held: RunningCluster, size: Size, plan: Plan, run: Running, repeat: int, profile: Path | None, say: Say
-) -> Measured:
+) -> ControlPlaneFigures:
     """Measure one control plane on what the cluster holds."""
     who = plan.who
     with connection(held) as api, run() as (plane, start, clients):
         say(f"{who}: ready after {start.wall:.1f} s and {start.cpu:.2f} s of CPU")
         rested, ready = settled(plane.cpu).cpu, memory(plane.pid).resident
         source = InKubernetes(api, size.services, plan.words, size.replicas)
-        served = Served(size.services, source, plane, clients, replicas=size.replicas)
+        served = MeasuredMesh(size.services, source, plane, clients, replicas=size.replicas)
         connecting = connect(served, size.clients)
         say(f"{who}: {size.clients} sidecars after {connecting.cpu:.2f} s of CPU")
         settled(plane.cpu)
@@ -131,7 +131,7 @@ def measure(
         relists = tuple(relist(held, api, served, change, number) for number in range(RELISTS))
         say(f"{who}: a re-list costs {relists[-1].cpu_ms:.0f} ms")
         after = memory(plane.pid)
-    return Measured(
+    return ControlPlaneFigures(
         who, start, rested, ready, connecting.cpu, connecting.configured_ms, connected, event, relists,
         after.resident, after.peak,
     )  # fmt: skip
@@ -218,7 +218,7 @@ def main() -> None:
         told.profile.mkdir(parents=True, exist_ok=True)
     size = Size(told.services, told.replicas, told.clients)
     wanted = [each for each in plans(size) if told.only in (None, each.who)]
-    found: list[Measured] = []
+    found: list[ControlPlaneFigures] = []
     with tempfile.TemporaryDirectory(prefix="kubernetes-") as directory:
         folder = Path(directory)
         with cluster(folder / "cluster") as held:

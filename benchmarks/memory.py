@@ -33,7 +33,7 @@ Counts = Mapping[str, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class MemoryUsage:
     """What the process has from the system, and the bytes and objects of each owner and of each type."""
 
     memory: Memory
@@ -52,11 +52,11 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Sized:
+class MemoryByStage:
     """One size of mesh: with nobody connected, with one sidecar of each service, with two."""
 
     services: int
-    stages: tuple[Held, ...]
+    stages: tuple[MemoryUsage, ...]
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -68,7 +68,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def measure(bench: Bench, case: Case, folder: Path, checkout: Checkout) -> Sized:
+def measure(bench: Bench, case: Case, folder: Path, checkout: Checkout) -> MemoryByStage:
     """Serve one size, and count."""
     folder.mkdir()
     with bench.serving(case, Plan(1, 0, folder, checkout)) as (served, plane, _):
@@ -76,14 +76,14 @@ def measure(bench: Bench, case: Case, folder: Path, checkout: Checkout) -> Sized
         for number, count in enumerate(case.stages, 2):
             connect(served, count)
             stages.append(_held(plane, folder / f"{number}.json"))
-        return Sized(case.services, tuple(stages))
+        return MemoryByStage(case.services, tuple(stages))
 
 
-def _held(plane: ControlPlane, written: Path) -> Held:
+def _held(plane: ControlPlane, written: Path) -> MemoryUsage:
     settled(plane.cpu)  # it looks for problems, and trims its heaps, when nothing else is to be done
     found = memory(plane.pid)  # before the count, which takes some itself
     counted = plane.census(written)
-    return Held(
+    return MemoryUsage(
         found,
         _summed((owner, each) for owner, types in counted.items() for each in types.values()),
         _summed(each for types in counted.values() for each in types.items()),
@@ -123,7 +123,7 @@ def by_sort(found: Counts) -> Counts:
     return _summed((name.partition(" ")[0], each) for name, each in found.items())
 
 
-def tables(sizes: Sequence[Sized]) -> Iterator[Table]:
+def tables(sizes: Sequence[MemoryByStage]) -> Iterator[Table]:
     """Yield the sums by size; what one more of each adds in all, by owner and by type."""
     yield sums(sizes)
     if len(sizes) > 1:
@@ -138,12 +138,12 @@ def tables(sizes: Sequence[Sized]) -> Iterator[Table]:
             yield histogram(f"{title}: by type", types)
 
 
-def _added(sized: Sized, stage: int, counts: Callable[[Held], Counts]) -> Counts:
+def _added(sized: MemoryByStage, stage: int, counts: Callable[[MemoryUsage], Counts]) -> Counts:
     before = counts(sized.stages[stage - 1]) if stage else {}
     return added(before, counts(sized.stages[stage]))
 
 
-def sums(sizes: Sequence[Sized]) -> Table:
+def sums(sizes: Sequence[MemoryByStage]) -> Table:
     """Lay out what each size holds in all."""
     out = Table(title="memory by size")
     for heading in ("services", "connected", "RSS MiB", "Python objects MiB", "objects"):
@@ -157,7 +157,7 @@ def sums(sizes: Sequence[Sized]) -> Table:
     return out
 
 
-def each_more(sizes: Sequence[Sized]) -> Table:
+def each_more(sizes: Sequence[MemoryByStage]) -> Table:
     """Lay out what one more takes of the system's memory, and how much of it is Python objects."""
     out = Table(title="one more takes")
     for heading in ("", "RSS kB", "Python objects kB", "objects"):
@@ -175,7 +175,7 @@ def each_more(sizes: Sequence[Sized]) -> Table:
     return out
 
 
-def _grown(before: Held, after: Held) -> tuple[float, float, float]:
+def _grown(before: MemoryUsage, after: MemoryUsage) -> tuple[float, float, float]:
     resident = (after.memory.resident - before.memory.resident) * 2**20
     return resident, after.whole - before.whole, after.objects - before.objects
 

@@ -43,7 +43,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-class Synthetic:
+class SyntheticResources:
     """The resources served, and how they change."""
 
     def __init__(self, services: int, endpoints: int, *, mesh: bool) -> None:
@@ -76,7 +76,7 @@ async def serve(told: argparse.Namespace) -> None:
     """Serve until SIGTERM or SIGINT, and collect garbage as the program does."""
     directory: Path = told.tls_dir
     identity = TlsIdentity(*((directory / name).read_bytes() for name in ("s.pem", "s.key", "ca.pem")))
-    synthetic = Synthetic(told.services, told.endpoints, mesh=told.types == "mesh")
+    synthetic = SyntheticResources(told.services, told.endpoints, mesh=told.types == "mesh")
     limits = Limits().without_budgets() if told.default_admission else _LIMITS
     server = AdsServer(synthetic.cache, AnyNode(_NODE), lambda: identity, limits=limits)
 

@@ -50,7 +50,7 @@ class Scale:
         self._last = now
 
 
-class Weighed(importlib.abc.Loader):
+class MeasuredLoader(importlib.abc.Loader):
     """A loader that is weighed."""
 
     def __init__(self, loader: Any, scale: Scale) -> None:  # noqa: ANN401 - a loader, with more than its protocol has
@@ -83,7 +83,7 @@ class Finder(importlib.abc.MetaPathFinder):
         for finder in sys.meta_path:
             if finder is not self and (found := finder.find_spec(fullname, path, target)) is not None:
                 if hasattr(found.loader, "exec_module"):
-                    found.loader = Weighed(found.loader, self._scale)
+                    found.loader = MeasuredLoader(found.loader, self._scale)
                 return found
         return None
 

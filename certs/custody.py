@@ -24,7 +24,7 @@ from certs.state import files, sealed_state
 from certs.state.pair_files import PairFiles
 from certs.state.sealing import Seal
 from certs.state.stored import ADS_SERVER
-from certs.state_check import Found, Loss, Lost, loss, sentence
+from certs.state_check import Loss, MissingState, StateContents, loss, sentence
 from meshwright.mesh.names import TrustDomain
 
 LEDGER_FILE: Final = "ledger.sqlite"
@@ -35,7 +35,9 @@ _LEDGER_FILES: Final = (ENDING, "", "-journal", "-wal", "-shm")
 
 The mark is moved after the ledger: a ledger without its mark could be an older one.
 """
-_REBUILT: Final = frozenset({Lost.LEDGER, Lost.OTHER_LEDGER, Lost.DAMAGED_LEDGER, Lost.OLDER_LEDGER})
+_REBUILT: Final = frozenset(
+    {MissingState.LEDGER, MissingState.OTHER_LEDGER, MissingState.DAMAGED_LEDGER, MissingState.OLDER_LEDGER}
+)
 """What can be had back from what proxies show: their certificates are below a CA that is there."""
 
 _log = structlog.get_logger("certs.opening")
@@ -70,7 +72,7 @@ class FirstProxy:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class AuthorityWithLedger:
     """A CA with its ledger, and the note that holds them together; `made` says that the CA is new.
 
     `seal` encrypts the private keys beside them. `rebuilding` is the ledger where it was lost and is being
@@ -119,7 +121,7 @@ def opened(
     rebuild: str = "",
     usual: timedelta = VALIDITY,
     custody: Custody = _PLAIN,
-) -> Iterator[Opened]:
+) -> Iterator[AuthorityWithLedger]:
     """Open both, made on the first start, for as long as the context lasts; the caller holds the lock.
 
     Where one of them is lost it is StateError, unless `begin_anew` is the serial that the error names: then
@@ -141,7 +143,7 @@ def opened(
             with SqliteLedger.open(state / REBUILDING_FILE) as confirmed:
                 confirmed.name_authority(whose.authority.fingerprint)
                 rebuilding = RebuildingLedger(confirmed, partial(_signer_of, whose.authority), usual)
-                yield Opened(rebuilding, first, seal, whose, made=False, rebuilding=rebuilding)
+                yield AuthorityWithLedger(rebuilding, first, seal, whose, made=False, rebuilding=rebuilding)
             return
         if not begin_anew or read_serial(begin_anew) != lost.serial:
             raise StateError(sentence(lost, state, ledger_path))
@@ -155,7 +157,7 @@ def opened(
             ledger.change_authority(signer)
         first.note(ledger)
         ledger.note_revocations()
-        yield Opened(ledger, first, seal, whose, made)
+        yield AuthorityWithLedger(ledger, first, seal, whose, made)
 
 
 def _signer_of(authority: Authority, pem: bytes) -> str:
@@ -200,17 +202,17 @@ def _lost(
     signer = None if whose is None else whose.authority.fingerprint
     marked, shown = first.read(), _shown(state, seal)
     if not _has_content(ledger_path):
-        return loss(Found(signer, marked, shown=shown))
+        return loss(StateContents(signer, marked, shown=shown))
     try:
         with SqliteLedger.open(ledger_path) as ledger:
             known = marked is not None and ledger.entry(marked) is not None
             signed_by = ledger.authority()
             if whose is not None and signed_by is not None and whose.may_follow(signed_by):
                 signed_by = signer  # whichever of them signs now: their places may have just changed
-            stands = Found(signer, marked, True, known, ledger.first(), signed_by, shown)
+            stands = StateContents(signer, marked, True, known, ledger.first(), signed_by, shown)
             return loss(replace(stands, forgotten=ledger.forgotten()))
     except DamagedError:
-        if (lost := loss(Found(signer, marked, True, shown=shown, damaged=True))) is None:
+        if (lost := loss(StateContents(signer, marked, True, shown=shown, damaged=True))) is None:
             raise
         return lost
 

@@ -7,7 +7,7 @@ import hashlib
 from datetime import datetime, timedelta
 
 from certs.contract import Issuer, Names, Usage
-from certs.keys.pair import MAKING, Making, Pair, issue_pair
+from certs.keys.pair import MAKING, KeyPairOptions, Pair, issue_pair
 from certs.renewal import due
 from certs.state.stored import misfit
 
@@ -22,7 +22,11 @@ def gateway_names(dns_names: tuple[str, ...]) -> Names:
 
 
 def gateway_pair(
-    issuer: Issuer, dns_names: tuple[str, ...], validity: timedelta, now: datetime, making: Making = MAKING
+    issuer: Issuer,
+    dns_names: tuple[str, ...],
+    validity: timedelta,
+    now: datetime,
+    making: KeyPairOptions = MAKING,
 ) -> Pair:
     """Make one, with a new key. Raises IssuerError, RequestError."""
     return issue_pair(issuer, Usage.GATEWAY, gateway_names(dns_names), validity, now, making)

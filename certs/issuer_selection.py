@@ -30,7 +30,7 @@ _ASKING: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class VaultTold:
+class VaultSettings:
     """A Vault; one of `token_file`, `approle_file` and `kubernetes_role` says how to log in."""
 
     address: str
@@ -62,7 +62,7 @@ class VaultTold:
 
 
 @dataclass(frozen=True, slots=True)
-class CertManagerTold:
+class CertManagerSettings:
     """cert-manager in a cluster, which a kubeconfig and a context of it say; how long a request may take."""
 
     issuer: IssuerReference
@@ -79,7 +79,7 @@ class CertManagerTold:
         return f"{IssuerKind.CERT_MANAGER}:{self.issuer}{within}"
 
 
-Told = VaultTold | CertManagerTold | WatchedFiles | None
+Told = VaultSettings | CertManagerSettings | WatchedFiles | None
 """None: the authority signs."""
 
 
@@ -129,13 +129,13 @@ def open_issuer(
             ca = WatchedIssuer(told, authority.trust_domain, now)
             made = succeeding(ca, IssuerKind.FILES, drops=False)
             return OpenedIssuer(made, IssuerKind.FILES, False, _LOOKING, _both(ca.look, made.look))
-        case VaultTold():
+        case VaultSettings():
             vault = _vault(told, authority, before, exchanges or Exchanges())
             made = succeeding(vault, told.name, drops=False)
             return OpenedIssuer(
                 made, IssuerKind.VAULT, True, _ASKING, _both(vault.tend, made.look), vault.close
             )
-        case CertManagerTold():
+        case CertManagerSettings():
             asked = _cert_manager(told, authority, before, now, exchanges or Exchanges())
             made = succeeding(asked, told.name, drops=False)
             tend = _both(asked.tend, made.look)
@@ -156,17 +156,17 @@ def _both(tend: Callable[[datetime], None], look: Callable[[datetime], None]) ->
     return both
 
 
-def _vault(told: VaultTold, authority: Issuer, before: Succession, exchanges: Exchanges) -> VaultIssuer:
+def _vault(told: VaultSettings, authority: Issuer, before: Succession, exchanges: Exchanges) -> VaultIssuer:
     api = VaultApi(told.address, told.ca, told.namespace, exchanges=exchanges)
     pki = VaultPki(told.mount, told.role, told.roots)
     return VaultIssuer.open(api, told.login, pki, authority.trust_domain, _known(before, told.name))
 
 
 def _cert_manager(
-    told: CertManagerTold, authority: Issuer, before: Succession, now: datetime, exchanges: Exchanges
+    told: CertManagerSettings, authority: Issuer, before: Succession, now: datetime, exchanges: Exchanges
 ) -> "CertManagerIssuer":
     # Imported where it is asked for: nobody else needs what talks to a cluster in memory.
-    from certs.issuers.cert_manager.issuer import Asked, CertManagerIssuer
+    from certs.issuers.cert_manager.issuer import CertificateRequestSettings, CertManagerIssuer
     from meshwright.kube.connection.connection import found
     from meshwright.kube.errors import ConfigError
 
@@ -174,7 +174,7 @@ def _cert_manager(
         connection = found(told.kubeconfig, told.context)
     except ConfigError as error:
         raise IssuerError(str(error)) from error
-    asked = Asked(told.issuer, told.namespace, told.seconds, told.roots)
+    asked = CertificateRequestSettings(told.issuer, told.namespace, told.seconds, told.roots)
     roots = _known(before, told.name)
     return CertManagerIssuer.open(connection, asked, authority.trust_domain, roots, now, exchanges)
 

@@ -13,7 +13,7 @@ from certs.contract import Issuer, Names, Usage
 from certs.errors import RequestError
 from certs.keys.leaf import stands_below
 from certs.keys.material import ServiceCertificate
-from certs.keys.pair import MAKING, Making, Pair
+from certs.keys.pair import MAKING, KeyPairOptions, Pair
 from certs.state.stored import Pairs, holder_of, issued_pair, kept
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import TrustDomain, is_dns_label, is_dns_subdomain
@@ -42,7 +42,7 @@ class CertificateManager:
         pairs: Pairs,
         validity: timedelta,
         jitter: Callable[[], float],
-        making: Making = MAKING,
+        making: KeyPairOptions = MAKING,
     ) -> None:
         self._issuer = issuer
         self._pairs = pairs

@@ -35,7 +35,7 @@ def read_peer(pem: bytes) -> PeerCertificate:
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class AdmittedPeer:
     """A peer that may speak to the control plane: who it is, and the ledger's entry of what it shows."""
 
     name: ProxyName
@@ -50,7 +50,7 @@ def _all(signer: str) -> bool:
 
 def admitted(
     shown: PeerCertificate, ledger: Ledger, now: datetime, trusts: Callable[[str], bool] = _all
-) -> Admitted:
+) -> AdmittedPeer:
     """Return who shows this certificate; raise PeerRefused, or StateError where the ledger cannot be read.
 
     The one way by which whatever serves proxies (discovery, client status, documents, renewal) looks at
@@ -67,10 +67,10 @@ def admitted(
         raise PeerRefused(
             RefusalReason.RETIRED_ROOT, f"{name} shows {shown.serial}, whose root is trusted no longer"
         )
-    return Admitted(name, entry)
+    return AdmittedPeer(name, entry)
 
 
-def presence(found: Admitted, ledger: Ledger, address: str, now: datetime) -> bool:
+def presence(found: AdmittedPeer, ledger: Ledger, address: str, now: datetime) -> bool:
     """Note that an admitted peer is here; say whether that claims its certificate. Raises StateError.
 
     To be called when nothing else stands against the peer; it waits for no disk.

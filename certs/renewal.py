@@ -22,7 +22,7 @@ _LONGEST_LOOK: Final = timedelta(hours=1)
 _WITHOUT: Final = timedelta(seconds=30)
 
 
-class Lived(Protocol):
+class Validity(Protocol):
     """Anything with a validity: `not_before` and `not_after`, both inclusive (RFC 5280, 4.1.2.5)."""
 
     @property
@@ -34,7 +34,7 @@ class Lived(Protocol):
         """Return the last second at which it is valid."""
 
 
-class Numbered(Lived, Protocol):
+class NumberedValidity(Validity, Protocol):
     """A certificate: a validity, and a serial."""
 
     @property
@@ -42,18 +42,18 @@ class Numbered(Lived, Protocol):
         """Return the serial, in any spelling that stays the same."""
 
 
-def renew_at(certificate: Numbered) -> datetime:
+def renew_at(certificate: NumberedValidity) -> datetime:
     """Return the moment from which a certificate is to be renewed: the same one after a restart."""
     drawn = zlib.crc32(certificate.serial.encode()) / 0xFFFFFFFF  # issuers may count their serials
     return _after(certificate, 0.5 + SPREAD_SHARE * (2 * drawn - 1))
 
 
-def renewed_by(certificate: Lived) -> datetime:
+def renewed_by(certificate: Validity) -> datetime:
     """Return the moment at which one whose issuer works has been renewed, whatever its serial."""
     return _after(certificate, 0.5 + SPREAD_SHARE)
 
 
-def due(certificate: Numbered, now: datetime) -> bool:
+def due(certificate: NumberedValidity, now: datetime) -> bool:
     """Say whether a certificate must be renewed now.
 
     One that is not valid yet is due as well: our clock was set back, and peers may already refuse it.
@@ -61,7 +61,7 @@ def due(certificate: Numbered, now: datetime) -> bool:
     return now < certificate.not_before or now >= renew_at(certificate)
 
 
-def alarm_at(certificate: Lived) -> datetime:
+def alarm_at(certificate: Validity) -> datetime:
     """Return the moment from which less than a quarter of a life is left: somebody must look at it."""
     return _after(certificate, 0.75)
 
@@ -78,7 +78,7 @@ def retry_after(failures: int, left: timedelta, chance: float) -> timedelta:
     return min(doubled, longest) * (1 - chance / 2)
 
 
-def look_again_after(certificate: Lived, now: datetime) -> timedelta:
+def look_again_after(certificate: Validity, now: datetime) -> timedelta:
     """Return when to look again whether one that is shown is due: an hour, and sooner towards its end.
 
     One below a CA that ends soon may live for less. At its end it is looked, whoever is patient with it.
@@ -89,5 +89,5 @@ def look_again_after(certificate: Lived, now: datetime) -> timedelta:
     return min(_LONGEST_LOOK, max(left / 8, _WITHOUT), left + timedelta(seconds=1))
 
 
-def _after(certificate: Lived, share: float) -> datetime:
+def _after(certificate: Validity, share: float) -> datetime:
     return certificate.not_before + (certificate.not_after - certificate.not_before) * share

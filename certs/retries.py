@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from certs.errors import CertificateError
-from certs.renewal import LONGEST_RETRY, Lived, retry_after
+from certs.renewal import LONGEST_RETRY, Validity, retry_after
 from meshwright.mesh.identity import ServiceIdentity
 
 _NUMBERS: Final = re.compile(r"\d+")
@@ -30,7 +30,7 @@ class Retries:
         self.failures: dict[ServiceIdentity, Failure] = {}
 
     def failed(
-        self, identity: ServiceIdentity, error: CertificateError, held: Lived | None, now: datetime
+        self, identity: ServiceIdentity, error: CertificateError, held: Validity | None, now: datetime
     ) -> None:
         """Take note of a failure; `held` is what is in force meanwhile.
 

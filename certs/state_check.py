@@ -12,7 +12,7 @@ from pathlib import Path
 from certs.ledger.mark import ENDING
 
 
-class Lost(enum.Enum):
+class MissingState(enum.Enum):
     """What of the two is not there, or is not the right one."""
 
     LEDGER = enum.auto()
@@ -25,7 +25,7 @@ class Lost(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StateContents:
     """What is there; certificates by their serials, CAs by the fingerprints of their keys.
 
     `marked` is the first proxy certificate that was issued, as it is noted beside the CA; `known` says that
@@ -50,30 +50,30 @@ class Found:
 class Loss:
     """What is lost, and the serial to begin anew with."""
 
-    lost: Lost
+    lost: MissingState
     serial: str
     forgotten: int = 0
 
 
-def loss(found: Found) -> Loss | None:
+def loss(found: StateContents) -> Loss | None:
     """Return what is lost; None where the two belong together, or where nothing was ever issued."""
     if found.authority is None:
         if found.first is not None:
-            return Loss(Lost.AUTHORITY, found.first)
+            return Loss(MissingState.AUTHORITY, found.first)
         if found.shown is not None and not found.ledger:
-            return Loss(Lost.BOTH, found.shown)
+            return Loss(MissingState.BOTH, found.shown)
         return None
     if found.damaged:
         serial = found.marked or found.shown
-        return None if serial is None else Loss(Lost.DAMAGED_LEDGER, serial)
+        return None if serial is None else Loss(MissingState.DAMAGED_LEDGER, serial)
     if found.marked is not None and not found.known:
-        return Loss(Lost.LEDGER if found.first is None else Lost.OTHER_LEDGER, found.marked)
+        return Loss(MissingState.LEDGER if found.first is None else MissingState.OTHER_LEDGER, found.marked)
     if found.marked is None and found.shown is not None and not found.ledger:
-        return Loss(Lost.LEDGER, found.shown)
+        return Loss(MissingState.LEDGER, found.shown)
     if found.first is not None and found.signed_by not in (None, found.authority):
-        return Loss(Lost.OTHER_AUTHORITY, found.first)
+        return Loss(MissingState.OTHER_AUTHORITY, found.first)
     if found.forgotten and (serial := found.first or found.marked) is not None:
-        return Loss(Lost.OLDER_LEDGER, serial, found.forgotten)
+        return Loss(MissingState.OLDER_LEDGER, serial, found.forgotten)
     return None
 
 
@@ -84,41 +84,41 @@ def sentence(lost: Loss, state: Path, ledger: Path) -> str:
     rebuilt = f"rebuild it from what proxies show with --rebuild-ledger {lost.serial}"
     refused = "every proxy would be refused"
     match lost.lost:
-        case Lost.LEDGER:
+        case MissingState.LEDGER:
             return (
                 f"ledger {ledger} is missing or empty, and the CA in {authority} has issued certificates: "
                 f"{refused}; put the ledger back, {rebuilt}, or begin a new one with {anew}"
             )
-        case Lost.OTHER_LEDGER:
+        case MissingState.OTHER_LEDGER:
             return (
                 f"ledger {ledger} does not belong to the CA in {authority}: it does not know {lost.serial}, "
                 f"the first proxy certificate that was issued; put the right one there, {rebuilt}, or "
                 f"begin a new one with {anew}"
             )
-        case Lost.DAMAGED_LEDGER:
+        case MissingState.DAMAGED_LEDGER:
             return (
                 f"ledger {ledger} is damaged, or is no ledger: {refused}; put a copy there, {rebuilt}, or "
                 f"begin a new one with {anew}"
             )
-        case Lost.OLDER_LEDGER:
+        case MissingState.OLDER_LEDGER:
             many = "a revocation" if lost.forgotten == 1 else f"{lost.forgotten} revocations"
             return (
                 f"ledger {ledger} is older than it was: it has forgotten {many}, and would let these "
                 f"proxies in again; put the newest ledger there, {rebuilt}, or, if they may come "
                 f"back, accept it as it is by removing {ledger}{ENDING}"
             )
-        case Lost.AUTHORITY:
+        case MissingState.AUTHORITY:
             return (
                 f"the CA in {authority} is missing, and ledger {ledger} knows certificates that it issued: "
                 f"{refused}; put ca.pem and ca.key back, give authority_directory if the CA there "
                 f"has signed, or make a new CA with {anew}"
             )
-        case Lost.OTHER_AUTHORITY:
+        case MissingState.OTHER_AUTHORITY:
             return (
                 f"the CA in {authority} is not the one that issued what ledger {ledger} knows: {refused}; "
                 f"put the right ca.pem and ca.key there, or begin a new ledger with {anew}"
             )
-        case Lost.BOTH:
+        case MissingState.BOTH:
             return (
                 f"the CA and the ledger are missing in {state}, where a server has run: {refused}; put ca/ "
                 f"and {ledger.name} back, or begin with new ones with {anew}"

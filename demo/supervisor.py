@@ -28,7 +28,7 @@ class DemoError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class ChildProcess:
     """A started process and where its output goes."""
 
     name: str
@@ -64,7 +64,7 @@ class Supervisor:
     def __init__(self, state: Path) -> None:
         self.record = Record.load(state)
         self._mark = leftovers.mark(state)
-        self._running: list[Running] = []
+        self._running: list[ChildProcess] = []
         self._ends: list[Callable[[], None]] = []
 
     async def __aenter__(self) -> Self:
@@ -75,7 +75,7 @@ class Supervisor:
 
     async def start(
         self, name: str, argv: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
-    ) -> Running:
+    ) -> ChildProcess:
         """Start a process that runs until stopped; its output goes to `log`."""
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
@@ -87,14 +87,14 @@ class Supervisor:
                 env={**os.environ, **(environment or {}), **self._mark},
                 start_new_session=True,
             )
-        running = Running(name, process, log)
+        running = ChildProcess(name, process, log)
         self._running.append(running)
         if identity := ProcessId.of(process.pid):
             self.record.processes.add(identity)
             self.record.save()
         return running
 
-    def forget(self, ended: Running) -> None:
+    def forget(self, ended: ChildProcess) -> None:
         """No longer expect a process, which has ended, to run."""
         self._running.remove(ended)
 
@@ -150,7 +150,7 @@ class Supervisor:
             self._ends.pop()()
 
 
-async def _stop(running: Running) -> None:
+async def _stop(running: ChildProcess) -> None:
     if running.process.returncode is not None:
         return
     with contextlib.suppress(ProcessLookupError):

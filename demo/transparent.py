@@ -18,7 +18,7 @@ from typing import Final
 from demo.interception import PROXY_UID, STATUS_PORT, Reservations, free_network
 from demo.leftovers import LINK_PREFIX
 from demo.plane import COMMAND, find_envoy
-from demo.supervisor import Running, Supervisor, run
+from demo.supervisor import ChildProcess, Supervisor, run
 from demo.topology import PLACES, Mode, Place, TransparentAddresses
 
 PROGRAM_UID: Final = 1501
@@ -105,7 +105,7 @@ class TransparentInterception:
         self._supervisor = supervisor
         self._state = state
         self._reserved = reserved
-        self._holders: dict[str, Running] = {}
+        self._holders: dict[str, ChildProcess] = {}
         self._named: set[str] = set()
         self._link = f"{LINK_PREFIX}{os.getpid():x}"
 
@@ -127,7 +127,7 @@ class TransparentInterception:
         await run([*self._enter(_SWITCH), "ip", "-batch", "-"], given=switch_batch(pids))
         await asyncio.gather(*(self._prepare_place(place) for place in PLACES))
 
-    async def _hold(self, name: str) -> Running:
+    async def _hold(self, name: str) -> ChildProcess:
         command = ["unshare", "--net", "--mount", "--propagation", "private", "sleep", "infinity"]
         return await self._supervisor.start(f"namespace {name}", command, self._state / "logs" / "places.log")
 
@@ -200,7 +200,7 @@ def _system_file(name: str) -> str:
     return str(Path("/etc", name).resolve())
 
 
-def _is_apart(holder: Running) -> bool:
+def _is_apart(holder: ChildProcess) -> bool:
     """Say whether a holder has its namespaces and has become the program that does nothing."""
     try:
         command = Path(f"/proc/{holder.pid}/cmdline").read_bytes()

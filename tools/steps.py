@@ -109,7 +109,7 @@ def table(results: Sequence[Result], tests: Sequence[SlowTest], whole: float) ->
     return "\n".join(lines)
 
 
-class Make:
+class MakeTarget:
     """Runner of a target of the Makefile, with its output printed when it ends."""
 
     def __init__(self, times: Path) -> None:
@@ -157,7 +157,7 @@ def main() -> None:
         sys.exit(f"steps: {error}")
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="meshwright-times-") as folder:
-        results = run_stages(stages, Make(Path(folder)), keep_going=keep_going)
+        results = run_stages(stages, MakeTarget(Path(folder)), keep_going=keep_going)
         tests = slowest(report.read_text("utf-8") for report in sorted(Path(folder).glob("*.xml")))
     print(table(results, tests, time.monotonic() - began), flush=True)
     sys.exit(any(result.status for result in results))

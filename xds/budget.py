@@ -24,7 +24,7 @@ SHARED: Final = 4096
 """So many costs of a type are one value for all to whom it costs the same."""
 
 
-class Bound(enum.StrEnum):
+class LimitKind(enum.StrEnum):
     """What a client can have too much of."""
 
     STREAMS = "streams"
@@ -40,23 +40,23 @@ class Bound(enum.StrEnum):
 
 
 _WORDS: Final = {
-    Bound.STREAMS: "streams with one certificate",
-    Bound.TYPES: "types asked for with one certificate",
-    Bound.NAMES: "resource names with one certificate",
-    Bound.BYTES: "bytes kept for one certificate",
-    Bound.NAME: "characters in a resource name",
-    Bound.TYPE_URL: "characters in a type_url",
-    Bound.NODE: "bytes in the node",
-    Bound.FIELD: "bytes in one field of a request",
-    Bound.REQUEST: "bytes in a request for client status or health",
-    Bound.ANSWER: "bytes of client status (it is shorter with exclude_resource_contents)",
+    LimitKind.STREAMS: "streams with one certificate",
+    LimitKind.TYPES: "types asked for with one certificate",
+    LimitKind.NAMES: "resource names with one certificate",
+    LimitKind.BYTES: "bytes kept for one certificate",
+    LimitKind.NAME: "characters in a resource name",
+    LimitKind.TYPE_URL: "characters in a type_url",
+    LimitKind.NODE: "bytes in the node",
+    LimitKind.FIELD: "bytes in one field of a request",
+    LimitKind.REQUEST: "bytes in a request for client status or health",
+    LimitKind.ANSWER: "bytes of client status (it is shorter with exclude_resource_contents)",
 }
 
 
 class Excess(WireError):
     """A client asks for more than is good: of what, how much (or how much at least), and what is allowed."""
 
-    def __init__(self, bound: Bound, value: int, limit: int) -> None:
+    def __init__(self, bound: LimitKind, value: int, limit: int) -> None:
         super().__init__(f"{value} {_WORDS[bound]}; {limit} are allowed")
         self.bound = bound
         self.value = value
@@ -88,7 +88,7 @@ def _of_type(names: int, text: int) -> Cost:
     return Cost(1, names, TYPE_BYTES + names * ENTRY_BYTES + text)
 
 
-def check(bound: Bound, value: int, limit: int | None) -> None:
+def check(bound: LimitKind, value: int, limit: int | None) -> None:
     """Raise Excess for a value over the limit; None is no limit."""
     if limit is not None and value > limit:
         raise Excess(bound, value, limit)
@@ -156,9 +156,9 @@ class Account:
             types + new.types - old.types, names + new.names - old.names, size + new.bytes - old.bytes
         )
         limits = self._limits
-        check(Bound.TYPES, taken.types, limits.types_per_certificate)
-        check(Bound.NAMES, taken.names, limits.names_per_certificate)
-        check(Bound.BYTES, taken.bytes, limits.bytes_per_certificate)
+        check(LimitKind.TYPES, taken.types, limits.types_per_certificate)
+        check(LimitKind.NAMES, taken.names, limits.names_per_certificate)
+        check(LimitKind.BYTES, taken.bytes, limits.bytes_per_certificate)
         self.taken = taken
 
 

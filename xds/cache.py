@@ -36,7 +36,7 @@ class Snapshots(Protocol):
         """End one watch."""
 
 
-class Attended(Protocol):
+class WatchListener(Protocol):
     """Whoever hears that a node is watched now, or by nobody any more; must be quick and not raise."""
 
     def __call__(self, node: NodeKey, *, here: bool) -> None:
@@ -63,7 +63,7 @@ class SnapshotCache:
     `attended` is told when a node's first watch begins, and when its last has ended.
     """
 
-    def __init__(self, attended: Attended = unattended) -> None:
+    def __init__(self, attended: WatchListener = unattended) -> None:
         self._attended = attended
         self._groups: dict[GroupKey, Snapshot] = {}
         self._members: dict[NodeKey, GroupKey] = {}

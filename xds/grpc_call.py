@@ -9,21 +9,21 @@ import grpc
 import grpc.aio
 
 from xds.discovery import REASON
-from xds.hooks import Ending, Peer
-from xds.transport import Disconnected, Writing
+from xds.hooks import Peer, StreamEnd
+from xds.transport import ClientDisconnected, Writing
 
 _STATUS: Final = {
-    Ending.REFUSED: (grpc.StatusCode.PERMISSION_DENIED, "refused"),
-    Ending.INVALID: (grpc.StatusCode.INVALID_ARGUMENT, ""),
-    Ending.NOT_SERVED: (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet"),
-    Ending.TOO_LARGE: (grpc.StatusCode.RESOURCE_EXHAUSTED, ""),
-    Ending.TOO_MANY: (grpc.StatusCode.RESOURCE_EXHAUSTED, "too many streams"),
-    Ending.NOT_FOUND: (grpc.StatusCode.NOT_FOUND, ""),
-    Ending.HELD: (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet"),
-    Ending.FAILED: (grpc.StatusCode.INTERNAL, "internal error"),
+    StreamEnd.REFUSED: (grpc.StatusCode.PERMISSION_DENIED, "refused"),
+    StreamEnd.INVALID: (grpc.StatusCode.INVALID_ARGUMENT, ""),
+    StreamEnd.NOT_SERVED: (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet"),
+    StreamEnd.TOO_LARGE: (grpc.StatusCode.RESOURCE_EXHAUSTED, ""),
+    StreamEnd.TOO_MANY: (grpc.StatusCode.RESOURCE_EXHAUSTED, "too many streams"),
+    StreamEnd.NOT_FOUND: (grpc.StatusCode.NOT_FOUND, ""),
+    StreamEnd.HELD: (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet"),
+    StreamEnd.FAILED: (grpc.StatusCode.INTERNAL, "internal error"),
 }
 """What a client is told; endings not listed close the stream with OK."""
-_EXPLAINED: Final = (Ending.REFUSED, Ending.HELD)
+_EXPLAINED: Final = (StreamEnd.REFUSED, StreamEnd.HELD)
 """Endings whose detail is a word, which a trailer has: whoever runs the client is to know what to mend."""
 
 
@@ -51,19 +51,19 @@ class GrpcTransport:
         return message if isinstance(message, bytes) else None
 
     async def write(self, message: bytes) -> None:
-        """Write a message; raise Disconnected if the stream has ended."""
+        """Write a message; raise ClientDisconnected if the stream has ended."""
         try:
             await self.send(message)
         except Exception as error:  # grpc raises errors of private types for a stream that has ended
-            raise Disconnected from error
+            raise ClientDisconnected from error
 
 
-async def say(context: grpc.aio.ServicerContext, ending: Ending, detail: str) -> None:
+async def say(context: grpc.aio.ServicerContext, ending: StreamEnd, detail: str) -> None:
     """Say how a call ended, as the last of its handler.
 
     `context.abort` would do it by an exception that the context keeps, with all that its frames hold.
     """
-    if ending is Ending.SLOW and (task := asyncio.current_task()) is not None:
+    if ending is StreamEnd.SLOW and (task := asyncio.current_task()) is not None:
         # A status would wait behind the data that is not read; a cancelled handler resets the stream.
         task.cancel()
         await asyncio.sleep(0)

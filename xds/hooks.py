@@ -22,7 +22,7 @@ class Peer:
     address: str = ""
 
 
-class Refused(XdsError):
+class StreamRefused(XdsError):
     """A client gets nothing. `reason`, one word, is for our log and metric, and the client is told it.
 
     It has shown a certificate of ours, so it is no stranger; what there is besides is for the log alone.
@@ -37,10 +37,13 @@ class Authenticator(Protocol):
     """Decides who a client is. Both are asked on each stream, and `authenticate` again while it lives."""
 
     def authenticate(self, peer: Peer) -> NodeKey:
-        """Return whose configuration the peer gets; raise Refused."""
+        """Return whose configuration the peer gets; raise StreamRefused."""
 
     def accept_node(self, node_key: NodeKey, node: Node) -> None:
-        """Look at what the client says of itself in its first request; raise Refused if it contradicts."""
+        """Look at what the client says of itself in its first request.
+
+        Raise StreamRefused if it contradicts.
+        """
 
 
 class AnyNode:
@@ -58,7 +61,7 @@ class AnyNode:
         """Accept any node."""
 
 
-class Ending(enum.StrEnum):
+class StreamEnd(enum.StrEnum):
     """Why a stream ended."""
 
     CLIENT = "client"
@@ -119,11 +122,11 @@ class Observer(Protocol):
         nothing is removed that the client needs in the place of what it rejected.
         """
 
-    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str, stream: int = 0) -> None:
+    def closed(self, node_key: NodeKey, peer: Peer, ending: StreamEnd, detail: str, stream: int = 0) -> None:
         """A stream ended; `stream` is its number, as for `answered`."""
 
 
-class Unobserved:
+class NoObserver:
     """An observer that looks away."""
 
     def handshake(self) -> None:
@@ -152,5 +155,5 @@ class Unobserved:
     ) -> None:
         """Do nothing."""
 
-    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str, stream: int = 0) -> None:
+    def closed(self, node_key: NodeKey, peer: Peer, ending: StreamEnd, detail: str, stream: int = 0) -> None:
         """Do nothing."""

@@ -8,7 +8,7 @@ Writing = Coroutine[asyncio.Future[None], None, None]
 """A message that is being written: it waits for one future at most, and is written with that."""
 
 
-class Disconnected(Exception):
+class ClientDisconnected(Exception):
     """The client is gone; nothing can be written any more."""
 
 
@@ -22,7 +22,7 @@ class Transport(Protocol):
         """Return the next message, or None when the client has sent its last."""
 
     async def write(self, message: bytes) -> None:
-        """Send one message; raise Disconnected."""
+        """Send one message; raise ClientDisconnected."""
 
     def receive(self) -> Awaitable[object]:
         """Wait for the next message; what is not bytes says that the client has sent its last."""

@@ -17,7 +17,7 @@ MEMORY_GOAL: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ControlPlaneFigures:
     """One control plane: from nothing, with nobody connected and with all, and what changes cost."""
 
     who: str
@@ -33,7 +33,7 @@ class Measured:
     peak_mib: float
 
 
-def rows() -> Iterator[tuple[str, str, Callable[[Measured], float], float | None]]:
+def rows() -> Iterator[tuple[str, str, Callable[[ControlPlaneFigures], float], float | None]]:
     """Yield what is laid out: its name in the results, its heading, where it is, and the ratio to reach."""
     yield "first_wall_s", "first snapshot, s", lambda each: each.start.wall, None
     yield "first_cpu_s", "first snapshot, CPU s", lambda each: each.start.cpu, None
@@ -56,7 +56,7 @@ def rows() -> Iterator[tuple[str, str, Callable[[Measured], float], float | None
     yield "peak_mib", "most of all, RSS MiB", lambda each: each.peak_mib, MEMORY_GOAL
 
 
-def table(title: str, found: Sequence[Measured]) -> Table:
+def table(title: str, found: Sequence[ControlPlaneFigures]) -> Table:
     """Lay out both beside each other, and how they stand to what is to be reached."""
     out = Table(title=title)
     out.add_column("figure", no_wrap=True)
@@ -76,5 +76,5 @@ def table(title: str, found: Sequence[Measured]) -> Table:
     return out
 
 
-def _middle(found: Measured, figure: str) -> float:
+def _middle(found: ControlPlaneFigures, figure: str) -> float:
     return float(statistics.median(getattr(each, figure) for each in found.relists))

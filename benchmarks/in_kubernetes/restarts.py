@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from benchmarks.in_kubernetes.api import Api
-from benchmarks.measurements.change_cost import LIMIT, Served
+from benchmarks.measurements.change_cost import LIMIT, MeasuredMesh
 from benchmarks.meshes.changes import Change
 from benchmarks.processes.programs import BenchmarkError
 from benchmarks.processes.quiet import idled, settled
@@ -28,7 +28,7 @@ class Relist:
     responses: int
 
 
-def relist(held: RunningCluster, api: Api, served: Served, event: Change, number: int) -> Relist:
+def relist(held: RunningCluster, api: Api, served: MeasuredMesh, event: Change, number: int) -> Relist:
     """Kill the API server, start it again, and see what that costs until all is as it was."""
     plane, clients = served.plane, served.sidecars
     if event.concerned is None:

@@ -13,7 +13,7 @@ from benchmarks.meshes.changes import Change, Source
 from benchmarks.processes.clients import Report, Sidecars
 from benchmarks.processes.plane import Series
 from benchmarks.processes.programs import BenchmarkError, Distribution
-from benchmarks.processes.quiet import LEAST, Spent, idled, until_quiet
+from benchmarks.processes.quiet import LEAST, CpuUsage, idled, until_quiet
 
 GATHERING: Final = 0.3
 """A change has reached everybody when nothing came for so long, where it is not known whom it concerns."""
@@ -43,7 +43,7 @@ class Plane(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class MeasuredMesh:
     """A mesh that is served to sidecars.
 
     `everyone` says that each sidecar holds every service, and so each change of an endpoint concerns all.
@@ -99,9 +99,9 @@ class Cost:
 class _Sample:
     """One repetition: until the last ACK, until the server rested, and what it used idle around that."""
 
-    acked: Spent
-    rested: Spent
-    idle: tuple[Spent, ...]
+    acked: CpuUsage
+    rested: CpuUsage
+    idle: tuple[CpuUsage, ...]
     restless: bool
     took: float
     report: Report
@@ -125,7 +125,7 @@ def distribution(values: Iterable[float]) -> Distribution:
     return Distribution(round(rank[0], 2), round(rank[1], 2), round(found[-1], 2))
 
 
-def cost(served: Served, change: Change, repeat: int, first: int = 0) -> Cost:
+def cost(served: MeasuredMesh, change: Change, repeat: int, first: int = 0) -> Cost:
     """Make a change again and again, one after the other, and return what it costs.
 
     A dear one is made less often than `repeat` says, see SERIES.
@@ -169,7 +169,7 @@ def unless_dear(repeat: int) -> Iterator[int]:
 
 
 def _samples(
-    served: Served, change: Change, repeat: int, first: int, concerned: frozenset[int] | None
+    served: MeasuredMesh, change: Change, repeat: int, first: int, concerned: frozenset[int] | None
 ) -> Iterator[_Sample]:
     """Yield repetitions, each between two windows without a change; after one that did not rest is none."""
     before = idled(served.plane.cpu, LEAST)
@@ -182,7 +182,7 @@ def _samples(
 
 
 def _sample(
-    served: Served, change: Change, count: int, concerned: frozenset[int] | None, idle: Spent
+    served: MeasuredMesh, change: Change, count: int, concerned: frozenset[int] | None, idle: CpuUsage
 ) -> _Sample:
     plane, sidecars = served.plane, served.sidecars
     sidecars.wait(0, 0)
@@ -194,14 +194,14 @@ def _sample(
         report = sidecars.wait(sidecars.connected if change.heavy else 1, GATHERING, LIMIT)
     else:
         report = sidecars.wait(len(concerned), 0, LIMIT)
-    acked = Spent(plane.cpu() - before, time.time() - began)
+    acked = CpuUsage(plane.cpu() - before, time.time() - began)
     rest = until_quiet(plane.cpu, idle.share, began)
     report = _joined(report, sidecars.wait(0, 0))
     if sidecars.connected and not report.responses:
         raise BenchmarkError(f"{change.name}: nobody got anything within {LIMIT:.0f} s")
     return _Sample(
         acked,
-        Spent(rest.cpu - before, rest.moment - began),
+        CpuUsage(rest.cpu - before, rest.moment - began),
         (idle,),
         rest.restless,
         report.last_ack - began if report.responses else 0.0,

@@ -19,7 +19,7 @@ from catalog.store.view import MeshSettings, View
 from certs.issuers.authority import CertificateAuthority
 from certs.manager import CertificateManager
 from certs.state.pair_files import PairFiles
-from meshwright.delivery.snapshots.rendering import Rendering, resources
+from meshwright.delivery.snapshots.rendering import RenderInputs, resources
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.envoy.driver import EnvoyDriver
@@ -67,7 +67,7 @@ def messages(services: int, state: Path) -> list[bytes]:
     group = group_of(view, view.workloads[meshes.workload(SERVICE, 0).key])
     authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
     manager = CertificateManager(authority, PairFiles(state), timedelta(days=1), lambda: 0.0)
-    rendering = Rendering(view, translation(EnvoyDriver()))
+    rendering = RenderInputs(view, translation(EnvoyDriver()))
     with capture_logs():
         certificate = manager.ensure(group.identity, dns_names(view, group.identity), now)
     rendering.certify({group.identity: certificate}, authority.trust_bundle())

@@ -9,12 +9,15 @@ from benchmarks.figures.results import Values, name
 from benchmarks.measurements.change_cost import Cost
 from benchmarks.measurements.floor import Floor
 from benchmarks.measurements.moving_endpoints import Latency
-from benchmarks.measurements.sizes import Sized, Stage
+from benchmarks.measurements.sizes import MeshSizeFigures, Stage
 from benchmarks.table import rows, table
 
 
 def values(
-    sizes: Sequence[Sized], latency: Latency | None = None, bare: Floor | None = None, who: str = OURS
+    sizes: Sequence[MeshSizeFigures],
+    latency: Latency | None = None,
+    bare: Floor | None = None,
+    who: str = OURS,
 ) -> Values:
     """Return the figures of a control plane by name."""
     found = Values()
@@ -33,7 +36,7 @@ def values(
     return found
 
 
-def _of_size(size: Sized, mesh: tuple[object, ...]) -> Values:
+def _of_size(size: MeshSizeFigures, mesh: tuple[object, ...]) -> Values:
     found = {
         name(*mesh, "ready_cpu_s"): size.start.cpu,
         name(*mesh, "ready_wall_s"): size.start.wall,
@@ -64,7 +67,7 @@ def _of_cost(cost: Cost) -> Iterator[tuple[str, float]]:
 
 
 def tables(
-    sizes: Sequence[Sized], latency: Latency | None, bare: Floor | None, peers: Values | None = None
+    sizes: Sequence[MeshSizeFigures], latency: Latency | None, bare: Floor | None, peers: Values | None = None
 ) -> Iterator[Table]:
     """Yield all tables; `peers` has what others measured."""
     if sizes:
@@ -75,7 +78,7 @@ def tables(
     yield table(rows((), figures(values(sizes, latency, bare) | (peers or Values()))), both=False)
 
 
-def starts(sizes: Sequence[Sized]) -> Table:
+def starts(sizes: Sequence[MeshSizeFigures]) -> Table:
     """Lay out how each mesh began, and what it holds at each stage."""
     out = _table(
         "from nothing, and sidecars that connect at once",
@@ -111,7 +114,7 @@ def starts(sizes: Sequence[Sized]) -> Table:
     return out
 
 
-def _mesh(size: Sized) -> str:
+def _mesh(size: MeshSizeFigures) -> str:
     return f"{size.services} open" if size.permissive else f"{size.services}"
 
 
@@ -124,7 +127,7 @@ def _connecting(stage: Stage) -> tuple[str, ...]:
     return (took, *sizes, f"{found.refused}")
 
 
-def costs(sizes: Sequence[Sized]) -> Table:
+def costs(sizes: Sequence[MeshSizeFigures]) -> Table:
     """Lay out each kind of change, as the mesh grows and as more are connected."""
     out = _table(
         "changes: CPU to the last ACK, and until the server rests",
@@ -170,7 +173,7 @@ def _cost(each: Cost) -> Iterator[str]:
     yield f"{each.late_ms:.1f}"
 
 
-def churns(sizes: Sequence[Sized]) -> Table:
+def churns(sizes: Sequence[MeshSizeFigures]) -> Table:
     """Lay out how each size stood up to endpoints that move all the time."""
     out = _table(
         "a tenth of the endpoints moves, each once a second",

@@ -6,7 +6,14 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.measurements.change_cost import GATHERING, LIMIT, Served, distribution, milliseconds, moved
+from benchmarks.measurements.change_cost import (
+    GATHERING,
+    LIMIT,
+    MeasuredMesh,
+    distribution,
+    milliseconds,
+    moved,
+)
 from benchmarks.meshes import generator as meshes
 from benchmarks.processes.programs import BenchmarkError, Distribution
 
@@ -24,7 +31,7 @@ class Latency:
     each_ack_ms: Distribution
 
 
-def latency(served: Served, changes: int) -> Latency:
+def latency(served: MeasuredMesh, changes: int) -> Latency:
     """Move one endpoint after the other, at uneven times; each waits for the ACKs of the one before."""
     chance = random.Random(1)
     numbers = [number for number in range(served.services) if number % meshes.SPLIT_EVERY]
@@ -66,7 +73,7 @@ class Churn:
     late_ms: float
 
 
-def churn(served: Served, seconds: float) -> Churn:
+def churn(served: MeasuredMesh, seconds: float) -> Churn:
     """Move a share of the endpoints, each once a second."""
     numbers = [number for number in range(served.services) if number % meshes.SPLIT_EVERY]
     moving = numbers[: max(1, round(served.sidecars.connected * CHURNING))]

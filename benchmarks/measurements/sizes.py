@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from benchmarks.measurements.change_cost import Cost, Plane, Served, cost, distribution, unless_dear
+from benchmarks.measurements.change_cost import Cost, MeasuredMesh, Plane, cost, distribution, unless_dear
 from benchmarks.measurements.moving_endpoints import Churn, Latency, churn, latency
 from benchmarks.meshes import changes
 from benchmarks.meshes import generator as meshes
@@ -19,7 +19,7 @@ from benchmarks.processes.clients import sidecars
 from benchmarks.processes.credentials import issue_each
 from benchmarks.processes.plane import HERE, ControlPlane, Start, control_plane
 from benchmarks.processes.programs import Checkout, Distribution, build
-from benchmarks.processes.quiet import Rest, idling, settled
+from benchmarks.processes.quiet import QuietProcess, idling, settled
 from benchmarks.processes.usage import Memory, memory
 
 IDLE_WINDOWS: Final = 5
@@ -53,7 +53,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Connecting:
+class ConnectFigures:
     """Sidecars connect at once, and get their first configuration; `refused` streams were opened again."""
 
     proxies: int
@@ -70,14 +70,14 @@ class Stage:
     """What was measured with so many connected; `idle` is the CPU of a second without a change."""
 
     connected: int
-    connecting: Connecting | None
+    connecting: ConnectFigures | None
     memory: Memory
     idle: float
     costs: tuple[Cost, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Sized:
+class MeshSizeFigures:
     """Everything that was measured of one mesh.
 
     `settled` is the CPU from nothing until the server rests, which may be after it is ready; `memory_after`
@@ -114,7 +114,7 @@ class Bench:
         issue_each(folder / "state", self._tls, sorted(set(names)))
 
     @contextmanager
-    def serving(self, case: Case, plan: Plan) -> Iterator[tuple[Served, ControlPlane, Start]]:
+    def serving(self, case: Case, plan: Plan) -> Iterator[tuple[MeasuredMesh, ControlPlane, Start]]:
         """Serve a mesh to sidecars that are not connected yet."""
         own = self._folder / f"{case.services}-{time.monotonic_ns()}"
         shutil.copytree(self._folder / "state", own / "state")
@@ -125,16 +125,16 @@ class Bench:
             control_plane(folder.path, own / "state", plan.profile, plan.checkout) as (plane, start),
             sidecars(self._program, plane.ads, self._tls, case.names) as clients,
         ):
-            yield Served(case.services, source, plane, clients, case.permissive), plane, start
+            yield MeasuredMesh(case.services, source, plane, clients, case.permissive), plane, start
 
 
-def connect(served: Served, count: int) -> Connecting:
+def connect(served: MeasuredMesh, count: int) -> ConnectFigures:
     """Let sidecars connect until so many are; each is configured when it has all that it asked for."""
     already = served.sidecars.connected
     before, began = served.plane.cpu(), time.time()
     report = served.sidecars.connect(count)
     late = served.sidecars.wait(0, 1.0)
-    return Connecting(
+    return ConnectFigures(
         count - already,
         round(served.plane.cpu() - before, 3),
         distribution((moment - began) * 1000 for moment in report.configured),
@@ -145,7 +145,7 @@ def connect(served: Served, count: int) -> Connecting:
     )
 
 
-def measure(bench: Bench, case: Case, plan: Plan, say: Callable[[str], None]) -> Sized:
+def measure(bench: Bench, case: Case, plan: Plan, say: Callable[[str], None]) -> MeshSizeFigures:
     """Measure everything of one mesh."""
     mode = "permissive, " if case.permissive else ""
     with bench.serving(case, plan) as (served, plane, start):
@@ -159,7 +159,7 @@ def measure(bench: Bench, case: Case, plan: Plan, say: Callable[[str], None]) ->
             with plane.sampling(plan.profile, f"churn {case.services}"):
                 churned = churn(served, plan.churn)
         after = memory(plane.pid)
-    return Sized(case.services, case.permissive, start, rested, tuple(stages), after, churned)
+    return MeshSizeFigures(case.services, case.permissive, start, rested, tuple(stages), after, churned)
 
 
 Repeated = tuple[changes.Change | None, int]
@@ -167,14 +167,14 @@ Repeated = tuple[changes.Change | None, int]
 
 
 def stage(
-    served: Served,
+    served: MeasuredMesh,
     count: int,
     wanted: Iterable[Repeated],
     plan: Plan,
     say: Callable[[str], None],
 ) -> Stage:
     """Let sidecars connect until so many are; measure what idling and changes cost with them."""
-    connecting: Connecting | None = None
+    connecting: ConnectFigures | None = None
     if count:
         with served.plane.sampling(plan.profile, f"connecting {count} of {served.services}"):
             connecting = connect(served, count)
@@ -209,11 +209,11 @@ def _changes(case: Case, connected: int, repeat: int) -> list[Repeated]:
     return [(changes.ENDPOINT, repeat), *several, (changes.SETTING, min(3, repeat))]
 
 
-def _costs(served: Served, change: changes.Change | None, repeat: int) -> list[Cost]:
+def _costs(served: MeasuredMesh, change: changes.Change | None, repeat: int) -> list[Cost]:
     return coming_and_going(served, repeat) if change is None else [cost(served, change, repeat)]
 
 
-def at_rest(plane: Plane, say: Callable[[str], None]) -> Rest:
+def at_rest(plane: Plane, say: Callable[[str], None]) -> QuietProcess:
     """Wait until a server rests; say it where it does not, and what follows is of one that works."""
     rest = settled(plane.cpu)
     if rest.restless:
@@ -226,7 +226,7 @@ def few(repeat: int) -> int:
     return max(2, repeat // 3)
 
 
-def coming_and_going(served: Served, repeat: int) -> list[Cost]:
+def coming_and_going(served: MeasuredMesh, repeat: int) -> list[Cost]:
     """Let a service appear and disappear, in turns."""
     came, went = [], []
     for _ in unless_dear(repeat):

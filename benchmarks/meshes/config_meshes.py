@@ -21,7 +21,7 @@ from meshwright.mesh.kinds import (
     Kind,
 )
 from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
-from meshwright.mesh.objects import MeshObject, ObjectKey, Sourced
+from meshwright.mesh.objects import MeshObject, ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.policies.routing import RouteActions, RoutePolicy, RouteRule
 from meshwright.mesh.policies.smi import (
@@ -73,22 +73,22 @@ class Size:
 
 def view(size: Size) -> View:
     """Make the mesh of a size."""
-    objects: dict[ObjectKey, Sourced] = {}
+    objects: dict[ObjectKey, SourcedObject] = {}
     patterns = tuple(ServicePattern(SHOP, ServiceName(f"service-{each}")) for each in range(size.services))
     workloads = [replace(_workload(CLIENT, 0, 0), scope=patterns if size.narrowed else None)]
     if size.permissive:
         key = ObjectKey(MESH_CONFIG, SHOP, "mesh")
-        objects[key] = Sourced(key, MeshConfig(permissive=True), InFile("benchmark", 1, 1))
+        objects[key] = SourcedObject(key, MeshConfig(permissive=True), InFile("benchmark", 1, 1))
     for number in range(size.services + size.others):
         name = f"service-{number}"
         for kind, value in _objects(size, number, name):
             key = ObjectKey(kind, SHOP, name)
-            objects[key] = Sourced(key, value, InFile("benchmark", 1, 1))
+            objects[key] = SourcedObject(key, value, InFile("benchmark", 1, 1))
         count = size.endpoints if number < size.services else 1
         workloads += [_workload(name, number + 1, each) for each in range(count)]
     for each in workloads:
         key = ObjectKey.of(WORKLOAD, each.key)
-        objects[key] = Sourced(key, each, InFile("benchmark", 1, 1))
+        objects[key] = SourcedObject(key, each, InFile("benchmark", 1, 1))
     return View.build(objects, MeshSettings())
 
 

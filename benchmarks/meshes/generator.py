@@ -16,7 +16,7 @@ from meshwright.mesh.kinds import (
     WORKLOAD,
 )
 from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
-from meshwright.mesh.objects import MeshObject, ObjectKey, Sourced
+from meshwright.mesh.objects import MeshObject, ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.policies.smi import (
     Backend,
@@ -45,7 +45,7 @@ class Mesh:
     """Objects by key, workloads among them; `size` is the number of services."""
 
     size: int
-    objects: Mapping[ObjectKey, Sourced]
+    objects: Mapping[ObjectKey, SourcedObject]
 
 
 def mesh(services: int, replicas: int = 2, *, permissive: bool = False) -> Mesh:
@@ -53,7 +53,7 @@ def mesh(services: int, replicas: int = 2, *, permissive: bool = False) -> Mesh:
 
     Every tenth service is the apex of a TrafficSplit between itself and another of its namespace.
     """
-    objects: dict[ObjectKey, Sourced] = {}
+    objects: dict[ObjectKey, SourcedObject] = {}
     _put(objects, CONFIG, config(permissive=permissive))
     for number in range(services):
         for key, value in service_objects(number, services):
@@ -123,9 +123,9 @@ def workload(number: int, replica: int, *, moved: int = 0) -> Workload:
     )
 
 
-def sourced(key: ObjectKey, value: MeshObject) -> Sourced:
+def sourced(key: ObjectKey, value: MeshObject) -> SourcedObject:
     """Return an object as a source has it."""
-    return Sourced(key, value, InFile("mesh.yaml"))
+    return SourcedObject(key, value, InFile("mesh.yaml"))
 
 
 def config(version: TlsVersion = TlsVersion.V1_2, *, permissive: bool = False) -> MeshConfig:
@@ -182,7 +182,7 @@ def workload_file(value: Workload) -> dict[str, str]:
     return {f"{key.namespace}/{key.name}.yaml": text([document(key, value)])}
 
 
-def _put(objects: dict[ObjectKey, Sourced], key: ObjectKey, value: MeshObject) -> None:
+def _put(objects: dict[ObjectKey, SourcedObject], key: ObjectKey, value: MeshObject) -> None:
     objects[key] = sourced(key, value)
 
 

@@ -30,7 +30,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     return flags("benchmarks.peers.bare_grpc", __doc__).parse_args(argv)
 
 
-class Bare:
+class BareGrpcServer:
     """The bytes that all streams are sent, and the streams that wait for other ones."""
 
     def __init__(self, services: int, endpoints: int) -> None:
@@ -98,7 +98,7 @@ def credentials(directory: Path) -> grpc.ServerCredentials:
 
 async def serve(told: argparse.Namespace) -> None:
     """Serve until SIGTERM or SIGINT."""
-    bare = Bare(told.services, told.endpoints)
+    bare = BareGrpcServer(told.services, told.endpoints)
     server = grpc.aio.server(options=options(Limits().without_budgets()))
     server.add_generic_rpc_handlers((bare.handlers(),))
     server.add_secure_port(f"127.0.0.1:{told.port}", credentials(told.tls_dir))

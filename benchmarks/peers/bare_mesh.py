@@ -27,7 +27,7 @@ from xds.server.listener import options
 from xds.server.streams.wakeups import once_for_all
 
 
-class Bare:
+class BareMeshServer:
     """Sends ready answers to all streams: by the type that stands in a request, the response to the first."""
 
     def __init__(self, answers: Mapping[bytes, bytes]) -> None:
@@ -54,7 +54,7 @@ async def main() -> None:
     told = parser.parse_args()
     returning()
     files = (each.read_bytes().partition(b"\n")[::2] for each in sorted(told.answers.iterdir()))
-    bare = Bare(dict(files))
+    bare = BareMeshServer(dict(files))
     with once_for_all(asyncio.get_running_loop()):
         server = grpc.aio.server(options=options(Limits().without_budgets()))
     methods = {"DeltaAggregatedResources": grpc.stream_stream_rpc_method_handler(bare.serve)}

@@ -16,7 +16,7 @@ CONNECTING: Final = "5m"
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedResponse:
     """One response: when it came and was acknowledged (seconds since the epoch), whose, and what is in it."""
 
     received: float
@@ -35,7 +35,7 @@ class Report:
     `refused` are streams that the control plane had no place for then; their sidecars came again.
     """
 
-    responses: tuple[Received, ...]
+    responses: tuple[ReceivedResponse, ...]
     configured: tuple[float, ...]
     lost: int
     losses: tuple[str, ...]
@@ -101,7 +101,7 @@ class Sidecars:
             raise BenchmarkError(f"the sidecars gave up at {command!r}")
         answer = json.loads(line)
         responses = (
-            Received(
+            ReceivedResponse(
                 each["received"] / 1e9,
                 each["acked"] / 1e9,
                 each["proxy"],

@@ -33,7 +33,7 @@ Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class CpuUsage:
     """CPU seconds that a process used in so many seconds."""
 
     cpu: float
@@ -44,13 +44,13 @@ class Spent:
         """CPU seconds a second."""
         return self.cpu / self.seconds
 
-    def beyond(self, *idle: "Spent") -> float:
+    def beyond(self, *idle: "CpuUsage") -> float:
         """Return the CPU without what idling costs, which is what it cost in other windows, in the mean."""
         return self.cpu - statistics.fmean(each.share for each in idle) * self.seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class QuietProcess:
     """A process at rest: its CPU clock then, the time, and whether it had to be taken as it was."""
 
     cpu: float
@@ -64,7 +64,7 @@ def until_quiet(
     began: float,
     now: Clock = time.time,
     sleep: Callable[[float], None] = time.sleep,
-) -> Rest:
+) -> QuietProcess:
     """Wait until a process rests after a change that began then; `idle` is its CPU seconds a second."""
     sleep(max(0.0, began + PAUSE - now()))
     before, then = cpu(), now()
@@ -73,11 +73,11 @@ def until_quiet(
         after, moment = cpu(), now()
         quiet = after - before <= idle * (moment - then) + SLACK
         if quiet or moment - began > LIMIT:
-            return Rest(after, moment, not quiet)
+            return QuietProcess(after, moment, not quiet)
         before, then = after, moment
 
 
-def settled(cpu: Clock) -> Rest:
+def settled(cpu: Clock) -> QuietProcess:
     """Wait until a process rests of which nothing is known: a second with hardly any CPU, or the limit."""
     began = time.time()
     while True:
@@ -85,7 +85,7 @@ def settled(cpu: Clock) -> Rest:
         time.sleep(1)
         after, moment = cpu(), time.time()
         if after - before <= SETTLED or moment - began > 2 * LIMIT:
-            return Rest(after, moment, after - before > SETTLED)
+            return QuietProcess(after, moment, after - before > SETTLED)
 
 
 def idled(
@@ -93,11 +93,11 @@ def idled(
     seconds: float,
     now: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
-) -> Spent:
+) -> CpuUsage:
     """Return what a process uses in so many seconds in which nothing changes."""
     before, began = cpu(), now()
     sleep(seconds)
-    return Spent(cpu() - before, now() - began)
+    return CpuUsage(cpu() - before, now() - began)
 
 
 def idling(cpu: Clock, windows: int) -> float:

@@ -66,7 +66,7 @@ _LIBRARIES: Final = ("asyncio", "grpc", "aiohttp", "concurrent")
 
 
 @dataclass(slots=True)
-class Holding:
+class OwnerUsage:
     """What one owner holds: bytes and objects, and both by type."""
 
     size: int = 0
@@ -75,7 +75,7 @@ class Holding:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-Census = dict[str, Holding]
+Census = dict[str, OwnerUsage]
 """Holdings by owner."""
 
 
@@ -100,7 +100,7 @@ class _Walk:
 
     def charge(self, owner: str, roots: Iterable[object]) -> None:
         """Charge an owner with what is reached from its roots and is nobody's yet."""
-        holding = self.found.setdefault(owner, Holding())
+        holding = self.found.setdefault(owner, OwnerUsage())
         waiting = deque(roots)
         while waiting:
             each = waiting.popleft()

@@ -3,17 +3,17 @@
 It asks the oracle and nothing else, so that what is explained is what is decided.
 """
 
-from catalog.explain.enforcement import Standing, concerned, not_asked, standing
+from catalog.explain.enforcement import Enforcement, concerned, not_asked, standing
 from catalog.explain.explanation import Explanation, explain
 from catalog.explain.names import nobody_has
-from catalog.explain.outside import Outside, call_to, call_to_service, explain_outside, in_the_mesh
+from catalog.explain.outside import OutsideExplanation, call_to, call_to_service, explain_outside, in_the_mesh
 from catalog.explain.outside_services import address_outside
 from catalog.explain.steps.step import Step
 
 __all__ = [
+    "Enforcement",
     "Explanation",
-    "Outside",
-    "Standing",
+    "OutsideExplanation",
     "Step",
     "address_outside",
     "call_to",

@@ -10,7 +10,7 @@ from meshwright.mesh.service import ServiceKey
 
 
 @dataclass(frozen=True, slots=True)
-class Answering:
+class BackendReadiness:
     """A service that has, or would have, a share: its places, and those of them that take calls now."""
 
     service: ServiceKey
@@ -23,7 +23,7 @@ class Answering:
         return not any(place in self.ready for place, _ in self.places)
 
 
-def answering(view: View, request: Request) -> tuple[Answering, ...]:
+def answering(view: View, request: Request) -> tuple[BackendReadiness, ...]:
     """Return who would answer: whoever the client may send something to, or else everybody behind the call.
 
     The request is one that the client's sidecar has passed on. Backends without a share and services with
@@ -35,12 +35,14 @@ def answering(view: View, request: Request) -> tuple[Answering, ...]:
         return ()
     split = oracle.split_for(view, request, port)
     found = [
-        Answering(key, oracle.places(view, key, each), oracle.ready_places(view, request, key, each, split))
+        BackendReadiness(
+            key, oracle.places(view, key, each), oracle.ready_places(view, request, key, each, split)
+        )
         for key, each, weight in oracle.backends(view, request, port, split)
         if weight > 0
     ]
     asked = [
-        Answering(
+        BackendReadiness(
             each.service, tuple(p for p in each.places if oracle.may_answer(view, request, p)), each.ready
         )
         for each in found

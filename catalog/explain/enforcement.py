@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from catalog.oracle import decide as oracle
-from catalog.oracle.decide import Admitting, Answer, Decision, Place, TurnedDown, Verdict
+from catalog.oracle.decide import Admitting, Answer, Decision, LocalReply, Place, Verdict
 from catalog.oracle.request.request import Request, fits
 from catalog.oracle.targets import matches_of
 from catalog.relations.backends.targets import served_by
@@ -42,7 +42,7 @@ NOT_ASKED: Final = "policy alone was looked at; what proxies have is known to a 
 
 
 @dataclass(frozen=True, slots=True)
-class Without:
+class ExcludedPolicy:
     """A part of policy that a sidecar is served without: a match wherever it is named, or a whole object.
 
     `said` are the words of who refuses it.
@@ -62,10 +62,10 @@ class Sidecar:
     """What is known of one sidecar; `unknown` says, as a predicate, why it is not known what it has."""
 
     unknown: str = ""
-    without: tuple[Without, ...] = ()
+    without: tuple[ExcludedPolicy, ...] = ()
 
 
-class InForce(enum.StrEnum):
+class EnforcementState(enum.StrEnum):
     """Whether what policy says is in force. NOT_ASKED: policy alone was looked at."""
 
     YES = "yes"
@@ -75,10 +75,10 @@ class InForce(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Enforcement:
     """Whether policy's decision is in force, the one that is if it is another, and why, in sentences."""
 
-    in_force: InForce
+    in_force: EnforcementState
     decision: Decision
     because: tuple[str, ...] = ()
 
@@ -104,15 +104,15 @@ class _Judge:
 
     def _parts_missed(
         self, view: View, request: Request, place: tuple[Place, bool], name: ProxyName
-    ) -> tuple[Without, ...]:
+    ) -> tuple[ExcludedPolicy, ...]:
         """Return the parts for want of which a sidecar does not admit what policy admits."""
         without = self.sidecars.get(name, Sidecar()).without
         arrived = oracle.at_server(view, request, place)
-        if not without or isinstance(arrived, TurnedDown):
+        if not without or isinstance(arrived, LocalReply):
             return ()
         if request.identity and oracle.accepts_everyone(view, place[0].identity.namespace):
             return tuple(each for each in without if each.object.kind in (MESH_CONFIG, NAMESPACE))
-        missed: dict[Without, None] = {}
+        missed: dict[ExcludedPolicy, None] = {}
         for target, verdict in oracle.verdicts(view, arrived, place):
             if verdict is Verdict.ADMITS:
                 parts = tuple(_parts(view, arrived, target, is_http=place[1]))
@@ -140,7 +140,7 @@ def concerned(view: View, request: Request, decision: Decision) -> tuple[ProxyNa
 
 def standing(
     view: View, request: Request, decision: Decision, sidecars: Mapping[ProxyName, Sidecar]
-) -> Standing:
+) -> Enforcement:
     """Return whether a decision is in force at the sidecars concerned."""
     found = {
         name: sidecars.get(name, Sidecar("is new")).unknown for name in concerned(view, request, decision)
@@ -153,10 +153,12 @@ def standing(
     judge = _Judge(sidecars)
     really = oracle.decide(view, request, judge.admitting)
     if unknown or judge.divided:
-        return Standing(InForce.UNKNOWN, decision, (*unknown, *(judge.lacks if judge.divided else ())))
+        return Enforcement(
+            EnforcementState.UNKNOWN, decision, (*unknown, *(judge.lacks if judge.divided else ()))
+        )
     if replace(really, because=()) == replace(decision, because=()):
-        return Standing(InForce.YES, decision)
-    return Standing(InForce.NO, really, tuple(judge.lacks))
+        return Enforcement(EnforcementState.YES, decision)
+    return Enforcement(EnforcementState.NO, really, tuple(judge.lacks))
 
 
 def _of_client(view: View, request: Request) -> tuple[ProxyName, ...]:
@@ -186,7 +188,7 @@ def _chosen(view: View, request: Request) -> Iterator[Place]:
     if isinstance(request.client, Outsider) and port is not None:
         yield from (place for place, _ in oracle.places(view, request.service, port))
         return
-    if port is None or isinstance(arrived, TurnedDown):
+    if port is None or isinstance(arrived, LocalReply):
         return
     for key, their_port, weight in oracle.backends(
         view, arrived, port, oracle.split_for(view, arrived, port)
@@ -200,7 +202,7 @@ def _chosen(view: View, request: Request) -> Iterator[Place]:
 def _of_splits(view: View, request: Request, sidecars: Mapping[ProxyName, Sidecar]) -> Iterator[str]:
     """Yield which of the client's sidecars lack a split of the service, or a match of one that fits."""
     arrived = oracle.arriving(view, request)
-    if isinstance(arrived, TurnedDown):
+    if isinstance(arrived, LocalReply):
         return
     parts: set[ObjectKey | HTTPMatch] = set()
     for split in splits_by_apex(view).found(request.service):
@@ -238,21 +240,21 @@ def _outside_parts(
     return tuple(each for group in groups if group for each in group.matches if fits(each, request))
 
 
-def _is(without: Without, part: ObjectKey | HTTPMatch) -> bool:
+def _is(without: ExcludedPolicy, part: ObjectKey | HTTPMatch) -> bool:
     return part == (without.object if without.match is None else without.match)
 
 
-def not_asked(decision: Decision) -> Standing:
+def not_asked(decision: Decision) -> Enforcement:
     """Return what is said where no server is asked."""
-    return Standing(InForce.NOT_ASKED, decision, (NOT_ASKED,))
+    return Enforcement(EnforcementState.NOT_ASKED, decision, (NOT_ASKED,))
 
 
-def headline(standing: Standing, policy: Answer) -> str:
+def headline(standing: Enforcement, policy: Answer) -> str:
     """Return the answer in a few words, with whether it is in force."""
     match standing.in_force:
-        case InForce.NO:
+        case EnforcementState.NO:
             return f"{standing.decision.answer.value}, although policy says {policy.value}"
-        case InForce.UNKNOWN:
+        case EnforcementState.UNKNOWN:
             return f"{policy.value} by policy; whether that is in force is not known"
         case _:
             return policy.value

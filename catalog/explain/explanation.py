@@ -13,7 +13,7 @@ from catalog.explain.steps.splits import of_splits
 from catalog.explain.steps.step import Step, origin_of
 from catalog.explain.steps.targets import of_place
 from catalog.oracle import decide as oracle
-from catalog.oracle.decide import Decision, TurnedDown
+from catalog.oracle.decide import Decision, LocalReply
 from catalog.oracle.request.request import Request
 from catalog.store.view import View
 from meshwright.mesh.kinds import SERVICE
@@ -72,7 +72,7 @@ def _steps(view: View, request: Request) -> Iterator[Step]:
     arrived = oracle.arriving(view, request)
     yield from of_client(request, arrived)
     yield from of_upgrade(view, request, port)
-    if not isinstance(arrived, TurnedDown):
+    if not isinstance(arrived, LocalReply):
         yield from routing.of_request(view, arrived, port)
         split = oracle.split_for(view, arrived, port)
         yield from of_splits(view, arrived, port, split)
@@ -102,10 +102,10 @@ def _answering(
         yield Step(f"Service {key}{share} is answered by {who}{none}", origin)
         at_server = oracle.at_server(view, request, place)
         yield from of_server(request, at_server)
-        if asked and not isinstance(at_server, TurnedDown):
+        if asked and not isinstance(at_server, LocalReply):
             yield from limits.of_server(view, at_server, place)
         permissive = oracle.accepts_everyone(view, place[0].identity.namespace)
-        if not permissive and not isinstance(at_server, TurnedDown):
+        if not permissive and not isinstance(at_server, LocalReply):
             yield from of_place(view, at_server, place)
         if oracle.admitting(view, request, place) is not None and place[1]:
             yield from preconditions.authorized(view, place)

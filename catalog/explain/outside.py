@@ -10,7 +10,7 @@ from catalog.explain.outside_services import host_named, is_outside
 from catalog.explain.remedy import Manifest
 from catalog.explain.steps.step import Step, origin_of, origin_of_object
 from catalog.oracle.decide import Answer
-from catalog.oracle.outside import OutsideCall, OutsideDecision, Speaks, decide_outside, of_port
+from catalog.oracle.outside import ClientProtocol, OutsideCall, OutsideDecision, decide_outside, of_port
 from catalog.relations.backends.addresses import called_addresses
 from catalog.relations.backends.precedence import is_superseded
 from catalog.relations.outside import service_called, setting_named
@@ -35,7 +35,7 @@ _MOST: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class OutsideExplanation:
     """What becomes of a call to an address or a host outside; `missing` would open the way, as manifests."""
 
     client: ServiceIdentity
@@ -66,7 +66,9 @@ def in_the_mesh(view: View, where: HostPort, client: ServiceIdentity) -> str:
     return ""
 
 
-def explain_outside(view: View, client: ServiceIdentity, where: HostPort, asked: OutsideCall) -> Outside:
+def explain_outside(
+    view: View, client: ServiceIdentity, where: HostPort, asked: OutsideCall
+) -> OutsideExplanation:
     """Explain a call to what is none of the mesh's (`in_the_mesh`); pure."""
     here = [each for each in by_identity(view).found(client) if each.uuid is not None]
     past = {each.key: _past(each, where) for each in here}
@@ -76,7 +78,7 @@ def explain_outside(view: View, client: ServiceIdentity, where: HostPort, asked:
     if led and answer is not Answer.ALLOWED and any(past.values()):
         answer = Answer.DEPENDS
     steps = tuple(_steps(view, asked, past, decision, answer))
-    return Outside(client, where, answer, decision.because, steps, _missing(asked, answer))
+    return OutsideExplanation(client, where, answer, decision.because, steps, _missing(asked, answer))
 
 
 def call_to_service(
@@ -113,11 +115,11 @@ def call_to(
         said, path = rest.partition("/")[0], f"/{rest.partition('/')[2]}"
     there = {at.protocol for each in of_port(view, client, port) for at in each.ports if at.number == port}
     if scheme.lower() == "https" or (EgressProtocol.HTTPS in there and EgressProtocol.HTTP not in there):
-        speaks = Speaks.TLS
+        speaks = ClientProtocol.TLS
     elif said or mark or not known or path != "/" or EgressProtocol.HTTP in there:
-        speaks = Speaks.HTTP
+        speaks = ClientProtocol.HTTP
     else:
-        speaks = Speaks.OTHER
+        speaks = ClientProtocol.OTHER
     host = said.removesuffix(f":{port}").removeprefix("[").removesuffix("]") or where.host
     address = IpAddress(where.host) if known else None
     return OutsideCall(client, port, speaks, host, address, method, path, headers)
@@ -173,9 +175,9 @@ def _place(view: View, asked: OutsideCall) -> Step:
 def _egresses(view: View, asked: OutsideCall, decision: OutsideDecision) -> Iterator[Step]:
     """Say what each Egress of the client and the port has to do with the call."""
     what = {
-        Speaks.HTTP: f"a request for {asked.host or 'no host'}",
-        Speaks.TLS: f"TLS that asks for {asked.host or 'no name'}",
-        Speaks.OTHER: "a connection of which nothing is known",
+        ClientProtocol.HTTP: f"a request for {asked.host or 'no host'}",
+        ClientProtocol.TLS: f"TLS that asks for {asked.host or 'no name'}",
+        ClientProtocol.OTHER: "a connection of which nothing is known",
     }[asked.speaks]
     found = of_port(view, asked.client, asked.port)
     if found:
@@ -217,20 +219,20 @@ def _missing(asked: OutsideCall, answer: Answer) -> tuple[Manifest, ...]:
     """Return an Egress that lets such a call pass: for the host, or for the address if no host is known."""
     if answer is Answer.ALLOWED:
         return ()
-    if asked.speaks is not Speaks.OTHER and not _is_address(asked.host):
+    if asked.speaks is not ClientProtocol.OTHER and not _is_address(asked.host):
         return (_egress(asked),)
     return (_egress_to_address(asked, asked.address),) if asked.address is not None else ()
 
 
 def _egress(asked: OutsideCall) -> Manifest:
-    protocol = EgressProtocol.HTTPS if asked.speaks is Speaks.TLS else EgressProtocol.HTTP
+    protocol = EgressProtocol.HTTPS if asked.speaks is ClientProtocol.TLS else EgressProtocol.HTTP
     host = asked.host.lower()
     return _manifest(asked, host, protocol, {"hosts": [host]})
 
 
 def _egress_to_address(asked: OutsideCall, address: IpAddress) -> Manifest:
     """Return an Egress for all connections, or all requests, to one address, as of the API server."""
-    protocol = EgressProtocol.HTTP if asked.speaks is Speaks.HTTP else EgressProtocol.TCP
+    protocol = EgressProtocol.HTTP if asked.speaks is ClientProtocol.HTTP else EgressProtocol.TCP
     name = f"{asked.client.service_account}-{asked.port}"
     return _manifest(asked, name, protocol, {"ipAddresses": [str(ip_network(address))]})
 

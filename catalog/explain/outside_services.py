@@ -1,7 +1,7 @@
 """Services that are not of the mesh: a call to one is explained as a call out of the mesh."""
 
 from catalog.oracle.decide import Answer, offered
-from catalog.oracle.outside import OutsideCall, Speaks, decide_outside
+from catalog.oracle.outside import ClientProtocol, OutsideCall, decide_outside
 from catalog.oracle.request.request import Request
 from catalog.relations.backends.backing import backing
 from catalog.relations.membership import belongs_to_the_mesh, has_outsiders
@@ -24,7 +24,7 @@ def address_outside(view: View, client: ServiceIdentity, key: ServiceKey, port: 
         return None
     if not is_outside(view, client, key, port):
         return None
-    call = OutsideCall(client, port, Speaks.OTHER, address=service.cluster_ip)
+    call = OutsideCall(client, port, ClientProtocol.OTHER, address=service.cluster_ip)
     has_sidecars = any(each.uuid is not None for each in backing(view, key))
     passes = decide_outside(view, call).answer is Answer.ALLOWED
     return service.cluster_ip if passes or not has_sidecars else None

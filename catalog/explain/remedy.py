@@ -5,7 +5,7 @@ from typing import Final
 
 from catalog.explain.answering import answering
 from catalog.oracle import decide as oracle
-from catalog.oracle.decide import Place, TurnedDown
+from catalog.oracle.decide import LocalReply, Place
 from catalog.oracle.request.expressions import literal
 from catalog.oracle.request.request import Request, path_of
 from catalog.store.view import View
@@ -29,7 +29,7 @@ def remedy(view: View, request: Request) -> tuple[Manifest, ...]:
     to whoever may answer, and to no more.
     """
     arrived = oracle.arriving(view, request)
-    if oracle.decide(view, request).allowed or isinstance(arrived, TurnedDown):
+    if oracle.decide(view, request).allowed or isinstance(arrived, LocalReply):
         return ()
     places = {place for each in answering(view, arrived) for place in each.places}
     refused = {place for place in places if oracle.admitting(view, arrived, place) is None}
@@ -43,7 +43,7 @@ def _manifests(view: View, request: Request, refused: list[tuple[Place, bool]]) 
         by_server.setdefault((place.identity, is_http), []).append(place.port)
     for (server, is_http), ports in by_server.items():
         arrived = oracle.at_server(view, request, (Place(server, ports[0]), is_http))
-        if isinstance(arrived, TurnedDown):
+        if isinstance(arrived, LocalReply):
             continue
         kind = HTTP_ROUTE_GROUP if is_http else TCP_ROUTE
         name = _free(taken, server.namespace, f"{_client(request)}-to-{server.service_account}")

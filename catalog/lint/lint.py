@@ -3,7 +3,7 @@
 from typing import Any, Final, Protocol
 
 from catalog.store.view import View
-from meshwright.engine.declared import Declarations, Declared
+from meshwright.engine.declared import Declarations, DeclaredPart
 from meshwright.engine.derived import derived
 from meshwright.engine.table import Table
 from meshwright.mesh.problems.problem import Problems
@@ -12,7 +12,7 @@ from meshwright.mesh.workload import WorkloadKey
 _HERE: Final = "here"
 
 
-class Further(Protocol):
+class DriverChecks(Protocol):
     """Who finds problems that the catalog knows nothing of: it has its own of what drivers there are.
 
     What it goes by, but for the view, never changes: with other drivers it is another one.
@@ -31,7 +31,7 @@ class Further(Protocol):
         ...
 
 
-class Nothing:
+class NoDriverChecks:
     """Finds no further problem, whatever drivers are named."""
 
     def of_mesh(self, view: View) -> Problems:
@@ -53,21 +53,21 @@ class Nothing:
 class Lint:
     """A view, and what problems alone search it by (`IN_LINT`); one for each view that is linted."""
 
-    def __init__(self, view: View, further: Further) -> None:
+    def __init__(self, view: View, further: DriverChecks) -> None:
         self.view = view
         self.graph = view.graph
-        self.made: dict[Declared[Any, Any], Any] = {}
-        self._further: Table[str, Further] = Table(view.graph, "further problems")
+        self.made: dict[DeclaredPart[Any, Any], Any] = {}
+        self._further: Table[str, DriverChecks] = Table(view.graph, "further problems")
         self.renew(further)
         IN_LINT.make(self)
         self.graph.apply(())  # the indexes take in what the view knows already
 
     @property
-    def further(self) -> Further:
+    def further(self) -> DriverChecks:
         """Who finds problems that the catalog knows nothing of."""
         return self._further[_HERE]
 
-    def renew(self, further: Further) -> None:
+    def renew(self, further: DriverChecks) -> None:
         """Ask another one from now on, wherever the one before was asked."""
         self.graph.apply((self._further.set(_HERE, further),))
 

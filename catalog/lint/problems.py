@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from catalog.lint import servers
 from catalog.lint.codes import Code
-from catalog.lint.lint import Further, Lint, Nothing, fine
+from catalog.lint.lint import DriverChecks, Lint, NoDriverChecks, fine
 from catalog.lint.osm import egress, ingress, limits, retries, roots, telemetry, tls_keys
 from catalog.lint.own import authorization, mutual_tls, routing, upstreams
 from catalog.lint.services import address_families as families
@@ -33,7 +33,7 @@ from catalog.store.smi import http_route_groups
 from catalog.store.smi import splits as all_splits
 from catalog.store.smi import targets as all_targets
 from catalog.store.view import View, config_in_force, configs
-from meshwright.engine.derived import Observed, ObservedAll, derived
+from meshwright.engine.derived import ObservedTable, ObservedValues, derived
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import FromSource
@@ -61,31 +61,31 @@ class Linter:
     `further` returns who finds problems that the catalog knows nothing of; another one after `renew`.
     """
 
-    def __init__(self, view: View, further: Callable[[], Further] = Nothing) -> None:
+    def __init__(self, view: View, further: Callable[[], DriverChecks] = NoDriverChecks) -> None:
         self._further = further
         self._lint = lint = Lint(view, further())
         self._due: dict[Hashable, dict[Any, None]] = {}
-        mesh: Observed[str, Problems] = Observed(of_mesh, lint)
+        mesh: ObservedValues[str, Problems] = ObservedValues(of_mesh, lint)
         mesh.add(_HERE)
-        self._kinds: tuple[Observed[Any, Problems], ...] = (
-            ObservedAll(of_target, lint, all_targets(view)),
-            ObservedAll(of_group, lint, http_route_groups(view)),
-            ObservedAll(of_split, lint, all_splits(view)),
-            ObservedAll(of_retry, lint, all_retries(view)),
-            ObservedAll(of_setting, lint, all_settings(view)),
-            ObservedAll(of_route_policy, lint, route_policies(view)),
-            ObservedAll(of_upstream_policy, lint, upstream_policies(view)),
-            ObservedAll(of_mutual_tls, lint, all_mutual_tls(view)),
-            ObservedAll(of_authorization, lint, external_authorizations(view)),
-            ObservedAll(of_egress, lint, egresses(view)),
-            ObservedAll(of_telemetry, lint, telemetries(view)),
-            ObservedAll(of_extension_service, lint, extension_services(view)),
-            ObservedAll(of_ingress, lint, ingress_backends(view)),
-            ObservedAll(of_service, lint, view.services),
-            ObservedAll(of_workload, lint, view.workloads),
-            ObservedAll(of_config, lint, configs(view)),
-            ObservedAll(of_root, lint, root_certificates(view)),
-            ObservedAll(of_namespace, lint, view.namespaces),
+        self._kinds: tuple[ObservedValues[Any, Problems], ...] = (
+            ObservedTable(of_target, lint, all_targets(view)),
+            ObservedTable(of_group, lint, http_route_groups(view)),
+            ObservedTable(of_split, lint, all_splits(view)),
+            ObservedTable(of_retry, lint, all_retries(view)),
+            ObservedTable(of_setting, lint, all_settings(view)),
+            ObservedTable(of_route_policy, lint, route_policies(view)),
+            ObservedTable(of_upstream_policy, lint, upstream_policies(view)),
+            ObservedTable(of_mutual_tls, lint, all_mutual_tls(view)),
+            ObservedTable(of_authorization, lint, external_authorizations(view)),
+            ObservedTable(of_egress, lint, egresses(view)),
+            ObservedTable(of_telemetry, lint, telemetries(view)),
+            ObservedTable(of_extension_service, lint, extension_services(view)),
+            ObservedTable(of_ingress, lint, ingress_backends(view)),
+            ObservedTable(of_service, lint, view.services),
+            ObservedTable(of_workload, lint, view.workloads),
+            ObservedTable(of_config, lint, configs(view)),
+            ObservedTable(of_root, lint, root_certificates(view)),
+            ObservedTable(of_namespace, lint, view.namespaces),
             mesh,
         )
 
@@ -107,7 +107,7 @@ class Linter:
                 due.pop(key, None)
 
 
-def _outcome(pins: Observed[Any, Problems], key: object) -> Problems:
+def _outcome(pins: ObservedValues[Any, Problems], key: object) -> Problems:
     """Return what is wrong with an object, at most 200 problems of a kind and how many more there are.
 
     That this cannot be said is a problem like others.

@@ -46,7 +46,7 @@ from catalog.oracle.preconditions import (
     speaks_otherwise,
     told,
 )
-from catalog.oracle.request.paths import TurnedDown
+from catalog.oracle.request.paths import LocalReply
 from catalog.oracle.request.request import Request, fits
 from catalog.oracle.splits import SplitVerdict, backends, in_force, judge_split, split_for
 from catalog.oracle.targets import Place, Verdict, judge, matches_of, verdicts
@@ -68,12 +68,12 @@ __all__ = [
     "Answer",
     "Decision",
     "IngressVerdict",
+    "LocalReply",
     "Place",
     "PlainVerdict",
     "Request",
     "Share",
     "SplitVerdict",
-    "TurnedDown",
     "Verdict",
     "accepts_everyone",
     "admitting",
@@ -147,7 +147,7 @@ class Decision:
     answer: Answer
     shares: tuple[Share, ...] = ()
     because: tuple[ObjectKey, ...] = ()
-    turned_down: TurnedDown | None = None
+    turned_down: LocalReply | None = None
 
     @property
     def allowed(self) -> bool:
@@ -174,7 +174,7 @@ def decide(view: View, request: Request, admits: Admits | None = None) -> Decisi
     if heard == {False}:
         return Decision(Answer.UNREACHABLE)
     arrived = arriving(view, request)
-    if isinstance(arrived, TurnedDown):
+    if isinstance(arrived, LocalReply):
         known = offered(view, request, port)
         return Decision(Answer.REFUSED, turned_down=arrived) if known else Decision(Answer.UNREACHABLE)
     request = arrived
@@ -208,7 +208,7 @@ def places(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[Place,
     return tuple((place, is_http) for place in sorted(found))
 
 
-def arriving(view: View, request: Request) -> Request | TurnedDown:
+def arriving(view: View, request: Request) -> Request | LocalReply:
     """Return a request as the client's sidecar passes it on; as it is where there is no such port."""
     service = view.services.get(request.service)
     port = service.port(request.port) if service is not None else None
@@ -249,7 +249,7 @@ def _from_outside(view: View, request: Request, port: ServicePort, admits: Admit
 def admitting(view: View, request: Request, place: tuple[Place, bool]) -> Admitting | None:
     """Return the objects that admit the request at a place; none where all are; None where it is no."""
     arrived = at_server(view, request, place)
-    if isinstance(arrived, TurnedDown):
+    if isinstance(arrived, LocalReply):
         return None
     if is_of_the_mesh(request.client, view.settings.trust_domain) and accepts_everyone(
         view, place[0].identity.namespace

@@ -22,7 +22,7 @@ from ipaddress import ip_address, ip_network
 from typing import Final
 
 from catalog.oracle.decide import Answer, offered
-from catalog.oracle.request.paths import TurnedDown, hidden_dots
+from catalog.oracle.request.paths import LocalReply, hidden_dots
 from catalog.oracle.request.request import Request, fits, passed, path_of
 from catalog.relations.backends.backing import backing
 from catalog.relations.backends.ports import spoken
@@ -39,7 +39,7 @@ from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import EscapedSlashes, Protocol, ServiceKey
 
 
-class Speaks(enum.StrEnum):
+class ClientProtocol(enum.StrEnum):
     """What a client sends first: a request in plain text, TLS, or anything else."""
 
     HTTP = "http"
@@ -56,7 +56,7 @@ class OutsideCall:
 
     client: ServiceIdentity
     port: Port
-    speaks: Speaks
+    speaks: ClientProtocol
     host: str = ""
     address: IpAddress | None = None
     method: str = "GET"
@@ -95,12 +95,12 @@ def _decide(view: View, call: OutsideCall, *, inside: bool) -> OutsideDecision:
     if tcp := [egress for egress, protocol in here if protocol.is_tcp]:
         return _passes(tcp)
     blind = speaks_first(view, call.client, call.port)
-    if call.speaks is Speaks.TLS and not blind:
+    if call.speaks is ClientProtocol.TLS and not blind:
         https = [egress for egress, protocol in here if protocol is EgressProtocol.HTTPS]
         if named := [egress for egress in https if not egress.hosts or _names(view, egress, call)]:
             return _passes(named)
     http = [egress for egress, protocol in here if protocol is EgressProtocol.HTTP]
-    if call.speaks is Speaks.HTTP and http and not (blind and view.config.egress):
+    if call.speaks is ClientProtocol.HTTP and http and not (blind and view.config.egress):
         return _of_http(view, call, http)
     return OutsideDecision(Answer.ALLOWED if view.config.egress else Answer.UNREACHABLE)
 
@@ -119,7 +119,7 @@ def _of_http(view: View, asked: OutsideCall, http: list[Egress]) -> OutsideDecis
     rest = (*((name, each) for name, each in call.headers if name.lower() != "host"), ("host", call.host))
     sent = Request(call.client, _NOBODY, call.port, call.method, call.path, rest)
     request = passed(sent, EscapedSlashes.KEEP, view.settings.long_lived.upgrades)
-    if isinstance(request, TurnedDown):
+    if isinstance(request, LocalReply):
         return OutsideDecision(Answer.REFUSED)
     judged = any(each.route_groups for each in (*ranged, *exact))
     if judged and hidden_dots(path_of(request).encode("utf-8", "surrogateescape")):

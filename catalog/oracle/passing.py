@@ -3,7 +3,7 @@
 A part of the oracle; see `catalog.oracle.decide`.
 """
 
-from catalog.oracle.request.paths import TurnedDown, hidden_dots
+from catalog.oracle.request.paths import LocalReply, hidden_dots
 from catalog.oracle.request.request import Request, passed, path_of
 from catalog.oracle.request.upgrades import offered, too_many
 from catalog.oracle.routing import sent
@@ -16,7 +16,7 @@ from catalog.store.view import View
 from meshwright.mesh.service import EscapedSlashes, ServicePort
 
 
-def at_client(view: View, request: Request, port: ServicePort) -> Request | TurnedDown:
+def at_client(view: View, request: Request, port: ServicePort) -> Request | LocalReply:
     """Return a request as the client's sidecar has it: what splits judge. On a TCP port nobody looks."""
     if not spoken(port, backing(view, request.service)).is_http:
         return request
@@ -26,14 +26,14 @@ def at_client(view: View, request: Request, port: ServicePort) -> Request | Turn
     return passed(request, slashes, view.settings.long_lived.upgrades)
 
 
-def at_server(view: View, request: Request, place: tuple[Place, bool]) -> Request | TurnedDown:
+def at_server(view: View, request: Request, place: tuple[Place, bool]) -> Request | LocalReply:
     """Return a request as the sidecar of who answers has it: what rules judge, the client's changes in it."""
     where, is_http = place
     if not is_http:
         return request
     slashes = _slashes_at(view, where)
     found = passed(sent(view, request), slashes, view.settings.long_lived.upgrades)
-    if isinstance(found, TurnedDown):
+    if isinstance(found, LocalReply):
         return found
     return hidden_dots(path_of(found).encode()) or found
 

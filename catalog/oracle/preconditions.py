@@ -35,7 +35,7 @@ def accepts_everyone(view: View, namespace: Namespace) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Visibility:
     """Whether a client's sidecar is told of a service, and what narrows it: whose word, if anybody's."""
 
     yes: bool
@@ -43,7 +43,7 @@ class Told:
     by: ObjectKey | None
 
 
-def told(view: View, client: ServiceIdentity, key: ServiceKey) -> tuple[Told, ...]:
+def told(view: View, client: ServiceIdentity, key: ServiceKey) -> tuple[Visibility, ...]:
     """Return for each of a client's sidecars whether it is told of a service, each answer once.
 
     A workload's own word holds, else its namespace's. Where there is no sidecar, it is the namespace's.
@@ -59,7 +59,7 @@ def told(view: View, client: ServiceIdentity, key: ServiceKey) -> tuple[Told, ..
             found.append((of_namespace, name))
     return tuple(
         dict.fromkeys(
-            Told(_names(scope, key), scope, None if scope is None else by)
+            Visibility(_names(scope, key), scope, None if scope is None else by)
             for scope, by in found or [(of_namespace, name)]
         )
     )

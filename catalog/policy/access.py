@@ -28,39 +28,39 @@ from meshwright.mesh.service import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
+class NoAccess:
     """Nothing is admitted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Everything:
+class FullAccess:
     """Every request, or every connection, is admitted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Matching:
+class MatchingAccess:
     """Requests that fit any of `matches` are admitted; there is at least one."""
 
     matches: tuple[HTTPMatch, ...]
 
 
-Grant = Nothing | Everything | Matching
+Grant = NoAccess | FullAccess | MatchingAccess
 
 
 @derived
 def grant(view: View, target: TrafficTarget, port: Port, protocol: Protocol) -> Grant:
     """Return what a target admits on a port of its destination's workloads."""
     if not in_force(target) or target.port not in (None, port):
-        return Nothing()
+        return NoAccess()
     kinds = {rule.kind for rule in target.rules}
     if RouteKind.TCP in kinds and not _tcp_ports_hold(view, target, port):
-        return Nothing()
+        return NoAccess()
     if RouteKind.HTTP not in kinds:
-        return Everything() if kinds else Nothing()
+        return FullAccess() if kinds else NoAccess()
     if not protocol.is_http:
-        return Everything() if RouteKind.TCP in kinds else Nothing()
+        return FullAccess() if RouteKind.TCP in kinds else NoAccess()
     matches = tuple(dict.fromkeys(_http_matches(view, target)))
-    return Matching(matches) if matches else Nothing()
+    return MatchingAccess(matches) if matches else NoAccess()
 
 
 def in_force(target: TrafficTarget) -> bool:
@@ -84,7 +84,7 @@ def may_call(
     if is_permissive(view, server.namespace):
         return True
     return client is not None and any(
-        grant(view, target, port, protocol) != Nothing()
+        grant(view, target, port, protocol) != NoAccess()
         for target in targets_between(view).found((client, server))
     )
 

@@ -18,9 +18,9 @@ from catalog.store.view import View
 from meshwright.engine.derived import derived
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Port
-from meshwright.mesh.policies.upstreams import Balancing, HealthCheck, UpstreamPolicy
+from meshwright.mesh.policies.upstreams import BalancingAlgorithm, HealthCheck, UpstreamPolicy
 from meshwright.mesh.service import Protocol, ServiceKey, ServicePort
-from meshwright.mesh.values.hashing import Shared
+from meshwright.mesh.values.hashing import SharedTuple
 
 Answering = tuple[tuple[ServicePort, tuple[tuple[ServiceIdentity, Port], ...]], ...]
 """Who may answer at the ports of a service, each with the port of its workload."""
@@ -28,7 +28,7 @@ Answering = tuple[tuple[ServicePort, tuple[tuple[ServiceIdentity, Port], ...]], 
 
 def destinations(
     view: View, client: ServiceIdentity | None, services: Iterable[OutboundService]
-) -> Shared[ServiceDestination]:
+) -> SharedTuple[ServiceDestination]:
     """Return the services' ports that the routes of these name, sorted; without endpoints.
 
     Identities are there before their endpoints are admitted, so that admission changes no cluster.
@@ -39,7 +39,7 @@ def destinations(
             if isinstance(backend.upstream, ServiceKey):
                 place = (backend.upstream, backend.target_port, backend.as_called)
                 named[place] = named.get(place, False) or service.protocol.is_http
-    return Shared(
+    return SharedTuple(
         _open_to_all(view, key, target_port, is_http, as_called)
         if (asked := asked_for(view, client, key)) is None
         else _destination(view, asked, key, target_port, is_http, as_called)
@@ -82,7 +82,7 @@ def _destination(
         caller=client,
         limits=connection_limits(view, key),
         ejecting=None if policy is None else policy.ejecting,
-        balancing=Balancing.ROUND_ROBIN if policy is None else policy.load.balancing,
+        balancing=BalancingAlgorithm.ROUND_ROBIN if policy is None else policy.load.balancing,
         checking=None if policy is None else _checking(view, policy, target_port),
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from catalog.policy.access import Everything, Matching, Nothing, grant, rule_matches
+from catalog.policy.access import FullAccess, MatchingAccess, NoAccess, grant, rule_matches
 from catalog.policy.objects.authorization import asked_at
 from catalog.policy.objects.ingress import ingress_rules
 from catalog.policy.objects.limits import rate_limits
@@ -115,11 +115,11 @@ def _rules(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol
             continue
         by = ObjectKey.of(TRAFFIC_TARGET, target.key)
         match grant(view, target, port, protocol):
-            case Nothing():
+            case NoAccess():
                 continue
-            case Everything():
+            case FullAccess():
                 yield AccessRule(by, callers)
-            case Matching(matches):
+            case MatchingAccess(matches):
                 yield AccessRule(by, callers, matches)
 
 
@@ -128,7 +128,7 @@ def _named(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol
     found: dict[HTTPMatch, PolicyKey] = {}
     targets = () if is_permissive(view, identity.namespace) else targets_by_destination(view).found(identity)
     for target in targets:
-        if isinstance(grant(view, target, port, protocol), Matching):
+        if isinstance(grant(view, target, port, protocol), MatchingAccess):
             for rule in target.rules:
                 group = PolicyKey(target.key.namespace, rule.name)
                 matches = rule_matches(view, group.namespace, rule) if rule.kind is RouteKind.HTTP else ()

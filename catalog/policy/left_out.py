@@ -15,10 +15,10 @@ from catalog.policy.values.destinations import ServiceDestination
 from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
 from catalog.policy.values.outbound import OutboundRoute, OutboundService, RequestRule
 from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange
-from catalog.policy.values.proxy import ProxyPolicy, Reachable
-from catalog.policy.values.terms import Logging
+from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
+from catalog.policy.values.terms import AccessLogPolicy
 from meshwright.mesh.policies.limits import ConnectionLimits, RateLimits
-from meshwright.mesh.values.hashing import Shared
+from meshwright.mesh.values.hashing import SharedTuple
 
 T = TypeVar("T")
 
@@ -39,8 +39,8 @@ def without(value: T, left_out: AbstractSet[Unit]) -> T:
                 outside=tuple(_outside_without(each, left_out) for each in value.outside),
                 logs=without(value.logs, left_out),
             )
-        case Logging():
-            plain = Logging()
+        case AccessLogPolicy():
+            plain = AccessLogPolicy()
             out = replace(value, by=None, log=plain.log, collector=None)
             return out if value in left_out else value
         case OutsideRange():
@@ -87,8 +87,8 @@ def narrowed(value: T, to: object) -> T:
             return value
 
 
-def _reachable_without(found: Reachable, left_out: AbstractSet[Unit]) -> Reachable:
-    return replace(found, services=Shared(without(each, left_out) for each in found.services))
+def _reachable_without(found: ReachableServices, left_out: AbstractSet[Unit]) -> ReachableServices:
+    return replace(found, services=SharedTuple(without(each, left_out) for each in found.services))
 
 
 def _outside_without(port: OutsidePort, left_out: AbstractSet[Unit]) -> OutsidePort:

@@ -24,18 +24,18 @@ from catalog.policy.outbound import permitted, places_behind, protocol_of, reach
 from catalog.policy.reachable import reachable
 from catalog.policy.values.outbound import RequestRule
 from catalog.policy.values.parts import (
-    Admitting,
     AllInbound,
     AllOutbound,
     Application,
     Calls,
-    Certified,
-    Leaving,
+    DestinationPolicy,
+    IdentityCertificate,
+    InboundAdmission,
     MeshWide,
+    OutsideAccess,
     Part,
-    Reached,
     Roots,
-    Whole,
+    WholePolicy,
 )
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, members
@@ -71,7 +71,7 @@ ISSUER: Final = FromSource("certificates")
 
 
 @dataclass(frozen=True, slots=True)
-class MadeFrom:
+class InputObject:
     """One input: an object, with the place where it was read.
 
     Kinds that are no objects are `certificate` (of the identity that is named) and `trust bundle`.
@@ -96,7 +96,7 @@ def _treated(
     return rules(view, key, port, protocol_of(view, key, port), partial(reaches, view, client))
 
 
-def made_from(view: View, group: ProxyGroup, part: Part) -> tuple[MadeFrom, ...]:
+def made_from(view: View, group: ProxyGroup, part: Part) -> tuple[InputObject, ...]:
     """Return the inputs behind a part of a group's policy, sorted.
 
     They are all that was read and is there: the objects that decided against something among them. Which
@@ -104,13 +104,13 @@ def made_from(view: View, group: ProxyGroup, part: Part) -> tuple[MadeFrom, ...]
     """
     keys = {key for node in _nodes(view, group, part) for key in _read(view, node)}
     keys.update(_named(view, group, part))
-    found = [MadeFrom(key, origin_of(view, key)) for key in keys]
+    found = [InputObject(key, origin_of(view, key)) for key in keys]
     match part:
-        case Certified(identity):
+        case IdentityCertificate(identity):
             name = ObjectKey(CERTIFICATE, identity.namespace, identity.service_account)
-            found.append(MadeFrom(name, ISSUER))
+            found.append(InputObject(name, ISSUER))
         case Roots(trust_domain):
-            found.append(MadeFrom(ObjectKey(TRUST_BUNDLE, Namespace(""), trust_domain), ISSUER))
+            found.append(InputObject(ObjectKey(TRUST_BUNDLE, Namespace(""), trust_domain), ISSUER))
         case _:
             pass
     return tuple(sorted(found, key=lambda each: each.key))
@@ -120,16 +120,16 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
     """Yield the derived values that a part is."""
     identity = group.identity
     match part:
-        case Whole():
+        case WholePolicy():
             yield proxy_policy.node(view, group)
         case AllInbound():
             yield inbound_ports.node(view, group)
         case AllOutbound():
             yield reachable.node(view, group)
             yield said.node(view, identity)
-        case Leaving():
+        case OutsideAccess():
             yield said.node(view, identity)
-        case Admitting(number, protocol, services):
+        case InboundAdmission(number, protocol, services):
             yield access.node(view, identity, number, protocol)
             yield rate_limits.node(view, services)
             yield _plain.node(view, identity, number, protocol)
@@ -139,14 +139,14 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
                 yield _ways.node(view, asked_for(view, identity, called), called, port)
                 yield spoken_there.node(view, called, port)
                 yield _treated.node(view, asked_for(view, identity, called), called, port)
-        case Reached(key, target_port):
+        case DestinationPolicy(key, target_port):
             client = asked_for(view, identity, key)
             yield connection_limits.node(view, key)
             answering = answering_at(view, client, key, target_port) if key in view.services else ()
             yield endpoints_of.node(view, key, answering)
             for port, _ in answering:
                 yield permitted.node(view, client, key, port)
-        case Certified(certified):
+        case IdentityCertificate(certified):
             yield dns_names.node(view, certified)
         case Application() | MeshWide() | Roots():
             pass
@@ -155,7 +155,7 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
 def _named(view: View, group: ProxyGroup, part: Part) -> Iterator[ObjectKey]:
     """Yield the objects that a part is about by its very name."""
     match part:
-        case Admitting(services=services) | Application(services):
+        case InboundAdmission(services=services) | Application(services):
             yield from map(_service, services)
             for workload in members(view).get(group, ()):
                 yield workload_object(view, workload)
@@ -169,15 +169,15 @@ def _named(view: View, group: ProxyGroup, part: Part) -> Iterator[ObjectKey]:
             there = places_behind(view, called) if called in view.services else ()
             for answering in dict.fromkeys(place[0] for place in there):
                 yield from _upstream_policy(view, answering)
-        case Reached(answering):
+        case DestinationPolicy(answering):
             yield from _upstream_policy(view, answering)
             yield from _config(view)
-        case Leaving() | MeshWide():
+        case OutsideAccess() | MeshWide():
             yield from _config(view)
         case AllInbound() | AllOutbound():
             yield from _config(view)
             yield from _told(view, group)
-        case Whole() | Certified() | Roots():
+        case WholePolicy() | IdentityCertificate() | Roots():
             pass
 
 

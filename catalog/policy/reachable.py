@@ -27,7 +27,7 @@ from catalog.policy.outbound import (
 )
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.outbound import OutboundRoute, OutboundService
-from catalog.policy.values.proxy import Reachable
+from catalog.policy.values.proxy import ReachableServices
 from catalog.relations.backends.endpoints import health_at
 from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import ProxyGroup
@@ -52,18 +52,18 @@ class _Offer:
 
 
 @derived
-def reachable(view: View, group: ProxyGroup) -> tuple[Reachable, ...]:
+def reachable(view: View, group: ProxyGroup) -> tuple[ReachableServices, ...]:
     """Return what a group of proxies may call: everybody's part if there is one, and its own."""
     match group.interception:
         case Explicit():
-            found: tuple[Reachable, ...] = (_explicit(view, group, group.interception),)
+            found: tuple[ReachableServices, ...] = (_explicit(view, group, group.interception),)
         case Transparent(ipv6=ipv6):
             found = _transparent(view, group, ipv6)
     return tuple(each for each in found if each.services)
 
 
 @derived
-def open_to_all(view: View, scope: Scope, ipv6: bool) -> Reachable:
+def open_to_all(view: View, scope: Scope, ipv6: bool) -> ReachableServices:
     """Return what all may call who are narrowed to `scope`; without IPv6 addresses if those are not led."""
     return replace(_part(view, None, _open(view, scope, ipv6).services), common=True)
 
@@ -96,7 +96,7 @@ def derive_open(view: View, group: ProxyGroup) -> Iterator[None]:
     yield None
 
 
-def _transparent(view: View, group: ProxyGroup, ipv6: bool) -> tuple[Reachable, ...]:
+def _transparent(view: View, group: ProxyGroup, ipv6: bool) -> tuple[ReachableServices, ...]:
     client, scope = group.identity, scope_of(view, group)
     known = (each for each in in_force(view, client) if each in view.services)
     retried = any(in_scope(scope, each) and asked_for(view, client, each) is None for each in known)
@@ -110,9 +110,11 @@ def _transparent(view: View, group: ProxyGroup, ipv6: bool) -> tuple[Reachable, 
     return (_part(view, client, _together(view, client, (*mine, *opened), ipv6).services),)
 
 
-def _part(view: View, client: ServiceIdentity | None, services: Iterable[OutboundService]) -> Reachable:
+def _part(
+    view: View, client: ServiceIdentity | None, services: Iterable[OutboundService]
+) -> ReachableServices:
     found = tuple(services)
-    return Reachable.of(found, destinations(view, client, found))
+    return ReachableServices.of(found, destinations(view, client, found))
 
 
 def _together(view: View, client: ServiceIdentity | None, keys: Iterable[ServiceKey], ipv6: bool) -> _Offer:
@@ -222,7 +224,7 @@ def _as_called(route: OutboundRoute) -> OutboundRoute:
     return replace(route, backends=called, keys=(), fails_over=False)
 
 
-def _explicit(view: View, group: ProxyGroup, interception: Explicit) -> Reachable:
+def _explicit(view: View, group: ProxyGroup, interception: Explicit) -> ReachableServices:
     held = conflicts(view, group.workload) if group.workload else ()
     refused = {each.refused.index for each in held}
     scope = scope_of(view, group)

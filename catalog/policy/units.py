@@ -19,22 +19,22 @@ from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh, Inbound
 from catalog.policy.values.outbound import OutboundRoute, OutboundService, RequestRule
 from catalog.policy.values.outside import OutsideRange
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.values.terms import Logging
+from catalog.policy.values.terms import AccessLogPolicy
 from meshwright.mesh.kinds import RETRY, TELEMETRY, UPSTREAM_POLICY, UPSTREAM_TRAFFIC_SETTING
 from meshwright.mesh.policies.limits import ConnectionLimits, RateLimits
 from meshwright.mesh.policies.retries import Retries
 from meshwright.mesh.policies.smi import HTTPMatch
-from meshwright.mesh.policies.upstreams import Ejecting, HashKey, HealthCheck
+from meshwright.mesh.policies.upstreams import HashKey, HealthCheck, OutlierDetectionOverride
 
 Limiting = RateLimits | ConnectionLimits
 """What UpstreamTrafficSettings say."""
 
 
-Reaching = Ejecting | HealthCheck | HashKey
+Reaching = OutlierDetectionOverride | HealthCheck | HashKey
 """What UpstreamPolicies say."""
 
 
-Calling = RequestRule | Retries | Logging | Limiting | Reaching
+Calling = RequestRule | Retries | AccessLogPolicy | Limiting | Reaching
 """What is done with calls that are admitted; they are made without it as well."""
 
 
@@ -66,11 +66,11 @@ def describe(unit: Unit) -> str:
             return f"RoutePolicy {by}"
         case Retries():
             return RETRY.name
-        case Logging(by):
+        case AccessLogPolicy(by):
             return f"{TELEMETRY} {by}"
         case RateLimits() | ConnectionLimits():
             return UPSTREAM_TRAFFIC_SETTING.name
-        case Ejecting() | HealthCheck() | HashKey():
+        case OutlierDetectionOverride() | HealthCheck() | HashKey():
             return UPSTREAM_POLICY.name
         case EveryoneInTheMesh():
             return "permissive mode"
@@ -83,7 +83,7 @@ def units(value: object) -> Iterator[Unit]:
             ranges = (each for port in value.outside for each in port.ranges)
             for each in (*value.inbound, *value.outbound, *ranges, value.logs):
                 yield from units(each)
-        case Logging(by) if by is not None:
+        case AccessLogPolicy(by) if by is not None:
             yield value
         case InboundPort():
             yield from _of_inbound(value)

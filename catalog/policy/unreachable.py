@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from catalog.policy.values.interception import SocketAddress
-from catalog.policy.values.proxy import Reachable
+from catalog.policy.values.proxy import ReachableServices
 from catalog.relations.backends.addresses import called_addresses
 from catalog.relations.membership import belongs_to_the_mesh
 from catalog.relations.outside import services_by_port
@@ -18,26 +18,28 @@ from catalog.store.view import IN_VIEW, View
 from meshwright.engine.derived import derived
 from meshwright.mesh.names import Port
 from meshwright.mesh.service import ServiceKey
-from meshwright.mesh.values.hashing import Shared
+from meshwright.mesh.values.hashing import SharedTuple
 
 
-def closed(view: View, parts: Iterable[Reachable]) -> Shared[SocketAddress]:
+def closed(view: View, parts: Iterable[ReachableServices]) -> SharedTuple[SocketAddress]:
     """Return the addresses of the mesh's services that are in none of these parts, sorted."""
-    first, *others = *parts, Reachable()
+    first, *others = *parts, ReachableServices()
     found = _beside(view, first)
     opened = {place for each in others for place in _places(each)}
-    return Shared(each for each in found if each not in opened) if opened else found
+    return SharedTuple(each for each in found if each not in opened) if opened else found
 
 
-def closed_at(view: View, parts: Iterable[Reachable], ports: frozenset[Port]) -> Shared[SocketAddress]:
+def closed_at(
+    view: View, parts: Iterable[ReachableServices], ports: frozenset[Port]
+) -> SharedTuple[SocketAddress]:
     """Return the same at some ports alone, whether there is passthrough or not."""
     found = [each for port in sorted(ports) for each in _at(view, port)]
     opened = {each for part in parts for each in _opened(view, part, ports)} if found else set()
-    return Shared(each for each in found if each not in opened)
+    return SharedTuple(each for each in found if each not in opened)
 
 
 @derived
-def _opened(view: View, part: Reachable, ports: frozenset[Port]) -> frozenset[SocketAddress]:
+def _opened(view: View, part: ReachableServices, ports: frozenset[Port]) -> frozenset[SocketAddress]:
     """Return the addresses at some ports that are in one part."""
     del view
     return frozenset(each for each in _places(part) if each.port in ports)
@@ -50,13 +52,13 @@ def _at(view: View, port: Port) -> tuple[SocketAddress, ...]:
 
 
 @derived
-def _beside(view: View, part: Reachable) -> Shared[SocketAddress]:
+def _beside(view: View, part: ReachableServices) -> SharedTuple[SocketAddress]:
     """Return the addresses that are not in one part, which many groups may have."""
     opened = set(_places(part))
-    return Shared(each for each in _all(view).value() if each not in opened)
+    return SharedTuple(each for each in _all(view).value() if each not in opened)
 
 
-def _places(part: Reachable) -> Iterator[SocketAddress]:
+def _places(part: ReachableServices) -> Iterator[SocketAddress]:
     return (SocketAddress(each, service.port) for service in part.services for each in service.addresses)
 
 

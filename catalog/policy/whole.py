@@ -12,14 +12,14 @@ from catalog.policy.unreachable import closed, closed_at
 from catalog.policy.values.destinations import ServiceDestination
 from catalog.policy.values.interception import InterceptionKind, SocketAddress
 from catalog.policy.values.outside import OutsidePort
-from catalog.policy.values.proxy import ProxyPolicy, Reachable
+from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
 from catalog.policy.values.terms import TlsRange
 from catalog.relations.groups import ProxyGroup
 from catalog.store import mesh_wide
 from catalog.store.view import View
 from meshwright.engine.derived import derived
 from meshwright.mesh.tls_keys import fitting_curves, fitting_suites
-from meshwright.mesh.values.hashing import Shared
+from meshwright.mesh.values.hashing import SharedTuple
 from meshwright.mesh.workload import Explicit, Transparent
 
 __all__ = ["ProxyPolicy", "outline", "proxy_policy"]
@@ -32,12 +32,12 @@ def proxy_policy(view: View, group: ProxyGroup) -> ProxyPolicy:
     return replace(found, reachable=tuple(_with_endpoints(view, each) for each in found.reachable))
 
 
-def _with_endpoints(view: View, part: Reachable) -> Reachable:
+def _with_endpoints(view: View, part: ReachableServices) -> ReachableServices:
     places = (
         with_endpoints(view, each) if isinstance(each, ServiceDestination) else each
         for each in part.destinations
     )
-    return replace(part, destinations=Shared(places))
+    return replace(part, destinations=SharedTuple(places))
 
 
 @derived
@@ -77,8 +77,8 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
 
 
 def _closed(
-    view: View, parts: tuple[Reachable, ...], outside: tuple[OutsidePort, ...], *, passthrough: bool
-) -> Shared[SocketAddress]:
+    view: View, parts: tuple[ReachableServices, ...], outside: tuple[OutsidePort, ...], *, passthrough: bool
+) -> SharedTuple[SocketAddress]:
     """Return where nobody is called though there is a way out: at every port, or at those of Egresses."""
     if passthrough:
         return closed(view, parts)

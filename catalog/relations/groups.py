@@ -16,7 +16,7 @@ from meshwright.mesh.names import IpAddress, Namespace
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import Scope, ServiceKey
-from meshwright.mesh.values.hashing import HashedOnce, hashed_once
+from meshwright.mesh.values.hashing import CachedHash, hashed_once
 from meshwright.mesh.workload import (
     DRIVER_ANNOTATION,
     Explicit,
@@ -29,7 +29,7 @@ from meshwright.mesh.workload import (
 
 @hashed_once
 @dataclass(frozen=True, slots=True)
-class ProxyGroup(HashedOnce):
+class ProxyGroup(CachedHash):
     """What a proxy's configuration depends on, of the proxy itself.
 
     `workload` and `address` are set in explicit interception alone, where each proxy binds addresses of

@@ -19,7 +19,7 @@ _said: Final = IN_VIEW.column(namespaces, lambda found: found.permissive)
 
 
 @dataclass(frozen=True, slots=True)
-class Permissive:
+class PermissiveNamespaces:
     """Whether namespaces are permissive where they do not say, and those that say otherwise, sorted."""
 
     mesh_wide: bool
@@ -27,11 +27,11 @@ class Permissive:
 
 
 @derived
-def permissive_namespaces(view: View) -> Permissive:
+def permissive_namespaces(view: View) -> PermissiveNamespaces:
     """Return which namespaces are permissive; who needs to know it of one asks `is_permissive`."""
     everywhere = mesh_wide.permissive(view).value()
     said = _said(view).items()
-    return Permissive(everywhere, tuple(name for name, open_ in said if open_ is (not everywhere)))
+    return PermissiveNamespaces(everywhere, tuple(name for name, open_ in said if open_ is (not everywhere)))
 
 
 open_namespaces: Final = IN_VIEW.firewall(permissive_namespaces)

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from catalog.store.settings import Admission, MeshSettings
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import ENDPOINT_SLICE, FORMS, WORKLOAD
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.tap import Tapped
 
@@ -29,7 +29,7 @@ class Edits:
     that knows nothing are all that it is to know.
     """
 
-    objects: Mapping[ObjectKey, Sourced | None] = field(default_factory=lambda: MappingProxyType({}))
+    objects: Mapping[ObjectKey, SourcedObject | None] = field(default_factory=lambda: MappingProxyType({}))
     admissions: Mapping[ProxyName, Admission | None] = field(default_factory=lambda: MappingProxyType({}))
     settings: MeshSettings | None = None
     taps: Mapping[ServiceKey, Tapped | None] = field(default_factory=lambda: MappingProxyType({}))

@@ -4,7 +4,7 @@ from typing import Final
 
 from catalog.store.precedence import age, health_rank
 from catalog.store.view import IN_VIEW, View, kind, slices, workloads
-from meshwright.engine.declared import Declared
+from meshwright.engine.declared import DeclaredPart
 from meshwright.engine.table import Table
 from meshwright.mesh.identity import ProxyName, SidecarKey
 from meshwright.mesh.names import IpAddress, Namespace, ServiceName
@@ -12,7 +12,7 @@ from meshwright.mesh.objects import EndpointSlice, ObjectKey
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.workload import PodTemplate, Workload, WorkloadKey
 
-templates: Final[Declared[View, Table[ObjectKey, PodTemplate]]] = kind(PodTemplate, None, "pod templates")
+templates: Final[DeclaredPart[View, Table[ObjectKey, PodTemplate]]] = kind(PodTemplate, None, "pod templates")
 """Pods to come, by the object that they will be made from; they back nothing."""
 
 

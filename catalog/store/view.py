@@ -12,14 +12,14 @@ from typing import Any, Final, Self, TypeVar
 from catalog.store.edits import Edits, difference
 from catalog.store.precedence import age
 from catalog.store.settings import DEFAULT_TRUST_DOMAIN, Admission, MeshSettings
-from meshwright.engine.declared import Declarations, Declared
+from meshwright.engine.declared import Declarations, DeclaredPart
 from meshwright.engine.derived import derived
 from meshwright.engine.graph import Edit, Graph
 from meshwright.engine.table import Table
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.kinds import ENDPOINT_SLICE, MESH_CONFIG, NAMESPACE, SERVICE, WORKLOAD, Kind
-from meshwright.mesh.objects import EndpointSlice, NamespaceObject, ObjectKey, Sourced
+from meshwright.mesh.objects import EndpointSlice, NamespaceObject, ObjectKey, SourcedObject
 from meshwright.mesh.service import Service, ServiceKey
 from meshwright.mesh.tap import Tapped
 from meshwright.mesh.workload import Workload
@@ -47,9 +47,9 @@ class View:
 
     def __init__(self, settings: MeshSettings) -> None:
         self.graph = graph = Graph()
-        self.made: dict[Declared[Any, Any], Any] = {}
+        self.made: dict[DeclaredPart[Any, Any], Any] = {}
         self._settings: Table[str, MeshSettings] = Table(graph, "settings")
-        self.sourced: Table[ObjectKey, Sourced] = Table(graph, "objects")
+        self.sourced: Table[ObjectKey, SourcedObject] = Table(graph, "objects")
         self.admissions: Table[ProxyName, Admission] = Table(graph, "admissions")
         self.taps: Table[ServiceKey, Tapped] = Table(graph, "taps")
         IN_VIEW.make(self)
@@ -60,7 +60,7 @@ class View:
         graph.apply([self._settings.set(_HERE, settings)])
 
     @classmethod
-    def build(cls, objects: Mapping[ObjectKey, Sourced], settings: MeshSettings) -> Self:
+    def build(cls, objects: Mapping[ObjectKey, SourcedObject], settings: MeshSettings) -> Self:
         """Make a view of objects; the order in which they are given does not matter."""
         view = cls(settings)
         view.apply(Edits(objects))
@@ -120,15 +120,15 @@ class _Kind:
     """Where values of a type stand: the kind of their objects, their table, and their key there."""
 
     kind: Kind | None
-    table: Declared[View, Table[Any, Any]]
-    key_of: Callable[[Sourced], Any]
+    table: DeclaredPart[View, Table[Any, Any]]
+    key_of: Callable[[SourcedObject], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
     """Where one object's value stands."""
 
-    table: Declared[View, Table[Any, Any]]
+    table: DeclaredPart[View, Table[Any, Any]]
     key: object
 
 
@@ -137,13 +137,13 @@ _kinds: Final[dict[type, _Kind | None]] = {}
 
 def kind(
     value: type[V], of: Kind | None, table: str, key_of: Callable[[V], K] | None = None
-) -> Declared[View, Table[K, V]]:
+) -> DeclaredPart[View, Table[K, V]]:
     """Declare the table of a kind of objects: those whose value has that type.
 
     `of` is the objects' kind, None where they are of several, and nothing that is served is made of them;
     `table` is the table's name. `key_of` gives a value's key there; without it that is the object's own.
     """
-    declared: Declared[View, Table[K, V]] = IN_VIEW.table(table)
+    declared: DeclaredPart[View, Table[K, V]] = IN_VIEW.table(table)
     if key_of is None:
         _kinds[value] = _Kind(of, declared, lambda sourced: sourced.key)
     else:
@@ -167,7 +167,9 @@ workloads: Final = kind(Workload, WORKLOAD, "workloads", lambda workload: worklo
 slices: Final = kind(EndpointSlice, ENDPOINT_SLICE, "slices", lambda found: found)
 """Slices by themselves: another form of one is another slice."""
 without_table(ServiceIdentity)  # a ServiceAccount says no more than its name, which others refer to
-configs: Final[Declared[View, Table[ObjectKey, MeshConfig]]] = kind(MeshConfig, MESH_CONFIG, "MeshConfigs")
+configs: Final[DeclaredPart[View, Table[ObjectKey, MeshConfig]]] = kind(
+    MeshConfig, MESH_CONFIG, "MeshConfigs"
+)
 
 
 @derived
@@ -198,7 +200,7 @@ def _config(view: View) -> MeshConfig:
 _config_in_force: Final = IN_VIEW.firewall(_config)
 
 
-def _placed(sourced: Sourced | None) -> _Place | None:
+def _placed(sourced: SourcedObject | None) -> _Place | None:
     if sourced is None:
         return None
     try:

@@ -34,7 +34,7 @@ _UNDERSTOOD: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Above:
+class IssuerChain:
     """The way from a CA that signs up to a root.
 
     `chain_pem` is what goes with each certificate that it signs: itself and the intermediates above, without
@@ -53,7 +53,7 @@ def above(
     now: datetime,
     *,
     signs_proxies: bool = False,
-) -> Above:
+) -> IssuerChain:
     """Find the way from a CA to one of the roots, over others; without roots it must be one itself.
 
     Raises ValueError, a sentence about the certificate that is wrong, where there is no way that verifiers
@@ -81,7 +81,7 @@ def above(
             )
     trusted = TrustBundle.of([as_pem(roots or [signer])])
     ends = min(each.not_valid_after_utc for each in path)
-    return Above(as_pem(path[:-1]), trusted, ends)
+    return IssuerChain(as_pem(path[:-1]), trusted, ends)
 
 
 def _check(certificate: x509.Certificate, below: int, now: datetime) -> None:

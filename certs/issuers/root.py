@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from certs.errors import StateError
-from certs.issuers.chain import Above, above
+from certs.issuers.chain import IssuerChain, above
 from certs.keys.leaf import fingerprint_of, read_leaf, trust_domains
 from certs.keys.pem import as_pem, certificates_in
 from certs.keys.profile import key_usage, subject
@@ -42,7 +42,7 @@ class Root:
 
     certificate: x509.Certificate
     key: SigningKey = field(repr=False)
-    above: Above
+    above: IssuerChain
 
     @property
     def fingerprint(self) -> str:

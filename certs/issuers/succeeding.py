@@ -13,7 +13,7 @@ import structlog
 
 from certs.contract import CertificateRequest, Issuer
 from certs.errors import IssuerError, StateError
-from certs.issuers.succession import SETTLING, Former, Succession, followed, read, written
+from certs.issuers.succession import SETTLING, FormerIssuer, Succession, followed, read, written
 from certs.keys.bundle import TrustBundle
 from certs.keys.leaf import stands_below
 from certs.keys.pem import first_in
@@ -127,7 +127,7 @@ class SucceedingIssuer:
         return self._with_others(self._inner.signing_bundle())
 
     @property
-    def formers(self) -> tuple[Former, ...]:
+    def formers(self) -> tuple[FormerIssuer, ...]:
         """Return who signs no more, and is trusted still."""
         return self._succession.formers
 

@@ -19,7 +19,7 @@ time for sidecars to come back after a restart. Then those that are here must ha
 
 
 @dataclass(frozen=True, slots=True)
-class Former:
+class FormerIssuer:
     """Roots of an issuer that signs no more, and the end of the last certificate below them."""
 
     roots: TrustBundle
@@ -37,7 +37,7 @@ class Succession:
     name: str
     roots: TrustBundle
     settled: datetime
-    formers: tuple[Former, ...] = field(default=())
+    formers: tuple[FormerIssuer, ...] = field(default=())
     heard: bool = True
 
     @property
@@ -78,7 +78,7 @@ def followed(
     gone = set(before.roots.fingerprints) - set(roots.fingerprints)
     formers = before.formers
     if gone and ends is not None and now < ends and not (drops and name == before.name):
-        formers = (*formers, Former(before.roots, ends))
+        formers = (*formers, FormerIssuer(before.roots, ends))
     news = not known.holds(roots) and ends is not None and now < ends
     settled = now + settling if news else before.settled
     return Succession(name, roots, settled, formers, before.heard and not news).lasting(now)
@@ -112,8 +112,8 @@ def read(content: bytes) -> Succession:
         raise ValueError(f"it lacks {error}, or has it in another form") from error
 
 
-def _former(found: Mapping[str, str]) -> Former:
-    return Former(_bundle(found["roots"]), _moment(found["until"]))
+def _former(found: Mapping[str, str]) -> FormerIssuer:
+    return FormerIssuer(_bundle(found["roots"]), _moment(found["until"]))
 
 
 def _moment(text: str) -> datetime:

@@ -24,14 +24,14 @@ _Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
 @dataclass(frozen=True, slots=True)
-class Making:
+class KeyPairOptions:
     """How keys and certificates are made: the kind of key, and how far before now a certificate is valid."""
 
     key: KeyKind = KeyKind.ECDSA_P256
     backdated: timedelta = BACKDATED
 
 
-MAKING: Final = Making()
+MAKING: Final = KeyPairOptions()
 
 _LATER: Final = timedelta(minutes=5)
 """By how much a certificate may end later than asked: who signs counts from later, and by another clock."""
@@ -47,7 +47,12 @@ class Pair:
 
 
 def issue_pair(
-    issuer: Issuer, usage: Usage, names: Names, lifetime: timedelta, now: datetime, making: Making = MAKING
+    issuer: Issuer,
+    usage: Usage,
+    names: Names,
+    lifetime: timedelta,
+    now: datetime,
+    making: KeyPairOptions = MAKING,
 ) -> Pair:
     """Make a new key and have a certificate for it signed; nothing is stored.
 

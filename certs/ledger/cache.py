@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from certs.ledger.entry import LedgerEntry, Noted, Stamp
+from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
 
 AT_ONCE: Final = 10_000
 """So many entries are kept of all that were read together: a ledger forgets none, though its proxies go."""
@@ -25,7 +25,7 @@ _ROLLBACK_JOURNAL: Final = b"\1\1"
 """With a write-ahead log transactions are not counted there; whoever changes to one is heard of here."""
 
 
-class Seen:
+class LedgerCache:
     """What was read of the file at `path`, which is open in SQLite.
 
     `current` may be asked by any thread at any time; all else by who has the connection.
@@ -67,7 +67,7 @@ class Seen:
         for each in heapq.nlargest(AT_ONCE, entries, key=lambda entry: entry.issued_at):
             self.take(each)
 
-    def stamped(self, serial: str, noted: Mapping[Stamp, Noted]) -> None:
+    def stamped(self, serial: str, noted: Mapping[Stamp, StampDetail]) -> None:
         """Take it that these stamps were just written."""
         for entries in (self._entries, self._before):  # what is forgotten stands for it while others lock
             if (entry := entries.get(serial)) is not None:

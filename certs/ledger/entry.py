@@ -37,7 +37,7 @@ class Stamp(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class StampDetail:
     """What a stamp says: when, and in words from where a certificate was claimed, or why it is revoked."""
 
     at: datetime
@@ -149,7 +149,7 @@ class LedgerEntry:
             return self.last_seen is not None and now - self.last_seen >= SEEN_EVERY
         return getattr(self, stamp) is None
 
-    def stamped(self, noted: Mapping[Stamp, Noted]) -> "LedgerEntry":
+    def stamped(self, noted: Mapping[Stamp, StampDetail]) -> "LedgerEntry":
         """Return the entry with these stamps, as far as it takes them."""
         if self.revoked_at is not None:
             return self

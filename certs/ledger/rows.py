@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from certs.ledger.entry import LedgerEntry, Noted, Stamp
+from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import ProxyUuid
 
@@ -63,7 +63,7 @@ def insert(connection: sqlite3.Connection, entry: LedgerEntry) -> None:
     )
 
 
-def stamp(connection: sqlite3.Connection, which: Stamp, noted: Mapping[str, Noted]) -> None:
+def stamp(connection: sqlite3.Connection, which: Stamp, noted: Mapping[str, StampDetail]) -> None:
     """Set a stamp of these serials as far as their rows take it, which another process may have written.
 
     One statement for all of a second, or for AT_ONCE of them: at each, as at each row that is read, all other

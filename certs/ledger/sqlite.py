@@ -12,12 +12,12 @@ from typing import Self
 from certs.errors import StateError
 from certs.keys.serial import read_serial
 from certs.ledger import rows
-from certs.ledger.cache import Seen
+from certs.ledger.cache import LedgerCache
 from certs.ledger.contract import Judge, UnwrittenError, unknown
-from certs.ledger.entry import LedgerEntry, Noted, Stamp
+from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
 from certs.ledger.file import SCHEMA, open_file, waiting
 from certs.ledger.mark import RevocationMark
-from certs.ledger.unwritten import Unwritten
+from certs.ledger.unwritten import PendingEntries
 from certs.state.database import BUSY_SECONDS, explained
 from meshwright.mesh.identity import ProxyName
 
@@ -29,8 +29,8 @@ class SqliteLedger:
         self._connection = connection
         self._path = path
         self._lock = threading.Lock()
-        self._seen = Seen(path)
-        self._unwritten = Unwritten(self._seen)
+        self._seen = LedgerCache(path)
+        self._unwritten = PendingEntries(self._seen)
         self._mark = RevocationMark(path)
         self._mark.raise_to(0)
 
@@ -152,11 +152,11 @@ class SqliteLedger:
 
         Raises RequestError if unknown.
         """
-        return self._remember(serial, Stamp.CLAIMED, Noted.of(now, address))
+        return self._remember(serial, Stamp.CLAIMED, StampDetail.of(now, address))
 
     def see(self, serial: str, now: datetime) -> LedgerEntry:
         """Remember that a certificate is in use; as `claim`."""
-        return self._remember(serial, Stamp.SEEN, Noted.of(now))
+        return self._remember(serial, Stamp.SEEN, StampDetail.of(now))
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
         """Note of what these proxies have claimed that it is admitted, and write all that is remembered."""
@@ -165,7 +165,7 @@ class SqliteLedger:
                 found = [self._unwritten.on(each) for each in rows.by_names(connection, names)]
             for each in found:
                 if each.claimed_at is not None:
-                    self._unwritten.note(each, Stamp.ADMITTED, Noted.of(now))
+                    self._unwritten.note(each, Stamp.ADMITTED, StampDetail.of(now))
             if not self._unwritten.failing:
                 with suppress(sqlite3.Error):
                     self._unwritten.write_all(connection)
@@ -175,7 +175,7 @@ class SqliteLedger:
         with self._statements() as connection, waiting(connection, BUSY_SECONDS):
             entry = self._known_last(connection, read_serial(serial))
             # First of all: it holds whatever comes of writing it.
-            self._unwritten.note(entry, Stamp.REVOKED, Noted.of(now, why))
+            self._unwritten.note(entry, Stamp.REVOKED, StampDetail.of(now, why))
             try:
                 self._unwritten.write_now(connection, entry.serial)
             except sqlite3.Error as error:
@@ -205,7 +205,7 @@ class SqliteLedger:
             self._unwritten.write_all(connection)
             self._mark.raise_to(rows.revocations(connection))
 
-    def _remember(self, serial: str, stamp: Stamp, said: Noted) -> LedgerEntry:
+    def _remember(self, serial: str, stamp: Stamp, said: StampDetail) -> LedgerEntry:
         noted = self._unwritten.noted(serial)
         entry = self._seen.current(serial)
         if entry is None:

@@ -7,41 +7,41 @@ from types import MappingProxyType
 from typing import Final
 
 from certs.ledger import rows
-from certs.ledger.cache import Seen
-from certs.ledger.entry import LedgerEntry, Noted, Stamp
+from certs.ledger.cache import LedgerCache
+from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
 from certs.state.database import GIVE_UP_PAGES, is_full
 
-NOTHING: Final[Mapping[Stamp, Noted]] = MappingProxyType({})
+NOTHING: Final[Mapping[Stamp, StampDetail]] = MappingProxyType({})
 
 
-class Unwritten:
+class PendingEntries:
     """What is remembered of certificates and not written yet.
 
     Any thread may note something and ask for it, also while another one writes: who notes waits for no disk.
     `failing` says that the last try to write all of it has failed.
     """
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: LedgerCache) -> None:
         self._seen = seen
-        self._noted: dict[str, dict[Stamp, Noted]] = {}
+        self._noted: dict[str, dict[Stamp, StampDetail]] = {}
         self._lock = threading.Lock()
         self.failing = False
 
     def __len__(self) -> int:
         return len(self._noted)
 
-    def note(self, entry: LedgerEntry, stamp: Stamp, said: Noted) -> None:
+    def note(self, entry: LedgerEntry, stamp: Stamp, said: StampDetail) -> None:
         """Remember a stamp, if the entry takes it."""
         with self._lock:
             noted = self._noted.get(entry.serial, {})
             if entry.stamped(noted).takes(stamp, said.at):
                 self._noted[entry.serial] = {**noted, stamp: said}
 
-    def noted(self, serial: str) -> Mapping[Stamp, Noted]:
+    def noted(self, serial: str) -> Mapping[Stamp, StampDetail]:
         """Return what is remembered of a certificate now."""
         return self._noted.get(serial, NOTHING)
 
-    def on(self, entry: LedgerEntry, before: Mapping[Stamp, Noted] = NOTHING) -> LedgerEntry:
+    def on(self, entry: LedgerEntry, before: Mapping[Stamp, StampDetail] = NOTHING) -> LedgerEntry:
         """Return an entry with what is remembered of it, and with what was `before` the entry was looked up.
 
         Another thread may write that down meanwhile: it is neither in the entry then, nor remembered.
@@ -87,7 +87,7 @@ class Unwritten:
             self._forget(serial, noted)
         self._seen.wrote(connection)
 
-    def _forget(self, serial: str, written: dict[Stamp, Noted]) -> None:
+    def _forget(self, serial: str, written: dict[Stamp, StampDetail]) -> None:
         """Forget what was written, but for what was noted meanwhile."""
         with self._lock:
             left = {

@@ -24,7 +24,7 @@ class DeclaredRoot:
     signs: bool
 
 
-class Act(enum.Enum):
+class ChangeAction(enum.Enum):
     """What to do with a change under way: ABORT before the other root signs, TURN the two once it does."""
 
     ABORT = enum.auto()
@@ -35,7 +35,9 @@ Declared = Sequence[DeclaredRoot]
 """The roots that are in use, the oldest first."""
 
 
-def next_act(rotation: Rotation | None, signer: Fingerprint, declared: Declared) -> Act | DeclaredRoot | None:
+def next_act(
+    rotation: Rotation | None, signer: Fingerprint, declared: Declared
+) -> ChangeAction | DeclaredRoot | None:
     """Return what is to be done now: begin a change to a root, or an act; None for nothing.
 
     Nothing is done where no root may sign: who signs goes on.
@@ -46,9 +48,9 @@ def next_act(rotation: Rotation | None, signer: Fingerprint, declared: Declared)
         return _begun(signer, declared)
     match rotation.stage:
         case Stage.TRUSTING if not _holds(declared, rotation.other):
-            return Act.ABORT
+            return ChangeAction.ABORT
         case Stage.REPLACING if _signs(declared, rotation.other) and not _signs(declared, rotation.signer):
-            return Act.TURN
+            return ChangeAction.TURN
         case _:
             return None
 

@@ -29,7 +29,7 @@ class Evidence:
     issued: datetime
 
 
-class Why(enum.StrEnum):
+class BlockReason(enum.StrEnum):
     """Why somebody holds a step back: proxies, and from SERVER_CERTIFICATE on the server's own parts."""
 
     NEVER_CONNECTED = "never-connected"
@@ -45,13 +45,13 @@ class Why(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Holdout:
-    """A proxy that holds the next step back, and all that is missing, in the order of Why.
+    """A proxy that holds the next step back, and all that is missing, in the order of BlockReason.
 
     `heard` is when there was a sign of it last: it was connected, or a certificate was issued for it.
     """
 
     proxy: ProxyName
-    why: tuple[Why, ...]
+    why: tuple[BlockReason, ...]
     seen: datetime | None
     heard: datetime
 
@@ -66,7 +66,7 @@ class Part(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ours:
+class ServerEvidence:
     """What is known of the server's own part.
 
     `shown` are the signers of what it shows to whoever dials it, `trusted` the roots below which it demands
@@ -84,15 +84,15 @@ class Ours:
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class BlockingPart:
     """A part of the server that holds the next step back; `said` is what went wrong, if anything did."""
 
     part: Part
-    why: Why
+    why: BlockReason
     said: str = ""
 
 
-def behind(rotation: Rotation, ours: Ours) -> tuple[Behind, ...]:
+def behind(rotation: Rotation, ours: ServerEvidence) -> tuple[BlockingPart, ...]:
     """Return which parts of the server hold the next step back; all but itself can be given up by name.
 
     The server itself follows in every stage: it shows what the signer has signed, and lets in whom it is to.
@@ -101,15 +101,15 @@ def behind(rotation: Rotation, ours: Ours) -> tuple[Behind, ...]:
     """
     found = []
     if ours.shown != {rotation.signer} or ours.trusted != frozenset(rotation.trusted):
-        found.append(Behind(Part.SERVER, Why.SERVER_CERTIFICATE))
+        found.append(BlockingPart(Part.SERVER, BlockReason.SERVER_CERTIFICATE))
     if rotation.stage is Stage.TRUSTING:
         believing = (
-            (Part.WEBHOOK, Why.WEBHOOK_TRUST, ours.webhook, ours.webhook_error),
-            (Part.PODS, Why.JOINING_TRUST, ours.pods, ours.pods_error),
+            (Part.WEBHOOK, BlockReason.WEBHOOK_TRUST, ours.webhook, ours.webhook_error),
+            (Part.PODS, BlockReason.JOINING_TRUST, ours.pods, ours.pods_error),
         )
         for part, why, roots, error in believing:
             if part not in rotation.given_up and roots is not None and rotation.other not in roots:
-                found.append(Behind(part, why, error))
+                found.append(BlockingPart(part, why, error))
     return tuple(found)
 
 
@@ -123,27 +123,27 @@ def holdouts(rotation: Rotation, proxies: Iterable[Evidence]) -> tuple[Holdout, 
     return tuple(sorted(held, key=lambda each: str(each.proxy)))
 
 
-def _missing(rotation: Rotation, known: Evidence) -> tuple[Why, ...]:
+def _missing(rotation: Rotation, known: Evidence) -> tuple[BlockReason, ...]:
     match rotation.stage:
         case Stage.TRUSTING:
             missing = {
                 # Who never came verifies no peers yet, and is told by whom when he comes.
-                Why.MESH_TRUST: known.seen is not None and not _has(known.mesh, rotation.other),
-                Why.CHANNEL_TRUST: not _has(known.channel, rotation.other),
+                BlockReason.MESH_TRUST: known.seen is not None and not _has(known.mesh, rotation.other),
+                BlockReason.CHANNEL_TRUST: not _has(known.channel, rotation.other),
             }
         case Stage.REPLACING:
             missing = {
-                Why.PROXY_CERTIFICATE: known.shown != {rotation.signer},
+                BlockReason.PROXY_CERTIFICATE: known.shown != {rotation.signer},
                 # Who is away since a restart may show the former one to its peers all the while.
-                Why.SERVICE_CERTIFICATE: known.seen is not None and known.service != rotation.signer,
+                BlockReason.SERVICE_CERTIFICATE: known.seen is not None and known.service != rotation.signer,
             }
         case Stage.RETIRING:
             missing = {
-                Why.MESH_TRUST: _goes_on(rotation, known, known.mesh),
-                Why.CHANNEL_TRUST: _goes_on(rotation, known, known.channel),
+                BlockReason.MESH_TRUST: _goes_on(rotation, known, known.mesh),
+                BlockReason.CHANNEL_TRUST: _goes_on(rotation, known, known.channel),
             }
-    never = {Why.NEVER_CONNECTED} if known.seen is None and any(missing.values()) else set()
-    return tuple(why for why in Why if why in never or missing.get(why))
+    never = {BlockReason.NEVER_CONNECTED} if known.seen is None and any(missing.values()) else set()
+    return tuple(why for why in BlockReason if why in never or missing.get(why))
 
 
 def _goes_on(rotation: Rotation, known: Evidence, roots: frozenset[Fingerprint] | None) -> bool:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from certs.ledger.entry import LedgerEntry
 from certs.roots.authority import ChangingAuthority
-from certs.roots.evidence import Evidence, Ours
+from certs.roots.evidence import Evidence, ServerEvidence
 from certs.roots.rotation import Fingerprint, Rotation
 from meshwright.mesh.identity import ProxyName
 
@@ -34,7 +34,7 @@ class Taken(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class RootAcknowledgements:
     """What proxies have taken of secrets, which are connected, and the roots that agents have confirmed.
 
     `taken` is None where service certificates are of another issuer: this root is nothing to them. `ours` is
@@ -44,13 +44,13 @@ class Said:
     taken: Iterable[Taken] | None
     connected: frozenset[ProxyName]
     confirmed: Mapping[ProxyName, frozenset[Fingerprint]]
-    ours: Ours
+    ours: ServerEvidence
 
 
 def evidence(
     rotation: Rotation,
     entries: Iterable[LedgerEntry],
-    said: Said,
+    said: RootAcknowledgements,
     authority: ChangingAuthority,
     now: datetime,
 ) -> tuple[Evidence, ...]:
@@ -75,7 +75,7 @@ def _evidence(
     proxy: ProxyName,
     entries: list[LedgerEntry],
     taken: list[Taken],
-    said: Said,
+    said: RootAcknowledgements,
     rotation: Rotation,
     now: datetime,
     roots: Callable[[bytes], frozenset[Fingerprint]],

@@ -53,7 +53,7 @@ def root_in(folder: Path, trust_domain: TrustDomain, now: datetime) -> Root | No
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DeclaredRootSecrets:
     """The roots that objects name, those of them that were read, by name, and why others cannot be taken.
 
     `is_ruled` says whether objects say what becomes of the root: also once they are gone, while one of theirs
@@ -77,7 +77,7 @@ class Secrets:
 
     def found(
         self, used: Sequence[MeshRootCertificate], signer: Fingerprint, other: Fingerprint, now: datetime
-    ) -> Found:
+    ) -> DeclaredRootSecrets:
         """Return what objects come to while `signer` signs beside another root, empty for none.
 
         One that has no CA yet is taken for a root in force that nobody else is. Raises StateError.
@@ -99,7 +99,9 @@ class Secrets:
                     notes[each.secret] = free[0]
         self._note(before, notes)
         is_ruled = bool(used) or other in notes.values()
-        return Found(tuple(_declared(each, notes, read) for each in good), is_ruled, read, errors)
+        return DeclaredRootSecrets(
+            tuple(_declared(each, notes, read) for each in good), is_ruled, read, errors
+        )
 
     def note(self, name: str, root: Fingerprint) -> None:
         """Keep that a root stands for a Secret. Raises StateError."""

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from certs.errors import RequestError
 from certs.ledger.entry import LedgerEntry
 from certs.roots.authority import ChangingAuthority
-from certs.roots.evidence import Behind, Holdout, Part, Why, behind, holdouts
-from certs.roots.proxy_evidence import Said, evidence
+from certs.roots.evidence import BlockingPart, BlockReason, Holdout, Part, behind, holdouts
+from certs.roots.proxy_evidence import RootAcknowledgements, evidence
 from certs.roots.rotation import Rotation
 
 
@@ -21,7 +21,7 @@ class ChangeStatus:
 
     rotation: Rotation | None
     holdouts: tuple[Holdout, ...] = ()
-    behind: tuple[Behind, ...] = ()
+    behind: tuple[BlockingPart, ...] = ()
 
     @property
     def is_held(self) -> bool:
@@ -37,7 +37,7 @@ class ChangeStatus:
 def status_of(
     rotation: Rotation,
     entries: Iterable[LedgerEntry],
-    said: Said,
+    said: RootAcknowledgements,
     authority: ChangingAuthority,
     undeclared: str,
     now: datetime,
@@ -47,7 +47,7 @@ def status_of(
     `undeclared` is why objects do not ask for the next stage yet, empty where they do.
     """
     held = holdouts(rotation, evidence(rotation, entries, said, authority, now))
-    objects = (Behind(Part.OBJECTS, Why.NOT_DECLARED, undeclared),) if undeclared else ()
+    objects = (BlockingPart(Part.OBJECTS, BlockReason.NOT_DECLARED, undeclared),) if undeclared else ()
     return ChangeStatus(rotation, held, (*behind(rotation, said.ours), *objects))
 
 

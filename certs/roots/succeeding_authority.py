@@ -14,7 +14,7 @@ from certs.contract import Authority, IssuerKind
 from certs.errors import DamagedError, StateError
 from certs.issuers import root
 from certs.issuers.succeeding import CHANNEL, SucceedingIssuer, known
-from certs.issuers.succession import Former, Succession
+from certs.issuers.succession import FormerIssuer, Succession
 from certs.issuers.watched import WatchedFiles, WatchedIssuer
 from certs.keys.bundle import TrustBundle
 from certs.ledger.sqlite import SqliteLedger
@@ -86,14 +86,14 @@ class SucceedingAuthority(SucceedingIssuer):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class AuthorityStatus:
     """Whose CA signs now, where it is, by what its key is told from others, until when; who was before."""
 
     kind: IssuerKind
     place: str
     signer: str
     not_after: datetime
-    formers: tuple[Former, ...] = ()
+    formers: tuple[FormerIssuer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +113,11 @@ class OpenedAuthority:
     succeeding: SucceedingAuthority | None = None
     tend: Callable[[datetime], None] | None = field(default=None)
 
-    def standing(self) -> Standing:
+    def standing(self) -> AuthorityStatus:
         """Return how it stands now."""
         formers = () if self.succeeding is None else self.succeeding.formers
         signs = self.authority
-        return Standing(self.kind, str(self.place), signs.fingerprint, signs.not_after, formers)
+        return AuthorityStatus(self.kind, str(self.place), signs.fingerprint, signs.not_after, formers)
 
     def may_follow(self, signer: str) -> bool:
         """Say whether a ledger of this signer may be ours: one CA may have taken the place of another."""

@@ -115,7 +115,7 @@ def new_data_key() -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretching:
+class ScryptParameters:
     """How dear it is to try a passphrase (scrypt): 32 MiB and a fifth of a second, as OWASP has it."""
 
     n: int = 2**15
@@ -137,7 +137,7 @@ class Stretching:
 class WrappedKey:
     """A data key, encrypted by a passphrase; what is kept of both."""
 
-    stretching: Stretching
+    stretching: ScryptParameters
     salt: bytes
     nonce: bytes
     wrapped: bytes = field(repr=False)
@@ -160,7 +160,7 @@ class WrappedKey:
 
 def wrapped(data_key: bytes, passphrase: bytes) -> WrappedKey:
     """Encrypt a data key by a passphrase."""
-    how, salt, nonce = Stretching(), secrets.token_bytes(16), secrets.token_bytes(_NONCE)
+    how, salt, nonce = ScryptParameters(), secrets.token_bytes(16), secrets.token_bytes(_NONCE)
     sealed = AESGCM(how.key(passphrase, salt)).encrypt(nonce, data_key, _OF_DATA_KEY)
     return WrappedKey(how, salt, nonce, sealed)
 
@@ -169,7 +169,7 @@ def read_wrapped(content: bytes) -> WrappedKey:
     """Read what was written; raise ValueError for anything else."""
     try:
         document: Any = json.loads(content)
-        how = Stretching(*(int(document[each]) for each in ("n", "r", "p")))
+        how = ScryptParameters(*(int(document[each]) for each in ("n", "r", "p")))
         parts = [bytes.fromhex(document[each]) for each in ("salt", "nonce", "data_key")]
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it lacks {error}, or has it in another form") from error

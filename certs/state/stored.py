@@ -10,7 +10,7 @@ import structlog
 from certs.contract import Issuer, Names, Usage
 from certs.errors import CorruptPairError, IssuerError, StateError
 from certs.keys.leaf import stands_below
-from certs.keys.pair import MAKING, Making, Pair, issue_pair
+from certs.keys.pair import MAKING, KeyPairOptions, Pair, issue_pair
 from certs.renewal import due
 from meshwright.mesh.identity import ServiceIdentity
 
@@ -54,7 +54,7 @@ class Pairs(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredPair:
     """A pair that is kept and can be used, if there is one; `due` says that another is to take its place."""
 
     pair: Pair | None = None
@@ -70,7 +70,7 @@ def kept(
     now: datetime,
     *,
     patient: bool = False,
-) -> Kept:
+) -> StoredPair:
     """Return the pair that is kept, as far as it can go on being used; what cannot is said in the log.
 
     A corrupt one is a warning only: what it held can be issued again. One that cannot be read at all (its
@@ -82,21 +82,21 @@ def kept(
         pair = pairs.load(holder)
     except CorruptPairError as error:
         _log.warning("stored certificate replaced", reason=str(error))
-        return Kept()
+        return StoredPair()
     if pair is None:
-        return Kept()
+        return StoredPair()
     known = pair.leaf.names
     others = bool(names.uris) and known.uris == names.uris and known.alternatives != names.alternatives
     reason = misfit(pair, usage, known if others else names, issuer.signing_bundle())
     said = {"path": pairs.place(holder), "serial": pair.leaf.serial}
     if reason:
         _log.info("stored certificate replaced", **said, reason=reason)
-        return Kept()
+        return StoredPair()
     valid = pair.leaf.not_before <= now <= pair.leaf.not_after
     if (patient and valid) or not (others or due(pair.leaf, now)):
-        return Kept(pair)
+        return StoredPair(pair)
     _log.info("stored certificate replaced", **said, reason=_OTHERS if others else "it is due for renewal")
-    return Kept(pair, due=True) if valid else Kept()
+    return StoredPair(pair, due=True) if valid else StoredPair()
 
 
 def issued_pair(
@@ -107,7 +107,7 @@ def issued_pair(
     names: Names,
     lifetime: timedelta,
     now: datetime,
-    making: Making = MAKING,
+    making: KeyPairOptions = MAKING,
 ) -> tuple[Pair, str]:
     """Return a new pair, and why it is not kept; empty if it is.
 

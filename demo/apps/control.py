@@ -9,7 +9,7 @@ from aiohttp import web
 
 from demo.apps import probe
 from demo.apps.counters import Counters
-from demo.apps.load import Load, Totals, Wanted
+from demo.apps.load import Load, LoadRequest, Totals
 
 
 def application(counters: Counters) -> web.Application:
@@ -24,7 +24,7 @@ def application(counters: Counters) -> web.Application:
         return web.json_response(text=found.to_json())
 
     async def load(request: web.Request) -> web.Response:
-        loads.append(Load(Wanted.from_json(await request.text())))
+        loads.append(Load(LoadRequest.from_json(await request.text())))
         return web.Response()
 
     async def so_far(_request: web.Request) -> web.Response:
@@ -47,7 +47,7 @@ def application(counters: Counters) -> web.Application:
     return routes
 
 
-class Asking(Protocol):
+class ControlCall(Protocol):
     """Leads a question to a program's socket: method, path and body; ClientError or OSError if it cannot."""
 
     async def __call__(self, method: str, path: str, body: str | None = None) -> str:
@@ -57,7 +57,7 @@ class Asking(Protocol):
 class AppClient:
     """The other end of a program's socket."""
 
-    def __init__(self, ask: Asking) -> None:
+    def __init__(self, ask: ControlCall) -> None:
         self._ask = ask
 
     async def status(self) -> Counters:
@@ -68,7 +68,7 @@ class AppClient:
         """Have the program make the requests; return their outcomes."""
         return probe.Outcomes.from_json(await self._ask("POST", "/probe", request.to_json()))
 
-    async def load(self, wanted: Wanted) -> None:
+    async def load(self, wanted: LoadRequest) -> None:
         """Have the program begin to send requests."""
         await self._ask("POST", "/load", wanted.to_json())
 

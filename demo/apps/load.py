@@ -18,7 +18,7 @@ _WORDS: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted(Request):
+class LoadRequest(Request):
     """What to ask, by whom and how often: requests a second over all clients.
 
     Every other client opens a connection for each of its requests; the others keep theirs.
@@ -53,7 +53,7 @@ class Totals(Answer):
 class Load:
     """One load; it begins when it is made."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: LoadRequest) -> None:
         self.totals = Totals()
         self._wanted = wanted
         self._began = time.monotonic()

@@ -7,7 +7,7 @@ from typing import Final
 
 from demo.apps import names
 from demo.apps.control import AppClient
-from demo.apps.load import Totals, Wanted
+from demo.apps.load import LoadRequest, Totals
 from demo.display.verdicts import Verdict
 from demo.kubernetes.pods import Program, insist
 from demo.kubernetes.store import PodStore
@@ -19,7 +19,7 @@ _LEAST: Final = 100
 _SECONDS: Final = 120.0
 
 
-class Counting:
+class LoadObserver:
     """A load that goes on, looked at from outside."""
 
     def __init__(self, buyer: Program) -> None:
@@ -46,13 +46,15 @@ class Counting:
 
 
 @contextlib.asynccontextmanager
-async def under_load(store: PodStore, found: list[Verdict], name: str, what: str) -> AsyncIterator[Counting]:
+async def under_load(
+    store: PodStore, found: list[Verdict], name: str, what: str
+) -> AsyncIterator[LoadObserver]:
     """Have the buyer buy while the block runs; judge what became of it: not one may have failed."""
     buyer = store.asked[BOOKBUYER.name]
     host, port = store.target(BOOKBUYER, BOOKSTORE)
     headers = tuple(names.client_headers(BOOKBUYER.name).items())
-    await AppClient(buyer).load(Wanted(f"http://{host}:{port}{names.BUY_A_BOOK}", headers))
-    counting = Counting(buyer)
+    await AppClient(buyer).load(LoadRequest(f"http://{host}:{port}{names.BUY_A_BOOK}", headers))
+    counting = LoadObserver(buyer)
     try:
         await counting.more()
         yield counting

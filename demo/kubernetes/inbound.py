@@ -20,7 +20,7 @@ _ISSUED: Final = "/state/tried-by-hand"
 
 
 @dataclass(frozen=True, slots=True)
-class FromTheNode:
+class NodeAccess:
     """The reach of Pods from their node: addresses by place, and a folder with roots and certificates."""
 
     node: Node
@@ -69,4 +69,4 @@ async def check(store: PodStore, node: Node, phase: str) -> list[Verdict]:
         place: await pod_of(store.kubectl, store.asked[place.name].selected) for place in (STORE_V1, DATABASE)
     }
     addresses = {place: str(pod["status"]["podIP"]) for place, pod in pods.items()}
-    return await inbound.check(FromTheNode(node, store.programs, addresses, folder), phase)
+    return await inbound.check(NodeAccess(node, store.programs, addresses, folder), phase)

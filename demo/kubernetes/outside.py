@@ -10,12 +10,12 @@ from typing import Final
 from demo.display.verdicts import Verdict
 from demo.kubernetes import asking
 from demo.kubernetes.plane import NAMESPACE
-from demo.kubernetes.pods import Program, Selected
+from demo.kubernetes.pods import Program, ProgramSelector
 from demo.kubernetes.store import PodStore, scene
 from demo.matrix import PHASES
 from demo.topology import BOOKBUYER, BOOKSTORE, STORE_V1
 
-_OUTSIDER: Final = Selected("outside", "app=outsider", "bookstore")
+_OUTSIDER: Final = ProgramSelector("outside", "app=outsider", "bookstore")
 _HOST: Final = "outsider.outside"
 _PERMISSIVE: Final = PHASES[0].manifests
 _STRICT: Final = PHASES[2].manifests

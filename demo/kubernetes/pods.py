@@ -21,7 +21,7 @@ class BrokenStreamError(OSError):
 
 
 @dataclass(frozen=True, slots=True)
-class Selected:
+class ProgramSelector:
     """A program: its namespace, its Pods' labels, and its container."""
 
     namespace: str
@@ -29,7 +29,7 @@ class Selected:
     container: str
 
 
-async def pod_of(kubectl: Kubectl, selected: Selected) -> dict[str, Any]:
+async def pod_of(kubectl: Kubectl, selected: ProgramSelector) -> dict[str, Any]:
     """Wait for a Pod that is ready and stays; return the newest."""
     words = ("pods", "-n", selected.namespace, "-l", selected.labels)
     found = await kubectl.until(lambda pods: any(map(is_ready, pods["items"])), *words)
@@ -46,7 +46,7 @@ def is_ready(pod: dict[str, Any]) -> bool:
 class Program:
     """Leads questions to the socket of a program in a Pod."""
 
-    def __init__(self, kubectl: Kubectl, selected: Selected) -> None:
+    def __init__(self, kubectl: Kubectl, selected: ProgramSelector) -> None:
         self.selected = selected
         self._kubectl = kubectl
         self._opening = asyncio.Lock()

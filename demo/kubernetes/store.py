@@ -10,7 +10,7 @@ import yaml
 from demo import manifests
 from demo.apps.control import AppClient
 from demo.kubernetes.plane import NAMESPACE, Plane
-from demo.kubernetes.pods import Program, Selected, insist
+from demo.kubernetes.pods import Program, ProgramSelector, insist
 from demo.topology import (
     BOOKBUYER,
     BOOKTHIEF,
@@ -37,10 +37,10 @@ _CONTAINERS: Final = {
 }
 
 
-def selected(place: Place) -> Selected:
+def selected(place: Place) -> ProgramSelector:
     """Return where a place's program is."""
     labels = ",".join(f"{name}={value}" for name, value in place.labels if place is STORE_V1 or name == "app")
-    return Selected(str(place.identity.namespace), labels, _CONTAINERS[place])
+    return ProgramSelector(str(place.identity.namespace), labels, _CONTAINERS[place])
 
 
 class PodStore:

@@ -14,12 +14,12 @@ CANDIDATES: Final = 8
 """How many names an error lists."""
 
 
-class NotShown(LookupError):
+class NothingToShow(LookupError):
     """What was asked for is not there, or is not one thing; the message is one sentence."""
 
 
 def find(reading: ProxyReading, wanted: str) -> ProxyStatus:
-    """Return the one proxy that is meant; raise NotShown with the candidates.
+    """Return the one proxy that is meant; raise NothingToShow with the candidates.
 
     A common name or UUID comes first, then a workload's `namespace/name`, its name alone, and at last the
     beginning of a UUID. What is found first counts, if it is one.
@@ -30,8 +30,8 @@ def find(reading: ProxyReading, wanted: str) -> ProxyStatus:
             return found[0]
         if found:
             said = _listed(_described(each, view) for each in found)
-            raise NotShown(f"{wanted[:200]!r} may be any of {len(found)} proxies: {said}")
-    raise NotShown(f"there is no proxy {wanted[:200]!r}{_suggested(statuses, view, wanted)}")
+            raise NothingToShow(f"{wanted[:200]!r} may be any of {len(found)} proxies: {said}")
+    raise NothingToShow(f"there is no proxy {wanted[:200]!r}{_suggested(statuses, view, wanted)}")
 
 
 def workload_of(status: ProxyStatus, view: View | None) -> Workload | None:

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from catalog.policy.provenance import MadeFrom
+from catalog.policy.provenance import InputObject
 from catalog.store.view import View
 from certs.keys.material import ServiceCertificate
 from certs.ledger.entry import LedgerEntry
-from certs.roots.succeeding_authority import Standing
+from certs.roots.succeeding_authority import AuthorityStatus
 from meshwright.delivery.history.push import Push
 from meshwright.delivery.proxies.held_certificates import HeldCertificate
 from meshwright.delivery.proxies.status import ProxyStatus
 from meshwright.delivery.quarantine.left_out import LeftOut
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.problems.problem import Problems
 from meshwright.providers.contract import Counts, Freshness
 from meshwright.traffic.traffic import Traffic
@@ -73,7 +73,7 @@ class ViewReading(Protocol):
 class ObjectReading(Protocol):
     """What was read, and what is wrong with it."""
 
-    def objects(self) -> Mapping[ObjectKey, Sourced]:
+    def objects(self) -> Mapping[ObjectKey, SourcedObject]:
         """Return the objects in force."""
 
     async def problems(self) -> Problems:
@@ -132,7 +132,7 @@ class OriginReading(Protocol):
 
     def objects_behind(
         self, name: ProxyName, type_url: TypeUrl, resource: ResourceName
-    ) -> tuple[MadeFrom, ...]:
+    ) -> tuple[InputObject, ...]:
         """Return the inputs that a proxy's resource was made from, sorted; none if there is no such."""
 
 
@@ -180,7 +180,7 @@ class CertificateReading(Protocol):
     def ledger(self) -> tuple[LedgerEntry, ...]:
         """Return the proxy certificates."""
 
-    def authority(self) -> Standing:
+    def authority(self) -> AuthorityStatus:
         """Return who signs them."""
 
 

@@ -8,27 +8,27 @@ from functools import partial
 
 import structlog
 
-from meshwright.agent.enrolment.keeping import Enrolled
+from meshwright.agent.enrolment.keeping import EnrolledCertificate
 from meshwright.agent.enrolment.settings import EnrolmentSettings
 from meshwright.agent.envoy import draining
 from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
-from meshwright.agent.envoy.lifecycle import Ending, Lifecycle
+from meshwright.agent.envoy.lifecycle import EnvoyEnd, Lifecycle
 from meshwright.agent.envoy.listeners import LISTENERS_PATH
 from meshwright.agent.envoy.runtime import RuntimeDirectory
 from meshwright.agent.envoy.supervisor import Supervisor
 from meshwright.agent.errors import AgentError
 from meshwright.agent.files import UNUSABLE, ProxyFiles
 from meshwright.agent.hosts.file import HostsFile
-from meshwright.agent.hosts.sync import Naming
-from meshwright.agent.peers.reporting import EjectionsTold
-from meshwright.agent.reach.observations import Observed
-from meshwright.agent.reach.probing import Dialling, observe
+from meshwright.agent.hosts.sync import HostNameSettings
+from meshwright.agent.peers.reporting import EjectionReporter
+from meshwright.agent.reach.observations import ReachObservation
+from meshwright.agent.reach.probing import ReachTarget, observe
 from meshwright.agent.reach.watching import ControlPlaneWatch
 from meshwright.agent.service_manager import Manager
 from meshwright.agent.settings import AgentSettings
 from meshwright.agent.statistics.exposition import Family, Kind, Sample, written
 from meshwright.agent.statistics.page import Figures
-from meshwright.agent.statistics.reporting import FiguresTold
+from meshwright.agent.statistics.reporting import StatisticsReporter
 from meshwright.agent.statistics.sending import send
 from meshwright.agent.status import readiness
 from meshwright.agent.status.described import described
@@ -101,7 +101,7 @@ class Agent:
             await self._stop.wait()
         else:
             own, domain = self._settings.credentials, self._settings.trust_domain
-            await EjectionsTold(self._admin, enrolment.renewal, own, told=domain).run()
+            await EjectionReporter(self._admin, enrolment.renewal, own, told=domain).run()
 
     async def tell_figures(self) -> None:
         """Tell the control plane what Envoy has counted, if it is known where, while the agent runs."""
@@ -109,15 +109,15 @@ class Agent:
         if enrolment is None or enrolment.renewal is None:
             await self._stop.wait()
         else:
-            await FiguresTold(self._admin, partial(self._sent, enrolment.renewal)).run()
+            await StatisticsReporter(self._admin, partial(self._sent, enrolment.renewal)).run()
 
     async def _sent(self, at: HostPort, report: bytes) -> int:
         shows, files = self._files.in_use(), self._runtime.credential("")
         return await send(at, server_name(shows.trust_domain), files, report)
 
-    def _enrolling(self, enrolment: EnrolmentSettings) -> Enrolled:
+    def _enrolling(self, enrolment: EnrolmentSettings) -> EnrolledCertificate:
         directory, shared = self._settings.credentials, self._settings.shared_credentials
-        return Enrolled(
+        return EnrolledCertificate(
             enrolment, directory, self._files.look, lambda: self._files.in_use().certificate, shared=shared
         )
 
@@ -128,9 +128,11 @@ class Agent:
             await self._stop.wait()
             return
         namespace = self._files.in_use().name.namespace
-        await Naming(self._admin, HostsFile(settings.hosts), namespace, settings.cluster_domain).run()
+        await HostNameSettings(
+            self._admin, HostsFile(settings.hosts), namespace, settings.cluster_domain
+        ).run()
 
-    async def keep(self) -> Ending:
+    async def keep(self) -> EnvoyEnd:
         """Keep Envoy until there is none to be kept."""
         return await self._supervisor.run()
 
@@ -248,7 +250,7 @@ class Agent:
         except AdminUnreachable:
             return None
 
-    async def _observe(self) -> Observed:
+    async def _observe(self) -> ReachObservation:
         """Go the way to the control plane, as Envoy does."""
         shows, files = self._files.in_use(), self._runtime.credential("")
-        return await observe(Dialling(self._settings.ads, files, shows.certificate, shows.trust_domain))
+        return await observe(ReachTarget(self._settings.ads, files, shows.certificate, shows.trust_domain))

@@ -15,7 +15,7 @@ from certs.state.files import make_private
 from certs.state.privacy import exposure
 from meshwright.agent.agent import Agent
 from meshwright.agent.envoy.admin import EnvoyAdmin
-from meshwright.agent.envoy.lifecycle import Ending
+from meshwright.agent.envoy.lifecycle import EnvoyEnd
 from meshwright.agent.envoy.runtime import RuntimeDirectory
 from meshwright.agent.errors import AgentError
 from meshwright.agent.interception.iptables import ProgramFailed, left_alone
@@ -35,7 +35,7 @@ async def run(
     again: asyncio.Event | None = None,
     pages: server.Pages = server.no_pages,
     manager: Manager | None = None,
-) -> Ending:
+) -> EnvoyEnd:
     """Run a proxy until `stop` is set or there is no Envoy to be kept. Raises AgentError.
 
     The files are read again when `again` is set; `pages` are further ones for who is on this machine;
@@ -47,7 +47,7 @@ async def run(
             agent = Agent(settings, admin, stop)
             async with _serving(agent, settings, pages):
                 if not await agent.start():
-                    return Ending.STOPPED
+                    return EnvoyEnd.STOPPED
                 if stop.is_set():
                     agent.quit()  # nobody has been served who could be waited for
                 return await _kept(agent, stop, again or asyncio.Event(), manager)
@@ -75,7 +75,7 @@ def _require_left_alone() -> None:
         )
 
 
-async def _kept(agent: Agent, stop: asyncio.Event, again: asyncio.Event, manager: Manager | None) -> Ending:
+async def _kept(agent: Agent, stop: asyncio.Event, again: asyncio.Event, manager: Manager | None) -> EnvoyEnd:
     keeping = asyncio.create_task(agent.keep(), name="envoy")
     watching = asyncio.create_task(agent.watch(), name="watch")
     naming = asyncio.create_task(agent.name(), name="hosts")

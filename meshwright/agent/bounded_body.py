@@ -14,19 +14,19 @@ class TooLarge(ValueError):
     """The decompressed body is larger than the caller allows."""
 
 
-class Unreadable(ValueError):
+class UnreadableBody(ValueError):
     """The body does not have the encoding that its headers name, or that encoding is not supported."""
 
 
 async def body(answer: aiohttp.ClientResponse, most: int) -> bytes:
-    """Return an answer's body, decompressed; raise TooLarge, Unreadable, and what aiohttp raises.
+    """Return an answer's body, decompressed; raise TooLarge, UnreadableBody, and what aiohttp raises.
 
     The session must be one of `auto_decompress=False`, because aiohttp decompresses without a bound.
     """
     encoding = answer.headers.get("Content-Encoding", "identity").strip().lower()
     inflater = Inflater(most) if encoding in ("gzip", "x-gzip") else None
     if inflater is None and encoding not in ("identity", ""):
-        raise Unreadable(f"its Content-Encoding is {encoding[:20]!r}: must be identity or gzip")
+        raise UnreadableBody(f"its Content-Encoding is {encoding[:20]!r}: must be identity or gzip")
     content = bytearray()
     async for part in answer.content.iter_chunked(PART_BYTES):
         content += part if inflater is None else inflater.take(part)
@@ -45,19 +45,19 @@ class Inflater:
         self._left = most + 1
 
     def take(self, part: bytes) -> bytes:
-        """Return what these bytes decompress to; raise TooLarge, Unreadable."""
+        """Return what these bytes decompress to; raise TooLarge, UnreadableBody."""
         try:
             content = self._inflating.decompress(part, self._left)
         except zlib.error as error:
-            raise Unreadable(f"it is no gzip: {error}") from error
+            raise UnreadableBody(f"it is no gzip: {error}") from error
         self._left -= len(content)
         if self._left <= 0:
             raise TooLarge("decompressed, it has more bytes than are taken")
         if self._inflating.unused_data:
-            raise Unreadable("something follows the end of its gzip")
+            raise UnreadableBody("something follows the end of its gzip")
         return content
 
     def end(self) -> None:
-        """Raise Unreadable where bytes are missing."""
+        """Raise UnreadableBody where bytes are missing."""
         if not self._inflating.eof:
-            raise Unreadable("its gzip is cut short")
+            raise UnreadableBody("its gzip is cut short")

@@ -12,7 +12,14 @@ from certs.keys.material import PeerCertificate
 from certs.keys.pair import matched_pair
 from certs.keys.pem import PLAIN, is_plain
 from certs.peer import read_peer
-from meshwright.agent.credentials import Credentials, CredentialsError, Files, Shows, domain_beside, required
+from meshwright.agent.credentials import (
+    CredentialFacts,
+    Credentials,
+    CredentialsError,
+    Files,
+    domain_beside,
+    required,
+)
 from meshwright.mesh.identity import ProxyName, ProxyNameError
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, TRUST_DOMAIN_FILE
@@ -29,7 +36,7 @@ def read(
     return Credentials.of(files, judged(files))
 
 
-def judged(files: Files) -> Shows:
+def judged(files: Files) -> CredentialFacts:
     """Return what files say that fit together; raise CredentialsError, which names them."""
     chain, key, authority = (files.directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))
     try:
@@ -46,7 +53,9 @@ def judged(files: Files) -> Shows:
         if not is_plain(pem):
             raise CredentialsError(f"Envoy cannot read {path} as it is written: {PLAIN}")
     shown = _certificate(chain, files.chain)
-    return Shows(_name(chain, shown), domain_of(files.authority, files.trust_domain, authority), shown)
+    return CredentialFacts(
+        _name(chain, shown), domain_of(files.authority, files.trust_domain, authority), shown
+    )
 
 
 def proxy_name(chain: Path) -> ProxyName:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from meshwright.agent.credentials import Credentials, CredentialsError, Files, Shows
+from meshwright.agent.credentials import CredentialFacts, Credentials, CredentialsError, Files
 from meshwright.agent.subprocess_call import ApartFailed, apart
 from meshwright.mesh.names import TrustDomain
 
@@ -31,7 +31,7 @@ class Question:
     trust_domain: TrustDomain | None = None
 
 
-Answer = Shows | str
+Answer = CredentialFacts | str
 """What comes back: what the files show, or why they cannot be used."""
 
 
@@ -52,7 +52,7 @@ async def read(
     question = Question(files.directory, files.chain, key, files.authority, files.trust_domain)
     found = await apart(program or PROGRAM, question, seconds, _WHO)
     match found:
-        case Shows():
+        case CredentialFacts():
             return Credentials.of(files, found)
         case str():
             raise CredentialsError(found)

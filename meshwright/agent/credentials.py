@@ -23,7 +23,7 @@ class CredentialsError(AgentError):
 
 
 @dataclass(frozen=True, slots=True)
-class Shows:
+class CredentialFacts:
     """What files say that fit together: whose they are, in which trust domain, and the rest of the leaf."""
 
     name: ProxyName
@@ -70,13 +70,13 @@ class Files:
 class Credentials:
     """A proxy's certificate with its key, and what it trusts: files that fit together."""
 
-    shows: Shows
+    shows: CredentialFacts
     chain: bytes
     key: PrivateKey
     authority: bytes
 
     @classmethod
-    def of(cls, files: Files, shows: Shows) -> "Credentials":
+    def of(cls, files: Files, shows: CredentialFacts) -> "Credentials":
         """Put together what was read and what was found in it."""
         return cls(shows, files.chain, files.key, files.authority)
 

@@ -11,7 +11,7 @@ import structlog
 from certs.errors import CertificateError
 from meshwright.agent import credential_check as reading
 from meshwright.agent import credentials
-from meshwright.agent.credentials import Credentials, CredentialsError, Shows
+from meshwright.agent.credentials import CredentialFacts, Credentials, CredentialsError
 from meshwright.agent.envoy.command import environment
 from meshwright.agent.envoy.runtime import RuntimeDirectory
 from meshwright.agent.envoy.supervisor import Supervisor, validated
@@ -38,7 +38,7 @@ class ProxyFiles:
         self._settings = settings
         self._runtime = runtime
         self._supervisor = supervisor
-        self.shows: Shows | None = None
+        self.shows: CredentialFacts | None = None
         self.taken = 0
         self.refused = 0
         self._unread = 0
@@ -91,7 +91,7 @@ class ProxyFiles:
             digest = hashlib.sha256(text.encode()).hexdigest()
             await self._supervisor.configured(digest, environment(os.environ, read.name))
 
-    def in_use(self) -> Shows:
+    def in_use(self) -> CredentialFacts:
         """Return what the certificate in use says; raise CredentialsError before there is one."""
         if self.shows is None:
             raise CredentialsError("no certificate is in use yet")

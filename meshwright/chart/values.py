@@ -190,7 +190,7 @@ class Values(Part):
 SCHEMA: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
-class _Untitled(GenerateJsonSchema):
+class _UntitledSchema(GenerateJsonSchema):
     """Without titles: they are the fields' names once more."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
@@ -200,7 +200,7 @@ class _Untitled(GenerateJsonSchema):
 
 def schema(settings: Mapping[str, JsonSchemaValue]) -> JsonSchemaValue:
     """Return the values' JSON schema; `settings` are the schemas of the server's settings, by name."""
-    made = Values.model_json_schema(schema_generator=_Untitled)
+    made = Values.model_json_schema(schema_generator=_UntitledSchema)
     made["properties"]["settings"] |= {"additionalProperties": False, "properties": dict(settings)}
     return {"$schema": SCHEMA, **made}
 

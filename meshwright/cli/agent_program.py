@@ -16,19 +16,19 @@ from functools import partial
 
 from meshwright.admin.http.log_levels import add_log_levels
 from meshwright.agent import app
-from meshwright.agent.envoy.lifecycle import Ending
+from meshwright.agent.envoy.lifecycle import EnvoyEnd
 from meshwright.agent.errors import AgentError
-from meshwright.cli.errors import AnsweredNo, CommandFailed
+from meshwright.cli.errors import CommandFailed, NegativeAnswer
 from meshwright.cli.process.environment import say_unknown
 from meshwright.cli.process.exit_status import ending_in_words
-from meshwright.cli.process.handover import Told, handed_over
+from meshwright.cli.process.handover import AgentCommandLine, handed_over
 from meshwright.cli.process.signals import until_told
 from meshwright.controller.process import logs
 from meshwright.controller.process.levels import LogLevels
 from meshwright.controller.process.service_manager import ServiceManager
 
 
-def run(told: Told) -> None:
+def run(told: AgentCommandLine) -> None:
     """Run the agent until it is told to end, or has to; raise CommandFailed."""
     try:
         style = logs.LogFormat.JSON if told.as_json else logs.LogFormat.AUTO
@@ -45,8 +45,8 @@ def run(told: Told) -> None:
         ending = asyncio.run(until_told(agent, again))
     except (AgentError, ValueError) as error:
         raise CommandFailed(error) from error
-    if ending is Ending.EXHAUSTED:
-        raise AnsweredNo(f"{ending.value}; its own words are above")
+    if ending is EnvoyEnd.EXHAUSTED:
+        raise NegativeAnswer(f"{ending.value}; its own words are above")
 
 
 if __name__ == "__main__":

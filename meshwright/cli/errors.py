@@ -1,13 +1,13 @@
 """What ends a command, by what went wrong; `in_words` makes a sentence of it.
 
     CommandFailed
-    ├── NotRunning      no server answers
+    ├── ServerNotRunning      no server answers
     ├── ServerRefused   the server answered, and said no
-    │   └── NotUnderstood   it answered what another version of it says
+    │   └── UnexpectedResponse   it answered what another version of it says
     ├── OfflineError    a directory of manifests cannot be read
     ├── StreamError     standard output cannot be written, or standard input not be read
     ├── IssuingError    a certificate was not issued, revoked or written
-    └── AnsweredNo      it was found out, and the answer is no
+    └── NegativeAnswer      it was found out, and the answer is no
 
 Every message is one sentence for whoever typed the command.
 """
@@ -48,7 +48,7 @@ class CommandFailed(Exception):
         return f"meshwright: {self}\n"
 
 
-class NotRunning(CommandFailed):
+class ServerNotRunning(CommandFailed):
     """No server answers at the socket of a state directory."""
 
 
@@ -56,7 +56,7 @@ class ServerRefused(CommandFailed):
     """The server answered, and said no; the message is its reason."""
 
 
-class NotUnderstood(ServerRefused):
+class UnexpectedResponse(ServerRefused):
     """The server's answer lacks what it should have, or has something else there; `do` is the next step."""
 
     do = "ask with the program that the server runs: `meshwright version` says which one this is"
@@ -70,11 +70,11 @@ def lines_of(error: Exception) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def understood() -> Iterator[None]:
-    """Raise NotUnderstood where an answer lacks what is looked for in it, as an older server's may."""
+    """Raise UnexpectedResponse where an answer lacks what is looked for in it, as an older server's may."""
     try:
         yield
     except KeyError as error:
-        raise NotUnderstood(
+        raise UnexpectedResponse(
             f"the server's answer is not understood: it has no {error}; it is of another release"
         ) from error
 
@@ -87,7 +87,7 @@ class IssuingError(CommandFailed):
     """A certificate could not be issued, revoked or written; the message is one sentence."""
 
 
-class AnsweredNo(CommandFailed):
+class NegativeAnswer(CommandFailed):
     """What the command was to find out is a no; the message says why."""
 
     status = Status.NO

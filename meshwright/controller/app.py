@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from certs.custody import Opened, opened
+from certs.custody import AuthorityWithLedger, opened
 from certs.ledger.rebuilding import REBUILT
 from certs.renewal import CA_ENDS_SOON
 from meshwright.admin.http.servers import SOCKET_NAME
@@ -22,7 +22,7 @@ from meshwright.controller.process.listening import Addresses, bound
 from meshwright.controller.process.memory import tended
 from meshwright.controller.process.service_manager import ServiceManager
 from meshwright.controller.process.tasks import TaskEnded
-from meshwright.controller.server import Bound, Server, explained
+from meshwright.controller.server import BoundAddresses, Server, explained
 from meshwright.controller.settings.reload import Reload
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.wiring import join
@@ -44,7 +44,7 @@ async def run(
     settings: Settings,
     stop: asyncio.Event,
     clock: Callable[[], datetime] = utc_now,
-    started: Callable[[Bound], None] = lambda _: None,
+    started: Callable[[BoundAddresses], None] = lambda _: None,
     handshakes: FailedHandshakes | None = None,
     reload: Reload | None = None,
     manager: ServiceManager | None = None,
@@ -97,14 +97,14 @@ def _addresses(settings: Settings) -> Addresses:
     )
 
 
-def _opened(settings: Settings, now: datetime) -> contextlib.AbstractContextManager[Opened]:
+def _opened(settings: Settings, now: datetime) -> contextlib.AbstractContextManager[AuthorityWithLedger]:
     domain = TrustDomain(settings.trust_domain)
     usual = timedelta(days=settings.proxy_certificate_days)
     anew, rebuild = settings.begin_anew, settings.rebuild_ledger
     return opened(settings.state, domain, now, anew, rebuild, usual, custody(settings))
 
 
-def _say(found: Opened, settings: Settings, now: datetime) -> None:
+def _say(found: AuthorityWithLedger, settings: Settings, now: datetime) -> None:
     """Say what whoever starts the server should know of its CA and clock."""
     if found.made:
         _log.info("a new CA was made", state=str(settings.state))

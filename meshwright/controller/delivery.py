@@ -6,15 +6,15 @@ from datetime import datetime
 from catalog.store.settings import HeaderLimits
 from catalog.store.view import MeshSettings
 from certs.contract import KeyKind
-from certs.custody import Opened
+from certs.custody import AuthorityWithLedger
 from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.controller.drivers import MeshDrivers
-from meshwright.controller.issuing.issuing import Issuing, making
+from meshwright.controller.issuing.issuing import IssuerAccess, making
 from meshwright.controller.settings.settings import Settings
-from meshwright.controller.state_files import Kept
+from meshwright.controller.state_files import PersistentValue
 from meshwright.delivery.assembly import Delivery, delivery
-from meshwright.delivery.certificates.certificates import Counted, ServiceCertificates
+from meshwright.delivery.certificates.certificates import IssuanceCounts, ServiceCertificates
 from meshwright.delivery.gathering import Paces
 from meshwright.delivery.history.open_waves import OpenWaves
 from meshwright.delivery.model import Model
@@ -22,7 +22,7 @@ from meshwright.delivery.proxies.readiness import EndpointReadiness
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.verdicts import Verdict
 from meshwright.delivery.snapshots.translation import translation
-from meshwright.delivery.snapshots.wanted import WhoIsHere
+from meshwright.delivery.snapshots.wanted import ConnectedGroups
 from meshwright.delivery.timing.debounce import Pace
 from meshwright.mesh.long_lived import LongLived
 from meshwright.mesh.names import TrustDomain
@@ -34,11 +34,11 @@ from meshwright.traffic.taps import TapTable
 
 def delivering(
     settings: Settings,
-    found: Opened,
-    issuing: Issuing,
+    found: AuthorityWithLedger,
+    issuing: IssuerAccess,
     drivers: MeshDrivers,
     sources: Sources,
-    verdicts: Kept[tuple[Verdict, ...]],
+    verdicts: PersistentValue[tuple[Verdict, ...]],
     taps: TapTable,
     metrics: Metrics,
     clock: Callable[[], datetime],
@@ -63,7 +63,7 @@ def delivering(
             waits=issuing.opened.issuer.waits,
         ),
         new_model=lambda: Model(
-            translate, mesh_settings(settings), lambda: drivers.installed, WhoIsHere, preview
+            translate, mesh_settings(settings), lambda: drivers.installed, ConnectedGroups, preview
         ),
         new_quarantine=lambda acknowledged: Quarantine(
             drivers.empty, drivers.reason, verdicts.load(), acknowledged=acknowledged
@@ -77,12 +77,12 @@ def delivering(
     )
 
 
-def counting(metrics: Metrics, issuer: str) -> Callable[[Counted], None]:
+def counting(metrics: Metrics, issuer: str) -> Callable[[IssuanceCounts], None]:
     """Return what counts an issuer's certificates of services; its series are there from the start."""
     metrics.issued("service", issuer, 0)
     metrics.renewed(issuer, 0)
 
-    def counted(found: Counted) -> None:
+    def counted(found: IssuanceCounts) -> None:
         metrics.issued("service", issuer, found.issued)
         metrics.renewed(issuer, found.renewed)
         for reason, count in found.failed.items():

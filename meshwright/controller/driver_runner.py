@@ -36,7 +36,7 @@ _log = structlog.get_logger("controller.driver_runner")
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningDriver:
     """A driver that runs: where, and how its health is asked for."""
 
     address: HostPort
@@ -87,7 +87,7 @@ class DriverTasks:
 @contextlib.asynccontextmanager
 async def driving(
     parts: Parts, group: asyncio.TaskGroup, stop: asyncio.Event
-) -> AsyncIterator[Mapping[str, Running]]:
+) -> AsyncIterator[Mapping[str, RunningDriver]]:
     """Run the wanted drivers for as long as the context lasts; raise DriverError or ListenError.
 
     In the end they have the drain time only if the server was told to `stop`.
@@ -96,12 +96,12 @@ async def driving(
     view, settings = core.view(), core.settings
     if view is None:
         raise CannotStartError("no driver can start: the mesh could not be computed")
-    tasks, running = DriverTasks(group, settings.drain_seconds), dict[str, Running]()
+    tasks, running = DriverTasks(group, settings.drain_seconds), dict[str, RunningDriver]()
     try:
         for name in drivers.wanted(view, settings.driver_addresses):
             address = drivers.address(name, view, settings)
             probes = await drivers.drivers[name].start(_context(parts, name, address, tasks.lifetime))
-            running[name] = Running(HostPort(address.host, probes.readiness.port), probes)
+            running[name] = RunningDriver(HostPort(address.host, probes.readiness.port), probes)
             if words := await started(
                 probes.startup, running[name].reached_at, core.delivery.observer.own_connection
             ):

@@ -9,16 +9,16 @@ from aiohttp import web
 from catalog.relations.groups import driver_of, members
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
-from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.jsonable import Document, jsonable
 from meshwright.admin.pages.site import Page
-from meshwright.admin.proxy_names import NotShown
+from meshwright.admin.proxy_names import NothingToShow
 from meshwright.controller.settings.settings import Settings
 from meshwright.mesh.config import SidecarSettings
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
 from meshwright.sidecars import lint
-from meshwright.sidecars.contract.contexts import DebugAnswer, Taken
+from meshwright.sidecars.contract.contexts import AcknowledgedSecrets, DebugAnswer
 from meshwright.sidecars.contract.driver import SidecarDriver
 from meshwright.sidecars.contract.errors import DriverError, NothingThereError, UnknownDriverError
 from meshwright.sidecars.contract.reasons import Reason
@@ -43,9 +43,9 @@ class MeshDrivers:
         self._selected(SidecarSettings())
 
     @property
-    def installed(self) -> lint.Installed:
+    def installed(self) -> lint.InstalledDrivers:
         """Return what the search for problems must know."""
-        return lint.Installed(self.drivers, self.environment, self.running)
+        return lint.InstalledDrivers(self.drivers, self.environment, self.running)
 
     def empty(self, reference: Reference) -> Resource | None:
         """Return what stands for a rejected resource that was never good, as the driver of its type says."""
@@ -125,7 +125,7 @@ class DriverPages:
     def __init__(self) -> None:
         self._pages: dict[str, Page] = {}
         self._streams: list[Callable[[], tuple[StreamStatus, ...]]] = []
-        self._secrets: list[Callable[[], Iterable[Taken]]] = []
+        self._secrets: list[Callable[[], Iterable[AcknowledgedSecrets]]] = []
 
     def page(self, path: str, shows: str, answer: DebugAnswer) -> None:
         """Add a page; of two with one path the first stays."""
@@ -134,20 +134,20 @@ class DriverPages:
             try:
                 said = await answer(request.query)
             except NothingThereError as error:
-                raise NotShown(str(error)) from error
+                raise NothingToShow(str(error)) from error
             return {name: jsonable(value) for name, value in said.items()}
 
-        self._pages.setdefault(path, Page(path, shows, answered, Look(shows=shows)))
+        self._pages.setdefault(path, Page(path, shows, answered, PageLook(shows=shows)))
 
     def streams(self, statuses: Callable[[], tuple[StreamStatus, ...]]) -> None:
         """Add a driver's streams to those of all."""
         self._streams.append(statuses)
 
-    def secrets(self, taken: Callable[[], Iterable[Taken]]) -> None:
+    def secrets(self, taken: Callable[[], Iterable[AcknowledgedSecrets]]) -> None:
         """Add what a driver's proxies have taken of secrets."""
         self._secrets.append(taken)
 
-    def taken(self) -> Iterator[Taken]:
+    def taken(self) -> Iterator[AcknowledgedSecrets]:
         """Yield what proxies have taken of secrets, of all drivers that say so."""
         return itertools.chain.from_iterable(each() for each in self._secrets)
 

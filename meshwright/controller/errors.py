@@ -9,7 +9,7 @@ class StateInUse(StartupError):
     """Another process has the state directory: a server, or a command that issues or revokes."""
 
 
-class NothingIssued(StartupError):
+class MissingAuthority(StartupError):
     """The state directory has no CA, and whoever opens it may not make one."""
 
 

@@ -25,7 +25,7 @@ from meshwright.admin.http.servers import serving
 from meshwright.admin.http.tokens import TokenCommands, add_token_commands
 from meshwright.admin.pages import routes, site
 from meshwright.admin.pages.driver_pages import of_drivers
-from meshwright.admin.pages.trying import Trying
+from meshwright.admin.pages.trying import TrialRunner
 from meshwright.controller.process.levels import LogLevels
 from meshwright.controller.process.listening import Sockets
 from meshwright.controller.sources import as_read
@@ -38,7 +38,7 @@ from xds.cache import NodeKey
 from xds.protocol.resources.resource import Reference
 
 if TYPE_CHECKING:
-    from meshwright.controller.identity.enrolment import Enrolling
+    from meshwright.controller.identity.enrolment import EnrolmentPorts
 
 _log = structlog.get_logger("controller.doors")
 
@@ -62,7 +62,7 @@ async def probes(parts: Parts, sockets: Sockets, health: Health) -> AsyncIterato
 async def pages(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort]:
     """Show the debug pages."""
     settings, clock, reading = parts.core.settings, parts.core.clock, parts.reading
-    address, trying = settings.debug_address, Trying(reading, as_read)
+    address, trying = settings.debug_address, TrialRunner(reading, as_read)
     app = site.application(
         routes.pages(reading, clock, trying),
         (address.host, *settings.debug_hosts),
@@ -87,12 +87,12 @@ async def webhook(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort | No
         yield HostPort(address.host, port)
 
 
-def enrolling(parts: Parts) -> "Enrolling | None":
+def enrolling(parts: Parts) -> "EnrolmentPorts | None":
     """Return the ports at which machines join and renew; None where there are to be none."""
     core, identity, watching = parts.core, parts.identity, parts.watching
     if core.settings.enrolment_address is None and core.settings.renewal_address is None:
         return None
-    from meshwright.controller.identity.enrolment import Enrolling
+    from meshwright.controller.identity.enrolment import EnrolmentPorts
 
     authenticator = MeshAuthenticator(
         identity.opened.ledger,
@@ -101,7 +101,7 @@ def enrolling(parts: Parts) -> "Enrolling | None":
         trusts=identity.opened.authority.trusts,
         shown=core.delivery.shown_certificates,
     )
-    return Enrolling(
+    return EnrolmentPorts(
         core.settings,
         identity.proxy_certificates,
         authenticator,
@@ -130,7 +130,7 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
         return core.delivery.answers.retry(NodeKey(str(name)))
 
     app = web.Application(middlewares=[audited, guarded, explained])
-    trying = Trying(reading, as_read)
+    trying = TrialRunner(reading, as_read)
     further = of_drivers(reading, parts.proxies.pages.pages)
     site.add_pages(app, routes.pages(reading, core.clock, trying), core.clock, further)
     add_tap(app, reading, parts.watching.taps)

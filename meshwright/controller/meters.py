@@ -8,7 +8,7 @@ import structlog
 
 from certs.keys.leaf import roots
 from meshwright.admin.metrics.gauges import Gauges
-from meshwright.controller.observing.gauges import Gauging, withheld_counts
+from meshwright.controller.observing.gauges import GaugeBuilder, withheld_counts
 from meshwright.controller.process.handshakes import FailedHandshakes
 from meshwright.controller.process.memory import estimated
 from meshwright.controller.wiring import Parts
@@ -18,7 +18,7 @@ MEASURE_SECONDS: Final = 2.0
 _log = structlog.get_logger("controller.measuring")
 
 
-class Measuring:
+class ServerMeter:
     """Looks at the server's parts; `degraded` is what its sources said of themselves the last time."""
 
     def __init__(self, parts: Parts, handshakes: FailedHandshakes) -> None:
@@ -47,7 +47,7 @@ class Measuring:
 
     async def run(self) -> None:
         """Measure for good."""
-        core, gauging = self._parts.core, Gauging()
+        core, gauging = self._parts.core, GaugeBuilder()
         while True:
             core.delivery.observer.report()
             self._report_handshakes()
@@ -59,7 +59,7 @@ class Measuring:
             core.metrics.watched((watch for each in fresh for watch in each.watches), core.clock())
             await asyncio.sleep(MEASURE_SECONDS)
 
-    def _gauges(self, gauging: Gauging) -> Gauges:
+    def _gauges(self, gauging: GaugeBuilder) -> Gauges:
         core, identity, watching = self._parts.core, self._parts.identity, self._parts.watching
         delivery = core.delivery
         return gauging.gauges(

@@ -17,10 +17,10 @@ from meshwright.admin.http.heartbeat import beating
 from meshwright.admin.http.servers import SocketError
 from meshwright.controller import listeners as doors
 from meshwright.controller.delivery import paces
-from meshwright.controller.driver_runner import Running, driving
+from meshwright.controller.driver_runner import RunningDriver, driving
 from meshwright.controller.drivers import ADS_DRIVER
 from meshwright.controller.errors import StartupError
-from meshwright.controller.meters import Measuring
+from meshwright.controller.meters import ServerMeter
 from meshwright.controller.observing.driver_probes import probing
 from meshwright.controller.process import descriptors
 from meshwright.controller.process.handshakes import FailedHandshakes
@@ -47,7 +47,7 @@ _log = structlog.get_logger("controller.server")
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundAddresses:
     """Where the server listens: the addresses it was told, with the ports it has; `drivers` by name.
 
     `enrolment` are the ports of that name and of `renewal`, as far as there are any.
@@ -89,11 +89,11 @@ class Server:
         self._manager = manager
         self._reload = reload
         self._sockets = sockets
-        self._measuring = Measuring(parts, handshakes)
+        self._measuring = ServerMeter(parts, handshakes)
         self._waiting = [_FIRST_READ, _FIRST_WAVE, _DRIVERS]
         self._unwell: tuple[str, ...] = ()
 
-    async def run(self, stop: asyncio.Event, started: Callable[[Bound], None]) -> None:
+    async def run(self, stop: asyncio.Event, started: Callable[[BoundAddresses], None]) -> None:
         """Run until `stop` is set; `started` is told where it listens. Raises a group of what ended it."""
         parts, sockets = self._parts, self._sockets
         health = Health(parts.watching.heartbeat.alive, self._waited_for, self._remarks)
@@ -116,7 +116,7 @@ class Server:
                         self._warn()
                         tasks += [spawn(group, name, work) for name, work in self._works(running)]
                         drivers = {name: each.address for name, each in running.items()}
-                        self._serving(Bound(drivers, http, debug, webhook, enrolment), started)
+                        self._serving(BoundAddresses(drivers, http, debug, webhook, enrolment), started)
                         await stop.wait()
                         self._manager.stopping()
             finally:
@@ -170,7 +170,7 @@ class Server:
         if host not in LOOPBACK_NAMES:
             _log.warning("the debug pages are open to other machines, to whoever asks", address=host)
 
-    def _serving(self, bound: Bound, started: Callable[[Bound], None]) -> None:
+    def _serving(self, bound: BoundAddresses, started: Callable[[BoundAddresses], None]) -> None:
         addresses = {name: str(address) for name, address in bound.drivers.items()}
         ads = addresses.pop(ADS_DRIVER, None)
         told = {"ads": ads, **addresses, "http": str(bound.http), "debug": str(bound.debug)}
@@ -181,7 +181,9 @@ class Server:
         _log.info("serving", **told)
         started(bound)
 
-    def _works(self, running: Mapping[str, Running]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+    def _works(
+        self, running: Mapping[str, RunningDriver]
+    ) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield what runs as long as the server does, by name."""
         parts, core = self._parts, self._parts.core
         yield from core.sources.works(parts.changed)
@@ -227,7 +229,7 @@ class Server:
     @contextlib.asynccontextmanager
     async def _drivers(
         self, group: asyncio.TaskGroup, stop: asyncio.Event
-    ) -> AsyncIterator[Mapping[str, Running]]:
+    ) -> AsyncIterator[Mapping[str, RunningDriver]]:
         """Serve proxies; what they have open has time to end only if the server was told to stop."""
         async with contextlib.AsyncExitStack() as stack:
             with explained():

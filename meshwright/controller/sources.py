@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from meshwright.controller.settings.settings import Settings
-from meshwright.controller.state_files import Kept
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.controller.state_files import PersistentValue
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.problems.problem import Problems
 from meshwright.providers.contract import Source
 from meshwright.providers.directory.manifests import Manifests
@@ -23,14 +23,17 @@ OURS: Final = (DirectorySource.name, "kubernetes", DnsSource.name)
 """The names of sources of our own, whether there are such or not."""
 
 
-def as_read(manifests: str) -> tuple[Mapping[ObjectKey, Sourced], Problems]:
+def as_read(manifests: str) -> tuple[Mapping[ObjectKey, SourcedObject], Problems]:
     """Return the good objects of manifests that are in no source, and what is wrong with the others."""
     read = Manifests().apply_each([("manifests", manifests)])
     return dict(read.objects()), read.problems()
 
 
 def sources_of(
-    settings: Settings, cluster: Source | None, answers: Kept[kept.Kept], clock: Callable[[], datetime]
+    settings: Settings,
+    cluster: Source | None,
+    answers: PersistentValue[kept.SavedAnswers],
+    clock: Callable[[], datetime],
 ) -> Sources:
     """Make the sources of one server; where two contradict each other, the directory wins, if there is one.
 

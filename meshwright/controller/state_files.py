@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 _log = structlog.get_logger("controller.kept")
 
 
-class Kept(Protocol[_T]):
+class PersistentValue(Protocol[_T]):
     """A thing that outlives a restart. Ours is a file; what several servers share has its place beside it."""
 
     def load(self) -> _T:
@@ -53,7 +53,7 @@ class Form(Generic[_T]):
 
 
 class StateFile(Generic[_T]):
-    """A thing that is kept in a file, as Kept has it. Of a damaged file nothing is used."""
+    """A thing that is kept in a file, as PersistentValue has it. Of a damaged file nothing is used."""
 
     def __init__(self, state: Path, form: Form[_T]) -> None:
         self._path = state / form.file
@@ -84,9 +84,9 @@ class StateFile(Generic[_T]):
             self._said = ""
 
 
-DNS_ANSWERS: Final[Form[dns.Kept]] = Form(
+DNS_ANSWERS: Final[Form[dns.SavedAnswers]] = Form(
     "dns-answers.json",
-    dns.Kept(),
+    dns.SavedAnswers(),
     dns.read,
     dns.written,
     "the kept DNS answers are not used; every name is asked for first",

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from certs.custody import Opened
+from certs.custody import AuthorityWithLedger
 from meshwright.controller.drivers import MeshDrivers
-from meshwright.controller.issuing.issuing import Issuing
+from meshwright.controller.issuing.issuing import IssuerAccess
 from meshwright.controller.observing.reading import ServerReading
 from meshwright.controller.parts.core import Core, join_core
 from meshwright.controller.parts.identity import Identity, join_identity, proxy_issuing
@@ -52,8 +52,8 @@ class Parts:
 
 def join(
     settings: Settings,
-    opened: Opened,
-    issuing: Issuing,
+    opened: AuthorityWithLedger,
+    issuing: IssuerAccess,
     drivers: MeshDrivers,
     clock: Callable[[], datetime],
 ) -> Parts:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 
-from meshwright.delivery.publishing import Publishing
+from meshwright.delivery.publishing import Publisher
 from meshwright.delivery.quarantine.record import Moment
 from meshwright.delivery.quarantine.verdicts import Verdict
 from meshwright.delivery.snapshots.published import Step
@@ -26,7 +26,7 @@ class Answers:
 
     def __init__(
         self,
-        publishing: Publishing,
+        publishing: Publisher,
         changed: Callable[[], None],
         clock: Callable[[], datetime],
         monotonic: Callable[[], float] = time.monotonic,

@@ -9,13 +9,13 @@ from typing import Protocol
 from certs.ledger.contract import Ledger
 from meshwright.delivery.ack_handling import Answers
 from meshwright.delivery.certificates.certificates import ServiceCertificates
-from meshwright.delivery.gathering import Gathering, Paces
+from meshwright.delivery.gathering import MeshSources, Paces
 from meshwright.delivery.history.history import PushHistory
 from meshwright.delivery.history.open_waves import OpenWaves
 from meshwright.delivery.loop import Loop, MeshState
 from meshwright.delivery.meters import Meter
 from meshwright.delivery.model import Model
-from meshwright.delivery.presence import Lingering, Presence
+from meshwright.delivery.presence import ConnectionGracePeriod, Presence
 from meshwright.delivery.proxies.held_certificates import HeldCertificates
 from meshwright.delivery.proxies.journal import Journal
 from meshwright.delivery.proxies.observer import MeshObserver
@@ -23,7 +23,7 @@ from meshwright.delivery.proxies.readiness import EndpointReadiness
 from meshwright.delivery.proxies.registry import ProxyRegistry
 from meshwright.delivery.proxies.sharing import SharedIdentities
 from meshwright.delivery.proxies.shown_certificates import ShownCertificates
-from meshwright.delivery.publishing import Publishing
+from meshwright.delivery.publishing import Publisher
 from meshwright.delivery.quarantine.accepted import Acknowledged
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.verdicts import Verdict
@@ -65,7 +65,7 @@ class Delivery:
     journal: Journal
     readiness: EndpointReadiness
     quarantine: Quarantine
-    gathering: Gathering
+    gathering: MeshSources
     answers: Answers
     loop: Loop
     observer: MeshObserver
@@ -109,11 +109,11 @@ def delivery(
     What is made for a proxy is kept current until `lingering` seconds after its last stream. `watched` says
     which requests are tapped. With `waves` each wave is followed to the answers of those whom it concerns.
     """
-    presence, registry = Presence(Lingering(lingering)), ProxyRegistry(clock)
+    presence, registry = Presence(ConnectionGracePeriod(lingering)), ProxyRegistry(clock)
     records = _records(presence, registry, new_quarantine, meter, waves)
-    gathering = Gathering(sources, paces, meter, readiness.admissions, watched)
+    gathering = MeshSources(sources, paces, meter, readiness.admissions, watched)
     announcer = _Announcer(records)
-    publishing = Publishing(
+    publishing = Publisher(
         records.cache, records.quarantine, meter, announcer.published, waves, records.journal
     )
     answers = Answers(publishing, gathering.changed, clock)
@@ -189,7 +189,7 @@ class _Announcer:
 def _delivery(
     records: _Records,
     announcer: _Announcer,
-    gathering: Gathering,
+    gathering: MeshSources,
     answers: Answers,
     loop: Loop,
     certificates: ServiceCertificates,

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from meshwright.delivery.snapshots.published import Published, Step
+from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
 from xds.cache import GroupKey, NodeKey
 
 GROUPS: Final = 64
 """How many groups of proxies get another snapshot at once; more of them follow one after the other."""
 
 
-def parts(step: Step, before: Published, size: int = GROUPS) -> Iterator[Step]:
+def parts(step: Step, before: PublishedSnapshots, size: int = GROUPS) -> Iterator[Step]:
     """Yield a step in parts of up to `size` groups, whole if it is no larger; together they are the step.
 
     A group that a proxy leaves and the one it comes to are in one part, with all that follows from it, so
@@ -33,7 +33,7 @@ def parts(step: Step, before: Published, size: int = GROUPS) -> Iterator[Step]:
     yield replace(part, failed=step.failed)
 
 
-def _together(step: Step, before: Published) -> Iterator[tuple[list[GroupKey], list[NodeKey]]]:
+def _together(step: Step, before: PublishedSnapshots) -> Iterator[tuple[list[GroupKey], list[NodeKey]]]:
     """Yield the groups between which proxies move, and these; a group by itself where none comes or goes."""
     moving: dict[GroupKey, list[NodeKey]] = {}
     for node, after in step.members.items():

@@ -28,7 +28,7 @@ class Paces:
     endpoints: Pace
 
 
-class Gathering:
+class MeshSources:
     """The sources of a mesh, and what they brought since the last wave; used on the event loop.
 
     `admitted` says which proxies' workloads get traffic, `admissions` what it said when it was last asked.

@@ -17,7 +17,7 @@ async def soon() -> None:
     await asyncio.sleep(AFTER_SECONDS)
 
 
-class Linting:
+class IncrementalLint:
     """Looks again at what changes concern: in the wave itself, while `run` is at it soon after.
 
     At once if somebody asks what is wrong (`finish`).

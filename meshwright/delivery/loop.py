@@ -13,15 +13,15 @@ from catalog.lint.problems import Looked
 from catalog.relations.groups import ProxyGroup
 from catalog.store.view import View
 from meshwright.delivery.certificates.certificates import Needs, ServiceCertificates
-from meshwright.delivery.gathering import Gathering
-from meshwright.delivery.linting import Linting
+from meshwright.delivery.gathering import MeshSources
+from meshwright.delivery.linting import IncrementalLint
 from meshwright.delivery.meters import WaveMeter
 from meshwright.delivery.model import Model
 from meshwright.delivery.presence import Presence
 from meshwright.delivery.problems import AllProblems, wave_problem
-from meshwright.delivery.publishing import Publishing
+from meshwright.delivery.publishing import Publisher
 from meshwright.delivery.quarantine.problems import Rejections
-from meshwright.delivery.snapshots.published import Published, Step
+from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
 from meshwright.delivery.timing.time_slices import Slices
 from meshwright.delivery.verifying import Verification
 from meshwright.delivery.wave import Wave
@@ -44,7 +44,7 @@ class MeshState:
     """
 
     view: View | None = None
-    published: Published = field(default_factory=Published)
+    published: PublishedSnapshots = field(default_factory=PublishedSnapshots)
     said: AllProblems = field(default_factory=AllProblems)
     proxies: Picture[SidecarKey, ProxyName] = field(default_factory=Picture)
 
@@ -71,10 +71,10 @@ class Loop:
 
     def __init__(
         self,
-        gathering: Gathering,
+        gathering: MeshSources,
         new_model: Callable[[], Model],
         certificates: ServiceCertificates,
-        publishing: Publishing,
+        publishing: Publisher,
         *,
         clock: Callable[[], datetime],
         meter: WaveMeter,
@@ -96,7 +96,7 @@ class Loop:
         self._turn = asyncio.Lock()  # one at a time has the model
         self._rejections = Rejections()
         self._problems = AllProblems()
-        self.linting = Linting(lambda: self.model, self._found)
+        self.linting = IncrementalLint(lambda: self.model, self._found)
         self.model: Model | None = None
         self.doing = ""
         self.state = MeshState(said=self._problems)

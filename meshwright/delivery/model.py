@@ -5,7 +5,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import Final
 
-from catalog.lint.lint import Further, Nothing
+from catalog.lint.lint import DriverChecks, NoDriverChecks
 from catalog.lint.problems import Linter, Looked
 from catalog.relations.conflicts import claimants
 from catalog.relations.groups import ProxyGroup, members
@@ -16,18 +16,18 @@ from catalog.store.settings import Admission
 from catalog.store.view import MeshSettings, View
 from certs.keys.material import ServiceCertificate
 from meshwright.delivery.certificates.certificates import Needs, Update
-from meshwright.delivery.presence import Expected
+from meshwright.delivery.presence import ExpectedSidecars
 from meshwright.delivery.snapshots.rendering import Translate
-from meshwright.delivery.snapshots.serving import Serving
-from meshwright.delivery.snapshots.wanted import Everybody, NewWanted
+from meshwright.delivery.snapshots.serving import GroupSnapshots
+from meshwright.delivery.snapshots.wanted import AllGroups, NewWanted
 from meshwright.delivery.wave import Causes, causes, certificate_causes, trust_bundle_cause
-from meshwright.engine.derived import Observed
+from meshwright.engine.derived import ObservedValues
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.problems.problem import Problem, Problems, Severity
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.tap import Tapped
 from meshwright.mesh.values.picture import Picture
-from meshwright.providers.merge import Merged
+from meshwright.providers.merge import MergedObjects
 
 ATOMIC: Final = 64
 """How many edits are one change; more of them are several, one after the other."""
@@ -65,7 +65,7 @@ class Inputs:
     settings: MeshSettings
     certificates: Mapping[ServiceIdentity, ServiceCertificate]
     trust_bundle: bytes = field(repr=False)
-    wanted: NewWanted = Everybody
+    wanted: NewWanted = AllGroups
 
 
 class Model:
@@ -78,26 +78,26 @@ class Model:
         self,
         translate: Translate,
         settings: MeshSettings,
-        further: Callable[[], Further] = Nothing,
-        wanted: NewWanted = Everybody,
+        further: Callable[[], DriverChecks] = NoDriverChecks,
+        wanted: NewWanted = AllGroups,
         preview: Translate | None = None,
     ) -> None:
         self.view = View(settings)
         self.linter = Linter(self.view, further)
-        self.serving = Serving(self.view, translate, wanted, preview)
-        self._names: Observed[ServiceIdentity, tuple[str, ...]] = Observed(dns_names, self.view)
-        self.merged = Merged()
+        self.serving = GroupSnapshots(self.view, translate, wanted, preview)
+        self._names: ObservedValues[ServiceIdentity, tuple[str, ...]] = ObservedValues(dns_names, self.view)
+        self.merged = MergedObjects()
         self.admissions: Picture[ProxyName, Admission] = Picture()
         self.taps: Picture[ServiceKey, Tapped] = Picture()
         self._named: dict[ServiceIdentity, tuple[str, ...]] = {}
         self._certified: dict[ServiceIdentity, set[ProxyGroup]] = {}
         self._trust_bundle = b""
         self.causes = Causes()
-        self.expected = Expected(self.view)
+        self.expected = ExpectedSidecars(self.view)
 
     def follow(
         self,
-        merged: Merged,
+        merged: MergedObjects,
         admissions: Picture[ProxyName, Admission],
         taps: Picture[ServiceKey, Tapped] = NOTHING_TAPPED,
     ) -> Iterator[bool | None]:

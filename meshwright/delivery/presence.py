@@ -10,8 +10,8 @@ from typing import Final
 
 from catalog.store.inventory import claimant_of
 from catalog.store.view import View
-from meshwright.delivery.timing.debounce import Pace, Pending, begin_at, until
-from meshwright.engine.node import Absent
+from meshwright.delivery.timing.debounce import Pace, PendingChanges, begin_at, until
+from meshwright.engine.node import AbsentInput
 from meshwright.mesh.identity import ProxyName, SidecarKey
 from meshwright.mesh.values.picture import Picture
 from meshwright.mesh.workload import Workload, WorkloadKey
@@ -25,7 +25,7 @@ ARRIVALS: Final = Pace(quiet=0.01, longest=0.05)
 """How arrivals are gathered: of many at once those that come while others are served are taken together."""
 
 
-class Lingering:
+class ConnectionGracePeriod:
     """Who came and who left, and who counts as here for that: so many seconds after the last stream ended.
 
     Times are arguments, of one monotonic clock.
@@ -70,7 +70,9 @@ class Lingering:
 class Presence:
     """Who is here, told by who is watched in the cache; used on the event loop."""
 
-    def __init__(self, lingering: Lingering, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, lingering: ConnectionGracePeriod, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._lingering = lingering
         self._now = monotonic
         self._noted = asyncio.Event()
@@ -100,12 +102,14 @@ class Presence:
         await until(self._due, self._noted, self._now)
 
     def _due(self) -> float | None:
-        arrivals = None if self._came is None else begin_at(Pending(*self._came, self._looked), ARRIVALS)
+        arrivals = (
+            None if self._came is None else begin_at(PendingChanges(*self._came, self._looked), ARRIVALS)
+        )
         moments = (arrivals, self._lingering.due())
         return min((each for each in moments if each is not None), default=None)
 
 
-class Expected:
+class ExpectedSidecars:
     """The name of each sidecar, kept by the workloads that come, go or change, whoever is here."""
 
     def __init__(self, view: View) -> None:
@@ -114,10 +118,10 @@ class Expected:
         self._proxies: Picture[SidecarKey, ProxyName] = Picture()
         view.workloads.followed(self)
 
-    def follow(self, _: WorkloadKey, old: Workload | Absent, new: Workload | Absent) -> None:
+    def follow(self, _: WorkloadKey, old: Workload | AbsentInput, new: Workload | AbsentInput) -> None:
         """Take note of a workload that is another one now."""
         for each in (old, new):
-            if not isinstance(each, Absent) and (claimed := each.sidecar) is not None:
+            if not isinstance(each, AbsentInput) and (claimed := each.sidecar) is not None:
                 self._touched[claimed] = None
 
     def proxies(self) -> Picture[SidecarKey, ProxyName]:

@@ -17,7 +17,7 @@ _LOGGED: Final = "sources"
 """Who logs what they say themselves."""
 
 
-class Moves:
+class ProblemChanges:
     """Which problems have come and gone since somebody looked last; at first all there are have come."""
 
     def __init__(self, standing: Container[Problem], come: Iterable[Problem] = ()) -> None:
@@ -45,8 +45,8 @@ class AllProblems:
         self._said: dict[tuple[str, Hashable], Problems] = {}
         self._times: dict[Problem, int] = {}
         self._logged: dict[Problem, int] = {}
-        self._unlogged = Moves(self._times)
-        self._followed: list[Moves] = [self._unlogged]
+        self._unlogged = ProblemChanges(self._times)
+        self._followed: list[ProblemChanges] = [self._unlogged]
         self._told: frozenset[Problem] = frozenset()
         self._counts: Counter[Severity] = Counter()
         self._sorted: Problems | None = ()
@@ -89,9 +89,9 @@ class AllProblems:
         for group, failure in groups.items():
             self.say("groups", group, () if failure is None else (failure_problem(failure),))
 
-    def follow(self) -> Moves:
+    def follow(self) -> ProblemChanges:
         """Return what tells somebody from now on which problems come and go."""
-        moves = Moves(self._times, self._times)
+        moves = ProblemChanges(self._times, self._times)
         self._followed.append(moves)
         return moves
 

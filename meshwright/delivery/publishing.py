@@ -11,7 +11,7 @@ from meshwright.delivery.batches import parts
 from meshwright.delivery.meters import WaveMeter
 from meshwright.delivery.problems import failure_problem
 from meshwright.delivery.quarantine.quarantine import Quarantine
-from meshwright.delivery.snapshots.published import Failure, Published, Step
+from meshwright.delivery.snapshots.published import Failure, PublishedSnapshots, Step
 from meshwright.delivery.timing.time_slices import Slices
 from meshwright.delivery.wave import Wave
 from xds.cache import GroupKey, NodeKey, SnapshotCache
@@ -37,7 +37,7 @@ class WaveFollower(Protocol):
         """Take note that all of it is."""
 
 
-class Noted(Protocol):
+class PendingRecords(Protocol):
     """What was noted of proxies and is still to be entered in the books, which must not raise."""
 
     @property
@@ -51,7 +51,7 @@ class Noted(Protocol):
         """Enter all that there is; yield None after each part of it, and in the end True."""
 
 
-class Nothing:
+class NoPendingRecords:
     """Nothing is noted: whatever happens is entered at once."""
 
     waits = False
@@ -68,7 +68,7 @@ def nobody(wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> Non
     """Take no notice."""
 
 
-class Publishing:
+class Publisher:
     """Numbers waves and puts what they come to into the cache, less what proxies have rejected.
 
     `told` hears of each part of a wave that was published, and of the snapshots that it replaced, in the
@@ -84,18 +84,18 @@ class Publishing:
         meter: WaveMeter,
         told: OnPublished = nobody,
         follower: WaveFollower | None = None,
-        noted: Noted | None = None,
+        noted: PendingRecords | None = None,
     ) -> None:
         self.quarantine = quarantine
         self._cache = cache
         self._meter = meter
         self._told = told
         self._follower = follower
-        self._noted = noted or Nothing()
+        self._noted = noted or NoPendingRecords()
         self._number = 0
 
     @property
-    def published(self) -> Published:
+    def published(self) -> PublishedSnapshots:
         """What is computed and was published so far, whatever some proxies have in its place."""
         return self.quarantine.published
 

@@ -8,11 +8,11 @@ import structlog
 from catalog.store.view import View
 from meshwright.delivery.meters import WaveMeter
 from meshwright.delivery.model import Inputs, Model
-from meshwright.delivery.publishing import Publishing
+from meshwright.delivery.publishing import Publisher
 from meshwright.delivery.quarantine.fallback import Exclusions
-from meshwright.delivery.snapshots.published import Published
+from meshwright.delivery.snapshots.published import PublishedSnapshots
 from meshwright.delivery.snapshots.rendering import Translate
-from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.serving import GroupSnapshots
 from xds.protocol.resources.snapshot import Snapshot
 
 _log = structlog.get_logger("delivery.loop")
@@ -24,7 +24,7 @@ class Verification:
     def __init__(self, meter: WaveMeter) -> None:
         self._meter = meter
 
-    async def after_wave(self, model: Model, publishing: Publishing) -> None:
+    async def after_wave(self, model: Model, publishing: Publisher) -> None:
         """Compare, in a thread: the wave waits for it."""
         served, exclusions = publishing.quarantine.served(), publishing.quarantine.exclusions()
         inputs = model.inputs()
@@ -42,7 +42,7 @@ class Verification:
 def verify(
     inputs: Inputs,
     translate: Translate,
-    served: Published,
+    served: PublishedSnapshots,
     exclusions: Exclusions,
 ) -> tuple[str, ...]:
     """Return where what is served differs from what the inputs come to from nothing; empty if nowhere.
@@ -54,17 +54,19 @@ def verify(
     return tuple(_differences(expected, served, exclusions))
 
 
-def from_nothing(inputs: Inputs, translate: Translate) -> Published:
+def from_nothing(inputs: Inputs, translate: Translate) -> PublishedSnapshots:
     """Compute everything that is to be served, from its inputs alone."""
     view = View(inputs.settings)
-    serving = Serving(view, translate, inputs.wanted)
+    serving = GroupSnapshots(view, translate, inputs.wanted)
     view.apply(inputs.known)
     serving.rendering.certify(inputs.certificates, inputs.trust_bundle)
-    steps = [step for step in serving.steps(Published(), serving.touched()) if step is not None]
-    return steps[-1].after(Published())
+    steps = [step for step in serving.steps(PublishedSnapshots(), serving.touched()) if step is not None]
+    return steps[-1].after(PublishedSnapshots())
 
 
-def _differences(expected: Published, published: Published, exclusions: Exclusions) -> Iterator[str]:
+def _differences(
+    expected: PublishedSnapshots, published: PublishedSnapshots, exclusions: Exclusions
+) -> Iterator[str]:
     failed = set(expected.failed)
     if failed != set(published.failed):
         yield f"groups that fail: {sorted(published.failed)} instead of {sorted(failed)}"

@@ -14,7 +14,7 @@ from meshwright.mesh import kinds
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import Kind
 from meshwright.mesh.names import Namespace
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 
 NAMED: Final = 32
 """How many causes a wave names; of the others it says how many they are."""
@@ -135,7 +135,7 @@ def rejection_cause(proxy: str) -> Cause:
     return Cause(kinds.REJECTION, proxy, PROXIES, Change.CHANGED)
 
 
-def _equal(before: Sourced | None, after: Sourced | None) -> bool:
+def _equal(before: SourcedObject | None, after: SourcedObject | None) -> bool:
     """Say whether only the place of an object is another one: nothing but messages depends on it."""
     return before is not None and after is not None and before.value == after.value
 

@@ -7,22 +7,22 @@ imports: whatever one of them reads was declared by a module that its own import
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast
 
-from meshwright.engine.derived import Computed, Derived
+from meshwright.engine.derived import ComputationSource, DerivedFunction
 from meshwright.engine.firewall import Firewall, Firewalls, MappingFirewall
 from meshwright.engine.index import DerivedIndex, Index
 from meshwright.engine.table import Column, Table
 
 
-class Declaring(Computed, Protocol):
+class DeclaringSource(ComputationSource, Protocol):
     """A source that has what was declared for its kind; `made` is filled by `Declarations.make`."""
 
     @property
-    def made(self) -> "dict[Declared[Any, Any], Any]":
+    def made(self) -> "dict[DeclaredPart[Any, Any], Any]":
         """Return what was made for it so far."""
         ...
 
 
-S = TypeVar("S", bound=Declaring)
+S = TypeVar("S", bound=DeclaringSource)
 T = TypeVar("T")
 E = TypeVar("E")
 K = TypeVar("K")
@@ -30,7 +30,7 @@ V = TypeVar("V")
 P = ParamSpec("P")
 
 
-class Declared(Generic[S, T]):
+class DeclaredPart(Generic[S, T]):
     """Something declared; called with a source, it is that source's own."""
 
     __slots__ = ("_declarations", "make", "name")
@@ -58,11 +58,11 @@ class Declarations(Generic[S]):
     """Everything that is declared for one kind of source, in order."""
 
     def __init__(self) -> None:
-        self._declared: list[Declared[S, Any]] = []
+        self._declared: list[DeclaredPart[S, Any]] = []
 
-    def declare(self, name: str, make: Callable[[S], T]) -> Declared[S, T]:
+    def declare(self, name: str, make: Callable[[S], T]) -> DeclaredPart[S, T]:
         """Declare something that each source is to have."""
-        declared = Declared(self, name, make)
+        declared = DeclaredPart(self, name, make)
         self._declared.append(declared)
         return declared
 
@@ -72,25 +72,25 @@ class Declarations(Generic[S]):
             if each not in source.made:
                 source.made[each] = each.make(source)
 
-    def table(self, name: str) -> Declared[S, Table[Any, Any]]:
+    def table(self, name: str) -> DeclaredPart[S, Table[Any, Any]]:
         """Declare a table of inputs."""
         return self.declare(name, lambda source: Table(source.graph, name))
 
     def column(
         self, table: Callable[[S], Table[K, V]], part: Callable[[V], T | None]
-    ) -> Declared[S, Table[K, T]]:
+    ) -> DeclaredPart[S, Table[K, T]]:
         """Declare one part of a table's values, read by itself; see engine.table.Column."""
         return self.declare("a column", lambda source: Column(source.graph, table(source), part))
 
     def index(
         self, name: str, table: Callable[[S], Table[K, V]], entries_of: Callable[[K, V], Collection[E]]
-    ) -> Declared[S, Index[E, K, V]]:
+    ) -> DeclaredPart[S, Index[E, K, V]]:
         """Declare an index by what stands in the inputs themselves; see engine.index.Index."""
         return self.declare(name, lambda source: Index(source.graph, name, table(source), entries_of))
 
     def derived_index(
         self, name: str, table: Callable[[S], Table[K, V]], entries_of: Callable[[S, K], Collection[E]]
-    ) -> Declared[S, DerivedIndex[E, K, V]]:
+    ) -> DeclaredPart[S, DerivedIndex[E, K, V]]:
         """Declare an index by what is derived; see engine.index.DerivedIndex."""
 
         def make(source: S) -> DerivedIndex[E, K, V]:
@@ -98,16 +98,16 @@ class Declarations(Generic[S]):
 
         return self.declare(name, make)
 
-    def firewall(self, function: Derived[S, [], V]) -> Declared[S, Firewall[V]]:
+    def firewall(self, function: DerivedFunction[S, [], V]) -> DeclaredPart[S, Firewall[V]]:
         """Declare a derived value at which doubt ends; see engine.firewall.Firewall."""
         return self.declare(function.name, lambda source: Firewall(source.graph, function, source))
 
     def mapping_firewall(
-        self, function: Derived[S, [], Mapping[K, V]]
-    ) -> "Declared[S, MappingFirewall[K, V]]":
+        self, function: DerivedFunction[S, [], Mapping[K, V]]
+    ) -> "DeclaredPart[S, MappingFirewall[K, V]]":
         """Declare a derived mapping that is read by key; see engine.firewall.MappingFirewall."""
         return self.declare(function.name, lambda source: MappingFirewall(source.graph, function, source))
 
-    def firewalls(self, function: Derived[S, P, V]) -> "Declared[S, Firewalls[P, V]]":
+    def firewalls(self, function: DerivedFunction[S, P, V]) -> "DeclaredPart[S, Firewalls[P, V]]":
         """Declare a derived function at whose values doubt ends; see engine.firewall.Firewalls."""
         return self.declare(function.name, lambda source: Firewalls(source.graph, function, source))

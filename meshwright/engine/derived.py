@@ -10,7 +10,7 @@ from meshwright.engine.node import ABSENT, Derivation, Function
 from meshwright.engine.table import Table
 
 
-class Computed(Protocol):
+class ComputationSource(Protocol):
     """What derived values are derived from: it has a graph, and is hashable."""
 
     @property
@@ -19,13 +19,13 @@ class Computed(Protocol):
         ...
 
 
-S = TypeVar("S", bound=Computed)
+S = TypeVar("S", bound=ComputationSource)
 P = ParamSpec("P")
 V = TypeVar("V")
 K = TypeVar("K")
 
 
-class Derived(Generic[S, P, V]):
+class DerivedFunction(Generic[S, P, V]):
     """A function that remembers; see `derived`."""
 
     def __init__(self, function: Callable[Concatenate[S, P], V]) -> None:
@@ -68,7 +68,7 @@ class Derived(Generic[S, P, V]):
         return family
 
 
-def derived(function: Callable[Concatenate[S, P], V]) -> Derived[S, P, V]:
+def derived(function: Callable[Concatenate[S, P], V]) -> DerivedFunction[S, P, V]:
     """Make a function derived: its value is remembered by its arguments, which must be hashable.
 
     The first argument is where it reads: tables and indexes of one graph, and other derived values. The
@@ -76,13 +76,13 @@ def derived(function: Callable[Concatenate[S, P], V]) -> Derived[S, P, V]:
     and raised again. Whatever else it looks at must be as constant as its code. Values that are equal must be
     interchangeable: of two such the earlier one stays.
     """
-    return Derived(function)
+    return DerivedFunction(function)
 
 
-class Observed(Generic[K, V]):
+class ObservedValues(Generic[K, V]):
     """The values of one derived function that somebody outside wants, by key; says which were touched."""
 
-    def __init__(self, function: Derived[S, [K], V], source: S) -> None:
+    def __init__(self, function: DerivedFunction[S, [K], V], source: S) -> None:
         self._graph = source.graph
         self._wanted = function.family(source)
         self._changed: dict[Derivation, None] = {}
@@ -123,10 +123,10 @@ class Observed(Generic[K, V]):
         return node if node is not None and node.dirty_set is self._changed else None
 
 
-class ObservedAll(Observed[K, V]):
+class ObservedTable(ObservedValues[K, V]):
     """The values of one derived function for every key of a table; a key that has gone counts as touched."""
 
-    def __init__(self, function: Derived[S, [K], V], source: S, table: Table[K, Any]) -> None:
+    def __init__(self, function: DerivedFunction[S, [K], V], source: S, table: Table[K, Any]) -> None:
         super().__init__(function, source)
         self._gone: dict[K, None] = {}
         table.followed(self)

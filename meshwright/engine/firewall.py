@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
-from meshwright.engine.derived import Computed, Derived
+from meshwright.engine.derived import ComputationSource, DerivedFunction
 from meshwright.engine.graph import Graph
 from meshwright.engine.node import Derivation, Family, Gate, Wall, same
 
 K = TypeVar("K")
 V = TypeVar("V")
 P = ParamSpec("P")
-S = TypeVar("S", bound=Computed)
+S = TypeVar("S", bound=ComputationSource)
 
 
 class Firewall(Generic[V]):
@@ -21,7 +21,7 @@ class Firewall(Generic[V]):
     whether somebody wants it or not.
     """
 
-    def __init__(self, graph: Graph, function: Derived[S, [], V], source: S) -> None:
+    def __init__(self, graph: Graph, function: DerivedFunction[S, [], V], source: S) -> None:
         self._graph = graph
         self._pending: dict[Derivation, None] = {}
         self._node = function.node(source)
@@ -59,7 +59,7 @@ class Firewall(Generic[V]):
 class MappingFirewall(Firewall[Mapping[K, V]], Generic[K, V]):
     """A derived mapping that is read by key: who reads one is marked when that key's value is another one."""
 
-    def __init__(self, graph: Graph, function: Derived[S, [], Mapping[K, V]], source: S) -> None:
+    def __init__(self, graph: Graph, function: DerivedFunction[S, [], Mapping[K, V]], source: S) -> None:
         super().__init__(graph, function, source)
         self._held: Mapping[K, V] | None = None
         self._keys = Family(self._source.family.name)
@@ -94,9 +94,9 @@ class Firewalls(Generic[P, V]):
     up to date that it concerns.
     """
 
-    def __init__(self, graph: Graph, function: Derived[S, P, V], source: S) -> None:
+    def __init__(self, graph: Graph, function: DerivedFunction[S, P, V], source: S) -> None:
         self._graph = graph
-        self._function: Derived[Any, P, V] = function
+        self._function: DerivedFunction[Any, P, V] = function
         self._source = source
         self._pending: dict[Derivation, None] = {}
         self._walls = Family(function.name)

@@ -13,7 +13,7 @@ from threading import get_ident
 from typing import Any, Protocol
 
 from meshwright.engine.errors import BusyError, CycleError, OrderError
-from meshwright.engine.node import Derivation, Function, Gate, Node, Raised, Source
+from meshwright.engine.node import Derivation, Function, Gate, Node, RaisedError, Source
 
 
 class Edit(Protocol):
@@ -163,7 +163,7 @@ class Graph:
                 elif not node.readers:
                     self._unread[node] = None
             outcome = node.outcome
-            if isinstance(outcome, Raised):
+            if isinstance(outcome, RaisedError):
                 self._raised[id(outcome.error)] = outcome.error
                 raise outcome.error.with_traceback(None)
             return outcome
@@ -233,13 +233,13 @@ class Graph:
             node.verified_at = 0  # says nothing of the value: whoever asks next may have more room
             raise
         except Exception as raised:  # noqa: BLE001 - an error is an outcome, whichever it is
-            outcome = Raised(raised)
+            outcome = RaisedError(raised)
         finally:
             self._frames.pop()
         # Even if the function has caught the error: what it made of it hangs on where the cycle was entered.
         if (cycle := self._cycles.pop(node, None)) is not None:
-            outcome = Raised(cycle)
-        if isinstance(outcome, Raised):
+            outcome = RaisedError(cycle)
+        if isinstance(outcome, RaisedError):
             _bare(outcome.error)
         self._link(node, reads)
         if node.verified_at and node.outcome_is(outcome):

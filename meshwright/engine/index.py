@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from typing import Final, Generic, TypeVar, cast, overload
 
 from meshwright.engine.graph import Graph
-from meshwright.engine.node import ABSENT, Absent, Derivation, Family, Function, Source
+from meshwright.engine.node import ABSENT, AbsentInput, Derivation, Family, Function, Source
 from meshwright.engine.sorted_keys import SortedKeys, with_key, without_key
 from meshwright.engine.table import Table
 
@@ -162,10 +162,10 @@ class Index(Entries[E, K], Generic[E, K, V]):
         """Return the values of an entry's keys, sorted by key; none where there is no such entry."""
         return tuple(self._table[key] for key in self.get(entry, ()))
 
-    def follow(self, key: K, old: V | Absent, new: V | Absent) -> None:
+    def follow(self, key: K, old: V | AbsentInput, new: V | AbsentInput) -> None:
         """Take a change of one input."""
-        before = () if isinstance(old, Absent) else self._entries_of(key, old)
-        after = () if isinstance(new, Absent) else self._entries_of(key, new)
+        before = () if isinstance(old, AbsentInput) else self._entries_of(key, old)
+        after = () if isinstance(new, AbsentInput) else self._entries_of(key, new)
         self._move(key, before, after)
 
 
@@ -192,7 +192,7 @@ class DerivedIndex(Entries[E, K], Generic[E, K, V]):
         """Return the keys for which the function raised, and what; nothing is recorded."""
         return self._failures
 
-    def follow(self, key: K, old: V | Absent, new: V | Absent) -> None:
+    def follow(self, key: K, old: V | AbsentInput, new: V | AbsentInput) -> None:
         """Take note of a key that comes or goes; a change of its value is found by recorded reads."""
         if old is ABSENT:
             self._graph.keep(self._derivations.node(key), self._pending)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 
-class Absent(enum.Enum):
+class AbsentInput(enum.Enum):
     """What stands where an input is not there; None is a value like others."""
 
     ABSENT = enum.auto()
 
 
-ABSENT: Final = Absent.ABSENT
+ABSENT: Final = AbsentInput.ABSENT
 
 FEW: Final = 32
 """Readers that are looked through one by one."""
@@ -72,13 +72,13 @@ class Function(Family):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Raised:
+class RaisedError:
     """The outcome of a function that raised an error; errors of one type that say the same are equal."""
 
     error: Exception
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Raised):
+        if not isinstance(other, RaisedError):
             return NotImplemented
         return type(self.error) is type(other.error) and self.error.args == other.error.args
 
@@ -188,7 +188,7 @@ class Derivation(Node):
     @property
     def error(self) -> Exception | None:
         """The error that it came to, if it is one."""
-        return self.outcome.error if isinstance(self.outcome, Raised) else None
+        return self.outcome.error if isinstance(self.outcome, RaisedError) else None
 
     def outcome_is(self, outcome: object) -> bool:
         """Say whether this outcome may be taken for the one that is there."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, Protocol, TypeVar, cast, overload
 
 from meshwright.engine.graph import Edit, Graph
-from meshwright.engine.node import ABSENT, Absent, Family, Source, same
+from meshwright.engine.node import ABSENT, AbsentInput, Family, Source, same
 from meshwright.engine.sorted_keys import SortedKeys
 
 K = TypeVar("K")
@@ -20,7 +20,7 @@ V_contra = TypeVar("V_contra", contravariant=True)
 class Follower(Protocol[K_contra, V_contra]):
     """An index over a table: told of every input before it is written."""
 
-    def follow(self, key: K_contra, old: V_contra | Absent, new: V_contra | Absent) -> None:
+    def follow(self, key: K_contra, old: V_contra | AbsentInput, new: V_contra | AbsentInput) -> None:
         """Take a change of one input."""
 
 
@@ -95,7 +95,7 @@ class Table(Mapping[K, V], Generic[K, V]):
             cell = self._cells.nodes[key] = Source(self._cells, key)
         reads[cell] = None
 
-    def _write(self, key: K, new: V | Absent) -> None:
+    def _write(self, key: K, new: V | AbsentInput) -> None:
         old = self._values.get(key, ABSENT)
         if same(old, new):
             return
@@ -125,8 +125,8 @@ class Column(Table[K, P], Generic[K, V, P]):
         self._part = part
         table.followed(self)
 
-    def follow(self, key: K, old: V | Absent, new: V | Absent) -> None:
+    def follow(self, key: K, old: V | AbsentInput, new: V | AbsentInput) -> None:
         """Take a change of one input."""
         del old
-        part = None if isinstance(new, Absent) else self._part(new)
+        part = None if isinstance(new, AbsentInput) else self._part(new)
         self._write(key, ABSENT if part is None else part)

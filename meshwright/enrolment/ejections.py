@@ -16,7 +16,7 @@ MOST: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _EjectionReport:
     endpoints: tuple[HostPort, ...]
     until: datetime
 
@@ -25,14 +25,14 @@ class Ejections:
     """What each proxy has ejected, as it was said last; who has ejected nothing is not there."""
 
     def __init__(self) -> None:
-        self._said: dict[ProxyName, _Said] = {}
+        self._said: dict[ProxyName, _EjectionReport] = {}
 
     def note(self, by: ProxyName, endpoints: Iterable[HostPort], now: datetime) -> None:
         """Note all that a proxy has ejected, in the place of what was noted; forget what holds no more."""
         kept = tuple(sorted(set(endpoints))[:MOST])
         self._said = {name: each for name, each in self._said.items() if now < each.until and name != by}
         if kept:
-            self._said[by] = _Said(kept, now + HOLDS)
+            self._said[by] = _EjectionReport(kept, now + HOLDS)
 
     def by_address(self, now: datetime) -> Mapping[str, tuple[ProxyName, ...]]:
         """Return who has ejected endpoints at each IP address, sorted by name."""

@@ -8,8 +8,8 @@ such as the secret of a join token. It is then charged to that name, and to no a
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final
 
-from meshwright.enrolment.limits import Allowances, EnrolmentLimits, Exhausted
-from meshwright.enrolment.proofs.contract import Evidence, Proof, Recognising
+from meshwright.enrolment.limits import Allowances, EnrolmentLimits, LimitExhausted
+from meshwright.enrolment.proofs.contract import Evidence, Proof, RecognisableProof
 
 _IPV6_PREFIX: Final = 64
 """The bits of an IPv6 address that one site has: whoever has one address of them has all (RFC 6177)."""
@@ -23,13 +23,13 @@ class Entry:
         self._recognised = Allowances(limits.by_token)
 
     async def require(self, evidence: Evidence, proof: Proof | None, now: float) -> None:
-        """Raise Exhausted where a request is not to be judged; `proof` is None for an unknown kind."""
+        """Raise LimitExhausted where a request is not to be judged; `proof` is None for an unknown kind."""
         origin = origin_of(evidence.address)
         if self._failures.has_room(origin, now):
             return
-        name = await proof.recognise(evidence) if isinstance(proof, Recognising) else ""
+        name = await proof.recognise(evidence) if isinstance(proof, RecognisableProof) else ""
         if proof is None or not name:
-            raise Exhausted(f"address {origin}")
+            raise LimitExhausted(f"address {origin}")
         self._recognised.require(f"{proof.kind} {name}", now, f"{proof.kind} {name}")
 
     def failed(self, address: str, now: float) -> None:

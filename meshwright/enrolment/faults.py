@@ -8,7 +8,7 @@ from collections.abc import Callable
 import structlog
 
 from certs.errors import CertificateError, RequestError
-from meshwright.enrolment.proofs.contract import NotYet, Unproven
+from meshwright.enrolment.proofs.contract import ProofPending, ProofUndecided
 from meshwright.serving.repeated_lines import RepeatedLines
 
 _log = structlog.get_logger("enrolment.server")
@@ -24,9 +24,9 @@ class Faults:
     def failed(self, error: Exception) -> None:
         """Log what went wrong on our side; a refusal is not logged here but where the request was refused."""
         match error:
-            case NotYet():
+            case ProofPending():
                 self._say("join put off", error, _log.info)
-            case Unproven():
+            case ProofUndecided():
                 self._say("proof not judged", error, _log.error)
             case CertificateError() if not isinstance(error, RequestError):
                 self._say("nothing signed", error, _log.error)

@@ -40,7 +40,7 @@ class EnrolmentLimits:
     said: Pace = Pace(20, 1 / 6)
 
 
-class Exhausted(Exception):
+class LimitExhausted(Exception):
     """Somebody asks too often: `what` is by which measure. Later it is let in."""
 
     def __init__(self, what: str) -> None:
@@ -79,6 +79,6 @@ class Allowances:
         return bucket.level + 1 <= bucket.size
 
     def require(self, who: str, now: float, what: str) -> None:
-        """Do the same; raise Exhausted where it is too often."""
+        """Do the same; raise LimitExhausted where it is too often."""
         if not self.take(who, now):
-            raise Exhausted(what)
+            raise LimitExhausted(what)

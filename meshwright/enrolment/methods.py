@@ -12,7 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from meshwright.enrolment.limits import EnrolmentLimits
 from meshwright.enrolment.reports import report
 from meshwright.enrolment.server import EnrolmentPort, UnreadableRequest
-from meshwright.enrolment.service import Enrolment, Granted
+from meshwright.enrolment.service import Enrolment, EnrolmentGrant
 from meshwright.mesh.host_port import HostPort
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 from xds.connections.sockets import address
@@ -109,7 +109,7 @@ def _endpoint(said: wire.Endpoint) -> HostPort:
     return HostPort(host, said.port)
 
 
-def _granted(granted: Granted) -> bytes:
+def _granted(granted: EnrolmentGrant) -> bytes:
     return wire.Certificate(
         chain_pem=granted.signed.chain_pem,
         trust_bundle_pem=granted.bundle.pem,

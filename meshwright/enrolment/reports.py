@@ -8,7 +8,7 @@ from typing import Final
 from meshwright.traffic.statistics import (
     CLASSES,
     TIMES,
-    Called,
+    CalledPort,
     Calls,
     Direction,
     Figures,
@@ -97,10 +97,10 @@ def _amount(what: str, said: float, most: float) -> float:
     return said
 
 
-def _called(said: wire.Called) -> Called:
+def _called(said: wire.Called) -> CalledPort:
     if said.port >= 65536:
         raise BadReport(f"the port of a called service is {said.port}: it must be at most 65535")
-    return Called(
+    return CalledPort(
         _name("the namespace of a called service", said.namespace),
         _name("the name of a called service", said.service),
         said.port,

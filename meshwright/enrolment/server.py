@@ -15,8 +15,8 @@ import grpc.aio
 
 from certs.errors import CertificateError, RequestError
 from meshwright.enrolment.faults import Faults
-from meshwright.enrolment.limits import EnrolmentLimits, Exhausted
-from meshwright.enrolment.proofs.contract import NotYet, ProofRefused, Unproven
+from meshwright.enrolment.limits import EnrolmentLimits, LimitExhausted
+from meshwright.enrolment.proofs.contract import ProofPending, ProofRefused, ProofUndecided
 from meshwright.enrolment.reports import BadReport
 from xds.connections.guard import ConnectionGuard
 from xds.discovery import REASON
@@ -48,7 +48,7 @@ class NoRequest(Exception):
     """A client has called and asked for nothing."""
 
 
-REFUSALS: Final = (ProofRefused, RequestError, UnreadableRequest, BadReport, NoRequest, Exhausted)
+REFUSALS: Final = (ProofRefused, RequestError, UnreadableRequest, BadReport, NoRequest, LimitExhausted)
 """Errors of whoever asked: the service that refuses has logged them."""
 
 
@@ -140,7 +140,7 @@ class EnrolmentPort:
     async def _answered(self, answer: Answer, request: bytes, peer: Peer) -> bytes:
         """Answer a request to its end, though its client goes: what it has used is then given back."""
         if len(self._under_way) >= self._limits.under_way:
-            raise Exhausted("calls of everybody")
+            raise LimitExhausted("calls of everybody")
         work = asyncio.ensure_future(answer(request, peer))
         work.set_name(f"{self._service.rpartition('.')[2].lower()}-request")
         self._under_way.add(work)
@@ -173,11 +173,11 @@ def _status(error: Exception) -> tuple[grpc.StatusCode, str, str]:
             return grpc.StatusCode.INVALID_ARGUMENT, str(error), ""
         case NoRequest():
             return grpc.StatusCode.DEADLINE_EXCEEDED, "no request came", ""
-        case Exhausted():
+        case LimitExhausted():
             return grpc.StatusCode.RESOURCE_EXHAUSTED, "too many requests: ask again later", ""
-        case NotYet():
+        case ProofPending():
             return grpc.StatusCode.UNAVAILABLE, "the proof cannot be judged now: ask again later", ""
-        case Unproven():
+        case ProofUndecided():
             return grpc.StatusCode.UNAVAILABLE, "the proof cannot be judged now: ask again later", ""
         case CertificateError():
             return grpc.StatusCode.UNAVAILABLE, "nothing can be signed now: ask again later", ""

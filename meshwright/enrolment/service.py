@@ -19,8 +19,8 @@ from certs.peer import read_peer
 from certs.renewal import renew_at
 from meshwright.enrolment.ejections import HOLDS, Ejections
 from meshwright.enrolment.entry import Entry, origin_of
-from meshwright.enrolment.limits import Allowances, EnrolmentLimits, Exhausted
-from meshwright.enrolment.proofs.contract import Entitled, Evidence, Proof, ProofRefusal, ProofRefused
+from meshwright.enrolment.limits import Allowances, EnrolmentLimits, LimitExhausted
+from meshwright.enrolment.proofs.contract import Entitlement, Evidence, Proof, ProofRefusal, ProofRefused
 from meshwright.enrolment.readmission import revocation
 from meshwright.enrolment.trust import Confirmation, Confirmations
 from meshwright.mesh.host_port import HostPort
@@ -69,7 +69,7 @@ class Signer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
+class EnrolmentGrant:
     """A certificate with what goes with it; `now` is the server's clock."""
 
     signed: SignedProxy
@@ -83,7 +83,7 @@ class Granted:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EnrolmentReply:
     """What to trust (None: as it does) and when to renew; `now` is the server's clock."""
 
     bundle: TrustBundle | None
@@ -134,44 +134,47 @@ class Enrolment:
         self.traffic = traffic or Traffic()
         self._keys: set[str] = set()
 
-    async def join(self, csr_der: bytes, kind: str, data: bytes, address: str) -> Granted:
+    async def join(self, csr_der: bytes, kind: str, data: bytes, address: str) -> EnrolmentGrant:
         """Certify a key for whoever the proof entitles it to.
 
-        Raises RequestError for the request itself, ProofRefused, Exhausted, Unproven, and CertificateError
-        where nothing can be signed: then nothing of the proof was used.
+        Raises RequestError for the request itself, ProofRefused, LimitExhausted, Unproven, and
+        CertificateError where nothing can be signed: then nothing of the proof was used.
         """
         try:
             proof = self._proofs.get(kind)
             await self._entry.require(Evidence(data, "", address), proof, self._monotonic())
             request = await asyncio.to_thread(judged, csr_der)
-            with _Alone(self._keys, request.key_digest):
+            with _KeyLocks(self._keys, request.key_digest):
                 if proof is None:
                     raise ProofRefused(ProofRefusal.KIND, f"the proof is of the kind {kind[:80]!r}")
                 granted, entitled = await self._granted(
                     proof, Evidence(data, request.key_digest, address), request
                 )
-        except (ProofRefused, RequestError, Exhausted) as error:
+        except (ProofRefused, RequestError, LimitExhausted) as error:
             self._entry.failed(address, self._monotonic())
             self._refused("join refused", error, address, kind)
             raise
         _log.info("proxy joined", proof=kind, shown=entitled.proof, **_described(granted, address))
         return granted
 
-    async def renew(self, csr_der: bytes, certificate: bytes | None, address: str) -> Granted:
+    async def renew(self, csr_der: bytes, certificate: bytes | None, address: str) -> EnrolmentGrant:
         """Certify a key for who holds the certificate at hand; raises as `join`."""
         try:
             request = await asyncio.to_thread(judged, csr_der)
             evidence = Evidence(b"", request.key_digest, address, certificate)
-            with _Alone(self._keys, request.key_digest):
+            with _KeyLocks(self._keys, request.key_digest):
                 granted, _ = await self._granted(self._at_hand, evidence, request)
-        except (ProofRefused, RequestError, Exhausted) as error:
+        except (ProofRefused, RequestError, LimitExhausted) as error:
             self._refused("renewal refused", error, address, self._at_hand.kind)
             raise
         _log.info("proxy certificate renewed", **_described(granted, address))
         return granted
 
-    async def trust(self, bundle_digest: str, certificate: bytes | None, address: str) -> Told:
-        """Note what a machine trusts, and tell it what it is to trust; raises ProofRefused, Exhausted."""
+    async def trust(self, bundle_digest: str, certificate: bytes | None, address: str) -> EnrolmentReply:
+        """Note what a machine trusts, and tell it what it is to trust.
+
+        Raises ProofRefused, LimitExhausted.
+        """
         now = self._clock()
         entitled = await self._at_hand.prove(Evidence(b"", "", address, certificate), now)
         name = _name(entitled, "")
@@ -185,12 +188,15 @@ class Enrolment:
         self.confirmations.give(name, bundle.digest)
         replaced = certificate is not None and await asyncio.to_thread(self._signer.replaces, certificate)
         again = min(self._ask_again, ASK_SOON_SECONDS) if self._signer.changes_roots else self._ask_again
-        return Told(told, now if replaced else renew_at(shown), again, now)
+        return EnrolmentReply(told, now if replaced else renew_at(shown), again, now)
 
     async def eject(
         self, endpoints: Iterable[HostPort], certificate: bytes | None, address: str
     ) -> timedelta:
-        """Note what a machine's proxy has ejected; return for how long. Raises ProofRefused, Exhausted."""
+        """Note what a machine's proxy has ejected; return for how long.
+
+        Raises ProofRefused, LimitExhausted.
+        """
         now = self._clock()
         entitled = await self._at_hand.prove(Evidence(b"", "", address, certificate), now)
         name = _name(entitled, "")
@@ -201,7 +207,7 @@ class Enrolment:
     async def report(self, said: Report, certificate: bytes | None, address: str) -> int:
         """Note what a machine's proxy has counted; return after how many seconds the next is wanted.
 
-        Raises ProofRefused, Exhausted.
+        Raises ProofRefused, LimitExhausted.
         """
         entitled = await self._at_hand.prove(Evidence(b"", "", address, certificate), self._clock())
         name = _name(entitled, "")
@@ -210,7 +216,7 @@ class Enrolment:
 
     async def _granted(
         self, proof: Proof, evidence: Evidence, request: SigningRequest
-    ) -> tuple[Granted, Entitled]:
+    ) -> tuple[EnrolmentGrant, Entitlement]:
         entitled = await proof.prove(evidence, self._clock())
         try:
             name = _name(entitled, evidence.key_digest)
@@ -224,9 +230,11 @@ class Enrolment:
             raise
         bundle = self._bundle()
         self.confirmations.give(name, bundle.digest)
-        return Granted(signed, bundle, self._clock()), entitled
+        return EnrolmentGrant(signed, bundle, self._clock()), entitled
 
-    def _signed(self, name: ProxyName, request: SigningRequest, entitled: Entitled, kind: str) -> SignedProxy:
+    def _signed(
+        self, name: ProxyName, request: SigningRequest, entitled: Entitlement, kind: str
+    ) -> SignedProxy:
         by = f"{kind} {entitled.proof}" if entitled.proof else ""
 
         def judge(known: tuple[LedgerEntry, ...]) -> None:
@@ -248,14 +256,14 @@ class Enrolment:
         match error:
             case ProofRefused():
                 reason, shown = error.reason, error.proof
-            case Exhausted():
+            case LimitExhausted():
                 reason, shown = "too_many", error.what
             case _:
                 reason, shown = "signing_request", ""
         _log.warning(event, reason=reason, detail=str(error), proof=kind[:80], shown=shown, peer=address)
 
 
-class _Alone:
+class _KeyLocks:
     """Has one request of a key at a time: of two, one might give back what the other has used."""
 
     def __init__(self, keys: set[str], key: str) -> None:
@@ -263,21 +271,21 @@ class _Alone:
 
     def __enter__(self) -> None:
         if self._key in self._keys:
-            raise Exhausted("key, whose other request is under way")
+            raise LimitExhausted("key, whose other request is under way")
         self._keys.add(self._key)
 
     def __exit__(self, *_: object) -> None:
         self._keys.discard(self._key)
 
 
-def _name(entitled: Entitled, key_digest: str) -> ProxyName:
+def _name(entitled: Entitlement, key_digest: str) -> ProxyName:
     if isinstance(entitled.holder, ProxyName):
         return entitled.holder
     service, namespace = entitled.holder
     return ProxyName(ProxyUuid(str(uuid.uuid5(_FROM_KEYS, key_digest))), service, namespace)
 
 
-async def _give_back(entitled: Entitled) -> None:
+async def _give_back(entitled: Entitlement) -> None:
     try:
         await asyncio.to_thread(entitled.give_back)
     except CertificateError as error:
@@ -290,7 +298,7 @@ def _shown(certificate: bytes | None) -> PeerCertificate:
     return read_peer(certificate)
 
 
-def _described(granted: Granted, address: str) -> dict[str, str]:
+def _described(granted: EnrolmentGrant, address: str) -> dict[str, str]:
     signed = granted.signed
     until = signed.not_after.isoformat()
     return {"proxy": str(signed.name), "serial": signed.serial, "not_after": until, "peer": address}

@@ -22,7 +22,7 @@ _ROOTS: Final[Mapping[str, Callable[[str], bool]]] = {"/api": lambda group: not 
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedResources:
     """What is served and can be listed and watched, of each group the version that the server prefers first.
 
     Of the groups in `unknown` the server, or one behind it, did not say: what they had is not gone.
@@ -51,7 +51,7 @@ def _number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
-async def served(api: Api, groups: Collection[str] | None = None) -> Served:
+async def served(api: Api, groups: Collection[str] | None = None) -> ServedResources:
     """Ask what is served, of these groups or of all; raise KubeError.
 
     Servers older than 1.26 are asked group by group. What is not an answer never reads as one that nothing is
@@ -68,7 +68,9 @@ async def served(api: Api, groups: Collection[str] | None = None) -> Served:
         else:
             await _each(api, answer, groups, resources, unknown)
     wanted = [each for each in resources if groups is None or each.group in groups]
-    return Served(tuple(wanted), frozenset(unknown if groups is None else unknown.intersection(groups)))
+    return ServedResources(
+        tuple(wanted), frozenset(unknown if groups is None else unknown.intersection(groups))
+    )
 
 
 def _aggregated(

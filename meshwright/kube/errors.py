@@ -66,7 +66,7 @@ class ConfigError(KubeError):
         super().__init__(message, reason)
 
 
-class Unreachable(KubeError):
+class ApiUnreachable(KubeError):
     """Nobody answered, or not in time, or no longer."""
 
     def __init__(self, message: str, reason: Reason = Reason.UNREACHABLE) -> None:

@@ -48,7 +48,7 @@ FAILING: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LeaseRecord:
     """What a Lease says: its holder, empty where it was given back, and when that renewed it by its clock.
 
     `raw` is all of it: what others put on it, such as labels, is to be there after our next step.
@@ -77,10 +77,10 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LeaseObservation:
     """A Lease, and since when by our own clock it has not been renewed."""
 
-    held: Held
+    held: LeaseRecord
     since: float
 
 
@@ -93,14 +93,14 @@ class Step(enum.Enum):
     WAIT = enum.auto()
 
 
-def seen(before: Seen | None, held: Held, now: float) -> Seen:
+def seen(before: LeaseObservation | None, held: LeaseRecord, now: float) -> LeaseObservation:
     """Return what is known with what the Lease says now: time counts from the last renewal that we saw."""
     if before is not None and (before.held.holder, before.held.renewed) == (held.holder, held.renewed):
-        return Seen(held, before.since)
-    return Seen(held, now)
+        return LeaseObservation(held, before.since)
+    return LeaseObservation(held, now)
 
 
-def step(known: Seen | None, me: str, now: float) -> Step:
+def step(known: LeaseObservation | None, me: str, now: float) -> Step:
     """Decide what to do; without a Lease it is made."""
     if known is None:
         return Step.CREATE
@@ -112,7 +112,7 @@ def step(known: Seen | None, me: str, now: float) -> Step:
 
 
 def document(
-    what: Step, known: Seen | None, named: Mapping[str, str], me: str, at: datetime, terms: Terms
+    what: Step, known: LeaseObservation | None, named: Mapping[str, str], me: str, at: datetime, terms: Terms
 ) -> Raw:
     """Return the Lease as it is to be after a step of ours: what else it has stays.
 
@@ -150,7 +150,7 @@ class Lease:
         self.error = ""
         self._api, self._terms = api, terms
         self._clock, self._now = clock, monotonic
-        self._known: Seen | None = None
+        self._known: LeaseObservation | None = None
         self._sure_until = float("-inf")
 
     @property
@@ -209,16 +209,18 @@ class Lease:
         self._sure_until = began + self._terms.patience
         return True
 
-    async def _look(self) -> Seen | None:
+    async def _look(self) -> LeaseObservation | None:
         try:
             raw = await self._api.get(LEASES, self.namespace, self.name)
         except ApiError as error:
             if error.is_not_found:
                 return None
             raise
-        return seen(self._known, Held.of(raw, self._terms), self._now())
+        return seen(self._known, LeaseRecord.of(raw, self._terms), self._now())
 
-    async def _write(self, what: Step, known: Seen | None, holder: str | None = None) -> Held:
+    async def _write(
+        self, what: Step, known: LeaseObservation | None, holder: str | None = None
+    ) -> LeaseRecord:
         named = {"name": self.name, "namespace": self.namespace}
         me = self.me if holder is None else holder
         lease = document(what, known, named, me, self._clock(), self._terms)
@@ -226,7 +228,7 @@ class Lease:
             raw = await self._api.create(LEASES, self.namespace, lease)
         else:
             raw = await self._api.replace(LEASES, self.namespace, self.name, lease)
-        return Held.of(raw, self._terms)
+        return LeaseRecord.of(raw, self._terms)
 
     async def _give_back(self) -> None:
         """Have the next one not wait, if that can be done at once."""

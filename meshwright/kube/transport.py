@@ -11,8 +11,8 @@ from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
 from meshwright.kube.call import JSON, Call
-from meshwright.kube.connection.connection import Connection, Ready
-from meshwright.kube.errors import KubeError, Reason, Unreachable
+from meshwright.kube.connection.connection import Connection, RequestParameters
+from meshwright.kube.errors import ApiUnreachable, KubeError, Reason
 from meshwright.kube.responses import body, demand_json, refusal, said
 from meshwright.kube.streams import Lines
 
@@ -134,7 +134,7 @@ class Transport:
         call: Call,
         path: str,
         headers: Mapping[str, str],
-        ready: Ready,
+        ready: RequestParameters,
         waiting: aiohttp.ClientTimeout,
     ) -> aiohttp.ClientResponse:
         if self._session is None:
@@ -159,7 +159,7 @@ class Transport:
 
     def _unreachable(self, call: Call, error: Exception) -> KubeError:
         reason = Reason.TIMEOUT if isinstance(error, TimeoutError) else Reason.UNREACHABLE
-        return Unreachable(
+        return ApiUnreachable(
             f"cannot {call.verb} {call.what} at {self._connection.server}: {said(error)}", reason
         )
 
@@ -171,12 +171,12 @@ async def _lines(call: Call, answer: aiohttp.ClientResponse, silence: float) -> 
             data = await answer.content.readany()
         except TimeoutError as error:
             quiet = f"the API server said nothing about {call.what} for {silence:g} s"
-            raise Unreachable(quiet, Reason.INACTIVE) from error
+            raise ApiUnreachable(quiet, Reason.INACTIVE) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise Unreachable(f"the watch of {call.what} broke: {said(error)}", Reason.BROKEN) from error
+            raise ApiUnreachable(f"the watch of {call.what} broke: {said(error)}", Reason.BROKEN) from error
         if not data:
             if lines.begun:
-                raise Unreachable(f"the watch of {call.what} ended within an event", Reason.BROKEN)
+                raise ApiUnreachable(f"the watch of {call.what} ended within an event", Reason.BROKEN)
             return
         complete = lines.complete(data)
         del data  # the next may be hours off

@@ -24,7 +24,7 @@ from meshwright.mesh.service import Scope, Service
 from meshwright.mesh.workload import Health, PodTemplate, Workload
 
 
-class Named(Protocol):
+class NamedObject(Protocol):
     """What has a namespace and a name there: the keys of values, each of one kind."""
 
     @property
@@ -47,7 +47,7 @@ class ObjectKey:
     name: str
 
     @classmethod
-    def of(cls, kind: Kind, key: Named) -> "ObjectKey":
+    def of(cls, kind: Kind, key: NamedObject) -> "ObjectKey":
         """Return the key of the object of that kind that a value's key names."""
         return cls(kind, key.namespace, key.name)
 
@@ -160,7 +160,7 @@ def created_at(value: MeshObject, created: str) -> MeshObject:
 
 
 @dataclass(frozen=True, slots=True)
-class Sourced:
+class SourcedObject:
     """An object in force, with where it came from; `stale` marks a last good form whose newest is bad."""
 
     key: ObjectKey

@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass
 
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
-from meshwright.mesh.values.indexed import Indexed
+from meshwright.mesh.values.indexed import CachedIndex
 
 
 class Protocol(enum.StrEnum):
@@ -118,7 +118,7 @@ class DnsName:
 
 
 @dataclass(frozen=True, slots=True)
-class Service(Indexed):
+class Service(CachedIndex):
     """A named set of workloads and the ports they are called at.
 
     `selector` is a sorted tuple of label pairs, empty where endpoints come from elsewhere.

@@ -39,7 +39,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CommandResult:
     """How a command ended: its status, negative for the signal that ended it, and what it said."""
 
     status: int
@@ -47,14 +47,14 @@ class Ended:
     errors: bytes = field(repr=False)
 
 
-async def run(command: Command, seconds: float) -> Ended:
+async def run(command: Command, seconds: float) -> CommandResult:
     """Run a command until it has ended and nobody holds its pipes any more; return how it ended.
 
     Raises OSError where it cannot be run, TimeoutError after so many seconds. Then, and where it is
     cancelled, it is killed with all that it has started in its session, which is its own: a terminal's
     Ctrl-C does not reach it, and it can ask nobody there.
     """
-    said = _Said(command.most_bytes)
+    said = _CommandOutput(command.most_bytes)
     # A task of its own: who is cancelled amid its start could not end what the command has started by then.
     starting = asyncio.create_task(_started(command, said), name=f"start {command.argv[0]}")
     try:
@@ -65,10 +65,10 @@ async def run(command: Command, seconds: float) -> Ended:
         await _end(starting, said)
     status = starting.result().get_returncode()
     assert status is not None  # noqa: S101 - it is over
-    return Ended(status, said.kept(_OUTPUT), said.kept(_ERRORS))
+    return CommandResult(status, said.kept(_OUTPUT), said.kept(_ERRORS))
 
 
-class _Said(asyncio.SubprocessProtocol):
+class _CommandOutput(asyncio.SubprocessProtocol):
     """What a command says, as far as it is kept, and whether it has ended, and is over: its pipes closed."""
 
     def __init__(self, most: int) -> None:
@@ -95,7 +95,7 @@ class _Said(asyncio.SubprocessProtocol):
         self.over.set()
 
 
-async def _started(command: Command, said: _Said) -> asyncio.SubprocessTransport:
+async def _started(command: Command, said: _CommandOutput) -> asyncio.SubprocessTransport:
     transport, _ = await asyncio.get_running_loop().subprocess_exec(
         lambda: said,
         *command.argv,
@@ -114,7 +114,7 @@ async def _started(command: Command, said: _Said) -> asyncio.SubprocessTransport
     return transport
 
 
-async def _end(starting: "asyncio.Task[asyncio.SubprocessTransport]", said: _Said) -> None:
+async def _end(starting: "asyncio.Task[asyncio.SubprocessTransport]", said: _CommandOutput) -> None:
     """Kill what still runs of a command, and close its pipes, whoever else holds them."""
     await asyncio.wait([starting])
     if starting.exception() is not None:  # whoever waits for it has it

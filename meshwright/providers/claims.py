@@ -6,14 +6,14 @@ A claim is the key under which a source knows an object: that of a Pod is a Work
 from collections.abc import Mapping
 
 from meshwright.mesh.kinds import FORMS
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import Origin
 from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.mesh.workload import PodTemplate
 from meshwright.specs.codes import Code
 
 
-def held(objects: Mapping[ObjectKey, Sourced], claim: ObjectKey) -> Sourced | None:
+def held(objects: Mapping[ObjectKey, SourcedObject], claim: ObjectKey) -> SourcedObject | None:
     """Return what stands under a claim, as whichever kind it was written."""
     for form in claim.forms():
         if (found := objects.get(form)) is not None:
@@ -21,7 +21,7 @@ def held(objects: Mapping[ObjectKey, Sourced], claim: ObjectKey) -> Sourced | No
     return None
 
 
-def repeats(second: Sourced, first: Sourced) -> bool:
+def repeats(second: SourcedObject, first: SourcedObject) -> bool:
     """Say whether an object only says again, as another kind, what the first one says.
 
     Kubernetes keeps Endpoints and an EndpointSlice of one name for its own API server.
@@ -29,7 +29,7 @@ def repeats(second: Sourced, first: Sourced) -> bool:
     return second.key.kind != first.key.kind and second.value == first.value
 
 
-def duplicate(second: Sourced, key: ObjectKey, first: Origin) -> Problem:
+def duplicate(second: SourcedObject, key: ObjectKey, first: Origin) -> Problem:
     """Say that an object is defined again: it was first, under that key and at that place.
 
     Of a pod template nothing is in force, whichever counts: overlays and patches may well repeat one.
@@ -45,7 +45,7 @@ def duplicate(second: Sourced, key: ObjectKey, first: Origin) -> Problem:
     )
 
 
-def disputed(second: Sourced, first: Sourced, winner: str) -> Problem:
+def disputed(second: SourcedObject, first: SourcedObject, winner: str) -> Problem:
     """Say that a source knows an object otherwise than the one that comes first, and is not heard.
 
     Of workloads and slices it is a warning: two sources may well see one of them a moment apart.

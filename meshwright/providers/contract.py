@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Protocol, Self
 
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.problems.problem import Problem, Problems, Severity
 from meshwright.mesh.values.picture import Picture
 
@@ -29,7 +29,7 @@ class Counts:
     refused: int = 0
 
     @classmethod
-    def of(cls, objects: Mapping[ObjectKey, Sourced], stale: int, problems: Iterable[Problem]) -> Self:
+    def of(cls, objects: Mapping[ObjectKey, SourcedObject], stale: int, problems: Iterable[Problem]) -> Self:
         """Count objects in force; refused are those of which errors tell and that are not among them."""
         bad = {each.key for each in problems if each.severity is Severity.ERROR and each.key is not None}
         return cls(len(objects) - stale, stale, len(bad - objects.keys()))
@@ -85,7 +85,7 @@ class Source(Protocol):
         """Return the name by which people know the source; unique in one program."""
         ...
 
-    def objects(self) -> Picture[ObjectKey, Sourced]:
+    def objects(self) -> Picture[ObjectKey, SourcedObject]:
         """Return the objects in force; an error never empties them, and no change is the very same picture.
 
         Of the kinds that are one (see providers.claims) it holds at most one object of a name.
@@ -122,7 +122,7 @@ class Source(Protocol):
 class Follower(Source, Protocol):
     """A source whose objects follow from those of others: what the DNS is asked for stands in Services."""
 
-    def follow(self, objects: Mapping[ObjectKey, Sourced | None]) -> None:
+    def follow(self, objects: Mapping[ObjectKey, SourcedObject | None]) -> None:
         """Take over which objects are in force now, None for those that are gone; on the event loop."""
         ...
 

@@ -18,14 +18,14 @@ T = TypeVar("T", bound=Sized)
 
 
 @dataclass(frozen=True, slots=True)
-class Guarded(Generic[T]):
+class GuardedValue(Generic[T]):
     """What is in force, and since when an empty answer is held back from it, None where none is."""
 
     in_force: T
     held_since: Moment | None = None
 
 
-def guard(before: Guarded[T], answer: T | None, now: Moment, wait: timedelta) -> Guarded[T]:
+def guard(before: GuardedValue[T], answer: T | None, now: Moment, wait: timedelta) -> GuardedValue[T]:
     """Return what is in force after an answer; None is an error, which never changes anything.
 
     An empty answer where there was something is believed when it has been empty for `wait`; nothing else
@@ -34,6 +34,6 @@ def guard(before: Guarded[T], answer: T | None, now: Moment, wait: timedelta) ->
     if answer is None:
         return before
     if len(answer) or not len(before.in_force):
-        return Guarded(answer)
+        return GuardedValue(answer)
     since = before.held_since or now
-    return Guarded(answer) if now - since >= wait else Guarded(before.in_force, since)
+    return GuardedValue(answer) if now - since >= wait else GuardedValue(before.in_force, since)

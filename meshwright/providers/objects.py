@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Self, TypeVar
 
 from meshwright.mesh.kinds import Kind
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile, Origin
 from meshwright.mesh.problems.problem import Problem, Problems, Severity, ordered
 from meshwright.mesh.problems.tally import bounded
@@ -20,7 +20,7 @@ from meshwright.mesh.values.picture import Picture
 from meshwright.providers.claims import duplicate, held, repeats
 from meshwright.specs.codes import Code
 from meshwright.specs.kinds import READ, is_foreign
-from meshwright.specs.reader import Reading, Unread
+from meshwright.specs.reader import ManifestReading, UnreadManifest
 
 H = TypeVar("H", bound=Hashable)
 
@@ -38,25 +38,25 @@ class Form:
     """
 
     mark: str
-    objects: tuple[Sourced, ...]
+    objects: tuple[SourcedObject, ...]
     problems: Problems
     unread: frozenset[str] = _ALL_READ
 
-    def by_claim(self) -> dict[ObjectKey, Sourced]:
+    def by_claim(self) -> dict[ObjectKey, SourcedObject]:
         """Return its objects by the keys under which a source knows them."""
         return {sourced.key.claim: sourced for sourced in self.objects}
 
 
-def read_form(mark: str, readings: Sequence[tuple[Origin, Reading]], before: Form | None) -> Form:
+def read_form(mark: str, readings: Sequence[tuple[Origin, ManifestReading]], before: Form | None) -> Form:
     """Return what a holder holds that was read as this, each document at its place, given what it held.
 
     Of equal keys the first counts. What is meant to be there and could not be read keeps its last good form.
     """
-    good: dict[ObjectKey, Sourced] = {}
+    good: dict[ObjectKey, SourcedObject] = {}
     added: list[Problem] = []
     for origin, reading in readings:
         for key, value in reading.objects:
-            sourced = Sourced(key, value, origin)
+            sourced = SourcedObject(key, value, origin)
             first = good.setdefault(key.claim, sourced)
             if first is not sourced and not repeats(sourced, first):
                 added.append(duplicate(sourced, first.key, first.origin))
@@ -82,8 +82,8 @@ def unreadable(problem: Problem, before: Form | None) -> Form:
 
 
 def _last_good(
-    before: Form | None, read: Container[ObjectKey], unread: Sequence[tuple[Origin, Unread]]
-) -> Iterator[tuple[Sourced, Origin]]:
+    before: Form | None, read: Container[ObjectKey], unread: Sequence[tuple[Origin, UnreadManifest]]
+) -> Iterator[tuple[SourcedObject, Origin]]:
     """Yield what stays in force although it was not `read`, each with the place of what may be it now."""
     if before is None or not unread:
         return
@@ -104,7 +104,7 @@ def _last_good(
             yield sourced, place
 
 
-def _places(doubtful: Iterable[tuple[Origin, Unread]]) -> Mapping[object, tuple[int, Origin]]:
+def _places(doubtful: Iterable[tuple[Origin, UnreadManifest]]) -> Mapping[object, tuple[int, Origin]]:
     """Return where documents stand that may be others, the first by what it has in common with an object.
 
     Nothing need be in common with one that does not say what it is, or is of no known kind. Else the kind is,
@@ -131,7 +131,7 @@ def _in_common(claim: ObjectKey) -> tuple[Kind, str]:
     return claim.kind, claim.path
 
 
-def _held(sourced: Sourced, place: Origin) -> Problem:
+def _held(sourced: SourcedObject, place: Origin) -> Problem:
     expected = (
         f"stays in force in its last good form, which was {sourced.origin}: what stands here cannot be read; "
         "mend it, or remove it for the object to go"
@@ -151,7 +151,7 @@ class Objects(ABC, Generic[H]):
     """
 
     holders: Picture[H, Form] = field(default_factory=Picture)
-    in_force: Picture[ObjectKey, Sourced] = field(default_factory=Picture, compare=False)
+    in_force: Picture[ObjectKey, SourcedObject] = field(default_factory=Picture, compare=False)
     contested: Mapping[ObjectKey, tuple[H, ...]] = field(default_factory=dict, compare=False)
     bad: frozenset[H] = field(default_factory=frozenset, compare=False)
     said: Problems = field(default=(), compare=False)
@@ -159,11 +159,11 @@ class Objects(ABC, Generic[H]):
 
     @staticmethod
     @abstractmethod
-    def holder_of(sourced: Sourced) -> H:
+    def holder_of(sourced: SourcedObject) -> H:
         """Return the holder of an object of this source."""
         ...
 
-    def objects(self) -> Picture[ObjectKey, Sourced]:
+    def objects(self) -> Picture[ObjectKey, SourcedObject]:
         """Return what is in force, in the order of keys; of two with equal keys the first holder's."""
         return self.in_force
 
@@ -188,7 +188,7 @@ class Objects(ABC, Generic[H]):
             for claim in claims:
                 now.setdefault(claim, []).append(holder)
         contested = dict(self.contested)
-        edits: dict[ObjectKey, Sourced | None] = {}
+        edits: dict[ObjectKey, SourcedObject | None] = {}
         for claim in self._claims(forms):
             first = held(self.in_force, claim)
             # Holders are kept of what is contested alone; all else has one, that which says what is in force.
@@ -220,7 +220,7 @@ class Objects(ABC, Generic[H]):
         return {each.key.claim: None for form in found if form is not None for each in form.objects}
 
 
-def _is_stale(found: Sourced | None) -> bool:
+def _is_stale(found: SourcedObject | None) -> bool:
     return found is not None and found.stale
 
 

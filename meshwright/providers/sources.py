@@ -6,16 +6,16 @@ from datetime import datetime
 from typing import Final
 
 from meshwright.mesh.kinds import Kind
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import Follower, Source
-from meshwright.providers.merge import Merged, merge
+from meshwright.providers.merge import MergedObjects, merge
 
 Counts = Mapping[tuple[str, Kind], int]
 """Changed objects by source and kind."""
 
 
-_NOTHING: Final[Picture[ObjectKey, Sourced]] = Picture()
+_NOTHING: Final[Picture[ObjectKey, SourcedObject]] = Picture()
 
 
 class Sources:
@@ -27,7 +27,7 @@ class Sources:
     def __init__(self, given: Sequence[Source], following: Sequence[Follower] = ()) -> None:
         self.all: tuple[Source, ...] = (*given, *following)
         self._following = tuple(following)
-        self.merged = Merged()
+        self.merged = MergedObjects()
 
     def take(self) -> Counts:
         """Look at what sources say now; return what has changed since the last time.
@@ -47,7 +47,7 @@ class Sources:
         self.merged = merged
         return found
 
-    def objects(self) -> Mapping[ObjectKey, Sourced]:
+    def objects(self) -> Mapping[ObjectKey, SourcedObject]:
         """Return everything that is in force, sorted by key; looks at all there is."""
         return self.merged.objects()
 

@@ -28,7 +28,7 @@ _FIELD: Final = f"metadata.annotations.{DRIVER_ANNOTATION}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Installed:
+class InstalledDrivers:
     """The drivers there are, the environment that chooses, and which drivers run; None: all of them."""
 
     drivers: Mapping[str, SidecarDriver]
@@ -68,13 +68,13 @@ class Installed:
         return self.running is None or driver.name in self.running
 
 
-def problems(view: View, installed: Installed) -> Problems:
+def problems(view: View, installed: InstalledDrivers) -> Problems:
     """Return everything that is wrong, each problem once, in the order of objects."""
     of_workloads = (each for key in view.workloads for each in installed.of_workload(view, key))
     return ordered((*installed.of_mesh(view), *of_workloads))
 
 
-def _of_config(view: View, installed: Installed) -> Iterator[Problem]:
+def _of_config(view: View, installed: InstalledDrivers) -> Iterator[Problem]:
     key = config_in_force(view)
     if key is None:
         return
@@ -94,7 +94,9 @@ def _of_config(view: View, installed: Installed) -> Iterator[Problem]:
         yield say(view, key, Code.DRIVER_TWICE, Severity.ERROR, "spec.sidecar.sidecarDrivers", name, wanted)
 
 
-def _of_group(view: View, installed: Installed, group: ProxyGroup, key: WorkloadKey) -> Iterator[Problem]:
+def _of_group(
+    view: View, installed: InstalledDrivers, group: ProxyGroup, key: WorkloadKey
+) -> Iterator[Problem]:
     """Yield what is wrong between a group and its driver, as it is said of one of its workloads."""
     try:
         driver = installed.driver_of(view.config.sidecar, group.driver)

@@ -24,7 +24,7 @@ from meshwright.mesh.kinds import (
 )
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.limits import ConnectionLimits, RateLimits
-from meshwright.mesh.policies.upstreams import Balancing
+from meshwright.mesh.policies.upstreams import BalancingAlgorithm
 from meshwright.mesh.service import ExternalHost
 from meshwright.sidecars.contract.driver import Capability
 
@@ -93,7 +93,7 @@ def _of_inbound(port: InboundPort) -> Iterator[Requirement]:
 def _of_destination(found: ServiceDestination) -> Iterator[Requirement]:
     if found.limits != ConnectionLimits():
         yield Requirement(Capability.LIMITS, UPSTREAM_TRAFFIC_SETTING)
-    chosen = found.balancing is not Balancing.ROUND_ROBIN
+    chosen = found.balancing is not BalancingAlgorithm.ROUND_ROBIN
     if chosen or found.ejecting is not None or found.checking is not None:
         yield Requirement(Capability.UPSTREAM_POLICIES, UPSTREAM_POLICY)
 

@@ -13,10 +13,10 @@ from meshwright.specs.codes import Code
 from meshwright.specs.kinds import READ
 from meshwright.specs.manifest import split_api_version
 from meshwright.specs.notes import Notes
-from meshwright.specs.reader import Reading, read
+from meshwright.specs.reader import ManifestReading, read
 
 
-def read_shown(document: object, origin: Origin) -> Reading:
+def read_shown(document: object, origin: Origin) -> ManifestReading:
     """Read an object of an API server in the version that it is shown in, else in the newest that fits it.
 
     One that fits none is refused for what is wrong with it in the version that it is shown in. Never raises.
@@ -36,11 +36,11 @@ def read_shown(document: object, origin: Origin) -> Reading:
     return reading
 
 
-def _is_right(reading: Reading) -> bool:
+def _is_right(reading: ManifestReading) -> bool:
     return not any(each.severity is Severity.ERROR for each in reading.problems)
 
 
-def _of_version(reading: Reading, origin: Origin, shown: str, fits: str) -> Reading:
+def _of_version(reading: ManifestReading, origin: Origin, shown: str, fits: str) -> ManifestReading:
     notes = Notes(origin, reading.key)
     notes.inform(Code.OTHER_VERSION, "apiVersion", f"has the fields of {fits}, and is read as that", shown)
     return replace(reading, problems=(*reading.problems, *notes.problems))

@@ -23,7 +23,7 @@ from meshwright.specs.show import cut
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UnreadManifest:
     """A manifest that is meant to be an object of ours, and could not be read.
 
     `key` is as far as it could be told which one, None where it was not; `mark` tells its text from others.
@@ -34,7 +34,7 @@ class Unread:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ManifestReading:
     """What one manifest came to.
 
     `key` is its key if it could be read, None for a kind that is not read, and for a list. Of what is
@@ -44,7 +44,7 @@ class Reading:
     objects: tuple[tuple[ObjectKey, MeshObject], ...] = ()
     problems: Problems = ()
     key: ObjectKey | None = None
-    unread: tuple[Unread, ...] = ()
+    unread: tuple[UnreadManifest, ...] = ()
 
 
 def mark_of(document: object) -> str:
@@ -52,7 +52,7 @@ def mark_of(document: object) -> str:
     return hashlib.sha256(repr(document).encode(errors="backslashreplace")).hexdigest()
 
 
-def read(document: object, origin: Origin, tally: Tally | None = None) -> Reading:
+def read(document: object, origin: Origin, tally: Tally | None = None) -> ManifestReading:
     """Read one manifest, whatever it is; a list of objects is read item by item. Never raises.
 
     Of each kind of problem the first 200 are kept, and one more says how many others there are. Whoever gives
@@ -100,7 +100,7 @@ def _listed(document: Mapping[str, object]) -> Mapping[str, object] | None:
 
 def _read_list(
     document: Mapping[str, object], origin: Origin, of: Mapping[str, object], tally: Tally
-) -> Reading:
+) -> ManifestReading:
     notes = Notes(origin, tally=tally)
     body = Fields(document, "", notes)
     body.accept("apiVersion", "kind", "metadata")
@@ -114,14 +114,14 @@ def _read_list(
         _read_one({**of, **item} if isinstance(item, Mapping) else item, origin, path, tally)
         for path, item in items
     ]
-    return Reading(
+    return ManifestReading(
         objects=tuple(pair for reading in readings for pair in reading.objects),
         problems=tuple(problem for reading in readings for problem in reading.problems),
         unread=tuple(dict.fromkeys(each for reading in readings for each in reading.unread)),
     )
 
 
-def _read_one(document: object, origin: Origin, path: str, tally: Tally) -> Reading:
+def _read_one(document: object, origin: Origin, path: str, tally: Tally) -> ManifestReading:
     notes = Notes(origin, tally=tally)
     if not isinstance(document, Mapping):
         expected = "must be a mapping with apiVersion, kind and metadata"
@@ -131,7 +131,7 @@ def _read_one(document: object, origin: Origin, path: str, tally: Tally) -> Read
     reader, version = _reader(document, notes, path)
     if reader is None:
         # A kind that is not read has no form that could be in force.
-        return _unread(document, notes) if notes.refused else Reading(problems=tuple(notes.problems))
+        return _unread(document, notes) if notes.refused else ManifestReading(problems=tuple(notes.problems))
     if key is None:
         check_metadata(document, notes, path)
         return _unread(document, notes)
@@ -142,11 +142,13 @@ def _read_one(document: object, origin: Origin, path: str, tally: Tally) -> Read
     check_metadata_fields(manifest)
     if notes.refused:
         return _unread(document, notes)
-    return Reading(((key, value),) if value is not None else (), tuple(notes.problems), key)
+    return ManifestReading(((key, value),) if value is not None else (), tuple(notes.problems), key)
 
 
-def _unread(document: object, notes: Notes) -> Reading:
-    return Reading(problems=tuple(notes.problems), unread=(Unread(notes.key, mark_of(document)),))
+def _unread(document: object, notes: Notes) -> ManifestReading:
+    return ManifestReading(
+        problems=tuple(notes.problems), unread=(UnreadManifest(notes.key, mark_of(document)),)
+    )
 
 
 def _manifest(document: Mapping[str, object], key: ObjectKey, version: str, notes: Notes) -> Manifest:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from meshwright.mesh.identity import ProxyName
-from meshwright.traffic.statistics import Called, Calls, Direction, Figures, Kind, Of, Protocol
+from meshwright.traffic.statistics import CalledPort, Calls, Direction, Figures, Kind, Protocol, RowKind
 from meshwright.traffic.traffic import ByProxy, BySource, Caller
 
 QUANTILES: Final = (0.5, 0.95, 0.99)
@@ -20,13 +20,13 @@ class Row:
     """
 
     source: Caller | None
-    destination: Called | None
+    destination: CalledPort | None
     direction: Direction
     protocol: Protocol
     figures: Figures
     proxy: ProxyName | None = None
     route: str | None = None
-    backend: Called | None = None
+    backend: CalledPort | None = None
 
     @property
     def place(self) -> tuple[object, ...]:
@@ -45,18 +45,18 @@ class Row:
 _Found = Mapping[BySource, Figures]
 
 
-def rows(of: Of, found: _Found) -> tuple[Row, ...]:
+def rows(of: RowKind, found: _Found) -> tuple[Row, ...]:
     """Return the rows of all but proxies, sorted by who is called and by what."""
     match of:
-        case Of.SERVICES:
+        case RowKind.SERVICES:
             made = _services(found)
-        case Of.EDGES:
+        case RowKind.EDGES:
             made = _edges(found)
-        case Of.ROUTES:
+        case RowKind.ROUTES:
             made = _routes(found)
-        case Of.BACKENDS:
+        case RowKind.BACKENDS:
             made = _backends(found)
-        case Of.PROXIES:
+        case RowKind.PROXIES:
             raise ValueError("the rows of proxies are made of what is kept by proxy")
     return tuple(sorted(made, key=lambda row: row.place))
 
@@ -72,15 +72,15 @@ def of_proxies(found: Mapping[ByProxy, Figures]) -> tuple[Row, ...]:
 
 def _services(found: _Found) -> Iterator[Row]:
     """Yield a row for each service and protocol: as its own proxies count, or where none does its callers."""
-    inbound: defaultdict[tuple[Called, Protocol], Figures] = defaultdict(Figures)
-    outbound: defaultdict[tuple[Called, Protocol], Figures] = defaultdict(Figures)
+    inbound: defaultdict[tuple[CalledPort, Protocol], Figures] = defaultdict(Figures)
+    outbound: defaultdict[tuple[CalledPort, Protocol], Figures] = defaultdict(Figures)
     for (caller, calls), figures in found.items():
         if calls.kind is not Kind.EDGE:
             continue
         if calls.direction is Direction.INBOUND:
-            inbound[Called(caller.namespace, caller.service, 0), calls.protocol] += figures
+            inbound[CalledPort(caller.namespace, caller.service, 0), calls.protocol] += figures
         elif calls.called.namespace:
-            outbound[Called(calls.called.namespace, calls.called.service, 0), calls.protocol] += figures
+            outbound[CalledPort(calls.called.namespace, calls.called.service, 0), calls.protocol] += figures
     for direction, counted in ((Direction.INBOUND, inbound), (Direction.OUTBOUND, outbound)):
         for (service, protocol), figures in counted.items():
             if direction is Direction.INBOUND or (service, protocol) not in inbound:
@@ -96,7 +96,7 @@ def _edges(found: _Found) -> Iterator[Row]:
 def _routes(found: _Found) -> Iterator[Row]:
     for caller, calls, figures in _of(Kind.ROUTE, found):
         outbound = calls.direction is Direction.OUTBOUND
-        there = calls.called if outbound else Called(caller.namespace, caller.service, calls.called.port)
+        there = calls.called if outbound else CalledPort(caller.namespace, caller.service, calls.called.port)
         source = caller if outbound else None
         yield Row(source, there, calls.direction, calls.protocol, figures, route=calls.route)
 
@@ -113,7 +113,7 @@ def _of(kind: Kind, found: _Found) -> Iterator[tuple[Caller, Calls, Figures]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RowFilter:
     """Which rows: those in which each of these is, where it is not empty; services as `namespace/name`.
 
     `behind` are services that stand for `destination`: the backends of the TrafficSplits of which it is the
@@ -142,6 +142,6 @@ class Wanted:
         )
 
 
-def _words(end: Caller | Called | ProxyName | None) -> str:
+def _words(end: Caller | CalledPort | ProxyName | None) -> str:
     """Return `namespace/service`."""
     return "" if end is None else f"{end.namespace}/{end.service}"

@@ -33,7 +33,7 @@ class Protocol(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Called:
+class CalledPort:
     """A port of a service; without namespace and service a port that is called, by nobody in particular.
 
     A target port that has a name has that, and the number 0.
@@ -45,7 +45,7 @@ class Called:
     port_name: str = ""
 
 
-OTHERS: Final = Called("", "others", 0)
+OTHERS: Final = CalledPort("", "others", 0)
 """All that have no row of their own, together."""
 
 
@@ -67,7 +67,7 @@ class Calls:
     kind: Kind
     direction: Direction
     protocol: Protocol
-    called: Called
+    called: CalledPort
     route: str = ""
 
 
@@ -154,7 +154,7 @@ class Figures:
         return float(BOUNDS_MS[-1])
 
 
-class Of(enum.StrEnum):
+class RowKind(enum.StrEnum):
     """What rows are asked of."""
 
     SERVICES = "services"

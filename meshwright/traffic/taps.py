@@ -23,7 +23,7 @@ class TooManyTaps(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class TapSubscription:
     """What one who watches has asked for.
 
     `proxy` is the sidecar that is to have answered, None for any. `statuses` are those that are wanted, of
@@ -51,7 +51,7 @@ class Tap:
     `lost` is how many requests fitted and were not kept since that was last asked.
     """
 
-    watched: Watched
+    watched: TapSubscription
     noticed: Callable[[], None]
     _waiting: deque[tuple[ProxyName, TappedRequest]] = field(default_factory=deque)
     _lost: int = 0
@@ -112,7 +112,7 @@ class Taps:
         self.served = served
         self._taps: list[Tap] = []
 
-    def begin(self, watched: Watched, noticed: Callable[[], None]) -> Tap:
+    def begin(self, watched: TapSubscription, noticed: Callable[[], None]) -> Tap:
         """Begin to watch; raises TooManyTaps."""
         if len(self._taps) >= MOST_TAPS:
             raise TooManyTaps

@@ -41,7 +41,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 @dataclass(slots=True)
-class _Last:
+class _LastReport:
     """The last report of a proxy; `rows` are hashes of those counted each for itself since `share` began."""
 
     run: str
@@ -57,14 +57,14 @@ class Traffic:
     def __init__(self) -> None:
         self._by_source = Cells[BySource](GRAINS, MOST)
         self._by_proxy = Cells[ByProxy](OF_PROXIES, MOST // 2)
-        self._last: dict[ProxyName, _Last] = {}
+        self._last: dict[ProxyName, _LastReport] = {}
 
     def take(self, by: ProxyName, report: Report, now: float) -> int:
         """Count a report, once; return after how many seconds the next is wanted."""
         last, share = self._last.pop(by, None), now // SHARE_SECONDS
         known = last.rows if last is not None and last.share == share else set[int]()
         # The proxy that was silent for longest stands first.
-        self._last[by] = _Last(report.run, report.number, now, share, known)
+        self._last[by] = _LastReport(report.run, report.number, now, share, known)
         self._forget(now)
         if last is None or last.run != report.run or last.number < report.number:
             caller = Caller(by.namespace, by.service)

@@ -10,7 +10,7 @@ import pytest
 
 from catalog.store.view import View
 from meshwright.mesh.kinds import HTTP_ROUTE_GROUP
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.policies.smi import HTTPMatch, HTTPRouteGroup
 from meshwright.providers.directory.manifests import Manifests
 from tests.acceptance.pushed import Counts, settings, try_case, try_view
@@ -69,7 +69,7 @@ def smuggled(regex: str) -> View:
     """Return a mesh with an expression that no reader has seen."""
     read = Manifests().apply("mesh.yaml", SMUGGLED)
     assert read.problems() == ()
-    objects: dict[ObjectKey, Sourced] = dict(read.objects())
+    objects: dict[ObjectKey, SourcedObject] = dict(read.objects())
     key = next(each for each in objects if each.kind == HTTP_ROUTE_GROUP)
     group = objects[key].value
     assert isinstance(group, HTTPRouteGroup)

@@ -10,9 +10,9 @@ import yaml
 from catalog.oracle.decide import (
     Answer,
     Decision,
+    LocalReply,
     Place,
     Request,
-    TurnedDown,
     admitting,
     arriving,
     at_server,
@@ -90,8 +90,8 @@ class Counts:
         self.by_several += len(decision.because) > 1
         self.permissive += view.config.permissive
         arrived = arriving(view, request)
-        self.turned_down += isinstance(arrived, TurnedDown)
-        if not isinstance(arrived, TurnedDown) and path_of(arrived) != path_of(request):
+        self.turned_down += isinstance(arrived, LocalReply)
+        if not isinstance(arrived, LocalReply) and path_of(arrived) != path_of(request):
             self.changed += 1
             self.changed_and_allowed += decision.allowed
 
@@ -175,12 +175,12 @@ def refusals(view: View, request: Request) -> frozenset[int]:
     if not is_http(request.port):
         return frozenset({0})
     service, arrived = view.services[request.service], arriving(view, request)
-    if isinstance(arrived, TurnedDown):
+    if isinstance(arrived, LocalReply):
         return frozenset()
     keys = [key for key in view.services if key.namespace == service.key.namespace]
     there = {place for key in keys for each in view.services[key].ports for place in places(view, key, each)}
     down = [at_server(view, arrived, place) for place in there]
-    return frozenset({403, *(each.status for each in down if isinstance(each, TurnedDown))})
+    return frozenset({403, *(each.status for each in down if isinstance(each, LocalReply))})
 
 
 async def run(mesh: DifferentialMesh, seed: int, policies: int, requests: int) -> Counts:
@@ -238,7 +238,7 @@ async def _directly(
             yield each
     wanted = {(200, server.account)} if yes else {(403 if place[1] else 0, "")}
     arrived = at_server(view, asked, place)
-    if isinstance(arrived, TurnedDown):
+    if isinstance(arrived, LocalReply):
         # Rules come before what else turns a request down, once there is one.
         wanted = {(arrived.status, "")} | ({(403, "")} if arrived.status else set())
     if (seen.status, seen.by) not in wanted:
@@ -257,7 +257,7 @@ async def _in_plain_text(
     arrived = at_server(view, plain, place)
     # Who may send nothing at all is cut off before anything is read.
     wanted = {(200, server.account)} if yes else {(403, ""), (0, "")}
-    if isinstance(arrived, TurnedDown):
+    if isinstance(arrived, LocalReply):
         wanted |= {(arrived.status, "")}
     if (seen.status, seen.by) not in wanted:
         directly = f"{server.identity}:{place[0].port} in plain text"

@@ -15,7 +15,7 @@ from random import Random
 import pytest
 import pytest_asyncio
 
-from catalog.oracle.decide import Place, Request, TurnedDown, arriving, at_server
+from catalog.oracle.decide import LocalReply, Place, Request, arriving, at_server
 from catalog.oracle.request.expressions import literal
 from catalog.oracle.request.request import path_of
 from catalog.store.view import View
@@ -149,17 +149,17 @@ def requests() -> list[Request]:
     ]
 
 
-def judged(view: View, request: Request, *, directly: bool) -> Request | TurnedDown:
+def judged(view: View, request: Request, *, directly: bool) -> Request | LocalReply:
     """Return what the server's sidecar has in the end, of what the client's passes on if it goes by it."""
     place = Place(CALLED[str(request.service)].identity, Port(HTTP_A)), True
     at_client = request if directly else arriving(view, request)
-    return at_client if isinstance(at_client, TurnedDown) else at_server(view, at_client, place)
+    return at_client if isinstance(at_client, LocalReply) else at_server(view, at_client, place)
 
 
 def expected(view: View, request: Request, *, directly: bool) -> Answered:
     """Return what must be seen: the target at the application, or the status of who turns it down."""
     found = judged(view, request, directly=directly)
-    if isinstance(found, TurnedDown):
+    if isinstance(found, LocalReply):
         return Answered(found.status)
     return Answered(200, CALLED[str(request.service)].account, found.path.encode("utf-8", "surrogateescape"))
 
@@ -239,7 +239,7 @@ async def test_rules_judge_the_path_that_the_oracle_says(mesh: DifferentialMesh)
     for request in everything:
         for directly in (False, True):
             judgement = judged(mesh.view, request, directly=directly)
-            if not isinstance(judgement, TurnedDown):
+            if not isinstance(judgement, LocalReply):
                 paths.setdefault(dict(request.headers)["x-number"], set()).add(path_of(judgement))
     view = await mesh.apply(
         policy(
@@ -267,5 +267,5 @@ def _is_one(paths: dict[str, set[str]], request: Request) -> bool:
 
 def _passes(view: View, request: Request) -> bool:
     return not any(
-        isinstance(judged(view, request, directly=directly), TurnedDown) for directly in (False, True)
+        isinstance(judged(view, request, directly=directly), LocalReply) for directly in (False, True)
     )

@@ -20,7 +20,7 @@ from typing import Self
 from certs.contract import Names, Usage
 from certs.keys.pair import issue_pair
 from meshwright.controller.drivers import ADS_DRIVER
-from meshwright.controller.server import Bound
+from meshwright.controller.server import BoundAddresses
 from meshwright.mesh.host_port import HostPort
 from tests.e2e.envoys import Envoy, running
 from tests.e2e.policy.calls import exchange
@@ -103,7 +103,7 @@ class Ring:
         (program.mesh / "mesh.yaml").write_text(texts.joined(*shared, *manifests))
         server = await asyncio.to_thread(program.serve)
         ring = cls(links, server)
-        at = Bound(
+        at = BoundAddresses(
             {ADS_DRIVER: HostPort.parse(server.bound["ads"])},
             HostPort.parse(server.bound["http"]),
             HostPort.parse(server.bound["debug"]),

@@ -19,7 +19,7 @@ from google.protobuf.message import Message
 
 from catalog.lint.problems import problems
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.values.terms import Logging
+from catalog.policy.values.terms import AccessLogPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.inventory import by_sidecar
@@ -147,9 +147,9 @@ def _text(message: Message) -> str:
 _LOGS: Final = {
     _text(log): name
     for name, logs in (
-        ("requests", access_log.requests(Logging())),
-        ("judged requests", access_log.judged_requests(Logging())),
-        ("connections", access_log.connections(Logging())),
+        ("requests", access_log.requests(AccessLogPolicy())),
+        ("judged requests", access_log.judged_requests(AccessLogPolicy())),
+        ("connections", access_log.connections(AccessLogPolicy())),
         ("tap", (tap.log(grpc=False),)),
         ("tap of gRPC", (tap.log(grpc=True),)),
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 import aiohttp
 
 from meshwright.agent.envoy.command import EnvoyOptions
-from meshwright.agent.envoy.lifecycle import Ending, Lifecycle, RestartSettings
+from meshwright.agent.envoy.lifecycle import EnvoyEnd, Lifecycle, RestartSettings
 from meshwright.agent.envoy.runtime import RuntimeDirectory
 from meshwright.agent.envoy.supervisor import Supervisor
 from tests.golden.beacon import BEACON_PORT
@@ -88,7 +88,7 @@ async def keep(
     drain_seconds: int,
     ends: AsyncExitStack,
     environment: Mapping[str, str] | None = None,
-) -> "asyncio.Task[Ending]":
+) -> "asyncio.Task[EnvoyEnd]":
     """Start an Envoy on the bootstrap in its folder; it ends with the exit stack, or by itself by a fault."""
     folder = running.folder
     options = EnvoyOptions(
@@ -122,6 +122,6 @@ def _command(program: str, folder: Path, place: Place) -> str:
     return str(script)
 
 
-async def _end(keeper: Supervisor, keeping: "asyncio.Task[Ending]") -> None:
+async def _end(keeper: Supervisor, keeping: "asyncio.Task[EnvoyEnd]") -> None:
     await keeper.stop()
     await keeping

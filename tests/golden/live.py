@@ -30,8 +30,8 @@ from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
 from certs.state.pair_files import PairFiles
 from meshwright.agent.envoy.command import environment
-from meshwright.agent.envoy.lifecycle import Ending
-from meshwright.delivery.proxies.identity import Held
+from meshwright.agent.envoy.lifecycle import EnvoyEnd
+from meshwright.delivery.proxies.identity import HoldReason
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import IpAddress, TrustDomain
@@ -77,7 +77,7 @@ def _server(cache: SnapshotCache, identity: TlsIdentity) -> AdsServer:
     """Return a server that holds who is in no group, for a second at a time, and says so."""
 
     def held(node: NodeKey) -> str:
-        return "" if cache.snapshot(node) else Held.WORKLOAD
+        return "" if cache.snapshot(node) else HoldReason.WORKLOAD
 
     limits = Limits(unserved_seconds=1.0)
     return AdsServer(cache, ByCommonName(), lambda: identity, limits=limits, held=held)
@@ -258,7 +258,7 @@ class LiveMesh:
             protocol=protocol,
         )
 
-    async def _live(self, running: RunningEnvoy, keeping: "asyncio.Task[Ending]") -> bool:
+    async def _live(self, running: RunningEnvoy, keeping: "asyncio.Task[EnvoyEnd]") -> bool:
         assert not keeping.done(), f"Envoy has ended: {keeping.result()}"
         return await running.live_epoch() == 0
 

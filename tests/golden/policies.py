@@ -8,7 +8,7 @@ from catalog.policy.values.destinations import ExternalDestination, TlsOriginati
 from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
 from catalog.policy.values.interception import InterceptionKind, SocketAddress
 from catalog.policy.values.outbound import OutboundRoute, OutboundService, WeightedBackend
-from catalog.policy.values.proxy import ProxyPolicy, Reachable
+from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
 from catalog.policy.values.terms import TlsRange
 from meshwright.mesh.config import TlsVersion
 from meshwright.mesh.identity import ServiceIdentity
@@ -100,7 +100,7 @@ def calling(*hosts: ExternalDestination) -> ProxyPolicy:
     """Return the policy of a proxy that takes calls to these hosts from 127.0.90.1:9000 on."""
     at = (SocketAddress(IpAddress("127.0.90.1"), Port(9000 + number)) for number in range(len(hosts)))
     found = tuple(calls(host, where) for host, where in zip(hosts, at, strict=True))
-    return replace(bare(InterceptionKind.EXPLICIT), reachable=(Reachable.of(found, hosts),))
+    return replace(bare(InterceptionKind.EXPLICIT), reachable=(ReachableServices.of(found, hosts),))
 
 
 _EXTERNAL: Final = (

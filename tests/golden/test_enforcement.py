@@ -21,7 +21,7 @@ from catalog.oracle.decide import Answer, Request, decide
 from catalog.store.inventory import by_identity
 from certs.contract import KeyKind
 from certs.issuers.authority import CertificateAuthority
-from certs.keys.pair import Making
+from certs.keys.pair import KeyPairOptions
 from certs.manager import CertificateManager
 from certs.state.pair_files import PairFiles
 from meshwright.admin.pages.calls.access_line import question
@@ -406,7 +406,9 @@ async def test_keys_of_each_kind_and_an_intermediate_s_chain(mesh: LiveMesh, tmp
     try:
         for issuer, kind in cases:
             pairs = PairFiles(tmp_path / f"{kind}-{issuer is below}")
-            mesh.manager = CertificateManager(issuer, pairs, timedelta(hours=1), lambda: 0.0, Making(kind))
+            mesh.manager = CertificateManager(
+                issuer, pairs, timedelta(hours=1), lambda: 0.0, KeyPairOptions(kind)
+            )
             mesh.publish(mesh.view)
             await until(lambda: _shows(mesh))
             async with aiohttp.ClientSession() as session:

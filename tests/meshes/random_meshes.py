@@ -42,7 +42,7 @@ from meshwright.mesh.names import (
     ServiceName,
     TrustDomain,
 )
-from meshwright.mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, Sourced
+from meshwright.mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.policies.authorization import Authorizer, ExternalAuthorization
 from meshwright.mesh.policies.callers import IpRange
@@ -63,7 +63,7 @@ from meshwright.mesh.policies.rate_services import (
     RateLimitService,
     RemoteAddress,
 )
-from meshwright.mesh.policies.retries import FailedWith, Retries, Retry
+from meshwright.mesh.policies.retries import Retries, Retry, RetryCondition
 from meshwright.mesh.policies.routing import RouteActions, RoutePolicy, RouteRule
 from meshwright.mesh.policies.smi import (
     Backend,
@@ -86,15 +86,15 @@ from meshwright.mesh.policies.telemetry import (
     TextFormat,
 )
 from meshwright.mesh.policies.upstreams import (
-    Balancing,
-    Ejecting,
+    BalancingAlgorithm,
     HashKey,
     HealthCheck,
     KeyKind,
     LoadBalancing,
-    Nearest,
+    LocalityPreference,
+    LocalityScope,
+    OutlierDetectionOverride,
     UpstreamPolicy,
-    Within,
 )
 from meshwright.mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
 from meshwright.mesh.workload import (
@@ -122,7 +122,7 @@ ROOTS = (b"root 1", b"root 2")
 class Mesh:
     """Everything that a wave is computed from."""
 
-    objects: dict[ObjectKey, Sourced] = field(default_factory=dict)
+    objects: dict[ObjectKey, SourcedObject] = field(default_factory=dict)
     workloads: dict[WorkloadKey, Workload] = field(default_factory=dict)
     slices: dict[EndpointSlice, EndpointSlice] = field(default_factory=dict)
     certificates: dict[ServiceIdentity, ServiceCertificate] = field(default_factory=dict)
@@ -229,7 +229,7 @@ def _telemetry(dice: random.Random, mesh: Mesh) -> None:
 def _retry(dice: random.Random, mesh: Mesh) -> None:
     if dice.random() < 0.9:
         return
-    key, on = _key(dice), dice.sample(tuple(FailedWith), 2)
+    key, on = _key(dice), dice.sample(tuple(RetryCondition), 2)
     source = ServiceIdentity(key.namespace, ServiceAccountName(dice.choice(NAMES)))
     called = ServiceKey(dice.choice(NAMESPACES), ServiceName(dice.choice(NAMES)))
     created = dice.choice(("", "2026-01-01T00:00:00Z"))
@@ -254,12 +254,18 @@ def _upstream_policy(dice: random.Random, mesh: Mesh) -> None:
         return
     key = _key(dice)
     service = ServiceKey(key.namespace, ServiceName(dice.choice(NAMES)))
-    hashed = LoadBalancing(Balancing.CONSISTENT_HASH, HashKey(KeyKind.HEADER, dice.choice(("x-a", "x-b"))))
-    load = dice.choice((LoadBalancing(), LoadBalancing(Balancing.RANDOM), hashed))
+    hashed = LoadBalancing(
+        BalancingAlgorithm.CONSISTENT_HASH, HashKey(KeyKind.HEADER, dice.choice(("x-a", "x-b")))
+    )
+    load = dice.choice((LoadBalancing(), LoadBalancing(BalancingAlgorithm.RANDOM), hashed))
     created = dice.choice(("", "2026-01-01T00:00:00Z"))
-    ejecting = dice.choice((None, Ejecting(0), Ejecting(3)))
+    ejecting = dice.choice((None, OutlierDetectionOverride(0), OutlierDetectionOverride(3)))
     checking = dice.choice((None, HealthCheck(None), HealthCheck("/well")))
-    nearest = (None, Nearest(Within.ZONE), Nearest(Within.REGION, fails_over=False))[_thrown(dice) % 3]
+    nearest = (
+        None,
+        LocalityPreference(LocalityScope.ZONE),
+        LocalityPreference(LocalityScope.REGION, fails_over=False),
+    )[_thrown(dice) % 3]
     policy = UpstreamPolicy(key, service, ejecting, load, checking, created, nearest)
     _put(dice, mesh, ObjectKey.of(UPSTREAM_POLICY, key), policy)
 
@@ -299,7 +305,7 @@ def _put(dice: random.Random, mesh: Mesh, key: ObjectKey, value: MeshObject) -> 
     if dice.random() < 0.25:
         mesh.objects.pop(key, None)
     else:
-        mesh.objects[key] = Sourced(
+        mesh.objects[key] = SourcedObject(
             key, value, InFile("mesh.yaml", 1, dice.randint(1, 3)), dice.random() < 0.2
         )
 

@@ -2,13 +2,13 @@
 
 from meshwright.mesh.objects import MeshObject
 from meshwright.mesh.origins import InFile
-from meshwright.specs.reader import Reading, read
+from meshwright.specs.reader import ManifestReading, read
 from tests.tools import libyaml
 
 ORIGIN = InFile("test.yaml", 1, 1)
 
 
-def reading(text: str) -> Reading:
+def reading(text: str) -> ManifestReading:
     """Read one manifest written in YAML."""
     return read(libyaml.load(text), ORIGIN)
 

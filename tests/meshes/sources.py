@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
-from meshwright.mesh.objects import EndpointSlice, ObjectKey, Sourced
+from meshwright.mesh.objects import EndpointSlice, ObjectKey, SourcedObject
 from meshwright.mesh.problems.problem import Problems
 from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import Counts, Freshness
@@ -16,7 +16,7 @@ class MemorySource:
     def __init__(
         self,
         name: str,
-        objects: Mapping[ObjectKey, Sourced] | None = None,
+        objects: Mapping[ObjectKey, SourcedObject] | None = None,
         freshness: Freshness | None = None,
     ) -> None:
         self.name = name
@@ -26,12 +26,12 @@ class MemorySource:
         self._freshness = freshness or Freshness()
         self._changed: Callable[[], None] = lambda: None
 
-    def change(self, edits: Mapping[ObjectKey, Sourced | None]) -> None:
+    def change(self, edits: Mapping[ObjectKey, SourcedObject | None]) -> None:
         """Say something else under these keys, None for what is gone."""
         self._objects = self._objects.changed(edits)
         self._changed()
 
-    def objects(self) -> Picture[ObjectKey, Sourced]:
+    def objects(self) -> Picture[ObjectKey, SourcedObject]:
         """Answer as told."""
         return self._objects
 
@@ -56,11 +56,11 @@ class MemorySource:
         await asyncio.Event().wait()
 
 
-def instead(after: Iterable[object], before: Iterable[object] = ()) -> dict[ObjectKey, Sourced | None]:
+def instead(after: Iterable[object], before: Iterable[object] = ()) -> dict[ObjectKey, SourcedObject | None]:
     """Return how objects change that are these now, and were those before."""
     return {**dict.fromkeys(a.objects(*before)), **a.objects(*after)}
 
 
-def slices(objects: Mapping[ObjectKey, Sourced]) -> list[EndpointSlice]:
+def slices(objects: Mapping[ObjectKey, SourcedObject]) -> list[EndpointSlice]:
     """Return the slices among objects, in their order."""
     return [each.value for each in objects.values() if isinstance(each.value, EndpointSlice)]

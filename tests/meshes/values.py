@@ -11,7 +11,7 @@ from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import DEPLOYMENT, ENDPOINT_SLICE, MESH_CONFIG, POD, SERVICE, WORKLOAD
 from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
-from meshwright.mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, Sourced
+from meshwright.mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.policies.authorization import ExternalAuthorization
 from meshwright.mesh.policies.callers import IpRange
@@ -125,10 +125,10 @@ def workload(
     )
 
 
-def pod(name: str, address: str) -> Sourced:
+def pod(name: str, address: str) -> SourcedObject:
     """Make a workload that was read from a Pod."""
     key = ObjectKey(POD, DEFAULT, name)
-    return Sourced(key, workload(name, address), InFile("test"))
+    return SourcedObject(key, workload(name, address), InFile("test"))
 
 
 def deployment(name: str, *ports: WorkloadPort, account: str = "", app: str = "") -> PodTemplate:
@@ -254,10 +254,10 @@ def view(*things: object, settings: MeshSettings | None = None) -> View:
     return View.build(objects(*things), settings or MeshSettings())
 
 
-def objects(*things: object) -> dict[ObjectKey, Sourced]:
+def objects(*things: object) -> dict[ObjectKey, SourcedObject]:
     """Make objects in force, as a source has them; the origin of the n-th is `test:n`."""
     found = (
-        Sourced(object_key(each), _value(each), InFile("test", 1, number))
+        SourcedObject(object_key(each), _value(each), InFile("test", 1, number))
         for number, each in enumerate(things, 1)
     )
     return {each.key: each for each in found}

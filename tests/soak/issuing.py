@@ -20,7 +20,7 @@ from typing import Final, NoReturn
 
 import structlog
 
-from certs.custody import LEDGER_FILE, Opened, opened
+from certs.custody import LEDGER_FILE, AuthorityWithLedger, opened
 from certs.ledger.entry import LedgerState
 from certs.ledger.sqlite import SqliteLedger
 from certs.manager import CertificateManager
@@ -76,7 +76,7 @@ def live(state: Path, number: int, pipe: int) -> NoReturn:
     os._exit(1)
 
 
-def _pairs(state: Path, found: Opened, name: str, now: datetime) -> None:
+def _pairs(state: Path, found: AuthorityWithLedger, name: str, now: datetime) -> None:
     """Issue what is kept as pairs, anew whenever the names are others."""
     pairs = PairFiles(state)
     ads_server_certificate(found.authority, pairs, now, (name,))

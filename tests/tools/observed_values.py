@@ -2,18 +2,20 @@
 
 from typing import Generic, TypeVar, cast
 
-from meshwright.engine.derived import Computed, Derived, P
+from meshwright.engine.derived import ComputationSource, DerivedFunction, P
 from meshwright.engine.graph import sources
 from meshwright.engine.node import Derivation, Source
 
-S = TypeVar("S", bound=Computed)
+S = TypeVar("S", bound=ComputationSource)
 V = TypeVar("V")
 
 
 class Pin(Generic[V]):
-    """One derived value with any arguments; `meshwright.engine.derived.Observed` keeps many."""
+    """One derived value with any arguments; `meshwright.engine.derived.ObservedValues` keeps many."""
 
-    def __init__(self, function: Derived[S, P, V], source: S, /, *args: P.args, **kwargs: P.kwargs) -> None:
+    def __init__(
+        self, function: DerivedFunction[S, P, V], source: S, /, *args: P.args, **kwargs: P.kwargs
+    ) -> None:
         self._graph = source.graph
         self._changed: dict[Derivation, None] = {}
         self.node = function.node(source, *args, **kwargs)

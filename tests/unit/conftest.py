@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from catalog.store.view import MeshSettings, View
-from certs.state.sealing import Stretching
+from certs.state.sealing import ScryptParameters
 from meshwright.providers.directory.source import DirectorySource
 from tests.meshes import texts
 
@@ -71,10 +71,10 @@ def _unsynced_files() -> Iterator[None]:
 @pytest.fixture
 def cheap_passphrases(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stretch passphrases for nothing; what they cost otherwise is a test of its own."""
-    monkeypatch.setattr(Stretching, "__init__", _cheap)
+    monkeypatch.setattr(ScryptParameters, "__init__", _cheap)
 
 
-def _cheap(self: Stretching, n: int = 2, r: int = 1, p: int = 1) -> None:
+def _cheap(self: ScryptParameters, n: int = 2, r: int = 1, p: int = 1) -> None:
     for name, value in (("n", n), ("r", r), ("p", p)):
         object.__setattr__(self, name, value)
 

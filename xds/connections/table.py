@@ -83,7 +83,7 @@ class _Use:
 
 
 @dataclass(slots=True)
-class _Known:
+class _KnownConnection:
     """A connection from look to look: since when it has been idle (None: it is not), and its bytes then."""
 
     socket: Socket
@@ -104,7 +104,7 @@ class Connections:
         self._limits = limits
         self._idle = idle
         self._uses: dict[Address, _Use] = {}
-        self._known: dict[int, _Known] = {}
+        self._known: dict[int, _KnownConnection] = {}
         self._numbers: dict[Address, int] = {}
         self._calm: dict[int, None] = {}  # who was looked at longest ago comes first
         self._restless: dict[int, None] = {}
@@ -177,7 +177,7 @@ class Connections:
             self._calm.pop(number, None)
             self._restless[number] = None
 
-    def _place(self, known: _Known) -> None:
+    def _place(self, known: _KnownConnection) -> None:
         """Keep a connection that was just looked at; a calm one has its next turn after all others."""
         number = known.socket.number
         self._known[number] = known
@@ -186,18 +186,18 @@ class Connections:
         self._restless.pop(number, None)
         (self._calm if self._is_calm(known.socket, known) else self._restless)[number] = None
 
-    def _is_calm(self, socket: Socket, known: _Known) -> bool:
+    def _is_calm(self, socket: Socket, known: _KnownConnection) -> bool:
         """Say whether nothing is to be thought of a connection since the last look."""
         if known.socket is not socket or known.idle is not None or known.bytes.level > known.bytes.size:
             return False
         use = self._uses.get(socket.address)
         return use is not None and use.open > 0 and not use.over
 
-    def _seen(self, now: float, socket: Socket, known: _Known | None) -> _Known:
+    def _seen(self, now: float, socket: Socket, known: _KnownConnection | None) -> _KnownConnection:
         use = self._uses.get(socket.address)
         if known is None:
             rate, size = self._limits.received_bytes_per_second, BURST * self._limits.request_bytes
-            known = _Known(socket, Bucket(rate, size, at=now), now - socket.quiet)
+            known = _KnownConnection(socket, Bucket(rate, size, at=now), now - socket.quiet)
             new = socket.received
         else:
             new = socket.received - known.socket.received
@@ -210,7 +210,9 @@ class Connections:
             known.idle, known.before = now, socket.received
         return known
 
-    def _too_dear(self, now: float, looked_at: Iterable[_Known]) -> Iterator[tuple[_Known, Cause]]:
+    def _too_dear(
+        self, now: float, looked_at: Iterable[_KnownConnection]
+    ) -> Iterator[tuple[_KnownConnection, Cause]]:
         for known in looked_at:
             use = self._uses.get(known.socket.address)
             unasked = known.socket.received - known.before
@@ -225,7 +227,7 @@ class Connections:
             elif now - known.idle > self._limits.idle_seconds:
                 yield known, Cause.IDLE
 
-    def _crowd(self, now: float, known: Collection[_Known]) -> list[_Known]:
+    def _crowd(self, now: float, known: Collection[_KnownConnection]) -> list[_KnownConnection]:
         """Return the idle ones beyond the bounds: first who never said a word, then who did so longest ago.
 
         A client that means it speaks soon, and carries a call a moment later: it is among the last. Many may
@@ -239,7 +241,7 @@ class Connections:
         self.crowded = sum(not spoke for spoke, _, _ in idle[surplus:]) > allowed
         return [each for _, _, each in idle[:surplus]]
 
-    def _verdict(self, known: _Known, cause: Cause) -> Verdict:
+    def _verdict(self, known: _KnownConnection, cause: Cause) -> Verdict:
         use = self._uses.get(known.socket.address)
         host, port = known.socket.address
         where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

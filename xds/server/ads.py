@@ -14,12 +14,12 @@ import grpc
 import grpc.aio
 
 from protos.envoy.service.status.v3 import csds_pb2
-from xds.budget import Account, Accounts, Bound, Excess
+from xds.budget import Account, Accounts, Excess, LimitKind
 from xds.cache import NodeKey, Snapshots
 from xds.connections.guard import ConnectionGuard
 from xds.discovery import AGGREGATED, CLIENT_STATUS, DISCOVERY, HEALTH, Discovery
 from xds.grpc_call import GrpcTransport, say
-from xds.hooks import Authenticator, Ending, Observer, Peer, Refused, Unobserved
+from xds.hooks import Authenticator, NoObserver, Observer, Peer, StreamEnd, StreamRefused
 from xds.limits import Limits, StreamQuota
 from xds.protocol.stream import Accepted
 from xds.server.auxiliary import check_health, fetch_status, stream_status, watch_health
@@ -31,7 +31,7 @@ from xds.server.streams.conversation import Conversation
 from xds.server.streams.decoder import Decoder
 from xds.server.streams.encoder import Encoder
 from xds.server.streams.wakeups import once_for_all
-from xds.server.streams.waking import Waking
+from xds.server.streams.waking import WakeQueue
 from xds.server.tls import Plaintext, TlsIdentity
 from xds.stream_status import StreamStatus
 from xds.transport import Transport
@@ -75,13 +75,13 @@ class AdsServer:
         self._cache = cache
         self._authenticator = authenticator
         self._tls = tls
-        self._observer = observer or Unobserved()
+        self._observer = observer or NoObserver()
         self._limits = limits or Limits()
         self._held = held or (lambda _: "")
         self._further = further
         self._encoder = Encoder(control_plane)
         self._decoder = Decoder()
-        self._waking = Waking()
+        self._waking = WakeQueue()
         self._quota = StreamQuota(self._limits)
         self._numbers = itertools.count(1)
         self._accounts = Accounts(self._limits)
@@ -122,7 +122,7 @@ class AdsServer:
         stopping = asyncio.create_task(self._server.stop(grace), name="xds-stops")
         await asyncio.sleep(0)
         for call in tuple(self._calls.values()):
-            call.leave(Ending.SHUTDOWN)
+            call.leave(StreamEnd.SHUTDOWN)
         await stopping
 
     def recheck(self) -> None:
@@ -180,7 +180,7 @@ class AdsServer:
             account = self._accounts.of(peer.certificate)
             wait = self._admitted(peer, account)
             if wait is None:
-                await say(context, Ending.TOO_MANY, "")
+                await say(context, StreamEnd.TOO_MANY, "")
                 return
             self._streams += 1
             account.streams += 1
@@ -200,9 +200,9 @@ class AdsServer:
         """Serve a call of a client that is known, from its turn until it ends, for one reason or another."""
         try:
             node_key = self._authenticator.authenticate(peer)
-        except Refused as refused:
+        except StreamRefused as refused:
             self._observer.refused(peer, refused.reason)
-            return Ending.REFUSED, refused.reason
+            return StreamEnd.REFUSED, refused.reason
         await asyncio.sleep(wait)
         number = next(self._numbers)
         until = asyncio.get_running_loop().time() + self._limits.age(random.random())  # noqa: S311 - no secret
@@ -219,12 +219,12 @@ class AdsServer:
         """Return how many seconds a call has to wait for its turn, or None if it is turned away."""
         most = self._limits.streams_per_certificate
         if most is not None and account.streams >= most:
-            self._observer.refused(peer, Ending.TOO_MANY)
-            self._observer.exceeded(None, peer, Excess(Bound.STREAMS, account.streams + 1, most))
+            self._observer.refused(peer, StreamEnd.TOO_MANY)
+            self._observer.exceeded(None, peer, Excess(LimitKind.STREAMS, account.streams + 1, most))
             return None
         wait = self._quota.wait(time.monotonic(), self._streams)
         if wait is None:
-            self._observer.refused(peer, Ending.TOO_MANY)
+            self._observer.refused(peer, StreamEnd.TOO_MANY)
             return None
         return max(wait, account.share.wait(asyncio.get_running_loop().time()))
 
@@ -256,11 +256,11 @@ class AdsServer:
         )
         self._conversations[call.number] = conversation
         self._observer.opened(call.node_key, call.peer, discovery.variant)
-        ending, detail = Ending.CLIENT, ""
+        ending, detail = StreamEnd.CLIENT, ""
         try:
             ending, detail = await conversation.run(transport)
         except Exception:
-            ending, detail = Ending.FAILED, "an error of ours, raised to the handler"
+            ending, detail = StreamEnd.FAILED, "an error of ours, raised to the handler"
             raise
         finally:
             del self._conversations[call.number]

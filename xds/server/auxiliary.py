@@ -8,10 +8,10 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health_pb2
 
 from protos.envoy.service.status.v3 import csds_pb2
-from xds.budget import Bound, check
+from xds.budget import LimitKind, check
 from xds.cache import NodeKey
 from xds.discovery import AGGREGATED
-from xds.hooks import Ending
+from xds.hooks import StreamEnd
 from xds.protocol.wire import WireError
 from xds.server.streams.call import Call, Result
 from xds.transport import Transport
@@ -34,11 +34,11 @@ async def check_health(held: Callable[[NodeKey], str], call: Call, transport: Tr
     """
     service = await _service(transport)
     if service not in _KNOWN:
-        return Ending.NOT_FOUND, "unknown service"
+        return StreamEnd.NOT_FOUND, "unknown service"
     if service and (word := held(call.node_key)):
-        return Ending.HELD, word
+        return StreamEnd.HELD, word
     await transport.write(_SERVING.SerializeToString())
-    return Ending.CLIENT, ""
+    return StreamEnd.CLIENT, ""
 
 
 async def watch_health(call: Call, transport: Transport) -> Result:
@@ -48,9 +48,9 @@ async def watch_health(call: Call, transport: Transport) -> Result:
     known = await _service(transport) in _KNOWN
     await call.write(transport, (_SERVING if known else _UNKNOWN).SerializeToString())
     await left.wait()
-    if known and call.leaving is not None and call.leaving[0] is Ending.SHUTDOWN:
+    if known and call.leaving is not None and call.leaving[0] is StreamEnd.SHUTDOWN:
         await call.write(transport, _NOT_SERVING.SerializeToString())
-    return call.leaving or (Ending.SHUTDOWN, "")
+    return call.leaving or (StreamEnd.SHUTDOWN, "")
 
 
 async def fetch_status(status_of: StatusOf, call: Call, transport: Transport) -> Result:
@@ -63,12 +63,12 @@ async def stream_status(status_of: StatusOf, call: Call, transport: Transport) -
     while (message := await transport.read()) is not None:
         await call.rest()
         await _answer(status_of, call, transport, message)
-    return Ending.CLIENT, ""
+    return StreamEnd.CLIENT, ""
 
 
 async def _service(transport: Transport) -> str:
     message = await transport.read() or b""
-    check(Bound.REQUEST, len(message), REQUEST_BYTES)
+    check(LimitKind.REQUEST, len(message), REQUEST_BYTES)
     try:
         return str(health_pb2.HealthCheckRequest.FromString(message).service)
     except DecodeError as error:
@@ -76,7 +76,7 @@ async def _service(transport: Transport) -> str:
 
 
 async def _answer(status_of: StatusOf, call: Call, transport: Transport, message: bytes) -> Result:
-    check(Bound.REQUEST, len(message), REQUEST_BYTES)
+    check(LimitKind.REQUEST, len(message), REQUEST_BYTES)
     try:
         request = csds_pb2.ClientStatusRequest.FromString(message)
     except DecodeError as error:
@@ -85,4 +85,4 @@ async def _answer(status_of: StatusOf, call: Call, transport: Transport, message
         await call.write(transport, (await status_of(call, request)).SerializeToString())
     finally:
         call.bill.release(csds_pb2.ClientStatusResponse)
-    return Ending.CLIENT, ""
+    return StreamEnd.CLIENT, ""

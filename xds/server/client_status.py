@@ -9,10 +9,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from protos.envoy.admin.v3 import config_dump_shared_pb2
 from protos.envoy.service.status.v3 import csds_pb2
-from xds.budget import Bound, Cost, check
+from xds.budget import Cost, LimitKind, check
 from xds.limits import Limits
 from xds.protocol.resources.resource import SECRET
-from xds.server.resource_status import Described, ResourceState, ResourceStatus, TypeResources
+from xds.server.resource_status import ResourceState, ResourceStatus, StreamDescription, TypeResources
 from xds.server.streams.call import Call
 
 GenericConfig = csds_pb2.ClientConfig.GenericXdsConfig
@@ -33,7 +33,7 @@ COPIES: Final = 3
 
 
 async def client_status(
-    call: Call, streams: Iterable[Callable[[], Described]], limits: Limits, *, contents: bool
+    call: Call, streams: Iterable[Callable[[], StreamDescription]], limits: Limits, *, contents: bool
 ) -> csds_pb2.ClientStatusResponse:
     """Describe a client's own streams: each resource's state, version and, with `contents`, its body.
 
@@ -45,7 +45,7 @@ async def client_status(
         began = time.thread_time()
         for number, added in enumerate(_described(response, stream(), contents=contents)):
             size += added
-            check(Bound.ANSWER, size, limits.client_status_bytes)
+            check(LimitKind.ANSWER, size, limits.client_status_bytes)
             if number % AT_ONCE == 0:
                 call.bill.charge(csds_pb2.ClientStatusResponse, Cost(bytes=COPIES * size))
                 call.spent(began)
@@ -56,7 +56,7 @@ async def client_status(
 
 
 def _described(
-    response: csds_pb2.ClientStatusResponse, stream: Described, *, contents: bool
+    response: csds_pb2.ClientStatusResponse, stream: StreamDescription, *, contents: bool
 ) -> Iterator[int]:
     """Add a stream to the response, resource by resource; yield how many bytes each has."""
     config = response.config.add()

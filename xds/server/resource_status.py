@@ -48,7 +48,7 @@ class TypeResources:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class StreamDescription:
     """One stream: its client, what tells it from others of the same client, and each type in push order."""
 
     node: Node | None

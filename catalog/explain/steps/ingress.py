@@ -7,7 +7,7 @@ from catalog.explain.remedy import Manifest
 from catalog.explain.steps.passing import of_server
 from catalog.explain.steps.step import Step, origin_of
 from catalog.oracle import decide as oracle
-from catalog.oracle.decide import Place, TurnedDown
+from catalog.oracle.decide import LocalReply, Place
 from catalog.oracle.request.request import Request
 from catalog.store.view import View
 from meshwright.mesh.kinds import INGRESS_BACKEND, MUTUAL_TLS, SERVICE
@@ -27,7 +27,7 @@ def from_outside(view: View, request: Request, client: Outsider, port: ServicePo
         yield Step(f"ServiceAccount {where.identity} answers at its port {where.port}", origin)
         at_server = oracle.at_server(view, oracle.seen(view, request, where), place)
         yield from of_server(request, at_server)
-        if not isinstance(at_server, TurnedDown):
+        if not isinstance(at_server, LocalReply):
             yield from _said(view, at_server, place)
 
 
@@ -61,7 +61,7 @@ def lacking(view: View, request: Request, client: Outsider) -> tuple[Manifest, .
         where.port
         for where, is_http in oracle.places(view, request.service, port)
         if is_http
-        and not isinstance(oracle.at_server(view, request, (where, is_http)), TurnedDown)
+        and not isinstance(oracle.at_server(view, request, (where, is_http)), LocalReply)
         and not any(oracle.ingress_verdicts(view, request, request.service, where.port, is_http=is_http))
     }
     if not numbers:

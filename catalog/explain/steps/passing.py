@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from catalog.explain.steps.step import Step
-from catalog.oracle.decide import TurnedDown
+from catalog.oracle.decide import LocalReply
 from catalog.oracle.request.request import Request, path_of
 from catalog.oracle.request.upgrades import offered
 from catalog.relations.backends.backing import backing
@@ -12,10 +12,10 @@ from catalog.store.view import View
 from meshwright.mesh.service import ServicePort
 
 
-def of_client(request: Request, arrived: Request | TurnedDown) -> Iterator[Step]:
+def of_client(request: Request, arrived: Request | LocalReply) -> Iterator[Step]:
     """Yield what the client's sidecar makes of the path; nothing where that is what was written."""
     match arrived:
-        case TurnedDown(status, why):
+        case LocalReply(status, why):
             yield Step(f"the client's sidecar {_answers(status)} by itself, whatever policy says: {why}")
         case _ if path_of(arrived) != path_of(request):
             yield Step(f"the client's sidecar makes {path_of(arrived)} of the path, and splits judge that")
@@ -34,10 +34,10 @@ def of_upgrade(view: View, request: Request, port: ServicePort) -> Iterator[Step
         )
 
 
-def of_server(request: Request, arrived: Request | TurnedDown) -> Iterator[Step]:
+def of_server(request: Request, arrived: Request | LocalReply) -> Iterator[Step]:
     """Yield what the sidecar of who answers makes of what the client's passes on, where it differs."""
     match arrived:
-        case TurnedDown(status, why):
+        case LocalReply(status, why):
             yield Step(f"its sidecar admits no such request, and {_answers(status)}: {why}", depth=1)
         case _ if path_of(arrived) != path_of(request):
             yield Step(f"its sidecar makes {path_of(arrived)} of the path, and rules judge that", depth=1)

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from catalog.explain.answering import answering
 from catalog.explain.steps.step import Objects, Step, origin_of, origin_of_object
 from catalog.oracle import decide as oracle
-from catalog.oracle.decide import Place, TurnedDown
-from catalog.oracle.preconditions import Told
+from catalog.oracle.decide import LocalReply, Place
+from catalog.oracle.preconditions import Visibility
 from catalog.oracle.request.request import Request
 from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.backends.readiness import why_withheld
@@ -23,7 +23,7 @@ from meshwright.mesh.service import ServiceKey, ServicePort
 from meshwright.mesh.workload import Explicit, Health
 
 
-def scope(view: View, key: ServiceKey, told: Iterable[Told]) -> Iterator[Step]:
+def scope(view: View, key: ServiceKey, told: Iterable[Visibility]) -> Iterator[Step]:
     """Yield who narrows what the client's sidecars are told of, and whether the service is among it."""
     for each in told:
         if each.by is not None:
@@ -104,7 +104,7 @@ def _lacking(view: View, key: ServiceKey) -> str:
 def besides(view: View, request: Request) -> Iterator[str]:
     """Yield in clauses what keeps a request from passing, whatever policy says; nothing without a service."""
     arrived = oracle.arriving(view, request)
-    if request.identity is None or isinstance(arrived, TurnedDown) or not (found := answering(view, arrived)):
+    if request.identity is None or isinstance(arrived, LocalReply) or not (found := answering(view, arrived)):
         return
     for each in oracle.told(view, request.identity, request.service):
         if not each.yes:
@@ -114,5 +114,5 @@ def besides(view: View, request: Request) -> Iterator[str]:
             yield f"nobody behind Service {backend.service} is {_lacking(view, backend.service)}"
         for place in backend.places:
             down = oracle.at_server(view, arrived, place)
-            if isinstance(down, TurnedDown):
+            if isinstance(down, LocalReply):
                 yield f"the sidecar of {place[0].identity} turns it down: {down.why}"

@@ -7,13 +7,20 @@ from catalog.oracle.service_policies import reaching, tried_again
 from catalog.store.view import View
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import RETRY, UPSTREAM_POLICY
-from meshwright.mesh.policies.upstreams import Balancing, Ejecting, HashKey, HealthCheck, KeyKind, Nearest
+from meshwright.mesh.policies.upstreams import (
+    BalancingAlgorithm,
+    HashKey,
+    HealthCheck,
+    KeyKind,
+    LocalityPreference,
+    OutlierDetectionOverride,
+)
 from meshwright.mesh.service import ServiceKey
 
 _CHOSEN = {
-    Balancing.ROUND_ROBIN: "one endpoint after the other",
-    Balancing.LEAST_REQUEST: "of two endpoints the one with fewer requests under way",
-    Balancing.RANDOM: "any endpoint",
+    BalancingAlgorithm.ROUND_ROBIN: "one endpoint after the other",
+    BalancingAlgorithm.LEAST_REQUEST: "of two endpoints the one with fewer requests under way",
+    BalancingAlgorithm.RANDOM: "any endpoint",
 }
 _NAMED = {KeyKind.HEADER: "header", KeyKind.COOKIE: "cookie", KeyKind.QUERY: "parameter of the query"}
 
@@ -45,13 +52,13 @@ def of_retries(view: View, client: ServiceIdentity, key: ServiceKey) -> Iterator
     yield Step(text, origin_of(view, RETRY, retry.key))
 
 
-def _chosen(balancing: Balancing, key: HashKey | None) -> str:
+def _chosen(balancing: BalancingAlgorithm, key: HashKey | None) -> str:
     if key is None:
         return _CHOSEN[balancing]
     return f"the endpoint that is its {_NAMED[key.kind]} {key.name}'s, or any without it"
 
 
-def _left_alone(ejecting: Ejecting) -> str:
+def _left_alone(ejecting: OutlierDetectionOverride) -> str:
     if ejecting.failures == 0:
         return "no endpoint is left alone because it fails"
     return "endpoints that fail are left alone in its own way"
@@ -66,7 +73,7 @@ def _asked(check: HealthCheck) -> str:
     return f"endpoints are asked {how} every {every:g} s, and left alone after {counts} failures in a row"
 
 
-def _preferred(nearest: Nearest) -> str:
+def _preferred(nearest: LocalityPreference) -> str:
     near = f"those of the client's {nearest.within.lower()}"
     return (
         f"of endpoints {near} come first" if nearest.fails_over else f"of endpoints {near} alone are called"

@@ -145,7 +145,7 @@ def _sources(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Beside:
+class _PortClaim:
     """Another Egress of a source, or this one: its ports of TCP by number, and whether ranges are common."""
 
     by: str
@@ -154,18 +154,18 @@ class _Beside:
     meets: bool
 
 
-_Beyond = tuple[tuple[ServiceIdentity, tuple[_Beside, ...]], ...]
+_Beyond = tuple[tuple[ServiceIdentity, tuple[_PortClaim, ...]], ...]
 """The sources of an Egress, each with the Egresses that no source before it has."""
 
 
 def _beside(
     view: View, egress: Egress, budget: Budget
-) -> Iterator[tuple[ServiceIdentity, tuple[_Beside, ...]]]:
+) -> Iterator[tuple[ServiceIdentity, tuple[_PortClaim, ...]]]:
     """Yield the sources, each with those Egresses for it that no source before it has."""
     known: set[PolicyKey] = set()
     ranges = NetworkSet(map(ip_network, egress.networks))
     for source in egress.sources:
-        found: list[_Beside] = []
+        found: list[_PortClaim] = []
         for other in egresses_by_source(view).found(source):
             budget.spend()
             if other.key not in known:
@@ -175,12 +175,12 @@ def _beside(
         yield source, tuple(found)
 
 
-def _of_other(egress: Egress, ranges: NetworkSet, other: Egress) -> _Beside:
+def _of_other(egress: Egress, ranges: NetworkSet, other: Egress) -> _PortClaim:
     ports: dict[Port, tuple[EgressPort, ...]] = {}
     for each in other.ports:
         if each.protocol.is_tcp:
             ports[each.number] = (*ports.get(each.number, ()), each)
-    return _Beside(
+    return _PortClaim(
         "this Egress" if other.key == egress.key else f"Egress {other.key}",
         f"to {listed(other.networks)}" if other.networks else "to every address",
         ports,

@@ -33,7 +33,7 @@ class Shape:
         )
 
 
-class Covering:
+class MatchIndex:
     """Named matches, in an order, among which those are looked for that cover another one.
 
     Only matches of the same path or of every path can cover one. So matches are kept by their path, and of

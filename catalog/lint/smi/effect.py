@@ -10,7 +10,7 @@ from catalog.lint.codes import Code
 from catalog.lint.lint import Lint
 from catalog.lint.templates import ports_to_come
 from catalog.lint.wording import Place, listed, say
-from catalog.policy.access import Nothing, grant, in_force, unknown_matches
+from catalog.policy.access import NoAccess, grant, in_force, unknown_matches
 from catalog.relations.backends.targets import served_by
 from catalog.store.inventory import by_identity
 from catalog.store.smi import http_route_groups, targets_by_destination, tcp_routes
@@ -53,7 +53,7 @@ def _is_known(view: View, target: TrafficTarget, rule: Rule) -> bool:
 def _no_port(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     view = lint.view
     called = sorted({*ports_called(view, target.destination), *ports_to_come(lint, target.destination)})
-    if called and all(grant(view, target, *each) == Nothing() for each in called):
+    if called and all(grant(view, target, *each) == NoAccess() for each in called):
         ports = listed([f"{number} ({protocol.value})" for number, protocol in called])
         where = f"a target port at which {target.destination} is called: {ports}"
         wanted = f"rules that fit {where}; nothing is admitted"

@@ -6,12 +6,12 @@ from typing import Final
 
 from catalog.lint.budget import Budget, within
 from catalog.lint.codes import Code
-from catalog.lint.smi.covering import Covering, Shape
+from catalog.lint.smi.covering import MatchIndex, Shape
 from catalog.lint.smi.hosts import never_sent
 from catalog.lint.wording import Place, say
 from catalog.oracle.request.expressions import fits_in_full, fits_no_path, text_of
 from catalog.oracle.request.headers import SET, UNSEEN
-from catalog.oracle.request.paths import TurnedDown, passed_on
+from catalog.oracle.request.paths import LocalReply, passed_on
 from catalog.policy.access import in_force, rule_matches
 from catalog.store.view import View
 from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, TRAFFIC_TARGET
@@ -79,7 +79,7 @@ def _never_fits(regex: str) -> str:
     if text is None:
         return ""
     written = passed_on(text.encode(), EscapedSlashes.KEEP, http2=True)
-    if isinstance(written, TurnedDown):
+    if isinstance(written, LocalReply):
         return "no sidecar passes on a path with this; this match never fits"
     path = written.path.decode()
     return "" if path == text else f"such a path arrives as {path}; this match never fits"
@@ -96,7 +96,7 @@ def of_target(view: View, target: TrafficTarget) -> Iterator[Problem]:
         if rule.kind is RouteKind.HTTP
         for match in rule_matches(view, target.key.namespace, rule)
     ]
-    covering = Covering((name, match) for _, name, match in named)
+    covering = MatchIndex((name, match) for _, name, match in named)
 
     def shadowed(budget: Budget) -> Iterator[Problem]:
         for number, name, match in named:

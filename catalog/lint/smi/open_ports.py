@@ -12,7 +12,7 @@ from catalog.lint.lint import Lint
 from catalog.lint.smi.effect import ports_called
 from catalog.lint.templates import ports_to_come
 from catalog.lint.wording import say
-from catalog.policy.access import Everything, Matching, grant, in_force
+from catalog.policy.access import FullAccess, MatchingAccess, grant, in_force
 from catalog.store.smi import targets_by_destination
 from catalog.store.view import View
 from meshwright.engine.derived import derived
@@ -51,14 +51,14 @@ def narrowed(view: View, destination: ServiceIdentity, port: Port) -> Mapping[Po
     targets = [each for each in targets_by_destination(view).found(destination) if in_force(each)]
     matching: dict[ServiceIdentity, PolicyKey] = {}
     for target in targets:
-        if isinstance(grant(view, target, port, Protocol.HTTP), Matching):
+        if isinstance(grant(view, target, port, Protocol.HTTP), MatchingAccess):
             for source in target.sources:
                 matching.setdefault(source, target.key)
     return MappingProxyType(
         {
             target.key: (matching[source], source)
             for target in targets
-            if _is_tcp(target) and grant(view, target, port, Protocol.HTTP) == Everything()
+            if _is_tcp(target) and grant(view, target, port, Protocol.HTTP) == FullAccess()
             for source in reversed(target.sources)
             if source in matching
         }

@@ -7,7 +7,7 @@ from typing import Final
 from catalog.lint.budget import Budget, within
 from catalog.lint.codes import Code
 from catalog.lint.lint import Lint
-from catalog.lint.smi.covering import Covering
+from catalog.lint.smi.covering import MatchIndex
 from catalog.lint.templates import answering
 from catalog.lint.wording import Place
 from catalog.policy.access import may_call
@@ -104,7 +104,7 @@ def _shadowed(place: Place, split: TrafficSplit) -> Iterator[Problem]:
         if splits.precedence(each) < splits.precedence(split) and not splits.refused(place.view, each)
         for match in splits.matches(place.view, each) or ()
     ]
-    covering = Covering((match.name, match) for match in earlier)
+    covering = MatchIndex((match.name, match) for match in earlier)
 
     def shadowed(budget: Budget) -> Iterator[Problem]:
         if mine and all(covering.first(match, budget) is not None for match in mine):

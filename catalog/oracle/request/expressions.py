@@ -20,7 +20,7 @@ _ESCAPED: Final = re.compile(r"\\([^A-Za-z0-9])")
 _LITERAL: Final = re.compile(rf"(?:{_ESCAPED.pattern}|[^\\.+*?()|\[\]{{}}^$])*")
 
 
-class _Compiled(Protocol):
+class _CompiledExpression(Protocol):
     """An expression of google-re2, which has no types of its own."""
 
     def fullmatch(self, text: bytes) -> object | None:
@@ -58,9 +58,9 @@ def text_of(expression: str) -> str | None:
     return _ESCAPED.sub(r"\1", expression) if _LITERAL.fullmatch(expression) else None
 
 
-def _compile(expression: str) -> _Compiled | None:
+def _compile(expression: str) -> _CompiledExpression | None:
     try:
-        found: _Compiled = re2.compile(expression.encode(), _OPTIONS)
+        found: _CompiledExpression = re2.compile(expression.encode(), _OPTIONS)
     except re2.error:
         return None
     return found

@@ -11,7 +11,7 @@ outside its threat model, so that sidecars do not set it.
 from collections.abc import Iterable
 from typing import Final
 
-from catalog.oracle.request.paths import TurnedDown
+from catalog.oracle.request.paths import LocalReply
 
 IN_HTTP1: Final = frozenset(
     {
@@ -24,14 +24,14 @@ IN_HTTP1: Final = frozenset(
 """Methods that Envoy's parser of HTTP/1 knows, in capitals as they must be sent."""
 
 
-def turned_down(method: str, headers: Iterable[tuple[str, str]], *, http2: bool) -> TurnedDown | None:
+def turned_down(method: str, headers: Iterable[tuple[str, str]], *, http2: bool) -> LocalReply | None:
     """Return a sidecar's own answer to a method that it does not pass on, such as BAN in HTTP/1.1."""
     if method == "CONNECT":
-        return TurnedDown(404, "sidecars do not open tunnels (CONNECT)")
+        return LocalReply(404, "sidecars do not open tunnels (CONNECT)")
     if not http2 and method not in IN_HTTP1:
-        return TurnedDown(
+        return LocalReply(
             400, f"Envoy knows no method {method[:40]} in HTTP/1.1; in HTTP/2 any method passes"
         )
     if method == "QUERY" and not any(name.lower() == "content-type" for name, _ in headers):
-        return TurnedDown(400, "a QUERY needs a Content-Type (RFC 10008)")
+        return LocalReply(400, "a QUERY needs a Content-Type (RFC 10008)")
     return None

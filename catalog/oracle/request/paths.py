@@ -23,7 +23,7 @@ from meshwright.mesh.service import EscapedSlashes
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class ForwardedTarget:
     """A target in origin form, as a sidecar passes it on, and the authority if the target had one."""
 
     target: bytes
@@ -36,7 +36,7 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnedDown:
+class LocalReply:
     """A sidecar answers by itself, with this status, whatever policy says; 0 ends the connection or stream.
 
     `why` is a clause.
@@ -58,28 +58,28 @@ _ESCAPE: Final = re.compile(rb"%[0-9A-Fa-f]{2}")
 _UNESCAPED: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _ESCAPED: Final = frozenset(range(0x21)) | frozenset(b'"#<>?^`{|}') | frozenset(range(0x7F, 0x100))
 
-_HIDDEN: Final = TurnedDown(400, "a segment of its path is read as a dot segment by some applications")
+_HIDDEN: Final = LocalReply(400, "a segment of its path is read as a dot segment by some applications")
 
 
 def passed_on(
     target: bytes, slashes: EscapedSlashes, *, method: str = "GET", http2: bool = False
-) -> Passed | TurnedDown:
+) -> ForwardedTarget | LocalReply:
     """Return what becomes of a request target at one sidecar."""
     found = _http2(target) if http2 else _http1(target, method)
-    if isinstance(found, TurnedDown):
+    if isinstance(found, LocalReply):
         return found
     if b"#" in found.target:
-        return TurnedDown(400, "it has a fragment (#); write %23 for the character")
+        return LocalReply(400, "it has a fragment (#); write %23 for the character")
     path, mark, query = found.target.partition(b"?")
     if slashes is EscapedSlashes.REJECT and _ESCAPED_SLASH.search(path):
-        return TurnedDown(400, "its path has an escaped slash (%2f) or backslash (%5c)")
+        return LocalReply(400, "its path has an escaped slash (%2f) or backslash (%5c)")
     canonical = _canonical(_DOT_PARAMETERS.sub(rb"\1", path))
     if canonical is None:
-        return TurnedDown(400, "its path has an escaped NUL (%00)")
-    return Passed(canonical + mark + query, found.authority)
+        return LocalReply(400, "its path has an escaped NUL (%00)")
+    return ForwardedTarget(canonical + mark + query, found.authority)
 
 
-def hidden_dots(path: bytes) -> TurnedDown | None:
+def hidden_dots(path: bytes) -> LocalReply | None:
     """Say whether a server's sidecar turns down a path that it has normalised: one that hides a dot segment.
 
     A segment is one once its escaped slashes are unescaped, or its parameters (`;`) are taken away, as some
@@ -90,27 +90,27 @@ def hidden_dots(path: bytes) -> TurnedDown | None:
     return _HIDDEN if any(each.partition(b";")[0] in (b".", b"..") for each in segments) else None
 
 
-def _http1(target: bytes, method: str) -> Passed | TurnedDown:
+def _http1(target: bytes, method: str) -> ForwardedTarget | LocalReply:
     if _PRINTABLE.fullmatch(target) is None:
-        return TurnedDown(400, "HTTP/1.1 has printable ASCII alone in a request target; escape the rest")
+        return LocalReply(400, "HTTP/1.1 has printable ASCII alone in a request target; escape the rest")
     if target.startswith(b"/"):
-        return Passed(target)
+        return ForwardedTarget(target)
     if target == b"*" and method == "OPTIONS":
-        return TurnedDown(404, "it asks about the server (*), and sidecars pass on paths alone")
+        return LocalReply(404, "it asks about the server (*), and sidecars pass on paths alone")
     found = _ABSOLUTE.fullmatch(target)
     if found is None or int(found[2] or 0) > 65535:
-        return TurnedDown(400, "it is no path that begins with /, nor an http or https URL")
+        return LocalReply(400, "it is no path that begins with /, nor an http or https URL")
     if found[3].startswith(b"?"):
-        return TurnedDown(404, "its URL has a query and no path")
-    return Passed(found[3] or b"/", found[1])
+        return LocalReply(404, "its URL has a query and no path")
+    return ForwardedTarget(found[3] or b"/", found[1])
 
 
-def _http2(target: bytes) -> Passed | TurnedDown:
+def _http2(target: bytes) -> ForwardedTarget | LocalReply:
     if not target.startswith(b"/") or any(byte <= 0x20 or byte == 0x7F for byte in target):
-        return TurnedDown(
+        return LocalReply(
             0, "HTTP/2 has no such path: it begins with /, and has no space or control character"
         )
-    return Passed(target)
+    return ForwardedTarget(target)
 
 
 def _canonical(path: bytes) -> bytes | None:

@@ -8,7 +8,7 @@ from typing import Final
 from catalog.oracle.request.expressions import fits_in_full
 from catalog.oracle.request.headers import SINGLE, TE, UNSEEN
 from catalog.oracle.request.methods import turned_down
-from catalog.oracle.request.paths import Passed, TurnedDown, passed_on
+from catalog.oracle.request.paths import ForwardedTarget, LocalReply, passed_on
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Port
 from meshwright.mesh.policies.callers import Client
@@ -43,7 +43,7 @@ class Request:
         return self.client if isinstance(self.client, ServiceIdentity) else None
 
 
-def passed(request: Request, slashes: EscapedSlashes, upgrades: Iterable[str] = ()) -> Request | TurnedDown:
+def passed(request: Request, slashes: EscapedSlashes, upgrades: Iterable[str] = ()) -> Request | LocalReply:
     """Return a request as one sidecar passes it on; its path is in origin form then, and normalised.
 
     `upgrades` are the protocols, in lower case, whose offer in the header Upgrade passes.
@@ -52,10 +52,10 @@ def passed(request: Request, slashes: EscapedSlashes, upgrades: Iterable[str] = 
     if refused is not None:
         return refused
     found = passed_on(_bytes(request.path), slashes, method=request.method, http2=request.http2)
-    if isinstance(found, TurnedDown):
+    if isinstance(found, LocalReply):
         return found
     if any(_HOST_BYTES.fullmatch(_bytes(value)) is None for value in _hosts(request)):
-        return TurnedDown(400, "its host has characters that no host has")
+        return LocalReply(400, "its host has characters that no host has")
     headers = _forwarded(_headers(request, found), frozenset(upgrades))
     return replace(request, path=_text(found.target), headers=headers)
 
@@ -125,7 +125,7 @@ def _hosts(request: Request) -> list[str]:
     return [value.strip(" \t") for given, value in request.headers if given.lower() in _HOST]
 
 
-def _headers(request: Request, found: Passed) -> tuple[tuple[str, str], ...]:
+def _headers(request: Request, found: ForwardedTarget) -> tuple[tuple[str, str], ...]:
     if found.authority is None:
         return request.headers
     others = (each for each in request.headers if each[0].lower() not in _HOST)

@@ -8,7 +8,7 @@ None of it is a unit that can be left out (`catalog.policy.units`): without it r
 somebody was to be asked about.
 """
 
-from catalog.policy.values.inbound import Asked
+from catalog.policy.values.inbound import ExternalAuthorizer
 from catalog.store import mesh_wide
 from catalog.store.osm import server_of
 from catalog.store.own import external_authorizations_in
@@ -25,7 +25,9 @@ def precedence(found: ExternalAuthorization) -> tuple[bool, bool, bool, str, Pol
     return (not found.accounts, not found.ports, not found.created, found.created, found.key)
 
 
-def asked_at(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol) -> Asked | None:
+def asked_at(
+    view: View, identity: ServiceIdentity, port: Port, protocol: Protocol
+) -> ExternalAuthorizer | None:
     """Return who is asked at a port; None for nobody. Where no request is seen, nobody is asked about any."""
     if not protocol.is_http:
         return None
@@ -33,9 +35,9 @@ def asked_at(view: View, identity: ServiceIdentity, port: Port, protocol: Protoc
     its = (each for each in there if _is_for(each, identity, port))
     if (found := min(its, key=precedence, default=None)) is not None:
         authorizer = found.at(server_of(view, found))
-        return None if authorizer is None else Asked(authorizer, found.key)
+        return None if authorizer is None else ExternalAuthorizer(authorizer, found.key)
     everywhere = mesh_wide.authorization(view).value()
-    return None if everywhere is None else Asked(everywhere)
+    return None if everywhere is None else ExternalAuthorizer(everywhere)
 
 
 def _is_for(each: ExternalAuthorization, identity: ServiceIdentity, port: Port) -> bool:

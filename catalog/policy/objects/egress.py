@@ -28,7 +28,7 @@ from catalog.policy.access import rule_matches
 from catalog.policy.objects.limits import precedence
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
-from catalog.policy.values.proxy import Reachable
+from catalog.policy.values.proxy import ReachableServices
 from catalog.relations.membership import service_of_the_mesh
 from catalog.relations.outside import setting_named
 from catalog.store.osm import egresses_by_source
@@ -47,7 +47,7 @@ _ELSEWHERE: Final = OutsideHost(ANY_HOST, (OutsideRoute(None),))
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _EgressPortRule:
     """What one Egress says of one port: `hosts` without those of the mesh, `*` where it names none.
 
     `ranges` and `names` are `networks` and `hosts` once more, to be searched.
@@ -72,7 +72,7 @@ class _Said:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ours:
+class _MeshAddresses:
     """What of some ports is the mesh's: single addresses as networks, and ports where servers speak first."""
 
     addresses: frozenset[tuple[Port, str]]
@@ -82,7 +82,7 @@ class _Ours:
 def beside(
     view: View,
     named: tuple[OutsidePort, ...],
-    parts: Iterable[Reachable],
+    parts: Iterable[ReachableServices],
     closed: Iterable[SocketAddress],
     *,
     passthrough: bool,
@@ -93,7 +93,7 @@ def beside(
     numbers = frozenset(each.port for each in named)
     ours = [_of_part(view, each, numbers) for each in parts]
     shut = ((each.port, str(ip_network(each.address))) for each in closed if each.port in numbers)
-    ours.append(_Ours(frozenset(shut), frozenset()))
+    ours.append(_MeshAddresses(frozenset(shut), frozenset()))
     found = (_port_beside(each, ours, passthrough=passthrough) for each in named)
     return tuple(each for each in found if each.ranges)
 
@@ -101,14 +101,14 @@ def beside(
 @derived
 def said(view: View, client: ServiceIdentity) -> tuple[OutsidePort, ...]:
     """Return what all Egresses say of an identity, whatever services of the mesh it may call; sorted."""
-    by_port: dict[Port, list[_Said]] = {}
+    by_port: dict[Port, list[_EgressPortRule]] = {}
     for egress in egresses_by_source(view).found(client):
         hosts = tuple(
             each for each in egress.hosts if service_of_the_mesh(view, each, client.namespace) is None
         )
         hosts = hosts if egress.hosts else (ANY_HOST,)
         networks = tuple(map(ip_network, egress.networks))
-        whole = _Said(
+        whole = _EgressPortRule(
             egress.key,
             EgressProtocol.HTTP,
             hosts,
@@ -124,7 +124,7 @@ def said(view: View, client: ServiceIdentity) -> tuple[OutsidePort, ...]:
     return tuple(_ports(by_port))
 
 
-def _ports(by_port: Mapping[Port, list[_Said]]) -> Iterator[OutsidePort]:
+def _ports(by_port: Mapping[Port, list[_EgressPortRule]]) -> Iterator[OutsidePort]:
     """Yield what may be called, by port; what is the same for several ports is found once."""
     known: dict[tuple[int, ...], OutsidePort] = {}
     for number in sorted(by_port):
@@ -136,17 +136,17 @@ def _ports(by_port: Mapping[Port, list[_Said]]) -> Iterator[OutsidePort]:
 
 
 @derived
-def _of_part(view: View, part: Reachable, numbers: frozenset[Port]) -> _Ours:
+def _of_part(view: View, part: ReachableServices, numbers: frozenset[Port]) -> _MeshAddresses:
     """Return what of these ports the services of a part have, which many groups may share."""
     del view
     found = [each for each in part.services if each.port in numbers]
-    return _Ours(
+    return _MeshAddresses(
         frozenset((each.port, str(ip_network(address))) for each in found for address in each.addresses),
         frozenset(each.port for each in found if each.protocol is Protocol.TCP_SERVER_FIRST),
     )
 
 
-def _port_beside(port: OutsidePort, ours: Iterable[_Ours], *, passthrough: bool) -> OutsidePort:
+def _port_beside(port: OutsidePort, ours: Iterable[_MeshAddresses], *, passthrough: bool) -> OutsidePort:
     """Return what may be called at a port beside what the mesh has there."""
     taken = {each for part in ours for each in part.addresses}
     waits = not port.server_first and not any(port.port in part.server_first for part in ours)
@@ -178,7 +178,7 @@ def _matches(view: View, egress: Egress) -> tuple[HTTPMatch, ...] | None:
     )
 
 
-def _port(number: Port, found: list[_Said]) -> OutsidePort:
+def _port(number: Port, found: list[_EgressPortRule]) -> OutsidePort:
     networks = sorted({each for one in found for each in one.networks}, key=_network_order)
     by_holding: dict[tuple[bool, ...], list[str]] = {}
     for network in networks:
@@ -198,7 +198,7 @@ def _port(number: Port, found: list[_Said]) -> OutsidePort:
     )
 
 
-def _outcome(holding: list[_Said]) -> OutsideRange:
+def _outcome(holding: list[_EgressPortRule]) -> OutsideRange:
     """Return what passes where all of this holds; for which networks that is, is not said."""
     if any(each.protocol.is_tcp for each in holding):
         return OutsideRange(connections=True)
@@ -209,10 +209,10 @@ def _outcome(holding: list[_Said]) -> OutsideRange:
     )
 
 
-def _hosts(http: list[_Said]) -> Iterator[OutsideHost]:
+def _hosts(http: list[_EgressPortRule]) -> Iterator[OutsideHost]:
     """Yield the hosts that are named; each has what is said of all names that it is among."""
     for name in sorted({host for each in http for host in each.hosts if each.networks or _in_dns(host)}):
-        ways: dict[ExternalHost | None, list[_Said]] = {}
+        ways: dict[ExternalHost | None, list[_EgressPortRule]] = {}
         for each in http:
             if each.networks and each.is_for(name):
                 ways.setdefault(None, []).append(each)
@@ -222,7 +222,7 @@ def _hosts(http: list[_Said]) -> Iterator[OutsideHost]:
         yield OutsideHost(name, tuple(_routes(ordered)))
 
 
-def _routes(ways: list[tuple[ExternalHost | None, list[_Said]]]) -> Iterator[OutsideRoute]:
+def _routes(ways: list[tuple[ExternalHost | None, list[_EgressPortRule]]]) -> Iterator[OutsideRoute]:
     """Yield the routes of a host: what ranges bound comes before what the DNS says."""
     for host, those in ways:
         if any(each.matches is None for each in those):
@@ -233,7 +233,7 @@ def _routes(ways: list[tuple[ExternalHost | None, list[_Said]]]) -> Iterator[Out
             yield OutsideRoute(matches, host, _limits(host, those))
 
 
-def _limits(host: ExternalHost | None, those: Iterable[_Said]) -> ConnectionLimits:
+def _limits(host: ExternalHost | None, those: Iterable[_EgressPortRule]) -> ConnectionLimits:
     """Return what goes to a host at once; of several settings one counts, as for a service."""
     found = (each.setting for each in those if host is not None)
     named = (each for each in found if each is not None and host == ExternalHost(each.host))

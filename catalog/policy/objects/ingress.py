@@ -19,7 +19,7 @@ from meshwright.mesh.policies.callers import AuthenticatedName, Caller, Encrypte
 from meshwright.mesh.policies.ingress import IngressBackend, IngressPort, Proof
 from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
 from meshwright.mesh.service import ServiceKey
-from meshwright.mesh.values.hashing import Shared
+from meshwright.mesh.values.hashing import SharedTuple
 
 
 def precedence(found: IngressBackend) -> tuple[bool, str, PolicyKey]:
@@ -80,8 +80,8 @@ def source_ranges(
 
 def _callers(view: View, found: IngressBackend, backend: IngressPort) -> tuple[Caller, ...]:
     # Each of many callers has all places or server names: their hashes are computed once for all.
-    places = Shared(source_ranges(view, found.services, found.ranges))
-    server_names = Shared(backend.server_names)
+    places = SharedTuple(source_ranges(view, found.services, found.ranges))
+    server_names = SharedTuple(backend.server_names)
     match backend.proof:
         case Proof.NOTHING:
             return places

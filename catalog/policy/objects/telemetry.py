@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from catalog.policy.values.terms import Logging
+from catalog.policy.values.terms import AccessLogPolicy
 from catalog.relations.groups import ProxyGroup
 from catalog.relations.telemetry import told
 from catalog.store import mesh_wide
@@ -11,16 +11,16 @@ from catalog.store.view import View
 from meshwright.mesh.config import Tracing
 
 
-def logging(view: View, group: ProxyGroup) -> Logging:
+def logging(view: View, group: ProxyGroup) -> AccessLogPolicy:
     """Return what access logs are; an ExtensionService that is not there is told nothing."""
     found = next((each for each in told(view, group.telemetry) if each.access_log is not None), None)
     if found is None or found.access_log is None:
-        return Logging()
+        return AccessLogPolicy()
     log = found.access_log
     collector = None if log.export is None else extension_services(view).get(log.export.service)
     if collector is None:
         log = replace(log, export=None)
-    return Logging(found.key, log, collector)
+    return AccessLogPolicy(found.key, log, collector)
 
 
 def tracing(view: View, group: ProxyGroup) -> Tracing | None:

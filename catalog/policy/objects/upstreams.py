@@ -9,16 +9,16 @@ the caller is (`nearby`).
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from catalog.policy.values.destinations import Destination, Near, ServiceDestination
+from catalog.policy.values.destinations import CallerLocality, Destination, ServiceDestination
 from catalog.policy.values.outbound import WeightedBackend
-from catalog.policy.values.proxy import Reachable
+from catalog.policy.values.proxy import ReachableServices
 from catalog.store.own import upstream_policies_by_service
 from catalog.store.view import View
 from meshwright.engine.derived import derived
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.policies.upstreams import HashKey, UpstreamPolicy, prefix
 from meshwright.mesh.service import Protocol, ServiceKey
-from meshwright.mesh.values.hashing import Shared
+from meshwright.mesh.values.hashing import SharedTuple
 
 
 def precedence(policy: UpstreamPolicy) -> tuple[bool, str, PolicyKey]:
@@ -51,7 +51,7 @@ def fails_over(view: View, protocol: Protocol, backends: Iterable[WeightedBacken
 
 
 @derived
-def nearby(view: View, part: Reachable, locality: str) -> Reachable:
+def nearby(view: View, part: ReachableServices, locality: str) -> ReachableServices:
     """Return a part of what may be called, as callers of a locality call it; one value for all of them.
 
     A destination without a preference, or for callers of whom it is not known where they are, is as it was.
@@ -59,7 +59,7 @@ def nearby(view: View, part: Reachable, locality: str) -> Reachable:
     found = tuple(_near(view, each, locality) for each in part.destinations)
     if all(mine is its for mine, its in zip(found, part.destinations, strict=True)):
         return part
-    return Reachable(part.services, Shared(found), part.common)
+    return ReachableServices(part.services, SharedTuple(found), part.common)
 
 
 def _policies(view: View, backends: Iterable[WeightedBackend]) -> Iterator[UpstreamPolicy]:
@@ -77,4 +77,4 @@ def _near(view: View, found: Destination, locality: str) -> Destination:
     wanted = policy.nearest if policy is not None else None
     if wanted is None or not (place := prefix(locality, wanted.within)):
         return found
-    return replace(found, near=Near(place, wanted.within, fails_over=wanted.fails_over))
+    return replace(found, near=CallerLocality(place, wanted.within, fails_over=wanted.fails_over))

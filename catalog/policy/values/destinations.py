@@ -5,9 +5,14 @@ from dataclasses import dataclass, field
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.policies.limits import ConnectionLimits
-from meshwright.mesh.policies.upstreams import Balancing, Ejecting, HealthCheck, Within
+from meshwright.mesh.policies.upstreams import (
+    BalancingAlgorithm,
+    HealthCheck,
+    LocalityScope,
+    OutlierDetectionOverride,
+)
 from meshwright.mesh.service import ExternalHost, ServiceKey
-from meshwright.mesh.values.hashing import HashedOnce, hashed_once
+from meshwright.mesh.values.hashing import CachedHash, hashed_once
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -22,17 +27,17 @@ class DestinationEndpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class CallerLocality:
     """Where callers are that prefer what is near: `place` is their region, or region and zone."""
 
     place: str
-    within: Within
+    within: LocalityScope
     fails_over: bool = True
 
 
 @hashed_once
 @dataclass(frozen=True, slots=True)
-class ServiceDestination(HashedOnce):
+class ServiceDestination(CachedHash):
     """A service's target port as a place that connections are opened to.
 
     `identities` are those that may answer there; none means that nobody may. `server_name` is the name that
@@ -51,10 +56,10 @@ class ServiceDestination(HashedOnce):
     as_called: bool = False
     caller: ServiceIdentity | None = None
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
-    ejecting: Ejecting | None = None
-    balancing: Balancing = Balancing.ROUND_ROBIN
+    ejecting: OutlierDetectionOverride | None = None
+    balancing: BalancingAlgorithm = BalancingAlgorithm.ROUND_ROBIN
     checking: HealthCheck | None = None
-    near: Near | None = None
+    near: CallerLocality | None = None
 
 
 @dataclass(frozen=True, slots=True)

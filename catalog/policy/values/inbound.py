@@ -60,18 +60,18 @@ def admitted(access: Access, kind: type[C]) -> tuple[C, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Divided:
+class PortAccess:
     """What a port admits, divided by how callers come to it: by `proven` in TLS, by `plain` in plain text."""
 
     proven: Access
     plain: OnlyRules
 
 
-def divided(access: Access) -> Divided:
+def divided(access: Access) -> PortAccess:
     """Divide what a port admits; a rule of both kinds of callers is in both parts, with its own of each."""
     plain = (_of_callers(each, plain=True) for each in access.rules)
     proven = (_of_callers(each, plain=False) for each in access.rules)
-    return Divided(
+    return PortAccess(
         replace(access, rules=tuple(each for each in proven if each.callers)),
         OnlyRules(tuple(each for each in plain if each.callers)),
     )
@@ -83,7 +83,7 @@ def _of_callers(rule: AccessRule, *, plain: bool) -> AccessRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ExternalAuthorizer:
     """Who is asked about requests that policy admits: `by` an object, None: by all of the mesh."""
 
     authorizer: Authorizer
@@ -120,6 +120,6 @@ class InboundPort:
     rates: RateLimits = field(default_factory=RateLimits)
     mesh_names: tuple[str, ...] = ()
     otherwise: SocketAddress | None = None
-    asked: Asked | None = None
+    asked: ExternalAuthorizer | None = None
     named: tuple[NamedMatch, ...] = ()
     tapped: Tapped = ()

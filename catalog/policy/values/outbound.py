@@ -9,7 +9,7 @@ from meshwright.mesh.policies.routing import RouteActions
 from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
 from meshwright.mesh.policies.upstreams import HashKey
 from meshwright.mesh.service import EscapedSlashes, Protocol, Upstream
-from meshwright.mesh.values.hashing import HashedOnce, hashed_once
+from meshwright.mesh.values.hashing import CachedHash, hashed_once
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -55,7 +55,7 @@ class RequestRule:
 
 @hashed_once
 @dataclass(frozen=True, slots=True)
-class OutboundService(HashedOnce):
+class OutboundService(CachedHash):
     """A port of a service, or of a host outside the mesh, that the workload may call.
 
     `addresses` are those it is called at in transparent interception, `listen` where the proxy offers it in

@@ -10,7 +10,7 @@ from meshwright.mesh.names import Port
 from meshwright.mesh.policies.limits import ConnectionLimits
 from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
 from meshwright.mesh.service import ExternalHost
-from meshwright.mesh.values.hashing import HashedOnce, hashed_once
+from meshwright.mesh.values.hashing import CachedHash, hashed_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class OutsideRange:
 
 @hashed_once
 @dataclass(frozen=True, slots=True)
-class OutsidePort(HashedOnce):
+class OutsidePort(CachedHash):
     """A port outside at which something may be called; `by` are the Egresses that say so, sorted.
 
     `told_apart`: requests are told from whatever else is sent there, for that passes too. `server_first`:

@@ -8,7 +8,7 @@ from meshwright.mesh.service import Protocol, ServiceKey
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class WholePolicy:
     """All of a policy."""
 
 
@@ -23,7 +23,7 @@ class AllOutbound:
 
 
 @dataclass(frozen=True, slots=True)
-class Admitting:
+class InboundAdmission:
     """Whom an inbound port of these services admits."""
 
     port: Port
@@ -47,7 +47,7 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class DestinationPolicy:
     """A destination: where it is, and who may answer there."""
 
     service: ServiceKey
@@ -55,7 +55,7 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class OutsideAccess:
     """What may be called outside the mesh."""
 
 
@@ -65,7 +65,7 @@ class MeshWide:
 
 
 @dataclass(frozen=True, slots=True)
-class Certified:
+class IdentityCertificate:
     """The certificate of an identity."""
 
     identity: ServiceIdentity
@@ -79,16 +79,16 @@ class Roots:
 
 
 Part = (
-    Whole
+    WholePolicy
     | AllInbound
     | AllOutbound
-    | Admitting
+    | InboundAdmission
     | Application
     | Calls
-    | Reached
-    | Leaving
+    | DestinationPolicy
+    | OutsideAccess
     | MeshWide
-    | Certified
+    | IdentityCertificate
     | Roots
 )
 """What a resource is about, in mesh words; parts are cheap to make, for each resource has one."""

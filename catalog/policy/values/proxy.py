@@ -9,7 +9,7 @@ from catalog.policy.values.inbound import InboundPort
 from catalog.policy.values.interception import InterceptionKind, SocketAddress
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.outside import OutsidePort
-from catalog.policy.values.terms import Logging, MeshTerms, TlsRange, shared_terms
+from catalog.policy.values.terms import AccessLogPolicy, MeshTerms, TlsRange, shared_terms
 from catalog.store.settings import DenialReasons, HeaderLimits, MethodOverrides
 from meshwright.mesh.config import Tracing
 from meshwright.mesh.identity import ServiceIdentity
@@ -17,24 +17,24 @@ from meshwright.mesh.long_lived import LongLived
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.policies.resilience import Resilience
 from meshwright.mesh.service import ExternalHost, ServiceKey, Upstream
-from meshwright.mesh.values.hashing import Shared
+from meshwright.mesh.values.hashing import SharedTuple
 from meshwright.mesh.workload import Transparent
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Reachable:
+class ReachableServices:
     """Services that may be called, and the destinations of their routes; `common` to many groups or not."""
 
-    services: Shared[OutboundService] = field(default_factory=Shared)
-    destinations: Shared[Destination] = field(default_factory=Shared)
+    services: SharedTuple[OutboundService] = field(default_factory=SharedTuple)
+    destinations: SharedTuple[Destination] = field(default_factory=SharedTuple)
     common: bool = False
 
     @classmethod
     def of(cls, services: Iterable[OutboundService], destinations: Iterable[Destination] = ()) -> Self:
         """Make one of what is sorted already."""
-        return cls(Shared(services), Shared(destinations))
+        return cls(SharedTuple(services), SharedTuple(destinations))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +53,16 @@ class ProxyPolicy:
     interception: InterceptionKind
     tls: TlsRange
     inbound: tuple[InboundPort, ...]
-    reachable: tuple[Reachable, ...]
+    reachable: tuple[ReachableServices, ...]
     passthrough: bool = False
-    closed: Shared[SocketAddress] = field(default_factory=Shared)
+    closed: SharedTuple[SocketAddress] = field(default_factory=SharedTuple)
     transparent: Transparent = field(default_factory=Transparent)
     headers: HeaderLimits = field(default_factory=HeaderLimits)
     denials: DenialReasons = DenialReasons.CALLERS
     tracing: Tracing | None = None
     outside: tuple[OutsidePort, ...] = ()
     resilience: Resilience = field(default_factory=Resilience)
-    logs: Logging = field(default_factory=Logging)
+    logs: AccessLogPolicy = field(default_factory=AccessLogPolicy)
     method_overrides: MethodOverrides = MethodOverrides.KEEP
     long_lived: LongLived = field(default_factory=LongLived)
 
@@ -96,12 +96,12 @@ class ProxyPolicy:
         return tuple(each for each in self.destinations if isinstance(each, ServiceDestination))
 
 
-def services(parts: Iterable[Reachable]) -> tuple[OutboundService, ...]:
+def services(parts: Iterable[ReachableServices]) -> tuple[OutboundService, ...]:
     """Return the service ports of several parts, sorted."""
     return _merged([each.services for each in parts], _service_order)
 
 
-def _merged(parts: list[Shared[T]], order: Callable[[T], tuple[Any, ...]]) -> tuple[T, ...]:
+def _merged(parts: list[SharedTuple[T]], order: Callable[[T], tuple[Any, ...]]) -> tuple[T, ...]:
     if len(parts) == 1:
         return parts[0]
     return tuple(sorted((each for part in parts for each in part), key=order))

@@ -11,7 +11,7 @@ from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.policies.resilience import Resilience
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.policies.telemetry import AccessLog, ExtensionService
-from meshwright.mesh.values.hashing import HashedOnce, hashed_once
+from meshwright.mesh.values.hashing import CachedHash, hashed_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class TlsRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Logging:
+class AccessLogPolicy:
     """What access logs are, `by` a Telemetry; None is as proxies have it by themselves.
 
     `collector` is who is told of them, where the log is exported.
@@ -38,7 +38,7 @@ class Logging:
 
 @hashed_once
 @dataclass(frozen=True, slots=True)
-class MeshTerms(HashedOnce):
+class MeshTerms(CachedHash):
     """What holds for every proxy of the mesh: whom it believes, how it speaks TLS, which headers it takes.
 
     `denials`: to whom it says why it has denied a request. `tracing`: whom it tells of all. `resilience`:
@@ -52,7 +52,7 @@ class MeshTerms(HashedOnce):
     denials: DenialReasons = DenialReasons.CALLERS
     tracing: Tracing | None = None
     resilience: Resilience = field(default_factory=Resilience)
-    logs: Logging = field(default_factory=Logging)
+    logs: AccessLogPolicy = field(default_factory=AccessLogPolicy)
     long_lived: LongLived = field(default_factory=LongLived)
 
     @property

@@ -23,7 +23,7 @@ _BEGUN: Final = "it was approved, and its issuer has said nothing yet: is there 
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
+class SignedCertificate:
     """A certificate with the intermediates above it, without a root; and the roots that came with it."""
 
     chain: tuple[x509.Certificate, ...]
@@ -41,20 +41,20 @@ class Signed:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedRequest:
     """It never will be signed, and why."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingRequest:
     """It may be signed yet, and what is missing."""
 
     why: str = field(default=_UNAPPROVED)
 
 
-Verdict = Signed | Refused | Waiting
+Verdict = SignedCertificate | RefusedRequest | PendingRequest
 
 
 def judged(raw: Raw) -> Verdict:
@@ -62,13 +62,13 @@ def judged(raw: Raw) -> Verdict:
     status, said = _mapping(raw.get("status")), _conditions(raw)
     for kind in ("Denied", "InvalidRequest"):
         if (found := said.get(kind)) and found.get("status") == "True":
-            return Refused(f"{_WORDS[kind]}: {_why(found)}")
+            return RefusedRequest(f"{_WORDS[kind]}: {_why(found)}")
     if (ready := said.get("Ready")) is not None:
         if ready.get("status") == "True":
             return _signed(status)
         ended = _WORDS.get(str(ready.get("reason")))
-        return Waiting(_why(ready)) if ended is None else Refused(f"{ended}: {_why(ready)}")
-    return Waiting(_BEGUN) if "Approved" in said else Waiting()
+        return PendingRequest(_why(ready)) if ended is None else RefusedRequest(f"{ended}: {_why(ready)}")
+    return PendingRequest(_BEGUN) if "Approved" in said else PendingRequest()
 
 
 _WORDS: Final = {
@@ -88,7 +88,7 @@ def unfit(issuer: Raw) -> str:
     return "" if ready.get("status") == "True" else f"is not ready: {_why(ready)}"
 
 
-def ends(signed: Signed, roots: TrustBundle, now: datetime) -> datetime:
+def ends(signed: SignedCertificate, roots: TrustBundle, now: datetime) -> datetime:
     """Return when the way from a certificate to a root ends: the CA that signed it, or one above.
 
     Raises ValueError where there is no such way, or it leads over what is no CA, or is over.
@@ -107,11 +107,11 @@ def _signed(status: Mapping[str, Any]) -> Verdict:
         leaf, *rest = certificates_in(_decoded(status, "certificate"))
         above = certificates_in(_decoded(status, "ca")) if status.get("ca") else []
     except ValueError as error:
-        return Refused(f"what was signed is not understood: it {error}")
+        return RefusedRequest(f"what was signed is not understood: it {error}")
     # An issuer that has no root shows the highest CA that it knows: that is one more on the way.
     upper = [each for each in (*rest, *above) if each.subject != each.issuer]
     roots = [each for each in above if each.subject == each.issuer]
-    return Signed((leaf, *dict.fromkeys(upper)), TrustBundle.of([as_pem(roots)]))
+    return SignedCertificate((leaf, *dict.fromkeys(upper)), TrustBundle.of([as_pem(roots)]))
 
 
 def _decoded(status: Mapping[str, Any], name: str) -> bytes:

@@ -9,7 +9,13 @@ from typing import Any, Final
 import structlog
 
 from certs.errors import IssuerError
-from certs.issuers.cert_manager.answers import Refused, Signed, Waiting, judged, unfit
+from certs.issuers.cert_manager.answers import (
+    PendingRequest,
+    RefusedRequest,
+    SignedCertificate,
+    judged,
+    unfit,
+)
 from certs.issuers.cert_manager.requests import LABEL, OURS, REQUESTS, is_left_behind
 from certs.issuers.reference import CERT_MANAGER, IssuerReference
 from meshwright.kube.api import Api
@@ -33,7 +39,7 @@ class _RemovedError(Exception):
     """An object is there no more."""
 
 
-class Asking:
+class CertificateRequestClient:
     """Asks one issuer, in one namespace; an answer may take so many seconds."""
 
     def __init__(self, api: Api, issuer: IssuerReference, namespace: str, seconds: float) -> None:
@@ -42,7 +48,7 @@ class Asking:
         self._namespace = namespace
         self._seconds = seconds
 
-    async def signed(self, document: Raw) -> Signed:
+    async def signed(self, document: Raw) -> SignedCertificate:
         """Make a CertificateRequest, and return what was signed; it is removed, however that went.
 
         Raises IssuerError, which says what keeps it from being signed. Its name is not in it, but in the log:
@@ -85,9 +91,9 @@ class Asking:
             place = f" in namespace {where}" if where else ""
             raise IssuerError(f"{self._issuer}{place} {why}")
 
-    async def _answered(self, name: str, made: Raw) -> Signed:
+    async def _answered(self, name: str, made: Raw) -> SignedCertificate:
         what = f"CertificateRequest in namespace {self._namespace} to {self._issuer}"
-        why = Waiting().why
+        why = PendingRequest().why
         try:
             async with asyncio.timeout(self._seconds), aclosing(self._states(name, made)) as states:
                 async for state in states:
@@ -95,11 +101,11 @@ class Asking:
                         why = str(state)
                         continue
                     match judged(state):
-                        case Signed() as found:
+                        case SignedCertificate() as found:
                             return found
-                        case Refused(said):
+                        case RefusedRequest(said):
                             raise IssuerError(f"{what}: {said}")
-                        case Waiting(said):
+                        case PendingRequest(said):
                             why = said
         except TimeoutError:
             raise IssuerError(f"{what} was not signed within {self._seconds:g} s: {why}") from None

@@ -12,7 +12,7 @@ from certs.errors import IssuerError
 T = TypeVar("T")
 
 
-class Beside:
+class EventLoopThread:
     """Runs what it is given within a context that is open as long as the loop runs.
 
     From any thread but its own. The thread keeps no process alive. Raises IssuerError where the loop, or the

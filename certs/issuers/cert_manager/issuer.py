@@ -10,9 +10,9 @@ import structlog
 
 from certs.contract import CertificateRequest, Usage
 from certs.errors import IssuerError
-from certs.issuers.cert_manager.answers import Signed, ends
-from certs.issuers.cert_manager.asking import Asking
-from certs.issuers.cert_manager.beside import Beside
+from certs.issuers.cert_manager.answers import SignedCertificate, ends
+from certs.issuers.cert_manager.asking import CertificateRequestClient
+from certs.issuers.cert_manager.beside import EventLoopThread
 from certs.issuers.cert_manager.requests import request
 from certs.issuers.exchanges import Exchanges
 from certs.issuers.reference import IssuerReference
@@ -35,7 +35,7 @@ _log = structlog.get_logger("certs.issuers.cert_manager.issuer")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CertificateRequestSettings:
     """Which issuer signs; where CertificateRequests are made, and how long one may take.
 
     `roots` is a file with its roots, where what it says of them is not to be believed, or it says nothing.
@@ -54,21 +54,25 @@ class CertManagerIssuer(RemoteIssuer):
     """
 
     def __init__(
-        self, connection: Connection, asked: Asked, trust_domain: TrustDomain, known: TrustBundle
+        self,
+        connection: Connection,
+        asked: CertificateRequestSettings,
+        trust_domain: TrustDomain,
+        known: TrustBundle,
     ) -> None:
         """Begin with roots that are known, without asking. Raises StateError where a file has none."""
         self._asked = asked
         self._given = self._read_given()
         super().__init__(trust_domain, self._given or known)
         api = Api(connection, answer=_ANSWER_SECONDS)
-        self._asking = Asking(api, asked.issuer, asked.namespace, asked.seconds)
-        self._beside = Beside("cert-manager", api)
+        self._asking = CertificateRequestClient(api, asked.issuer, asked.namespace, asked.seconds)
+        self._beside = EventLoopThread("cert-manager", api)
 
     @classmethod
     def open(
         cls,
         connection: Connection,
-        asked: Asked,
+        asked: CertificateRequestSettings,
         trust_domain: TrustDomain,
         known: TrustBundle,
         now: datetime,
@@ -136,12 +140,12 @@ class CertManagerIssuer(RemoteIssuer):
             await asyncio.sleep(ahead.total_seconds() + 0.01)
         return signed.chain_pem
 
-    async def _signed(self, wanted: CertificateRequest, end: datetime, now: datetime) -> Signed:
+    async def _signed(self, wanted: CertificateRequest, end: datetime, now: datetime) -> SignedCertificate:
         told = self._asked
         until = now + timedelta(seconds=told.seconds)
         return await self._asking.signed(request(wanted, told.issuer, end - now, until))
 
-    def _reach(self, signed: Signed, now: datetime) -> datetime:
+    def _reach(self, signed: SignedCertificate, now: datetime) -> datetime:
         """Take note of the roots of what was signed, and return when its way to one of them ends."""
         roots = self._given or signed.roots
         if not roots.fingerprints:

@@ -43,12 +43,12 @@ CHANGED: Final[Shape] = record(
 )
 
 
-class Reading(ChangeReading, ProxyReading, TrafficReading, Protocol):
+class EventReading(ChangeReading, ProxyReading, TrafficReading, Protocol):
     """What is watched."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class MeshFingerprint:
     """The mesh at one moment, in as little as tells that it has changed."""
 
     mesh: object
@@ -59,16 +59,18 @@ class Seen:
     reported: float | None
 
 
-def seen(reading: Reading) -> Seen:
+def seen(reading: EventReading) -> MeshFingerprint:
     """Look at the mesh."""
     statuses = reading.proxies()
     connected = frozenset(each.name for each in statuses if each.state is ProxyState.CONNECTED)
     every = frozenset(each.name for each in statuses)
     mesh, problems = reading.newest()
-    return Seen(mesh, problems, connected, every - connected, reading.answers(), reading.traffic().newest)
+    return MeshFingerprint(
+        mesh, problems, connected, every - connected, reading.answers(), reading.traffic().newest
+    )
 
 
-def changed(before: Seen, after: Seen, at: datetime) -> Document | None:
+def changed(before: MeshFingerprint, after: MeshFingerprint, at: datetime) -> Document | None:
     """Return the event that leads from one moment to a later one; None where all is as it was."""
     came = sorted(map(str, after.connected - before.connected))
     went = sorted(map(str, before.connected - after.connected))
@@ -95,11 +97,11 @@ def changed(before: Seen, after: Seen, at: datetime) -> Document | None:
 class Events:
     """Tells its clients what changes, until it is ended."""
 
-    reading: Reading
+    reading: EventReading
     clock: Callable[[], datetime]
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     clients: int = 0
-    _seen: tuple[float, Seen] | None = None
+    _seen: tuple[float, MeshFingerprint] | None = None
 
     async def end(self, _app: web.Application) -> None:
         """End all of them, as the server does."""
@@ -143,7 +145,7 @@ class Events:
                 continue
             before, said = after, time.monotonic()
 
-    def _look(self) -> Seen:
+    def _look(self) -> MeshFingerprint:
         """Return the mesh as it was within the last half of a second."""
         now = time.monotonic()
         if self._seen is None or now - self._seen[0] > EVERY_SECONDS / 2:

@@ -16,7 +16,7 @@ from meshwright.admin.pages.mesh.published import published
 from meshwright.admin.pages.mesh.sources import sources
 from meshwright.admin.pages.overview import Glances
 from meshwright.admin.pages.proxies import proxy, streams
-from meshwright.admin.pages.trying import Trying
+from meshwright.admin.pages.trying import TrialRunner
 from meshwright.admin.proxy_names import find
 from meshwright.admin.reading import MeshReading
 
@@ -27,7 +27,7 @@ class Api:
 
     reading: MeshReading
     clock: Callable[[], datetime]
-    trying: Trying
+    trying: TrialRunner
 
 
 async def overview(api: Api, _request: web.Request) -> Document:

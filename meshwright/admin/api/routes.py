@@ -19,11 +19,11 @@ from meshwright.admin.http.answering import answered
 from meshwright.admin.jsonable import Document
 from meshwright.admin.pages.mesh.topology import topology
 from meshwright.admin.pages.mesh.traffic import LEAST_SECONDS, MOST_SECONDS, stat
-from meshwright.admin.proxy_names import NotShown
-from meshwright.traffic.statistics import Of
+from meshwright.admin.proxy_names import NothingToShow
+from meshwright.traffic.statistics import RowKind
 
 
-async def _stat(of: Of, api: Api, request: web.Request) -> Document:
+async def _stat(of: RowKind, api: Api, request: web.Request) -> Document:
     return await stat(api.reading, of, request.query, api.clock())
 
 
@@ -108,7 +108,7 @@ ROUTES: Final = (
     Route("/config", "MeshConfig and settings", mesh.config, shapes.CONFIG),
     Route("/loop", "when the event loop was held, and by what", mesh.loop, shapes.LOOP),
     Route("/topology", "who calls whom, allowed and seen", _topology, TOPOLOGY, _TOPOLOGY),
-    *(Route(f"/stat/{of.value}", f"how {of.value} fare", partial(_stat, of), STAT, _STAT) for of in Of),
+    *(Route(f"/stat/{of.value}", f"how {of.value} fare", partial(_stat, of), STAT, _STAT) for of in RowKind),
 )
 
 
@@ -132,7 +132,7 @@ async def _answer(api: Api, route: Route, request: web.Request) -> web.Response:
         document = mesh.stamped(await route.answer(api, request), now)
         # There may be thousands of proxies: fields are chosen where they hold nobody up.
         return await answered(lambda: fitted_document(route.shape, document), SECURITY_HEADERS)
-    except NotShown as error:
+    except NothingToShow as error:
         return await _json({"error": str(error)}, HTTPStatus.NOT_FOUND)
     except (web.HTTPBadRequest, web.HTTPNotFound) as error:
         return await _json({"error": error.reason}, error.status)

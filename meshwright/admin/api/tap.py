@@ -13,10 +13,10 @@ from typing import Final, Protocol
 from aiohttp import web
 from aiohttp.hdrs import METH_HEAD
 
-from meshwright.admin.api.tap_query import Asked, asked
+from meshwright.admin.api.tap_query import TapQuery, asked
 from meshwright.admin.html.style import SECURITY_HEADERS
 from meshwright.admin.jsonable import Document, Json, jsonable
-from meshwright.admin.proxy_names import NotShown
+from meshwright.admin.proxy_names import NothingToShow
 from meshwright.admin.reading import ProxyReading
 from meshwright.delivery.proxies.status import ProxyState
 from meshwright.mesh.identity import ProxyName
@@ -30,15 +30,15 @@ GONE_SECONDS: Final = 10.0
 """How long a client may take no more of what it is told."""
 
 
-class Reading(ProxyReading, Protocol):
+class TapReading(ProxyReading, Protocol):
     """Who is there to be watched."""
 
 
 @dataclass(slots=True)
-class Tapping:
+class TapStream:
     """Tells its clients of requests, until it is ended."""
 
-    reading: Reading
+    reading: TapReading
     taps: Taps
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -50,7 +50,7 @@ class Tapping:
         """Tell one client; whatever becomes of it, sidecars tell no more when it is over."""
         try:
             wanted = asked(self.reading, request.query.items())
-        except NotShown as error:
+        except NothingToShow as error:
             return _refused(str(error), HTTPStatus.NOT_FOUND)
         except web.HTTPBadRequest as error:
             return _refused(error.reason, HTTPStatus.BAD_REQUEST)
@@ -93,7 +93,7 @@ class Tapping:
                 await client.say({"lost": lost})
         await client.say({"ended": f"{client.asked.seconds:g} seconds are over"})
 
-    def _watching(self, wanted: Asked) -> Document:
+    def _watching(self, wanted: TapQuery) -> Document:
         """Return what is watched, and how many of those are connected who answer for it."""
         watched = wanted.watched
         here = (each.name for each in self.reading.proxies() if each.state is ProxyState.CONNECTED)
@@ -109,7 +109,7 @@ class Tapping:
 class _Client:
     request: web.Request
     response: web.StreamResponse
-    asked: Asked
+    asked: TapQuery
 
     @property
     def is_there(self) -> bool:
@@ -121,9 +121,9 @@ class _Client:
             await self.response.write(f"{json.dumps(line)}\n".encode())
 
 
-def add_tap(app: web.Application, reading: Reading, taps: Taps) -> None:
+def add_tap(app: web.Application, reading: TapReading, taps: Taps) -> None:
     """Add it to an application, which has the rest of the API as well: that tells errors of both."""
-    tapping = Tapping(reading, taps)
+    tapping = TapStream(reading, taps)
     app.router.add_get(PATH, tapping.answer)
     app.on_shutdown.append(tapping.end)
 

@@ -7,13 +7,13 @@ from typing import Final
 
 from aiohttp import web
 
-from meshwright.admin.proxy_names import NotShown, find
+from meshwright.admin.proxy_names import NothingToShow, find
 from meshwright.admin.reading import ProxyReading
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, ServiceName, is_dns_label, is_dns_subdomain
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.tap import TapChoice
-from meshwright.traffic.taps import Watched
+from meshwright.traffic.taps import TapSubscription
 
 SECONDS: Final = range(1, 3601)
 LIMIT: Final = range(1, 100_001)
@@ -32,18 +32,18 @@ _STATUS: Final = re.compile(r"([1-5])xx|([1-5][0-9]{2})")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TapQuery:
     """Which requests, for so many `seconds`, and `limit` of them at most."""
 
-    watched: Watched
+    watched: TapSubscription
     seconds: int
     limit: int
 
 
-def asked(reading: ProxyReading, query: Iterable[tuple[str, str]]) -> Asked:
+def asked(reading: ProxyReading, query: Iterable[tuple[str, str]]) -> TapQuery:
     """Return what is asked, in pairs of a name and what is said.
 
-    Raises web.HTTPBadRequest, and NotShown for a proxy or service that is not there.
+    Raises web.HTTPBadRequest, and NothingToShow for a proxy or service that is not there.
     """
     said = _said(query)
     choice = TapChoice(
@@ -54,8 +54,8 @@ def asked(reading: ProxyReading, query: Iterable[tuple[str, str]]) -> Asked:
     wanted = _one(said, "proxy")
     proxy = find(reading, wanted).name if wanted else None
     service = _service(reading, _one(said, "service"), proxy)
-    watched = Watched(service, choice, proxy, _statuses(_one(said, "status")))
-    return Asked(
+    watched = TapSubscription(service, choice, proxy, _statuses(_one(said, "status")))
+    return TapQuery(
         watched,
         _number("seconds", _one(said, "seconds"), SECONDS, DEFAULT_SECONDS),
         _number("limit", _one(said, "limit"), LIMIT, DEFAULT_LIMIT),
@@ -91,7 +91,7 @@ def _service(reading: ProxyReading, said: str, proxy: ProxyName | None) -> Servi
         raise web.HTTPBadRequest(reason=f"service is {said[:80]!r}: must be namespace/service")
     key, view = ServiceKey(Namespace(namespace), ServiceName(name)), reading.view()
     if view is None or key not in view.services.held():
-        raise NotShown(f"there is no service {key}")
+        raise NothingToShow(f"there is no service {key}")
     return key
 
 

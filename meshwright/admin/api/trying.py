@@ -24,7 +24,7 @@ from meshwright.admin.http.accept import JSON
 from meshwright.admin.http.answering import answered
 from meshwright.admin.http.guard import is_of_another_site
 from meshwright.admin.jsonable import Document
-from meshwright.admin.pages.trying import BYTES, ELSEWHERE, NotTried
+from meshwright.admin.pages.trying import BYTES, ELSEWHERE, TrialUnavailable
 
 _CHANGE: Final = one_of("added", "removed", "changed")
 _RESOURCE: Final = record({"change": _CHANGE, "type": TEXT, "name": TEXT, "diff": listed(TEXT)})
@@ -65,7 +65,7 @@ async def answer(api: Api, request: web.Request) -> web.Response:
         return await answered(lambda: fitted_document(TRIED, found), SECURITY_HEADERS)
     except ValueError as error:
         return await _error(str(error), HTTPStatus.BAD_REQUEST)
-    except NotTried as error:
+    except TrialUnavailable as error:
         return await _error(str(error), error.status)
     except Exception:
         request.app.logger.exception("manifests could not be tried")
@@ -74,13 +74,16 @@ async def answer(api: Api, request: web.Request) -> web.Response:
 
 
 async def _body(request: web.Request) -> bytes:
-    """Return the body; raises NotTried for one that is too long, however its manifests are escaped."""
+    """Return the body.
+
+    Raises TrialUnavailable for one that is too long, however its manifests are escaped.
+    """
     found = bytearray()
     async for piece in request.content.iter_chunked(65536):
         found += piece
         if len(found) > MOST_ESCAPED * BYTES:
             sentence = f"the body has more than {MOST_ESCAPED * BYTES} bytes"
-            raise NotTried(sentence, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            raise TrialUnavailable(sentence, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     return bytes(found)
 
 

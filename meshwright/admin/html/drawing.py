@@ -6,8 +6,8 @@ from typing import Final
 
 from meshwright.admin.html.fields import said
 from meshwright.admin.html.forms import Form
-from meshwright.admin.html.frame import Asked, Drawn, Place, whole
-from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.frame import PageContent, PageRequest, Place, whole
+from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.html.looks.pushes import PROXY
 from meshwright.admin.html.markup import Markup, joined, tag, text
 from meshwright.admin.html.tones import Tone, Verdict, badge, worst
@@ -25,23 +25,23 @@ class Entry:
     verdict: Verdict | None = None
 
 
-def drawn(look: Look, found: Document, asked: Asked, places: Iterable[Place]) -> str:
+def drawn(look: PageLook, found: Document, asked: PageRequest, places: Iterable[Place]) -> str:
     """Return a page."""
     one = (value for name, value in asked.query if name in look.subjects)
     subject = said(found, "cn") or said(found, "proxy") or next(one, "")
     title, body = look.label or named(asked.path), look.body(found, asked)
     shows = "" if subject else look.shows
-    return whole(asked, Drawn(title, subject, shows, look.verdict(found), look.forms, body), places)
+    return whole(asked, PageContent(title, subject, shows, look.verdict(found), look.forms, body), places)
 
 
-def failed(look: Look, sentence: str, asked: Asked, places: Iterable[Place]) -> str:
+def failed(look: PageLook, sentence: str, asked: PageRequest, places: Iterable[Place]) -> str:
     """Return what cannot be shown: the sentence that says why, and what can be asked."""
     verdict = Verdict(Tone.BAD, sentence, "error")
     title = look.label or named(asked.path)
-    return whole(asked, Drawn(title, "", look.shows, verdict, look.forms, (_back(),)), places)
+    return whole(asked, PageContent(title, "", look.shows, verdict, look.forms, (_back(),)), places)
 
 
-def index(entries: Sequence[Entry], asked: Asked, places: Iterable[Place]) -> str:
+def index(entries: Sequence[Entry], asked: PageRequest, places: Iterable[Place]) -> str:
     """Return the page that leads to all others, and says what is wrong first."""
     known = [each.verdict for each in entries if each.verdict is not None]
     tone = worst(each.tone for each in known)
@@ -50,7 +50,7 @@ def index(entries: Sequence[Entry], asked: Asked, places: Iterable[Place]) -> st
         tone, wrong if tone in (Tone.BAD, Tone.WARNING) else "Nothing is wrong that is known here."
     )
     cards = tag("ul", *map(_card, entries), class_="cards")
-    shown = Drawn("The mesh", "", "", verdict, (_FIND,), (cards,))
+    shown = PageContent("The mesh", "", "", verdict, (_FIND,), (cards,))
     return whole(asked, shown, places)
 
 

@@ -23,7 +23,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PageRequest:
     """What was asked for, and when (as the JSON has moments)."""
 
     path: str
@@ -32,7 +32,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class PageContent:
     """What stands on a page. `subject` is the one thing it is about, empty where it is about all."""
 
     title: str
@@ -43,7 +43,7 @@ class Drawn:
     body: Iterable[Markup]
 
 
-def whole(asked: Asked, drawn: Drawn, places: Iterable[Place]) -> str:
+def whole(asked: PageRequest, drawn: PageContent, places: Iterable[Place]) -> str:
     """Return the page as HTML."""
     title = " · ".join(filter(None, (drawn.subject, drawn.title, "Meshwright")))
     head = tag(
@@ -60,7 +60,7 @@ def whole(asked: Asked, drawn: Drawn, places: Iterable[Place]) -> str:
     return f"<!doctype html>{tag('html', head, body, lang='en')}\n"
 
 
-def _header(asked: Asked, places: Iterable[Place]) -> Markup:
+def _header(asked: PageRequest, places: Iterable[Place]) -> Markup:
     entries = (
         tag(
             "a",
@@ -73,7 +73,7 @@ def _header(asked: Asked, places: Iterable[Place]) -> Markup:
     return tag("header", tag("b", text("Meshwright")), tag("nav", *entries, aria_label="Pages"))
 
 
-def _main(asked: Asked, drawn: Drawn) -> Markup:
+def _main(asked: PageRequest, drawn: PageContent) -> Markup:
     about = tag("p", name(drawn.subject), class_="subject") if drawn.subject else NOTHING
     return tag(
         "main",
@@ -87,6 +87,6 @@ def _main(asked: Asked, drawn: Drawn) -> Markup:
     )
 
 
-def _footer(asked: Asked) -> Markup:
+def _footer(asked: PageRequest) -> Markup:
     said = tag("span", text("As of "), moment(asked.at), text(". Programs get JSON."), id="as-of")
     return tag("footer", tag("p", said, text(" "), tag("span", id="live")))

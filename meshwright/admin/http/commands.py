@@ -18,7 +18,7 @@ from certs.ledger.entry import LedgerEntry
 from certs.lifetimes import MOST_DAYS
 from meshwright.admin.http.audit import name_object
 from meshwright.admin.jsonable import Json
-from meshwright.admin.proxy_names import NotShown, find
+from meshwright.admin.proxy_names import NothingToShow, find
 from meshwright.admin.reading import ProxyReading
 from meshwright.mesh.identity import ProxyName, is_proxy_name
 from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName, TrustDomain
@@ -57,7 +57,7 @@ class CommandError(ValueError):
     """A request that cannot be carried out as it stands; the message says what would be right."""
 
 
-class NobodysName(CommandError):
+class UnknownHolder(CommandError):
     """A certificate that would be nobody's; the message says whose may be meant."""
 
     def __init__(self, name: ProxyName, why: str) -> None:
@@ -108,11 +108,11 @@ def _days(body: Mapping[str, object], field: str) -> int | None:
 
 
 def require_holder(view: View | None, request: ProxyRequest) -> None:
-    """Raise NobodysName where no workload has the name; without a view nobody can tell."""
+    """Raise UnknownHolder where no workload has the name; without a view nobody can tell."""
     if view is None or request.anyway or not is_proxy_name(str(request.name)):
         return  # of what is no name, whoever issues says so
     if why := nobody_has(view, request.name):
-        raise NobodysName(request.name, why)
+        raise UnknownHolder(request.name, why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class Commands:
         wanted = _text(await body_of(request), "proxy", "a UUID, common name or workload")
         try:
             name = find(self.reading, wanted).name
-        except NotShown as error:
+        except NothingToShow as error:
             raise CommandError(str(error)) from error
         offered = [f"{short_type(kind)} {resource}" for kind, resource in self.retry(name)]
         return web.json_response({"proxy": str(name), "offered": offered})
@@ -196,7 +196,7 @@ async def explained(request: web.Request, handler: Handler) -> web.StreamRespons
     """
     try:
         return await handler(request)
-    except NobodysName as error:
+    except UnknownHolder as error:
         return _error(str(error), 409)
     except (CommandError, RequestError) as error:
         return _error(str(error), 400)

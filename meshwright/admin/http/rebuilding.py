@@ -19,7 +19,7 @@ from meshwright.sidecars.addresses import plain_address
 _log = structlog.get_logger("admin.http.rebuilding")
 
 
-class Rebuilding(Protocol):
+class LedgerRebuilding(Protocol):
     """A ledger that is being rebuilt; may block, and is called in a thread."""
 
     def candidates(self) -> tuple[Candidate, ...]:
@@ -33,7 +33,7 @@ class Rebuilding(Protocol):
 class RebuildCommands:
     """What each command does; `rebuilding` is None where the ledger is well."""
 
-    rebuilding: Rebuilding | None
+    rebuilding: LedgerRebuilding | None
     reading: ViewReading
 
     async def candidates(self, _request: web.Request) -> web.Response:
@@ -55,7 +55,7 @@ class RebuildCommands:
 
         return await self._listed(confirmed)
 
-    def _required(self) -> Rebuilding:
+    def _required(self) -> LedgerRebuilding:
         if self.rebuilding is None:
             raise CommandError("the ledger is not being rebuilt: this server knows whom it lets in")
         return self.rebuilding

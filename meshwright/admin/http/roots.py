@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from aiohttp import web
 
-from certs.roots.evidence import Behind, Holdout
+from certs.roots.evidence import BlockingPart, Holdout
 from certs.roots.rotation import Rotation, Stage
 from meshwright.admin.http.answering import answered
 from meshwright.admin.http.commands import CommandError, body_of
@@ -29,7 +29,7 @@ class ChangeStatus(Protocol):
         """Return which proxies are waited for."""
 
     @property
-    def behind(self) -> tuple[Behind, ...]:
+    def behind(self) -> tuple[BlockingPart, ...]:
         """Return which parts of the server are."""
 
 

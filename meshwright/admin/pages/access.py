@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from catalog.policy.access import Everything, Matching, Nothing, grant
+from catalog.policy.access import FullAccess, MatchingAccess, NoAccess, grant
 from catalog.policy.outbound import protocol_of, routes, visible
 from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.permissive import asked_for, is_permissive
@@ -32,7 +32,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class AccessGrant:
     """What one object lets pass: these requests, or all (None)."""
 
     by: str
@@ -75,7 +75,7 @@ def _record(view: View, call: Call) -> Json:
     }
 
 
-def _admitted(view: View, call: Call) -> Iterator[Admitted]:
+def _admitted(view: View, call: Call) -> Iterator[AccessGrant]:
     key = call.service.key
     for route in routes(view, asked_for(view, call.source, key), key, call.port):
         for backend in route.backends:
@@ -88,22 +88,22 @@ def _admitted(view: View, call: Call) -> Iterator[Admitted]:
                         yield from _by_target(view, call, endpoint.identity, endpoint.port)
 
 
-def _by_target(view: View, call: Call, server: ServiceIdentity, called_at: Port) -> Iterator[Admitted]:
+def _by_target(view: View, call: Call, server: ServiceIdentity, called_at: Port) -> Iterator[AccessGrant]:
     if is_permissive(view, server.namespace):
         by = MESH_CONFIG if view.config.permissive else ObjectKey.of_namespace(server.namespace)
-        yield Admitted(f"{by} (permissive)", None)
+        yield AccessGrant(f"{by} (permissive)", None)
         return
     for target in targets_between(view).found((call.source, server)):
         match grant(view, target, called_at, call.protocol):
-            case Everything():
-                yield Admitted(f"TrafficTarget {target.key}", None)
-            case Matching(matches):
-                yield Admitted(f"TrafficTarget {target.key}", matches)
-            case Nothing():
+            case FullAccess():
+                yield AccessGrant(f"TrafficTarget {target.key}", None)
+            case MatchingAccess(matches):
+                yield AccessGrant(f"TrafficTarget {target.key}", matches)
+            case NoAccess():
                 pass
 
 
-def _requests(found: tuple[Admitted, ...]) -> list[str]:
+def _requests(found: tuple[AccessGrant, ...]) -> list[str]:
     shown: dict[str, None] = {}
     for each in found:
         for match in each.matches if each.matches is not None else (HTTPMatch(""),):

@@ -21,7 +21,7 @@ from meshwright.admin.pages.mesh.traffic import stat
 from meshwright.admin.pages.proxies import proxy
 from meshwright.admin.pages.proxies.streams import streams
 from meshwright.admin.reading import MeshReading
-from meshwright.traffic.statistics import Of
+from meshwright.traffic.statistics import RowKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,11 @@ class Answers:
     async def traffic(self, request: web.Request) -> Document:
         """Return how calls fare."""
         query = dict(request.query)
-        named = query.pop("of", Of.EDGES.value)
-        if named not in tuple(Of):
-            kinds = ", ".join(each.value for each in Of)
+        named = query.pop("of", RowKind.EDGES.value)
+        if named not in tuple(RowKind):
+            kinds = ", ".join(each.value for each in RowKind)
             raise web.HTTPBadRequest(reason=f"of is {named[:40]!r}: it must be one of {kinds}")
-        return await stat(self.reading, Of(named), query, self.clock())
+        return await stat(self.reading, RowKind(named), query, self.clock())
 
     async def topology(self, request: web.Request) -> Document:
         """Return who calls whom."""

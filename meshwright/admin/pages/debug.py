@@ -7,10 +7,10 @@ from catalog.relations.hosts import hosts
 from catalog.store.view import View
 from meshwright.admin.jsonable import Document, Json, jsonable
 from meshwright.admin.pages.access import access_pairs
-from meshwright.admin.proxy_names import NotShown
+from meshwright.admin.proxy_names import NothingToShow
 from meshwright.admin.reading import LoopReading, ObjectReading, SettingsReading, ViewReading
 from meshwright.mesh.names import Namespace
-from meshwright.mesh.objects import Sourced
+from meshwright.mesh.objects import SourcedObject
 from meshwright.mesh.problems.problem import Problem, Problems
 
 
@@ -22,7 +22,7 @@ async def policies(reading: ObjectReading, wanted: str | None = None) -> Documen
     """Return the objects in force, each with its origin, and everything that is wrong.
 
     With one `wanted`, by its kind and name as `TrafficTarget shop/buyers`, that and what is wrong with it;
-    raises NotShown where nothing is known of it.
+    raises NothingToShow where nothing is known of it.
     """
     problems = await reading.problems()
     if wanted is not None:
@@ -46,7 +46,7 @@ def _one(reading: ObjectReading, every: Problems, wanted: str) -> Document:
     found = [sourced(each) for key, each in reading.objects().items() if str(key) == wanted]
     problems = [problem(each) for each in every if str(each.key) == wanted]
     if not found and not problems:
-        raise NotShown(f"no source has an object {wanted[:200]!r}, such as 'TrafficTarget shop/buyers'")
+        raise NothingToShow(f"no source has an object {wanted[:200]!r}, such as 'TrafficTarget shop/buyers'")
     return {"problems": list(problems), "objects": list(found)}
 
 
@@ -64,7 +64,7 @@ def problem(found: Problem) -> Document:
     }
 
 
-def sourced(found: Sourced) -> Document:
+def sourced(found: SourcedObject) -> Document:
     """Return one object in force; `stale` means that a newer form of it is bad."""
     return {
         "kind": str(found.key.kind),
@@ -99,12 +99,14 @@ def loop(reading: LoopReading) -> Document:
 def access(reading: ViewReading, source: str | None = None) -> Document:
     """Return for every identity, or one, and service port whether calls may pass, and by which objects.
 
-    Raises NotShown where nobody has the identity.
+    Raises NothingToShow where nobody has the identity.
     """
     view = reading.view()
     pairs = [] if view is None else access_pairs(view, source)
     if source is not None and not pairs:
-        raise NotShown(f"no workload has the identity {source[:200]!r}, or there is no service port to call")
+        raise NothingToShow(
+            f"no workload has the identity {source[:200]!r}, or there is no service port to call"
+        )
     return {"access": pairs}
 
 

@@ -14,7 +14,7 @@ from meshwright.admin.pages.mesh.traffic import stat
 from meshwright.admin.pages.proxies.proxy import listed
 from meshwright.admin.pages.proxies.streams import streams
 from meshwright.admin.reading import MeshReading
-from meshwright.traffic.statistics import Of
+from meshwright.traffic.statistics import RowKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Glances:
 
     async def traffic(self) -> Verdict:
         """Return how edges fare."""
-        return traffic.of_traffic(await stat(self.reading, Of.EDGES, {}, self.clock()))
+        return traffic.of_traffic(await stat(self.reading, RowKind.EDGES, {}, self.clock()))
 
     async def policies(self) -> Verdict:
         """Return what is wrong with the input."""

@@ -22,13 +22,13 @@ from meshwright.admin.html.looks import (
     trial,
     versions,
 )
-from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.html.tones import Verdict
 from meshwright.admin.jsonable import Document
 from meshwright.admin.pages.answers import Answers
 from meshwright.admin.pages.overview import Glances
-from meshwright.admin.pages.site import Page, Refused
-from meshwright.admin.pages.trying import NotTried, Trying, manifests_of
+from meshwright.admin.pages.site import FormRefused, Page
+from meshwright.admin.pages.trying import TrialRunner, TrialUnavailable, manifests_of
 from meshwright.admin.reading import MeshReading
 
 
@@ -39,7 +39,7 @@ class _Route:
     path: str
     shows: str
     answer: Callable[[Answers, web.Request], Awaitable[Document]]
-    look: Look
+    look: PageLook
     glance: Callable[[Glances], Awaitable[Verdict]] | None = None
 
     def page(self, answers: Answers, glances: Glances) -> Page:
@@ -140,7 +140,7 @@ _ROUTES: Final = (
 
 
 def pages(
-    reading: MeshReading, clock: Callable[[], datetime], trying: Trying | None = None
+    reading: MeshReading, clock: Callable[[], datetime], trying: TrialRunner | None = None
 ) -> tuple[Page, ...]:
     """Return the pages over one reading; with what tries manifests the one that asks for them too."""
     answers, glances = Answers(reading, clock), Glances(reading, clock)
@@ -148,7 +148,7 @@ def pages(
     return found if trying is None else (*found, _try(trying))
 
 
-def _try(trying: Trying) -> Page:
+def _try(trying: TrialRunner) -> Page:
     """Return the page that has manifests tried."""
 
     async def empty(_request: web.Request) -> Document:
@@ -158,7 +158,7 @@ def _try(trying: Trying) -> Page:
         given = await manifests_of(request)
         try:
             return await trying.tried(given) | {"manifests": given}
-        except NotTried as error:  # what was typed stays
-            raise Refused({"error": str(error), "manifests": given}, error.status) from error
+        except TrialUnavailable as error:  # what was typed stays
+            raise FormRefused({"error": str(error), "manifests": given}, error.status) from error
 
     return Page("/debug/try", "POST manifests=YAML: whom it would concern", empty, trial.TRIAL, posted=posted)

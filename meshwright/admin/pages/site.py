@@ -13,8 +13,8 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from meshwright.admin.html.drawing import Entry, drawn, failed, index, named
-from meshwright.admin.html.frame import SCRIPT_PATH, Asked, Place
-from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.frame import SCRIPT_PATH, PageRequest, Place
+from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.html.style import SECURITY_HEADERS
 from meshwright.admin.html.tones import Verdict
 from meshwright.admin.http.accept import prefers_html
@@ -22,15 +22,15 @@ from meshwright.admin.http.answering import answered
 from meshwright.admin.http.guard import NOT_SERVED, is_of_another_site, known_hosts_only
 from meshwright.admin.jsonable import Document, is_handful, jsonable
 from meshwright.admin.pages.trying import ELSEWHERE
-from meshwright.admin.proxy_names import NotShown
+from meshwright.admin.proxy_names import NothingToShow
 
 INDEX: Final = "/debug"
-_PLAIN: Final = Look()
+_PLAIN: Final = PageLook()
 SCRIPT: Final = (files("meshwright.admin.html") / "live.js").read_text("utf-8")
 Answer = Callable[[web.Request], Awaitable[Document]]
 
 
-class Refused(Exception):
+class FormRefused(Exception):
     """A form is not answered as it is meant to be: `document` is shown, `status` is how HTTP says so."""
 
     def __init__(self, document: Document, status: HTTPStatus) -> None:
@@ -49,10 +49,10 @@ class Page:
     path: str
     shows: str
     answer: Answer
-    look: Look = _PLAIN
+    look: PageLook = _PLAIN
     glance: Callable[[], Awaitable[Verdict]] | None = None
     posted: Answer | None = None
-    """What answers a form that is sent to it, or raises Refused; it changes nothing, either."""
+    """What answers a form that is sent to it, or raises FormRefused; it changes nothing, either."""
 
     @property
     def place(self) -> Place:
@@ -102,13 +102,13 @@ class Site:
         look, status = _PLAIN if found is None else found.look, HTTPStatus.OK
         try:
             if answer is None:
-                raise NotShown(f"there is no page {request.path}")
+                raise NothingToShow(f"there is no page {request.path}")
             document = await answer(request)
-        except NotShown as error:
+        except NothingToShow as error:
             return await self._failed(request, look, str(error), HTTPStatus.NOT_FOUND)
         except web.HTTPClientError as error:
             return await self._failed(request, look, error.reason, HTTPStatus(error.status))
-        except Refused as error:
+        except FormRefused as error:
             document, status = error.document, error.status
         if not prefers_html(request):
             return await _json(document, status)
@@ -130,10 +130,12 @@ class Site:
             except Exception:
                 request.app.logger.exception("a debug page failed: %s", request.path)
                 sentence = f"{request.path} failed; the log of the server says why"
-                return await self._failed(request, Look("Failed"), sentence, HTTPStatus.INTERNAL_SERVER_ERROR)
+                return await self._failed(
+                    request, PageLook("Failed"), sentence, HTTPStatus.INTERNAL_SERVER_ERROR
+                )
             if response.status == HTTPStatus.MISDIRECTED_REQUEST and prefers_html(request):
                 return await self._failed(
-                    request, Look("Not here"), NOT_SERVED, HTTPStatus.MISDIRECTED_REQUEST
+                    request, PageLook("Not here"), NOT_SERVED, HTTPStatus.MISDIRECTED_REQUEST
                 )
             return response
 
@@ -147,9 +149,9 @@ class Site:
         allowed = error.allowed_methods if isinstance(error, web.HTTPMethodNotAllowed) else ()
         if allowed and request.path.startswith(f"{INDEX}/") and not self._is_there(request.path):
             sentence = f"there is no page {request.path}"
-            return await self._failed(request, Look("Not here"), sentence, HTTPStatus.NOT_FOUND)
+            return await self._failed(request, PageLook("Not here"), sentence, HTTPStatus.NOT_FOUND)
         sentence = f"{request.path}: {error.reason}"
-        response = await self._failed(request, Look("Not here"), sentence, HTTPStatus(error.status))
+        response = await self._failed(request, PageLook("Not here"), sentence, HTTPStatus(error.status))
         if allowed:
             response.headers["Allow"] = ", ".join(sorted(allowed))  # RFC 9110, 15.5.6
         return response
@@ -163,11 +165,11 @@ class Site:
     def _places(self) -> tuple[Place, ...]:
         return (Place(INDEX, "Overview"), *(each.place for each in self._listed()))
 
-    def _asked(self, request: web.Request) -> Asked:
-        return Asked(request.path, tuple(request.query.items()), str(jsonable(self.clock())))
+    def _asked(self, request: web.Request) -> PageRequest:
+        return PageRequest(request.path, tuple(request.query.items()), str(jsonable(self.clock())))
 
     async def _failed(
-        self, request: web.Request, look: Look, sentence: str, status: HTTPStatus
+        self, request: web.Request, look: PageLook, sentence: str, status: HTTPStatus
     ) -> web.Response:
         if not prefers_html(request):
             return await _json({"error": sentence}, status)

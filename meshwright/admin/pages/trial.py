@@ -18,9 +18,9 @@ from meshwright.admin.pages.debug import problem
 from meshwright.admin.pages.mesh.published import versions
 from meshwright.admin.pages.proxies.decoding import decode
 from meshwright.delivery.snapshots.changes import Change, Kind, compare
-from meshwright.delivery.snapshots.rendering import Rendering, resources
+from meshwright.delivery.snapshots.rendering import RenderInputs, resources
 from meshwright.delivery.snapshots.translation import translation
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.problems.problem import Problems, ordered
 from meshwright.sidecars.registry import DriverRegistry
 from meshwright.sidecars.type_words import type_word
@@ -35,7 +35,7 @@ LINES: Final = 400
 """So many ways to be changed are told, and so many lines of how."""
 
 Snapshots = Mapping[str, Snapshot]
-Read = Callable[[str], tuple[Mapping[ObjectKey, Sourced], Problems]]
+Read = Callable[[str], tuple[Mapping[ObjectKey, SourcedObject], Problems]]
 """Reads manifests: the objects that are good, and what is wrong with the others."""
 
 
@@ -44,7 +44,7 @@ class TooLong(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TrialInput:
     """A mesh as it is known, manifests that would be applied to it, and how they are read."""
 
     settings: MeshSettings
@@ -53,7 +53,7 @@ class Asked:
     read: Read
 
 
-def tried(asked: Asked) -> Document:
+def tried(asked: TrialInput) -> Document:
     """Return what would come of it; to be run in a thread. Raises TooLong."""
     step = _within(time.monotonic() + SECONDS)
     objects, wrong = asked.read(asked.manifests)
@@ -62,7 +62,7 @@ def tried(asked: Asked) -> Document:
         view.apply(part)
         step()
     drivers = DriverRegistry.discover().drivers.values()
-    rendering = Rendering(view, translation(*drivers, environment=os.environ, secrets=False))
+    rendering = RenderInputs(view, translation(*drivers, environment=os.environ, secrets=False))
     (before, _), standing = _served(rendering, step), frozenset(problems(view))
     claims = {key.claim for key in objects}  # a Pod in the place of a Workload of its name
     replaced = {key: None for key in asked.known.objects if key.claim in claims}
@@ -85,7 +85,7 @@ def _within(until: float) -> Callable[[], None]:
     return step
 
 
-def _served(rendering: Rendering, step: Callable[[], None]) -> tuple[Snapshots, Mapping[str, list[str]]]:
+def _served(rendering: RenderInputs, step: Callable[[], None]) -> tuple[Snapshots, Mapping[str, list[str]]]:
     """Return what each proxy would be served, without secrets; for whom nothing can be, by the error."""
     found, failed = dict[str, Snapshot](), defaultdict[str, list[str]](list)
     for group, proxies in groups(rendering.view).items():

@@ -8,7 +8,7 @@ from typing import Final
 from aiohttp import web
 
 from meshwright.admin.jsonable import Document
-from meshwright.admin.pages.trial import Asked, Read, TooLong, tried
+from meshwright.admin.pages.trial import Read, TooLong, TrialInput, tried
 from meshwright.admin.reading import ViewReading
 
 BYTES: Final = 256 * 1024
@@ -17,7 +17,7 @@ ELSEWHERE: Final = "a page of another site asks: that is not answered"
 _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
-class NotTried(Exception):
+class TrialUnavailable(Exception):
     """Manifests were not tried: the sentence says why, `status` is how HTTP does."""
 
     def __init__(self, sentence: str, status: HTTPStatus) -> None:
@@ -26,7 +26,7 @@ class NotTried(Exception):
 
 
 @dataclass(slots=True)
-class Trying:
+class TrialRunner:
     """Tries manifests on a second copy of the mesh."""
 
     reading: ViewReading
@@ -34,22 +34,22 @@ class Trying:
     _one: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def tried(self, manifests: str) -> Document:
-        """Return what they would come to; raises NotTried."""
+        """Return what they would come to; raises TrialUnavailable."""
         if len(manifests.encode(errors="replace")) > BYTES:
-            raise NotTried(TOO_LONG, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            raise TrialUnavailable(TOO_LONG, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         view = self.reading.view()
         if view is None:
-            raise NotTried("nothing has been read yet", HTTPStatus.SERVICE_UNAVAILABLE)
+            raise TrialUnavailable("nothing has been read yet", HTTPStatus.SERVICE_UNAVAILABLE)
         if self._one.locked():
             sentence = "something is being tried already: try again in a moment"
-            raise NotTried(sentence, HTTPStatus.SERVICE_UNAVAILABLE)
+            raise TrialUnavailable(sentence, HTTPStatus.SERVICE_UNAVAILABLE)
         async with self._one:
-            asked = Asked(view.settings, view.known(), manifests, self.read)
+            asked = TrialInput(view.settings, view.known(), manifests, self.read)
             try:
                 return await asyncio.to_thread(tried, asked)
             except TooLong:
                 sentence = "it takes too long; ask `meshwright diff`"
-                raise NotTried(sentence, HTTPStatus.SERVICE_UNAVAILABLE) from None
+                raise TrialUnavailable(sentence, HTTPStatus.SERVICE_UNAVAILABLE) from None
 
 
 async def manifests_of(request: web.Request) -> str:

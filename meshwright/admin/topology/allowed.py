@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from catalog.policy.access import Nothing, grant
+from catalog.policy.access import NoAccess, grant
 from catalog.policy.outbound import protocol_of
 from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.groups import members
@@ -46,7 +46,7 @@ def _admits(view: View, target: TrafficTarget, key: ServiceKey) -> bool:
     """Say whether a target lets anything pass to its destination's workloads behind a service."""
     service = view.services.get(key)
     return service is not None and any(
-        grant(view, target, at, protocol_of(view, key, port)) != Nothing()
+        grant(view, target, at, protocol_of(view, key, port)) != NoAccess()
         for port in service.ports
         for at in _called_at(view, key, port, target.destination)
     )

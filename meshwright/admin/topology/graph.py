@@ -92,14 +92,14 @@ class Sidecar:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class EdgeCounts:
     """What proxies counted over the span that is asked for, and over the last hour."""
 
     lately: Mapping[BySource, Figures]
     hour: Mapping[BySource, Figures]
 
 
-def graph(view: View, sidecars: Iterable[Sidecar], counted: Counted) -> Graph:
+def graph(view: View, sidecars: Iterable[Sidecar], counted: EdgeCounts) -> Graph:
     """Return the graph of the whole mesh. Its cost grows with what is in it: not for the event loop."""
     nodes = {(str(key.namespace), str(key.name)): Proxies() for key in view.services}
     for each in sidecars:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from meshwright.mesh.service import ServiceKey
-from meshwright.traffic.statistics import Called
+from meshwright.traffic.statistics import CalledPort
 from meshwright.traffic.traffic import Caller
 
 OUTSIDE: Final = ""
@@ -24,6 +24,6 @@ def caller_of(found: Caller) -> Name:
     return (found.namespace, found.service)
 
 
-def called_of(found: Called) -> Name:
+def called_of(found: CalledPort) -> Name:
     """Return the name that a report has for what was called."""
     return (found.namespace or OUTSIDE, found.service)

@@ -35,7 +35,7 @@ class OwnAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RequestOutcome:
     """What came of a request; `status` is 0 without an answer.
 
     `denied` is the reason of a sidecar that denied it, empty if it did not say. `words` are those of the

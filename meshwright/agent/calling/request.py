@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from meshwright.agent.calling.outcomes import Outcome, OwnAnswer, Seen, own_answer, own_words
+from meshwright.agent.calling.outcomes import Outcome, OwnAnswer, RequestOutcome, own_answer, own_words
 from meshwright.agent.calling.response import is_listened_at, is_taken
 from meshwright.agent.interception.iptables import ProgramFailed, left_alone
 from meshwright.agent.interception.owners import named
@@ -57,14 +57,16 @@ class _Answer:
 _NO_ANSWER: Final = _Answer(0, "", undelivered=False, own=None, text="")
 
 
-def made(call: Call) -> Seen:
+def made(call: Call) -> RequestOutcome:
     """Make a request, and return what was seen of it; never raises for what goes wrong with it."""
     began = time.monotonic()
 
-    def seen(outcome: Outcome, words: str = "", answer: _Answer = _NO_ANSWER) -> Seen:
+    def seen(outcome: Outcome, words: str = "", answer: _Answer = _NO_ANSWER) -> RequestOutcome:
         passed = round((time.monotonic() - began) * 1000, 1)
         where, undelivered = str(call.where), answer.undelivered
-        return Seen(outcome, where, answer.status, answer.denied, words, passed, undelivered, answer.own)
+        return RequestOutcome(
+            outcome, where, answer.status, answer.denied, words, passed, undelivered, answer.own
+        )
 
     try:
         connection = _connected(call)

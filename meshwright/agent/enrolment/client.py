@@ -14,7 +14,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its raw lines; what stands in
 import grpc
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from meshwright.agent.enrolment.settings import Failed, Obtained
+from meshwright.agent.enrolment.settings import EnrolmentFailure, EnrolmentResult
 from meshwright.mesh.host_port import HostPort
 from meshwright.sidecars.layout import CHAIN_FILE, KEY_FILE
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
@@ -30,37 +30,40 @@ Request = wire.JoinRequest | wire.RenewRequest | wire.TrustRequest | wire.EjectR
 Response = TypeVar("Response", wire.Certificate, wire.TrustResponse, wire.EjectResponse)
 
 
-class Unanswered(Exception):
+class EnrolmentUnanswered(Exception):
     """There is no answer that helps: `failed` says why."""
 
-    def __init__(self, failed: Failed) -> None:
+    def __init__(self, failed: EnrolmentFailure) -> None:
         super().__init__(failed.why)
         self.failed = failed
 
 
-def join(at: HostPort, name: str, roots: bytes, csr_der: bytes, kind: str, proof: bytes) -> Obtained:
-    """Show a proof and a request to who is `name` by these roots; raise Unanswered."""
+def join(at: HostPort, name: str, roots: bytes, csr_der: bytes, kind: str, proof: bytes) -> EnrolmentResult:
+    """Show a proof and a request to who is `name` by these roots; raise EnrolmentUnanswered."""
     request = wire.JoinRequest(csr_der=csr_der, proof=wire.Proof(kind=kind, data=proof))
     tls = grpc.ssl_channel_credentials(roots)
     return _certified(_asked(at, name, tls, JOIN, request, wire.Certificate))
 
 
-def renew(at: HostPort, name: str, roots: bytes, csr_der: bytes, directory: Path) -> Obtained:
-    """Show the certificate at hand and a request; raise Unanswered."""
+def renew(at: HostPort, name: str, roots: bytes, csr_der: bytes, directory: Path) -> EnrolmentResult:
+    """Show the certificate at hand and a request; raise EnrolmentUnanswered."""
     request = wire.RenewRequest(csr_der=csr_der)
     return _certified(_asked(at, name, _own(roots, directory), RENEW, request, wire.Certificate))
 
 
-def trust(at: HostPort, name: str, roots: bytes, digest: str, directory: Path) -> Obtained:
-    """Say whom this machine trusts, and return whom it is to trust; raise Unanswered."""
+def trust(at: HostPort, name: str, roots: bytes, digest: str, directory: Path) -> EnrolmentResult:
+    """Say whom this machine trusts, and return whom it is to trust; raise EnrolmentUnanswered."""
     request = wire.TrustRequest(bundle_digest=digest)
     told = _asked(at, name, _own(roots, directory), TRUST, request, wire.TrustResponse)
     due, clock = _moment(told.renew_after), _moment(told.now)
-    return Obtained(b"", told.trust_bundle_pem, due, clock, told.ask_again_seconds)
+    return EnrolmentResult(b"", told.trust_bundle_pem, due, clock, told.ask_again_seconds)
 
 
 def eject(at: HostPort, name: str, roots: bytes, directory: Path, ejected: Iterable[HostPort]) -> int:
-    """Say whom this machine's proxy has ejected, and return for how many seconds; raise Unanswered."""
+    """Say whom this machine's proxy has ejected, and return for how many seconds.
+
+    Raise EnrolmentUnanswered.
+    """
     endpoints = [wire.Endpoint(address=each.host, port=each.port) for each in ejected]
     told = _asked(
         at, name, _own(roots, directory), EJECT, wire.EjectRequest(ejected=endpoints), wire.EjectResponse
@@ -87,29 +90,29 @@ def _asked(
         try:
             answer: Response = call(request, timeout=SECONDS)
         except grpc.RpcError as error:
-            raise Unanswered(_failed(at, error)) from None  # it holds the request
+            raise EnrolmentUnanswered(_failed(at, error)) from None  # it holds the request
         return answer
 
 
-def _failed(at: HostPort, error: grpc.RpcError) -> Failed:
+def _failed(at: HostPort, error: grpc.RpcError) -> EnrolmentFailure:
     code, words = error.code(), " ".join((error.details() or "").split())[:300]
     trailers = {name: value for name, value in error.trailing_metadata() or () if isinstance(value, str)}
     match code:
         case grpc.StatusCode.PERMISSION_DENIED:
             said = trailers.get(_REASON, "")
             why = f": {said}" if said else "; the server's log has the reason"
-            return Failed(f"{at} has refused it{why}", refused=True)
+            return EnrolmentFailure(f"{at} has refused it{why}", refused=True)
         case grpc.StatusCode.INVALID_ARGUMENT:
-            return Failed(f"{at} does not take the request: {words}", refused=True)
+            return EnrolmentFailure(f"{at} does not take the request: {words}", refused=True)
         case grpc.StatusCode.UNIMPLEMENTED:
-            return Failed(f"{at} is not the port for this: {words}", refused=True)
+            return EnrolmentFailure(f"{at} is not the port for this: {words}", refused=True)
         case _:
-            return Failed(f"{at} does not answer as it should ({code.name.lower()}): {words}")
+            return EnrolmentFailure(f"{at} does not answer as it should ({code.name.lower()}): {words}")
 
 
-def _certified(answer: wire.Certificate) -> Obtained:
+def _certified(answer: wire.Certificate) -> EnrolmentResult:
     due, clock = _moment(answer.renew_after), _moment(answer.now)
-    return Obtained(answer.chain_pem, answer.trust_bundle_pem, due, clock)
+    return EnrolmentResult(answer.chain_pem, answer.trust_bundle_pem, due, clock)
 
 
 def _moment(stamp: Timestamp) -> datetime:

@@ -18,7 +18,14 @@ from certs.state.privacy import exposure_of
 from meshwright.agent import credential_check as reading
 from meshwright.agent.credentials import domain_beside
 from meshwright.agent.enrolment import files
-from meshwright.agent.enrolment.settings import Answer, Asking, EnrolmentSettings, Failed, Obtained, Question
+from meshwright.agent.enrolment.settings import (
+    Answer,
+    EnrolmentFailure,
+    EnrolmentRequestKind,
+    EnrolmentResult,
+    EnrolmentSettings,
+    Question,
+)
 from meshwright.agent.enrolment.times import LEAST_BETWEEN, Plan, alarming, clock_words, planned, retry_after
 from meshwright.agent.errors import AgentError
 from meshwright.agent.subprocess_call import ApartFailed, apart
@@ -45,7 +52,7 @@ def monotonic() -> float:
     return time.monotonic()
 
 
-class Enrolled:
+class EnrolledCertificate:
     """One proxy's certificate. `replace` changes its files; `shows` is the certificate in use."""
 
     def __init__(
@@ -83,8 +90,8 @@ class Enrolled:
             raise AgentError(f"cannot write to {self._directory}: {error.strerror}") from error
         failures = 0
         while not stop.is_set() and await self._must_join():
-            answered = await self._asked(Asking.JOIN)
-            if isinstance(answered, Obtained):
+            answered = await self._asked(EnrolmentRequestKind.JOIN)
+            if isinstance(answered, EnrolmentResult):
                 await self._put_joined(answered, at_start=True)
                 return
             if answered.refused and not files.has_pair(self._directory):
@@ -136,21 +143,21 @@ class Enrolled:
     async def _renew(self) -> None:
         due = self._due() <= now()
         joins = await self._must_join()
-        answered = await self._asked(Asking.JOIN if joins else Asking.RENEW)
-        if joins and due and isinstance(answered, Failed):
+        answered = await self._asked(EnrolmentRequestKind.JOIN if joins else EnrolmentRequestKind.RENEW)
+        if joins and due and isinstance(answered, EnrolmentFailure):
             # Whoever put a token there that does not let in has not taken the certificate away.
-            renewed = await self._asked(Asking.RENEW)
-            if isinstance(renewed, Obtained):
+            renewed = await self._asked(EnrolmentRequestKind.RENEW)
+            if isinstance(renewed, EnrolmentResult):
                 _log.warning("not joined again; renewed instead", reason=answered.why)
                 joins, answered = False, renewed
-        if isinstance(answered, Obtained):
+        if isinstance(answered, EnrolmentResult):
             taken = await (self._put_joined(answered) if joins else self._put(answered))
             if taken:
                 self._renew_after, self._retry = None, self._not_at_once()
                 self._failures, self._why = 0, ""
                 _log.info("certificate renewed", serial=self._shows().serial)
                 return
-            answered = Failed("what was given cannot be used; the lines before say why")
+            answered = EnrolmentFailure("what was given cannot be used; the lines before say why")
         self._failures, self._why = self._failures + 1, answered.why
         shows, at = self._shows(), now()
         wait = retry_after(self._failures, shows.not_after - at, random.random())  # noqa: S311 - no secret
@@ -172,9 +179,9 @@ class Enrolled:
 
     async def _trust(self) -> timedelta:
         """Ask whom to trust, and return when to ask again."""
-        answered = await self._asked(Asking.TRUST)
+        answered = await self._asked(EnrolmentRequestKind.TRUST)
         drawn = random.random()  # noqa: S311 - no secret
-        if isinstance(answered, Failed):
+        if isinstance(answered, EnrolmentFailure):
             _log.warning("not told whom to trust", reason=answered.why)
             if self._retry is None and await self._must_join():
                 self._retry = monotonic()
@@ -224,7 +231,7 @@ class Enrolled:
             return None  # whoever reads them for Envoy says what is wrong with them
         return found.shows.certificate.not_after
 
-    async def _put_joined(self, obtained: Obtained, *, at_start: bool = False) -> bool:
+    async def _put_joined(self, obtained: EnrolmentResult, *, at_start: bool = False) -> bool:
         by = self._token if self._settings.kind == _TOKEN else self._settings.kind
 
         def put() -> None:
@@ -238,29 +245,29 @@ class Enrolled:
         _log.info("joined", control_plane=str(self._settings.join))
         return True
 
-    async def _put(self, obtained: Obtained) -> bool:
+    async def _put(self, obtained: EnrolmentResult) -> bool:
         new = obtained.chain, obtained.authority, obtained.trust_domain
         return await self._replace(lambda: files.put(self._directory, *new))
 
-    async def _asked(self, asking: Asking) -> Answer:
+    async def _asked(self, asking: EnrolmentRequestKind) -> Answer:
         """Ask, and say if a clock is wrong; whatever goes wrong is an answer too."""
         try:
             question = await asyncio.to_thread(self._question, asking)
-            if asking is Asking.JOIN:
+            if asking is EnrolmentRequestKind.JOIN:
                 self._token = _identifier(question.proof)
             answered = await self._ask_program(question)
         except (AgentError, OSError, StateError) as error:
-            return Failed(" ".join(str(error).split()))
-        if isinstance(answered, Obtained) and (words := clock_words(answered.clock, now())):
+            return EnrolmentFailure(" ".join(str(error).split()))
+        if isinstance(answered, EnrolmentResult) and (words := clock_words(answered.clock, now())):
             _log.warning("a clock is wrong", said=words)
         return answered
 
-    def _question(self, asking: Asking) -> Question:
+    def _question(self, asking: EnrolmentRequestKind) -> Question:
         settings = self._settings
-        at = settings.join if asking is Asking.JOIN else settings.renewal
+        at = settings.join if asking is EnrolmentRequestKind.JOIN else settings.renewal
         if at is None:
             raise AgentError("it is not known where to ask: give --renewal")
-        if asking is not Asking.JOIN or settings.proof is None:
+        if asking is not EnrolmentRequestKind.JOIN or settings.proof is None:
             return Question(asking, at, self._directory, trust_domain=settings.trust_domain)
         if settings.kind == _TOKEN and not self._shared and (words := exposure_of(settings.proof)):
             raise AgentError(f"{words}, or say --shared-credentials if that is meant")
@@ -285,6 +292,6 @@ def _identifier(token: bytes) -> str:
 async def _program(question: Question) -> Answer:
     """Have a process ask that ends."""
     found = await apart(PROGRAM, question, SECONDS, "the program that joins and renews")
-    if isinstance(found, Obtained | Failed):
+    if isinstance(found, EnrolmentResult | EnrolmentFailure):
         return found
     raise ApartFailed(f"the program that joins and renews answered a {type(found).__name__}")

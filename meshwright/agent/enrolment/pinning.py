@@ -10,7 +10,7 @@ from certs.errors import PeerRefused
 from certs.keys.bundle import pinned
 from certs.peer import read_peer
 from meshwright.agent.credentials import show_own
-from meshwright.agent.enrolment.settings import Failed
+from meshwright.agent.enrolment.settings import EnrolmentFailure
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.envoy.bootstrap.bootstrap import server_name
@@ -20,25 +20,25 @@ _NOT_YET_VALID, _EXPIRED = 9, 10
 """OpenSSL's X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED."""
 
 
-class NotBelieved(Exception):
+class ServerDistrusted(Exception):
     """The server is not who it must be, or cannot be asked: `failed` says why."""
 
     def __init__(self, why: str, *, refused: bool = False) -> None:
         super().__init__(why)
-        self.failed = Failed(why, refused)
+        self.failed = EnrolmentFailure(why, refused)
 
 
 def roots_by(at: HostPort, pins: tuple[str, ...]) -> bytes:
     """Return the roots (PEM) that a server shows and that have these pins; nothing is said to it.
 
-    Raises NotBelieved where it shows none: then it is another mesh's, or somebody else's.
+    Raises ServerDistrusted where it shows none: then it is another mesh's, or somebody else's.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with _shaken(at, context, None) as connection:
         found = pinned(_shown(connection), pins)
     if not found:
-        raise NotBelieved(
+        raise ServerDistrusted(
             f"{at} shows no root with the pin of the join token: the token is of another mesh, or that is "
             "not the control plane; nothing was said to it",
             refused=True,
@@ -47,7 +47,9 @@ def roots_by(at: HostPort, pins: tuple[str, ...]) -> bytes:
 
 
 def require_believed(at: HostPort, roots: bytes, domain: TrustDomain, own: Path | None = None) -> str:
-    """Return the name of a trust domain's control plane; raise NotBelieved if it is not there by the roots.
+    """Return the name of a trust domain's control plane.
+
+    Raise ServerDistrusted if it is not there by the roots.
 
     Where a certificate is demanded, that in the directory `own` is shown.
     """
@@ -65,15 +67,15 @@ def _shaken(at: HostPort, context: ssl.SSLContext, name: str | None) -> ssl.SSLS
     try:
         connection = socket.create_connection((at.host, at.port), timeout=SECONDS)
     except OSError as error:
-        raise NotBelieved(f"{at} cannot be reached: {error.strerror or error}") from error
+        raise ServerDistrusted(f"{at} cannot be reached: {error.strerror or error}") from error
     try:
         return context.wrap_socket(connection, server_hostname=name)
     except ssl.SSLCertVerificationError as error:
         connection.close()
-        raise NotBelieved(_why(at, error)) from error
+        raise ServerDistrusted(_why(at, error)) from error
     except OSError as error:
         connection.close()
-        raise NotBelieved(f"{at} does not speak TLS as it should: {error.strerror or error}") from error
+        raise ServerDistrusted(f"{at} does not speak TLS as it should: {error.strerror or error}") from error
 
 
 def _why(at: HostPort, error: ssl.SSLCertVerificationError) -> str:

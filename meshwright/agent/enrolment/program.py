@@ -20,9 +20,15 @@ from meshwright.agent.certificates import domain_of, trust_domain
 from meshwright.agent.credentials import CredentialsError, domain_beside
 from meshwright.agent.enrolment import client as asking
 from meshwright.agent.enrolment import files
-from meshwright.agent.enrolment.client import Unanswered
-from meshwright.agent.enrolment.pinning import NotBelieved, require_believed, roots_by
-from meshwright.agent.enrolment.settings import Answer, Asking, Failed, Obtained, Question
+from meshwright.agent.enrolment.client import EnrolmentUnanswered
+from meshwright.agent.enrolment.pinning import ServerDistrusted, require_believed, roots_by
+from meshwright.agent.enrolment.settings import (
+    Answer,
+    EnrolmentFailure,
+    EnrolmentRequestKind,
+    EnrolmentResult,
+    Question,
+)
 from meshwright.enrolment.tokens import read_token
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.envoy.bootstrap.bootstrap import server_name
@@ -33,38 +39,44 @@ def answer(question: Question) -> Answer:
     """Return what came of asking; whatever goes wrong is a sentence."""
     try:
         match question.asking:
-            case Asking.JOIN:
+            case EnrolmentRequestKind.JOIN:
                 return _joined(question)
-            case Asking.RENEW:
+            case EnrolmentRequestKind.RENEW:
                 return _renewed(question)
-            case Asking.TRUST:
+            case EnrolmentRequestKind.TRUST:
                 return _trusting(question)
-    except (NotBelieved, Unanswered) as error:
+    except (ServerDistrusted, EnrolmentUnanswered) as error:
         return error.failed
     except (CredentialsError, CertificateError, OSError) as error:
-        return Failed(" ".join(str(error).split()))
+        return EnrolmentFailure(" ".join(str(error).split()))
 
 
 def _joined(question: Question) -> Answer:
     roots = question.authority
     if not roots and question.kind != "join-token":
-        return Failed(
+        return EnrolmentFailure(
             "only a join token says whom to believe: name a file with the root (--ca)", refused=True
         )
     if not roots:
         try:
             pins = read_token(question.proof.decode("ascii")).pins
         except ValueError as error:
-            return Failed(f"the file of the join token cannot be used: {_words(error)}", refused=True)
+            return EnrolmentFailure(
+                f"the file of the join token cannot be used: {_words(error)}", refused=True
+            )
         if not pins:
-            return Failed("the join token has no pin: name a file with the root (--ca)", refused=True)
+            return EnrolmentFailure(
+                "the join token has no pin: name a file with the root (--ca)", refused=True
+            )
         roots = roots_by(question.at, pins)
     if not is_plain(roots):
-        return Failed(f"the file with the root (--ca) cannot be read as it is written: {PLAIN}", refused=True)
+        return EnrolmentFailure(
+            f"the file with the root (--ca) cannot be read as it is written: {PLAIN}", refused=True
+        )
     try:
         domain = _domain(question, roots)
     except CredentialsError as error:
-        return Failed(str(error), refused=True)
+        return EnrolmentFailure(str(error), refused=True)
     name = require_believed(question.at, roots, domain)
     csr = _request(question.directory)
     joined = asking.join(question.at, name, roots, csr, question.kind, question.proof.strip())
@@ -83,14 +95,14 @@ def _domain(question: Question, roots: bytes) -> TrustDomain:
     return domain_of(roots, told, "the root of the control plane")
 
 
-def _renewed(question: Question) -> Obtained:
+def _renewed(question: Question) -> EnrolmentResult:
     roots, domain = trusted(question.directory, question.trust_domain)
     name = require_believed(question.at, roots, domain, question.directory)
     renewed = asking.renew(question.at, name, roots, _request(question.directory), question.directory)
     return replace(renewed, trust_domain=domain)
 
 
-def _trusting(question: Question) -> Obtained:
+def _trusting(question: Question) -> EnrolmentResult:
     roots, domain = trusted(question.directory, question.trust_domain)
     digest = hashlib.sha256(roots).hexdigest()
     told = asking.trust(question.at, server_name(domain), roots, digest, question.directory)

@@ -25,7 +25,7 @@ class EnrolmentSettings:
     trust_domain: TrustDomain | None = None
 
 
-class Asking(enum.Enum):
+class EnrolmentRequestKind(enum.Enum):
     """What is asked for."""
 
     JOIN = enum.auto()
@@ -41,7 +41,7 @@ class Question:
     the mesh's, where it was told.
     """
 
-    asking: Asking
+    asking: EnrolmentRequestKind
     at: HostPort
     directory: Path
     kind: str = ""
@@ -51,7 +51,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Obtained:
+class EnrolmentResult:
     """What came back: a certificate chain and roots as PEM, empty where there is nothing new.
 
     `renew_after` is when to renew what there is then, `ask_again` in how many seconds to ask whom to trust;
@@ -67,11 +67,11 @@ class Obtained:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class EnrolmentFailure:
     """Why there is nothing, in a sentence; `refused`: asking again will not help."""
 
     why: str
     refused: bool = False
 
 
-Answer = Obtained | Failed
+Answer = EnrolmentResult | EnrolmentFailure

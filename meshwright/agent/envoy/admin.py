@@ -7,7 +7,7 @@ from typing import Final, Self
 
 import aiohttp
 
-from meshwright.agent.bounded_body import TooLarge, Unreadable, body
+from meshwright.agent.bounded_body import TooLarge, UnreadableBody, body
 from meshwright.agent.errors import AgentError
 from meshwright.mesh.host_port import HostPort
 
@@ -98,7 +98,7 @@ class EnvoyAdmin:
                 content = await body(response, MOST_BYTES)
         except TooLarge as error:
             raise AnswerTooLarge(f"{method} {path}: the answer is not taken: {error}") from error
-        except Unreadable as error:
+        except UnreadableBody as error:
             raise AdminUnreachable(f"{method} {path}: the answer is not taken: {error}") from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise AdminUnreachable(f"Envoy's admin at {self.address} does not answer: {error}") from error

@@ -31,7 +31,7 @@ class RestartSettings:
         return float(self.first_seconds * 2 ** (failures - 1))
 
 
-class Ending(enum.Enum):
+class EnvoyEnd(enum.Enum):
     """Why there will be no Envoy any more."""
 
     CLEAN = "Envoy ended by itself, without an error"
@@ -40,14 +40,14 @@ class Ending(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class EpochStart:
     """Start an Envoy of this epoch with the newest configuration."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
-class Kill:
+class EpochKill:
     """End an epoch at once; gently, where it may finish what it does."""
 
     epoch: int
@@ -58,10 +58,10 @@ class Kill:
 class End:
     """There is nothing more to do, and nothing lives."""
 
-    why: Ending
+    why: EnvoyEnd
 
 
-Action = Start | Kill | End
+Action = EpochStart | EpochKill | End
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Lifecycle:
         """Take note that an epoch has ended, with its exit status (negative: by that signal)."""
         ended = self._epochs.pop(epoch)
         if self._stopping:
-            return [] if self._epochs else [End(Ending.STOPPED)]
+            return [] if self._epochs else [End(EnvoyEnd.STOPPED)]
         if ended.killed or status == 0:
             return self._after_clean_exit(ended, now)
         if now - ended.since >= self.settings.stable_seconds:
@@ -155,15 +155,15 @@ class Lifecycle:
         self._stopping = True
         self.retry_at = None
         if not self._epochs:
-            return [End(Ending.STOPPED)]
-        return [Kill(kill.epoch, gently=True) for kill in self._kill_all()]
+            return [End(EnvoyEnd.STOPPED)]
+        return [EpochKill(kill.epoch, gently=True) for kill in self._kill_all()]
 
     def _after_clean_exit(self, ended: Epoch, now: float) -> list[Action]:
         if self._aborting:
             return self._abort(now)
         if ended.killed or self._epochs or ended.configuration != self._wanted:
             return self._reconcile(now)
-        return [End(Ending.CLEAN)]
+        return [End(EnvoyEnd.CLEAN)]
 
     def _abort(self, now: float) -> list[Action]:
         """End what lives after a failure; when all have ended, plan the next try or give up."""
@@ -173,15 +173,15 @@ class Lifecycle:
         if not self._failures:  # the configuration has changed meanwhile
             return self._reconcile(now)
         if self._failures > self.settings.tries:
-            return [End(Ending.EXHAUSTED)]
+            return [End(EnvoyEnd.EXHAUSTED)]
         self.retry_at = now + self.settings.pause(self._failures)
         return []
 
-    def _kill_all(self) -> list[Kill]:
+    def _kill_all(self) -> list[EpochKill]:
         living = [epoch for epoch, running in sorted(self._epochs.items()) if not running.killed]
         for epoch in living:
             self._mark_killed(epoch)
-        return [Kill(epoch) for epoch in living]
+        return [EpochKill(epoch) for epoch in living]
 
     def _mark_killed(self, epoch: int) -> None:
         self._epochs[epoch] = replace(self._epochs[epoch], killed=True)
@@ -200,13 +200,13 @@ class Lifecycle:
             if current.killed:
                 return []
             self._mark_killed(newest)
-            return [Kill(newest, gently=True)]
+            return [EpochKill(newest, gently=True)]
         has_room = current.settled and len(self._epochs) < MOST_EPOCHS
         return self._start(newest + 1, self._wanted, now) if has_room else []
 
     def _start(self, epoch: int, configuration: str, now: float) -> list[Action]:
         self._epochs[epoch] = Epoch(configuration, now)
-        return [Start(epoch)]
+        return [EpochStart(epoch)]
 
 
 def _times(count: int) -> str:

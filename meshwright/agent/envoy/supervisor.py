@@ -11,7 +11,7 @@ import structlog
 
 from meshwright.agent.envoy.command import EnvoyOptions, serve, validate
 from meshwright.agent.envoy.die_with_parent import NOT_STARTED, bound
-from meshwright.agent.envoy.lifecycle import Action, End, Ending, Kill, Lifecycle, Start
+from meshwright.agent.envoy.lifecycle import Action, End, EnvoyEnd, EpochKill, EpochStart, Lifecycle
 from meshwright.agent.envoy.runtime import RuntimeDirectory, remove_shared_memory
 from meshwright.agent.envoy.words import relay
 from meshwright.agent.errors import AgentError
@@ -70,7 +70,7 @@ class Supervisor:
         self._processes: dict[int, asyncio.subprocess.Process] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
-        self._ending: Ending | None = None
+        self._ending: EnvoyEnd | None = None
         self._failed: BaseException | None = None
         self._base_id: int | None = None
         self._environment: Mapping[str, str] | None = None
@@ -96,7 +96,7 @@ class Supervisor:
         """End every Envoy; `run` returns when they have ended."""
         await self._carry_out(self._lifecycle.stop())
 
-    async def run(self) -> Ending:
+    async def run(self) -> EnvoyEnd:
         """Keep Envoy until there is none to be kept, and say why; raise what keeping it fails with."""
         try:
             while self._ending is None:
@@ -118,9 +118,9 @@ class Supervisor:
     async def _carry_out(self, actions: list[Action]) -> None:
         for action in actions:
             match action:
-                case Start(epoch):
+                case EpochStart(epoch):
                     await self._start(epoch)
-                case Kill(epoch, gently):
+                case EpochKill(epoch, gently):
                     self._kill(epoch, gently=gently)
                 case End(why):
                     self._ending = why

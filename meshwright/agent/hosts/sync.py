@@ -19,7 +19,7 @@ _log = structlog.get_logger("agent")
 
 
 @dataclass(frozen=True, slots=True)
-class Naming:
+class HostNameSettings:
     """Whose names are kept, and where."""
 
     admin: EnvoyAdmin

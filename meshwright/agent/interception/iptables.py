@@ -91,7 +91,7 @@ def _suffix(name: str, backend: Backend) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class TproxyMark:
     """The mark and the route table that TPROXY uses here, also if it is to be taken away."""
 
     mark: int = MARK
@@ -99,7 +99,7 @@ class Marked:
 
 
 def check(
-    wanted: Interception | None, backend: Backend = Backend.AUTO, marked: Marked = Marked()
+    wanted: Interception | None, backend: Backend = Backend.AUTO, marked: TproxyMark = TproxyMark()
 ) -> tuple[str, ...]:
     """Say in what is in force differs from what is wanted (None: nothing at all), and what forbids it."""
     found = [] if wanted is None else [*_missing(wanted), *complaints(wanted)]
@@ -113,7 +113,9 @@ def check(
     return tuple(found)
 
 
-def put(wanted: Interception | None, backend: Backend = Backend.AUTO, marked: Marked = Marked()) -> bool:
+def put(
+    wanted: Interception | None, backend: Backend = Backend.AUTO, marked: TproxyMark = TproxyMark()
+) -> bool:
     """Put rules in force (None: take ours away); return whether anything changed. Idempotent.
 
     Every change is looked at by iptables before the first is made. Routes of TPROXY come before the rules
@@ -139,7 +141,7 @@ def put(wanted: Interception | None, backend: Backend = Backend.AUTO, marked: Ma
 
 
 @dataclass(frozen=True, slots=True)
-class Led:
+class Redirection:
     """Where rules in force lead traffic, and the users whose own they leave alone; nothing without rules."""
 
     inbound: frozenset[int] = frozenset()
@@ -147,7 +149,7 @@ class Led:
     users: frozenset[int] = frozenset()
 
     @classmethod
-    def by(cls, lines: Sequence[str]) -> "Led":
+    def by(cls, lines: Sequence[str]) -> "Redirection":
         """Read rules as `iptables-save` prints them."""
         return cls(
             _numbers(rf"-A {PREFIX}IN_\S+ .*--(?:to-ports|on-port) (\d+)", lines),
@@ -156,10 +158,10 @@ class Led:
         )
 
 
-def led() -> Led:
+def led() -> Redirection:
     """Return where the rules in force lead; raise ProgramFailed where they cannot be read: only root can."""
     tables = (table for family in _families() for table in Tables(family).in_force().values())
-    return Led.by([line for table in tables for line in table.rules])
+    return Redirection.by([line for table in tables for line in table.rules])
 
 
 def left_alone() -> frozenset[int]:
@@ -191,7 +193,7 @@ def _is_here(wanted: Interception, family: Family) -> bool:
     return family is Family.IPV4 or not wanted.ipv6_by_address or has_ipv6()
 
 
-def _routing(wanted: Interception | None, marked: Marked, family: Family) -> Iterator[tuple[str, bool]]:
+def _routing(wanted: Interception | None, marked: TproxyMark, family: Family) -> Iterator[tuple[str, bool]]:
     """Yield lines of `ip` that could be in force, and whether they should be."""
     wants = routing(wanted, family) if wanted and _is_here(wanted, family) else ()
     yield from ((line, True) for line in wants)

@@ -9,23 +9,23 @@ import sys
 from certs.errors import CertificateError
 from meshwright.agent.credentials import CredentialsError
 from meshwright.agent.enrolment import client as asking
-from meshwright.agent.enrolment.client import Unanswered
-from meshwright.agent.enrolment.pinning import NotBelieved, require_believed
+from meshwright.agent.enrolment.client import EnrolmentUnanswered
+from meshwright.agent.enrolment.pinning import ServerDistrusted, require_believed
 from meshwright.agent.enrolment.program import trusted
-from meshwright.agent.enrolment.settings import Failed
-from meshwright.agent.peers.reporting import Answer, Telling, Told
+from meshwright.agent.enrolment.settings import EnrolmentFailure
+from meshwright.agent.peers.reporting import Answer, ReportAccepted, ReportTask
 
 
-def answer(telling: Telling) -> Answer:
+def answer(telling: ReportTask) -> Answer:
     """Return what came of telling; whatever goes wrong is a sentence."""
     try:
         roots, domain = trusted(telling.directory, telling.trust_domain)
         name = require_believed(telling.at, roots, domain, telling.directory)
-        return Told(asking.eject(telling.at, name, roots, telling.directory, telling.ejected))
-    except (NotBelieved, Unanswered) as error:
+        return ReportAccepted(asking.eject(telling.at, name, roots, telling.directory, telling.ejected))
+    except (ServerDistrusted, EnrolmentUnanswered) as error:
         return error.failed
     except (CredentialsError, CertificateError, OSError) as error:
-        return Failed(" ".join(str(error).split()))
+        return EnrolmentFailure(" ".join(str(error).split()))
 
 
 if __name__ == "__main__":

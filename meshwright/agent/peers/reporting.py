@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from meshwright.agent.enrolment.settings import Failed
+from meshwright.agent.enrolment.settings import EnrolmentFailure
 from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
 from meshwright.agent.peers.ejected import CLUSTERS_PATH, STATS_PATH, ejected, has_ejected
 from meshwright.agent.subprocess_call import ApartFailed, apart
@@ -32,7 +32,7 @@ _log = structlog.get_logger("agent.peers")
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class ReportTask:
     """What the program is to tell, and to whom, with the directory of the proxy's files.
 
     `trust_domain` is the mesh's, where it was told.
@@ -45,16 +45,16 @@ class Telling:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReportAccepted:
     """It was told, and holds for so many seconds."""
 
     holds: int
 
 
-Answer = Told | Failed
+Answer = ReportAccepted | EnrolmentFailure
 
 
-class EjectionsTold:
+class EjectionReporter:
     """What one proxy has ejected; `at` is the control plane's renewal port.
 
     `told` is the mesh's trust domain, as an option says it.
@@ -67,7 +67,7 @@ class EjectionsTold:
         directory: Path,
         *,
         told: TrustDomain | None = None,
-        ask: Callable[[Telling], Awaitable[Answer]] | None = None,
+        ask: Callable[[ReportTask], Awaitable[Answer]] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._admin = admin
@@ -105,22 +105,22 @@ class EjectionsTold:
 
     async def _tell(self, found: tuple[HostPort, ...], now: float) -> None:
         try:
-            answer = await self._ask(Telling(self._at, self._directory, found, self._trust_domain))
+            answer = await self._ask(ReportTask(self._at, self._directory, found, self._trust_domain))
         except ApartFailed as error:
-            answer = Failed(str(error))
+            answer = EnrolmentFailure(str(error))
         match answer:
-            case Told(holds):
+            case ReportAccepted(holds):
                 self._told, self._why = found, ""
                 self._again, self._not_before = now + holds / 2, now + LEAST_SECONDS
-            case Failed(why, refused):
+            case EnrolmentFailure(why, refused):
                 self._not_before = now + (REFUSED_SECONDS if refused else LEAST_SECONDS)
                 if why != self._why:
                     _log.warning("the control plane is not told who is ejected", reason=why)
                 self._why = why
 
 
-async def _program(telling: Telling) -> Answer:
+async def _program(telling: ReportTask) -> Answer:
     found = await apart(PROGRAM, telling, SECONDS, "the program that tells who is ejected")
-    if isinstance(found, Told | Failed):
+    if isinstance(found, ReportAccepted | EnrolmentFailure):
         return found
     raise ApartFailed(f"the program that tells who is ejected answered a {type(found).__name__}")

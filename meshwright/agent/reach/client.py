@@ -12,7 +12,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its raw lines; what stands in
 import grpc
 from grpc_health.v1 import health_pb2
 
-from meshwright.agent.reach.observations import Answered
+from meshwright.agent.reach.observations import ServerAnswer
 from meshwright.mesh.host_port import HostPort
 from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 
@@ -23,7 +23,7 @@ REASON: Final = "meshwright-reason"
 _CHECK: Final = "/grpc.health.v1.Health/Check"
 
 
-async def ask(at: HostPort, credentials: Path, name: str, seconds: float) -> Answered:
+async def ask(at: HostPort, credentials: Path, name: str, seconds: float) -> ServerAnswer:
     """Ask for the health of discovery, as this proxy finds it; never raises for what is answered."""
     files = (credentials / each for each in (AUTHORITY_FILE, KEY_FILE, CHAIN_FILE))
     tls = grpc.ssl_channel_credentials(*(file.read_bytes() for file in files))
@@ -39,9 +39,9 @@ async def ask(at: HostPort, credentials: Path, name: str, seconds: float) -> Ans
         return _answered(code.name, said or "", await call.trailing_metadata() or ())
 
 
-def _answered(status: str, said: str, trailers: Iterable[tuple[str, str | bytes]]) -> Answered:
+def _answered(status: str, said: str, trailers: Iterable[tuple[str, str | bytes]]) -> ServerAnswer:
     told = {name: value for name, value in trailers if isinstance(value, str)}
-    return Answered(status, said, told.get(REASON, ""), _date(told.get("date", "")))
+    return ServerAnswer(status, said, told.get(REASON, ""), _date(told.get("date", "")))
 
 
 def _date(text: str) -> datetime | None:

@@ -8,12 +8,12 @@ from certs.errors import PeerRefused
 from certs.keys.material import PeerCertificate
 from meshwright.agent.reach.observations import (
     ClosedAfterHandshake,
-    Misnamed,
-    NotTls,
+    MisnamedServer,
     OtherProtocol,
+    PlaintextServer,
     PortClosed,
     ServerNotValid,
-    Untrusted,
+    UntrustedServer,
     Way,
 )
 from meshwright.mesh.host_port import HostPort
@@ -100,15 +100,15 @@ async def _shaken(session: _Session, seconds: float) -> Way | None:
         async with asyncio.timeout(seconds):
             ended = not await session.shake_hands()
     except TimeoutError:
-        return NotTls(_instead(session.heard), closed=False)
+        return PlaintextServer(_instead(session.heard), closed=False)
     except ssl.SSLCertVerificationError:
         raise
     except ssl.SSLError as error:
         said = _instead(session.heard)
-        return NotTls(said, closed=True) if said else OtherProtocol(_reason(error))
+        return PlaintextServer(said, closed=True) if said else OtherProtocol(_reason(error))
     except OSError:
         ended = True
-    return NotTls(_instead(session.heard), closed=True) if ended else None
+    return PlaintextServer(_instead(session.heard), closed=True) if ended else None
 
 
 async def _first_words(session: _Session, seconds: float) -> Way | None:
@@ -140,14 +140,14 @@ def _reason(error: ssl.SSLError) -> str:
 
 def _not_believed(error: ssl.SSLCertVerificationError, presented: PeerCertificate | None, name: str) -> Way:
     if presented is None:
-        return Untrusted((), error.verify_message)
+        return UntrustedServer((), error.verify_message)
     match error.verify_code:
         case code if code in (_NOT_YET_VALID, _EXPIRED):
             return ServerNotValid(presented.not_before, presented.not_after)
         case code if code == _OTHER_NAME:
-            return Misnamed(_names(presented), name)
+            return MisnamedServer(_names(presented), name)
         case _:
-            return Untrusted(_names(presented), error.verify_message)
+            return UntrustedServer(_names(presented), error.verify_message)
 
 
 def _names(presented: PeerCertificate) -> tuple[str, ...]:

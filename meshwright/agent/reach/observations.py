@@ -7,7 +7,7 @@ from meshwright.mesh.host_port import HostPort
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PresentedCertificate:
     """What the proxy's own certificate says: whose it is, its serial, and from when to when it is valid."""
 
     name: str
@@ -17,7 +17,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class NotResolved:
+class UnresolvedName:
     """The name leads to no address; `said` are the resolver's words."""
 
     said: str
@@ -47,7 +47,7 @@ class NoAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class NotTls:
+class PlaintextServer:
     """Who listens takes the connection, and answers with something else, or with nothing (`said` is empty).
 
     `closed`: it ended the connection, instead of waiting.
@@ -58,7 +58,7 @@ class NotTls:
 
 
 @dataclass(frozen=True, slots=True)
-class Untrusted:
+class UntrustedServer:
     """The server's certificate is not below any authority in `ca.pem`; `said` are TLS's words."""
 
     names: tuple[str, ...]
@@ -66,7 +66,7 @@ class Untrusted:
 
 
 @dataclass(frozen=True, slots=True)
-class Misnamed:
+class MisnamedServer:
     """The server's certificate is of our authority, and is another's."""
 
     names: tuple[str, ...]
@@ -96,7 +96,7 @@ class OtherProtocol:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ServerAnswer:
     """The control plane answered a call: with a gRPC status, its words, and what it says in trailers.
 
     `reason` is its word for a refusal, or for having nothing to serve; `date` is its clock.
@@ -109,33 +109,33 @@ class Answered:
 
 
 Way = (
-    NotResolved
+    UnresolvedName
     | PortClosed
     | NoRoute
     | NoAnswer
-    | NotTls
-    | Untrusted
-    | Misnamed
+    | PlaintextServer
+    | UntrustedServer
+    | MisnamedServer
     | ServerNotValid
     | ClosedAfterHandshake
     | OtherProtocol
-    | Answered
+    | ServerAnswer
 )
 """How far it led."""
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ReachObservation:
     """One look: where to, with which certificate, when by the clock here, and how far it led."""
 
     control_plane: HostPort
-    shown: Shown
+    shown: PresentedCertificate
     now: datetime
     way: Way
 
     @property
     def clock_ahead(self) -> timedelta | None:
         """Return by how much the clock here is ahead of the control plane's; None where it did not say."""
-        if not isinstance(self.way, Answered) or self.way.date is None:
+        if not isinstance(self.way, ServerAnswer) or self.way.date is None:
             return None
         return self.now - self.way.date

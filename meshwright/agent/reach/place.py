@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from meshwright.agent.reach.reasons import Reason, Unreached
+from meshwright.agent.reach.reasons import Reason, UnreachableReason
 from meshwright.mesh.host_port import HostPort
 
 _OF_A_POD: Final = ("/etc/meshwright/pod", "/var/run/secrets/meshwright")
@@ -25,7 +25,7 @@ def place(root: Path = Path("/")) -> Place:
     return Place.POD if found else Place.MACHINE
 
 
-def remedy(why: Unreached, control_plane: HostPort, where: Place) -> str:
+def remedy(why: UnreachableReason, control_plane: HostPort, where: Place) -> str:
     """Return what is to be done about a control plane that is not reached."""
     if where is Place.MACHINE or (do := _IN_A_POD.get(why.reason)) is None:
         return why.do

@@ -16,10 +16,10 @@ from meshwright.agent.reach.handshake import greeted
 from meshwright.agent.reach.observations import (
     NoAnswer,
     NoRoute,
-    NotResolved,
-    Observed,
     PortClosed,
-    Shown,
+    PresentedCertificate,
+    ReachObservation,
+    UnresolvedName,
     Way,
 )
 from meshwright.mesh.host_port import HostPort
@@ -32,7 +32,7 @@ PATIENCE_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Dialling:
+class ReachTarget:
     """Where to, the directory with `proxy.pem`, `proxy.key` and `ca.pem`, and what its certificates say."""
 
     control_plane: HostPort
@@ -42,18 +42,18 @@ class Dialling:
     seconds: float = PATIENCE_SECONDS
 
 
-async def observe(dialling: Dialling) -> Observed:
+async def observe(dialling: ReachTarget) -> ReachObservation:
     """Go as far as it leads; raise CredentialsError where the files cannot be used."""
     shown = dialling.shown
     try:
         way = await _led(dialling, server_name(dialling.trust_domain))
     except ssl.SSLError as error:  # of our own files: `_context` reads them
         raise CredentialsError(f"the files in {dialling.credentials} cannot be used: {error}") from error
-    own = Shown(shown.common_name, shown.serial, shown.not_before, shown.not_after)
-    return Observed(dialling.control_plane, own, datetime.now(UTC), way)
+    own = PresentedCertificate(shown.common_name, shown.serial, shown.not_before, shown.not_after)
+    return ReachObservation(dialling.control_plane, own, datetime.now(UTC), way)
 
 
-async def _led(dialling: Dialling, name: str) -> Way:
+async def _led(dialling: ReachTarget, name: str) -> Way:
     way = await listener(dialling.control_plane, dialling.seconds)
     if not isinstance(way, HostPort):
         return way
@@ -68,9 +68,9 @@ async def _led(dialling: Dialling, name: str) -> Way:
 async def listener(at: HostPort, seconds: float = PATIENCE_SECONDS) -> Way | HostPort:
     """Return the first address of a name at which somebody listens, or what is there instead."""
     found = await _resolved(at)
-    if isinstance(found, NotResolved):
+    if isinstance(found, UnresolvedName):
         return found
-    way: Way | HostPort = NotResolved("no address")
+    way: Way | HostPort = UnresolvedName("no address")
     for address in found:
         way = await _connected(address, seconds)
         if isinstance(way, HostPort):
@@ -78,14 +78,14 @@ async def listener(at: HostPort, seconds: float = PATIENCE_SECONDS) -> Way | Hos
     return way
 
 
-async def _resolved(at: HostPort) -> tuple[HostPort, ...] | NotResolved:
+async def _resolved(at: HostPort) -> tuple[HostPort, ...] | UnresolvedName:
     try:
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(at.host, at.port, type=socket.SOCK_STREAM)
     except UnicodeError as error:  # no name of a host can look so
-        return NotResolved(str(error))
+        return UnresolvedName(str(error))
     except OSError as error:
-        return NotResolved(error.strerror or str(error))
+        return UnresolvedName(error.strerror or str(error))
     return tuple(dict.fromkeys(HostPort(str(address[0]), at.port) for *_, address in found))
 
 

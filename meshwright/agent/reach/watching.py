@@ -12,9 +12,9 @@ import structlog
 
 from meshwright.agent.credentials import CredentialsError
 from meshwright.agent.envoy.admin import AdminUnreachable
-from meshwright.agent.reach.observations import Observed
+from meshwright.agent.reach.observations import ReachObservation
 from meshwright.agent.reach.place import place, remedy
-from meshwright.agent.reach.reasons import Reason, Unreached, unreached
+from meshwright.agent.reach.reasons import Reason, UnreachableReason, unreached
 from meshwright.sidecars.envoy.bootstrap.bootstrap import ADS_CLUSTER
 
 LOOK_SECONDS: Final = 1.0
@@ -93,12 +93,12 @@ def pause(times: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ConnectionState:
     """How it stands: whether Envoy has its control plane, since when; if not, why, where that is known."""
 
     has_it: bool
     since: datetime
-    why: Unreached | None = None
+    why: UnreachableReason | None = None
 
     @property
     def words(self) -> str:
@@ -112,7 +112,7 @@ class ControlPlaneWatch:
     def __init__(
         self,
         admin: Admin,
-        observe: Callable[[], Awaitable[Observed]],
+        observe: Callable[[], Awaitable[ReachObservation]],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._admin = admin
@@ -125,7 +125,7 @@ class ControlPlaneWatch:
         self._due = 0.0
         self._told: Reason | None = None
         self._baffled = ""
-        self.standing = Standing(has_it=False, since=datetime.now(UTC))
+        self.standing = ConnectionState(has_it=False, since=datetime.now(UTC))
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -181,14 +181,14 @@ class ControlPlaneWatch:
             case _:
                 _log.exception("cannot find out why there is no control plane")
 
-    def _found(self, why: Unreached | None) -> None:
+    def _found(self, why: UnreachableReason | None) -> None:
         """Say why it is, once for each reason; the words that go with it may change."""
         if why is not None and why.reason is not self._told:
             self._told = why.reason
             _log.error("no control plane", reason=why.reason.value, said=why.said, do=why.do)
         known = self.standing
         since = datetime.now(UTC) if known.has_it else known.since
-        self.standing = Standing(has_it=False, since=since, why=why)
+        self.standing = ConnectionState(has_it=False, since=since, why=why)
 
     def _reached(self) -> None:
         self._without, self._baffled = None, ""
@@ -197,4 +197,4 @@ class ControlPlaneWatch:
         if self._told is not None:
             _log.info("the control plane is reached", was=self._told.value)
             self._told = None
-        self.standing = Standing(has_it=True, since=datetime.now(UTC))
+        self.standing = ConnectionState(has_it=True, since=datetime.now(UTC))

@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 from meshwright.agent.statistics.exposition import Labels
 from meshwright.agent.statistics.statistics import Bin, Statistics
 from meshwright.sidecars.envoy.telemetry.stat_names import (
-    Called,
+    StatTarget,
     admitted_by,
     backend,
     behind,
@@ -29,12 +29,12 @@ MOST_ROUTES: Final = 24
 
 GRPC_FAILED: Final = "grpc.failure"
 
-OTHERS: Final = Called("", "others", "")
+OTHERS: Final = StatTarget("", "others", "")
 """All that have no series of their own, together."""
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
+class WorkloadLabels:
     """The workload: the service and namespace of its proxy's name, and its ServiceAccount if it is known."""
 
     namespace: str
@@ -42,7 +42,7 @@ class Who:
     account: str = ""
 
 
-def ends(direction: Direction, at: Called, who: Who) -> Labels:
+def ends(direction: Direction, at: StatTarget, who: WorkloadLabels) -> Labels:
     """Return how Prometheus knows both ends of a call; the callers are not known where calls come in."""
     here, there = (who.namespace, who.service, who.account), (at.namespace, at.service, "")
     both = (here, there) if direction is Direction.OUTBOUND else (("", "", ""), here)
@@ -61,13 +61,13 @@ class Edge:
 
     direction: Direction
     protocol: str
-    called: Called
+    called: StatTarget
 
     def others(self) -> "Edge":
         """Return the edge that stands for those of its kind without series of their own."""
         return Edge(self.direction, self.protocol, OTHERS)
 
-    def labels(self, who: Who) -> Labels:
+    def labels(self, who: WorkloadLabels) -> Labels:
         """Return how Prometheus knows it."""
         return (*ends(self.direction, self.called, who), ("protocol", self.protocol))
 
@@ -80,7 +80,7 @@ class Route:
     """
 
     direction: Direction
-    called: Called
+    called: StatTarget
     name: str
 
     def others(self) -> "Route":
@@ -88,11 +88,11 @@ class Route:
         return Route(self.direction, OTHERS, "others")
 
 
-Key = TypeVar("Key", Edge, Called, Route)
+Key = TypeVar("Key", Edge, StatTarget, Route)
 AnyKey = TypeVar("AnyKey", bound=Hashable)
 
 
-class Bounded(Generic[AnyKey]):
+class BoundedSeries(Generic[AnyKey]):
     """Few series, however many are called: the first have series of their own, all others one together.
 
     Who has series of its own keeps them, so that no counter of Prometheus' ever goes back.
@@ -112,7 +112,7 @@ class Bounded(Generic[AnyKey]):
 
 
 @dataclass(slots=True)
-class Counted:
+class EdgeTotals:
     """What was counted for one edge or backend, of all statistics that come to it."""
 
     numbers: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -136,8 +136,11 @@ ROUTES_BY: Final = tuple(f"upstream_rq_{digit}xx" for digit in range(1, 6))
 
 
 def _gathered(
-    found: Iterable[tuple[Key, Raw]], bounded: Bounded[Key], others: Callable[[Key], Key], by: Iterable[str]
-) -> dict[Key, Counted]:
+    found: Iterable[tuple[Key, Raw]],
+    bounded: BoundedSeries[Key],
+    others: Callable[[Key], Key],
+    by: Iterable[str],
+) -> dict[Key, EdgeTotals]:
     """Return what was counted for each that has series of its own, and for the others together.
 
     Of new ones those come first that are used most, `by` these numbers together.
@@ -147,7 +150,7 @@ def _gathered(
     for key, (numbers, _) in every:
         used[key] += sum(numbers.get(each, 0) for each in by)
     own = bounded.own(used)
-    made: defaultdict[Key, Counted] = defaultdict(Counted)
+    made: defaultdict[Key, EdgeTotals] = defaultdict(EdgeTotals)
     for key, raw in every:
         made[key if key in own else others(key)].add(*raw)
     return dict(sorted(made.items(), key=lambda each: each[0]))
@@ -157,18 +160,18 @@ def _gathered(
 class Rows:
     """What was counted, of each that has a row of its own and of the others together; all sorted."""
 
-    edges: Mapping[Edge, Counted]
-    backends: Mapping[Called, Counted]
-    routes: Mapping[Route, Counted]
+    edges: Mapping[Edge, EdgeTotals]
+    backends: Mapping[StatTarget, EdgeTotals]
+    routes: Mapping[Route, EdgeTotals]
 
 
 class OwnRows:
     """Which edges, backends and routes have rows of their own: the first that were used, for good."""
 
     def __init__(self) -> None:
-        self._edges = Bounded[Edge](MOST_EDGES)
-        self._backends = Bounded[Called](MOST_BACKENDS)
-        self._routes = Bounded[Route](MOST_ROUTES)
+        self._edges = BoundedSeries[Edge](MOST_EDGES)
+        self._backends = BoundedSeries[StatTarget](MOST_BACKENDS)
+        self._routes = BoundedSeries[Route](MOST_ROUTES)
 
     def of(self, found: Statistics) -> Rows:
         """Return the rows of what was counted."""
@@ -186,7 +189,7 @@ def edges_of(found: Statistics) -> Iterator[tuple[Edge, Raw]]:
             if (to := called(prefix)) is not None:
                 yield Edge(Direction.OUTBOUND, protocol, to), raw
             elif (port := received_at(prefix)) is not None:
-                yield Edge(Direction.INBOUND, protocol, Called("", "", port)), raw
+                yield Edge(Direction.INBOUND, protocol, StatTarget("", "", port)), raw
     yield from _grpc_failures(found)
 
 
@@ -199,14 +202,14 @@ def _grpc_failures(found: Statistics) -> Iterator[tuple[Edge, Raw]]:
     failed = [
         (of, each) for of, numbers in found.numbers["cluster"].items() if (each := numbers.get(GRPC_FAILED))
     ]
-    to = defaultdict[tuple[str, str], list[Called]](list)
+    to = defaultdict[tuple[str, str], list[StatTarget]](list)
     for service in map(called, found.numbers["http"]) if failed else ():
         if service is not None:
             to[service.namespace, service.service].append(service)
     for cluster, count in failed:
         raw: Raw = ({GRPC_FAILED: count}, ())
         if (port := behind(cluster)) is not None:
-            yield Edge(Direction.INBOUND, "http", Called("", "", port)), raw
+            yield Edge(Direction.INBOUND, "http", StatTarget("", "", port)), raw
         elif (at := backend(cluster)) is not None:
             every = to[at.namespace, at.service]
             for service in every if len(every) == 1 else [it for it in every if it.port == at.port]:
@@ -219,10 +222,10 @@ def routes_of(found: Statistics) -> Iterator[tuple[Route, Raw]]:
         if (at := route(prefix)) is not None:
             yield Route(Direction.OUTBOUND, *at), raw
         elif (by := admitted_by(prefix)) is not None:
-            yield Route(Direction.INBOUND, Called("", "", by[0]), by[1]), raw
+            yield Route(Direction.INBOUND, StatTarget("", "", by[0]), by[1]), raw
 
 
-def backends_of(found: Statistics) -> Iterator[tuple[Called, Raw]]:
+def backends_of(found: Statistics) -> Iterator[tuple[StatTarget, Raw]]:
     """Yield what was counted of each backend, likewise."""
     for cluster, raw in _each(found, "cluster"):
         if (at := backend(cluster)) is not None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
-from meshwright.agent.statistics.counted import GRPC_FAILED, Counted, OwnRows, Route, Who, ends
+from meshwright.agent.statistics.counted import GRPC_FAILED, EdgeTotals, OwnRows, Route, WorkloadLabels, ends
 from meshwright.agent.statistics.exposition import Family, Kind, Labels, Sample
 from meshwright.agent.statistics.statistics import Bin, Statistics
-from meshwright.sidecars.envoy.telemetry.stat_names import Called
+from meshwright.sidecars.envoy.telemetry.stat_names import StatTarget
 from meshwright.traffic.statistics import BOUNDS_MS
 
 
@@ -15,7 +15,7 @@ class Edges:
     def __init__(self) -> None:
         self._own = OwnRows()
 
-    def families(self, found: Statistics, who: Who) -> tuple[Family, ...]:
+    def families(self, found: Statistics, who: WorkloadLabels) -> tuple[Family, ...]:
         """Return all that is told of them, sorted; the same families whatever was called."""
         rows = self._own.of(found)
         return (
@@ -25,7 +25,7 @@ class Edges:
         )
 
 
-def _backend_labels(at: Called, who: Who) -> Labels:
+def _backend_labels(at: StatTarget, who: WorkloadLabels) -> Labels:
     return (
         ("source_namespace", who.namespace),
         ("source_service", who.service),
@@ -36,11 +36,11 @@ def _backend_labels(at: Called, who: Who) -> Labels:
     )
 
 
-def _route_labels(at: Route, who: Who) -> Labels:
+def _route_labels(at: Route, who: WorkloadLabels) -> Labels:
     return (*ends(at.direction, at.called, who), ("route", at.name))
 
 
-_Told = list[tuple[Labels, Counted]]
+_Told = list[tuple[Labels, EdgeTotals]]
 
 
 def _edge_families(told: _Told) -> Iterator[Family]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from meshwright.agent.envoy.admin import AdminUnreachable, AnswerTooLarge, EnvoyAdmin
-from meshwright.agent.statistics.counted import Who
+from meshwright.agent.statistics.counted import WorkloadLabels
 from meshwright.agent.statistics.edges import Edges
 from meshwright.agent.statistics.exposition import written
 from meshwright.agent.statistics.statistics import STATS_PATH, read
@@ -41,7 +41,7 @@ class Figures:
             account = account_of(await self._admin.json(_CERTIFICATES_PATH))
         except AdminUnreachable:
             return ""
-        who = Who(name.namespace, name.service, account)
+        who = WorkloadLabels(name.namespace, name.service, account)
         return written(self._edges.families(found, who)) + of_envoy
 
     async def _all(self) -> str:

@@ -7,10 +7,10 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Final
 
-from meshwright.agent.statistics.counted import GRPC_FAILED, Counted, Edge, OwnRows, Route
+from meshwright.agent.statistics.counted import GRPC_FAILED, Edge, EdgeTotals, OwnRows, Route
 from meshwright.agent.statistics.protobuf import message
 from meshwright.agent.statistics.statistics import Bin, Statistics
-from meshwright.sidecars.envoy.telemetry.stat_names import Called
+from meshwright.sidecars.envoy.telemetry.stat_names import StatTarget
 from meshwright.traffic.statistics import BOUNDS_MS, Direction
 
 _DIRECTIONS: Final = {Direction.OUTBOUND: 1, Direction.INBOUND: 2}
@@ -41,7 +41,7 @@ class Reports:
         )
 
 
-def _edge(edge: Edge, counted: Counted) -> bytes:
+def _edge(edge: Edge, counted: EdgeTotals) -> bytes:
     numbers = counted.numbers
     connections = message(
         (1, numbers["downstream_cx_total"]),
@@ -57,7 +57,7 @@ def _edge(edge: Edge, counted: Counted) -> bytes:
     )
 
 
-def _backend(at: Called, counted: Counted) -> bytes:
+def _backend(at: StatTarget, counted: EdgeTotals) -> bytes:
     numbers = counted.numbers
     connections = message(
         (1, numbers["upstream_cx_total"]),
@@ -72,13 +72,13 @@ def _backend(at: Called, counted: Counted) -> bytes:
     )
 
 
-def _route(at: Route, counted: Counted) -> bytes:
+def _route(at: Route, counted: EdgeTotals) -> bytes:
     name = "".join(each for each in at.name[:_LONGEST_NAME] if each.isprintable())
     direction = _DIRECTIONS[at.direction]
     return message((1, direction), (2, _called(at.called)), (3, name), (4, _requests(counted, "upstream")))
 
 
-def _requests(counted: Counted, side: str) -> bytes:
+def _requests(counted: EdgeTotals, side: str) -> bytes:
     by_class = tuple(counted.numbers[f"{side}_rq_{digit}xx"] for digit in range(1, 6))
     seconds = sum((each.least + each.width / 2) * each.count for each in counted.times) / 1000
     return message(
@@ -89,7 +89,7 @@ def _requests(counted: Counted, side: str) -> bytes:
     )
 
 
-def _failed_by_grpc(counted: Counted) -> int:
+def _failed_by_grpc(counted: EdgeTotals) -> int:
     """Return what failed by gRPC and is no 5xx beside that: a failure is one of both to who adds them up.
 
     A call of gRPC that the proxy itself ends, as by a timeout, has a status of gRPC behind a 200, and is
@@ -106,6 +106,6 @@ def _by_time(bins: Iterable[Bin]) -> tuple[int, ...]:
     return tuple(counts) if any(counts) else ()
 
 
-def _called(at: Called) -> bytes:
+def _called(at: StatTarget) -> bytes:
     number, named = (int(at.port), "") if at.port.isdecimal() else (0, at.port)
     return message((1, at.namespace), (2, at.service), (3, number), (4, named))

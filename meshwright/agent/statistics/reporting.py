@@ -12,7 +12,7 @@ import structlog
 from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
 from meshwright.agent.statistics.increments import NOTHING, since
 from meshwright.agent.statistics.report import Reports
-from meshwright.agent.statistics.sending import NotTaken
+from meshwright.agent.statistics.sending import ReportRefused
 from meshwright.agent.statistics.statistics import STATS_PATH, read
 
 FIRST_SECONDS: Final = 10.0
@@ -26,8 +26,8 @@ Send = Callable[[bytes], Awaitable[int]]
 _log = structlog.get_logger("agent.figures")
 
 
-class FiguresTold:
-    """Reports to who takes them by `send`, which raises NotTaken.
+class StatisticsReporter:
+    """Reports to who takes them by `send`, which raises ReportRefused.
 
     A report that has no answer goes again; one that is unfit does not, or no other would ever follow it.
     """
@@ -75,7 +75,7 @@ class FiguresTold:
         self._unanswered = report
         try:
             wanted = await self._send(report)
-        except NotTaken as error:
+        except ReportRefused as error:
             return self._not_taken(error)
         self._unanswered, self._pause, self._why = None, FIRST_SECONDS, ""
         return min(MOST_SECONDS, max(LEAST_SECONDS, wanted))
@@ -86,7 +86,7 @@ class FiguresTold:
         self._seen, self._at = found, now
         return report
 
-    def _not_taken(self, error: NotTaken) -> float:
+    def _not_taken(self, error: ReportRefused) -> float:
         if str(error) != self._why:
             _log.warning("the control plane is not told what is counted", reason=str(error))
         self._why = str(error)

@@ -18,7 +18,7 @@ _NEXT_AFTER: Final = 1
 """The field of ReportResponse."""
 
 
-class NotTaken(Exception):
+class ReportRefused(Exception):
     """The report was not taken.
 
     `refused`: nor will the next be, such as by an older control plane; `unfit`: nor will this one ever be.
@@ -33,7 +33,7 @@ class NotTaken(Exception):
 async def send(at: HostPort, name: str, files: Path, report: bytes) -> int:
     """Send a report with the certificate in `files` to who is `name` by the roots there.
 
-    Returns after how many seconds the next is wanted; raises NotTaken.
+    Returns after how many seconds the next is wanted; raises ReportRefused.
     """
     try:
         async with asyncio.timeout(SECONDS):
@@ -44,9 +44,9 @@ async def send(at: HostPort, name: str, files: Path, report: bytes) -> int:
         unfit = error.status == _INVALID_ARGUMENT
         refused = unfit or error.status == _UNIMPLEMENTED
         why = f"{at} answered with status {error.status}: {error}"
-        raise NotTaken(why, refused=refused, unfit=unfit) from None
+        raise ReportRefused(why, refused=refused, unfit=unfit) from None
     except (OSError, ValueError, TimeoutError) as error:
-        raise NotTaken(f"{at} is not told: {str(error) or type(error).__name__}") from error
+        raise ReportRefused(f"{at} is not told: {str(error) or type(error).__name__}") from error
 
 
 def _context(files: Path) -> ssl.SSLContext:

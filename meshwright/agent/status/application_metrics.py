@@ -14,9 +14,14 @@ from typing import Final
 import aiohttp
 import structlog
 
-from meshwright.agent.bounded_body import TooLarge, Unreadable, body
+from meshwright.agent.bounded_body import TooLarge, UnreadableBody, body
 from meshwright.agent.statistics.exposition import Family, Kind, Sample, written
-from meshwright.agent.status.application_page import ApplicationPage, Dropped, TooManyLines, application_page
+from meshwright.agent.status.application_page import (
+    ApplicationPage,
+    DropReason,
+    TooManyLines,
+    application_page,
+)
 
 MOST_BYTES: Final = 8 * 1024 * 1024
 """Of a page, after decompression."""
@@ -56,7 +61,7 @@ class ApplicationMetrics:
         self._monotonic = monotonic
         self._scraping: asyncio.Task[bytes] | None = None
         self._failed: Counter[Failure] = Counter()
-        self._dropped: Counter[Dropped] = Counter()
+        self._dropped: Counter[DropReason] = Counter()
         self._quiet_until = float("-inf")
 
     async def page(self) -> bytes:
@@ -85,7 +90,7 @@ class ApplicationMetrics:
         if not found.dropped:
             return found.content
         self._dropped.update(found.dropped)
-        counts = {each.value: found.dropped[each] for each in Dropped if each in found.dropped}
+        counts = {each.value: found.dropped[each] for each in DropReason if each in found.dropped}
         self._say("lines of application metrics left out", **counts, first=found.first)
         words = ", ".join(f"{reason} {count}" for reason, count in counts.items())
         return found.content + _comment(f"lines of the application's metrics that are left out: {words}")
@@ -106,7 +111,7 @@ class ApplicationMetrics:
             "meshwright_agent_application_lines_dropped_total",
             Kind.COUNTER,
             "Lines of the application's metrics that were left out.",
-            tuple(Sample((("reason", each),), self._dropped[each]) for each in Dropped),
+            tuple(Sample((("reason", each),), self._dropped[each]) for each in DropReason),
         )
 
 
@@ -132,7 +137,7 @@ async def fetched(url: str) -> bytes:
     except TooLarge:
         words = f"the page has more than {MOST_BYTES >> 20} MiB"
         raise ScrapeFailed(Failure.LARGE, words) from None
-    except Unreadable as error:
+    except UnreadableBody as error:
         raise ScrapeFailed(Failure.UNREADABLE, f"the page cannot be read: {error}") from error
     except TimeoutError:
         raise ScrapeFailed(Failure.SLOW, f"no whole answer in {SECONDS:g} s") from None

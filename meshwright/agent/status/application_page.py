@@ -58,7 +58,7 @@ _BEGUN: Final = b"_created"
 _WITH_BEGIN: Final = frozenset({b"counter", b"histogram", b"summary"})
 
 
-class Dropped(enum.StrEnum):
+class DropReason(enum.StrEnum):
     """Why a line of an application's page is left out; the label `reason` of the metric that counts them."""
 
     MALFORMED = "malformed"
@@ -75,7 +75,7 @@ class ApplicationPage:
     """Lines in the text format; how many were left out and why, with the name in the first of them."""
 
     content: bytes = b""
-    dropped: Mapping[Dropped, int] = field(default_factory=dict)
+    dropped: Mapping[DropReason, int] = field(default_factory=dict)
     first: str = ""
 
 
@@ -93,10 +93,10 @@ def application_page(content: bytes) -> ApplicationPage:
     return ApplicationPage(bytes(reader.kept), dict(reader.dropped), reader.first)
 
 
-class _Left(Exception):
+class _LineDropped(Exception):
     """A line is left out, for a reason that is counted."""
 
-    def __init__(self, reason: Dropped) -> None:
+    def __init__(self, reason: DropReason) -> None:
         super().__init__(reason)
         self.reason = reason
 
@@ -106,7 +106,7 @@ class _Reader:
 
     def __init__(self, *, is_open: bool) -> None:
         self.kept = bytearray()
-        self.dropped: Counter[Dropped] = Counter()
+        self.dropped: Counter[DropReason] = Counter()
         self.first = ""
         self._is_open = is_open
         self._typed: set[bytes] = set()
@@ -120,7 +120,7 @@ class _Reader:
         try:
             if kept := self._line(line):
                 self.kept += kept + b"\n"
-        except _Left as left:
+        except _LineDropped as left:
             self.first = self.first or _shown(line)
             self.dropped[left.reason] += 1
 
@@ -128,13 +128,13 @@ class _Reader:
         if not line.strip():
             return b""
         if b"\0" in line or b"\r" in line or not _is_text(line):
-            raise _Left(Dropped.MALFORMED)
+            raise _LineDropped(DropReason.MALFORMED)
         if line.lstrip().startswith(b"#"):
             found = _META.fullmatch(line)
             return b"" if found is None else self._meta(found)
         found = _SAMPLE.fullmatch(line)
         if found is None:
-            raise _Left(Dropped.MALFORMED)
+            raise _LineDropped(DropReason.MALFORMED)
         return self._sample(found)
 
     def _meta(self, found: re.Match[bytes]) -> bytes:
@@ -144,16 +144,16 @@ class _Reader:
         _require_free(name)
         if found["what"] == b"HELP":
             if name in self._helped:
-                raise _Left(Dropped.DUPLICATE)
+                raise _LineDropped(DropReason.DUPLICATE)
             self._helped.add(name)
             return b"# HELP " + name + b" " + said if said.strip() else b""
         return self._type(name, _OLDER.get(said.strip(), said.strip()))
 
     def _type(self, name: bytes, kind: bytes) -> bytes:
         if kind not in _TYPES:
-            raise _Left(Dropped.MALFORMED)
+            raise _LineDropped(DropReason.MALFORMED)
         if name in self._typed or name in self._sampled:  # after its samples: parsers refuse that
-            raise _Left(Dropped.DUPLICATE)
+            raise _LineDropped(DropReason.DUPLICATE)
         self._typed.add(name)
         if kind in _WITH_BEGIN:
             self._begun |= {name + _BEGUN, name.removesuffix(b"_total") + _BEGUN}
@@ -166,10 +166,10 @@ class _Reader:
         _require_free(name)
         pairs, value, at = _pairs(labels), found["value"], self._moment(found["at"])
         if not _is_number(value):
-            raise _Left(Dropped.MALFORMED)
+            raise _LineDropped(DropReason.MALFORMED)
         series = hash((name, *sorted(pairs.items())))
         if series in self._series:
-            raise _Left(Dropped.DUPLICATE)
+            raise _LineDropped(DropReason.DUPLICATE)
         self._series.add(series)
         self._sampled.add(name)
         return name + (b"{" + labels + b"}" if pairs else b"") + b" " + value + (at and b" " + at)
@@ -181,13 +181,13 @@ class _Reader:
         if self._is_open and _SECONDS.fullmatch(said):
             return str(round(float(said) * 1000)).encode()
         if self._is_open or not _MILLISECONDS.fullmatch(said):
-            raise _Left(Dropped.MALFORMED)
+            raise _LineDropped(DropReason.MALFORMED)
         return said
 
 
 def _require_free(name: bytes) -> None:
     if name in _RESERVED or name.startswith(_RESERVED_PREFIXES):
-        raise _Left(Dropped.RESERVED)
+        raise _LineDropped(DropReason.RESERVED)
 
 
 def _pairs(labels: bytes) -> dict[bytes, bytes]:
@@ -198,12 +198,12 @@ def _pairs(labels: bytes) -> dict[bytes, bytes]:
         found = _LABEL.match(labels, at) if is_more else None
         if found is None:
             if labels[at:].strip(b" \t"):
-                raise _Left(Dropped.MALFORMED)
+                raise _LineDropped(DropReason.MALFORMED)
             break
         if found["name"] in pairs:
-            raise _Left(Dropped.MALFORMED)
+            raise _LineDropped(DropReason.MALFORMED)
         if found["name"].startswith(b"__"):
-            raise _Left(Dropped.RESERVED)
+            raise _LineDropped(DropReason.RESERVED)
         pairs[found["name"]] = found["value"]
         at, is_more = found.end(), bool(found["more"])
     return pairs

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from certs.keys.material import PeerCertificate
 from meshwright.agent.reach.times import stamp
-from meshwright.agent.reach.watching import Standing
+from meshwright.agent.reach.watching import ConnectionState
 from meshwright.mesh.host_port import HostPort
 
 
@@ -13,7 +13,7 @@ def described(
     not_ready: tuple[str, ...],
     pids: tuple[int, ...],
     shown: PeerCertificate | None,
-    standing: Standing,
+    standing: ConnectionState,
 ) -> Mapping[str, object]:
     """Return it as JSON has it; no certificate is `shown` before there is one in use."""
     why = standing.why

@@ -17,7 +17,7 @@ from meshwright.sidecars.layout import DRAIN_PATH, LIVE_PATH, METRICS_PATH, READ
 _WHOLE_PATH = "/stats/prometheus"  # Envoy's own, and all of it
 
 
-class Proxied(Protocol):
+class ProxyControl(Protocol):
     """What the server tells and does, of the proxy beside it."""
 
     async def not_ready(self) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def no_pages(_app: web.Application, _guarded: Callable[[_Handler], _Handler]) ->
 
 
 def application(
-    proxied: Proxied, known: Probes, metrics_url: str | None, pages: Pages = no_pages
+    proxied: ProxyControl, known: Probes, metrics_url: str | None, pages: Pages = no_pages
 ) -> web.Application:
     """Return the server's pages; `metrics_url` is where the application has its metrics, if it has.
 
@@ -102,7 +102,7 @@ def application(
     return app
 
 
-def _metrics(proxied: Proxied, application_metrics: ApplicationMetrics) -> _Handler:
+def _metrics(proxied: ProxyControl, application_metrics: ApplicationMetrics) -> _Handler:
     """Return the handler of the metrics pages: those of agent and Envoy, and then the application's."""
 
     async def metrics(request: web.Request) -> web.Response:

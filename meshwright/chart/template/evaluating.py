@@ -13,7 +13,7 @@ from meshwright.chart.template.parsing import (
     Node,
     Operand,
     Pipeline,
-    Print,
+    PrintStatement,
     Template,
     Text,
 )
@@ -42,7 +42,7 @@ class _Renderer:
             match node:
                 case Text(text):
                     yield text
-                case Print(line, pipeline):
+                case PrintStatement(line, pipeline):
                     yield self._printed(line, self._at(line, pipeline, dot, known))
                 case Assignment(line, variable, pipeline, is_new):
                     place = known.maps[0] if is_new else self._place(line, variable, known)

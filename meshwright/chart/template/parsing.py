@@ -54,7 +54,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Print:
+class PrintStatement:
     """What is printed; `line` is where it stands."""
 
     line: int
@@ -83,7 +83,7 @@ class Block:
     otherwise: "tuple[Node, ...]"
 
 
-Node = Text | Print | Assignment | Block
+Node = Text | PrintStatement | Assignment | Block
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class _Reader:
                     if assigned := words.assigned():
                         variable, sign = assigned
                         return Assignment(self._line, variable, words.whole(), sign == ":=")
-                    return Print(self._line, words.whole())
+                    return PrintStatement(self._line, words.whole())
         except (ValueError, TypeError) as error:
             raise self.error(str(error)) from error
 

@@ -37,7 +37,7 @@ class Decimal(float):
     text: str = ""
 
 
-class Plain(str):
+class PlainString(str):
     """A text that stood without quotes although some reader might take it for something else."""
 
     __slots__ = ()
@@ -50,7 +50,7 @@ def scalar(event: yaml.ScalarEvent) -> object:
         return found
     number = _number(event.value)
     if number is None:
-        return Plain(event.value) if is_ambiguous(event.value) else event.value
+        return PlainString(event.value) if is_ambiguous(event.value) else event.value
     number.text = event.value
     return number
 
@@ -84,10 +84,10 @@ def written(manifest: object) -> str:
     What is new, and might be a number, a date or a truth value to one of them, stands in quotes; lines stay
     lines.
     """
-    return yaml.dump(manifest, Dumper=_Careful, sort_keys=False, allow_unicode=True, width=1 << 20)
+    return yaml.dump(manifest, Dumper=_QuotingDumper, sort_keys=False, allow_unicode=True, width=1 << 20)
 
 
-class _Careful(yaml.SafeDumper):
+class _QuotingDumper(yaml.SafeDumper):
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - an alias is for nobody's eyes
         return True
 
@@ -110,6 +110,6 @@ def _has_plain_lines(text: str) -> bool:
     return len(lines) > 1 and plain and not text.startswith((" ", "\n"))
 
 
-_Careful.add_representer(str, _text)
-for _kind in (Integer, Decimal, Plain):
-    _Careful.add_representer(_kind, _as_it_stood)
+_QuotingDumper.add_representer(str, _text)
+for _kind in (Integer, Decimal, PlainString):
+    _QuotingDumper.add_representer(_kind, _as_it_stood)

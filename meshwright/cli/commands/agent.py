@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import typer
 
-from meshwright.cli.errors import AnsweredNo, CommandFailed, Status
+from meshwright.cli.errors import CommandFailed, NegativeAnswer, Status
 from meshwright.cli.options import AdminPort, AsJson, Domain, admin_at, host_port
 from meshwright.cli.printing.lines import print_lines, say
 from meshwright.cli.printing.responses import print_json
@@ -136,9 +136,9 @@ def run(
         )
     from meshwright.cli.process.agent_settings import agent_settings
     from meshwright.cli.process.environment import of_program
-    from meshwright.cli.process.handover import Told, become_agent
+    from meshwright.cli.process.handover import AgentCommandLine, become_agent
 
-    become_agent(Told(agent_settings(told), log_level, as_json, of_program(context)))
+    become_agent(AgentCommandLine(agent_settings(told), log_level, as_json, of_program(context)))
 
 
 @agent.command()
@@ -168,7 +168,7 @@ def wait(
     if as_json:
         print_json({"ready": not words, "reasons": words, "proxy": answers or None})
     if words:
-        raise AnsweredNo(f"not ready after {seconds:g} s: {words}")
+        raise NegativeAnswer(f"not ready after {seconds:g} s: {words}")
     if answers and not as_json:
         say(f"{answers} is ready")
 
@@ -259,4 +259,4 @@ def request(
     else:
         print_bytes(body)
     if response.status != 200:
-        raise AnsweredNo(f"{method.upper()} {path}: status {response.status}")
+        raise NegativeAnswer(f"{method.upper()} {path}: status {response.status}")

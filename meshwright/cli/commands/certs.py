@@ -10,7 +10,7 @@ from certs.lifetimes import MOST_DAYS, VALIDITY
 from meshwright.cli.commands.rotate_root import rotate_root
 from meshwright.cli.commands.sealing import seal, unseal
 from meshwright.cli.commands.tokens import tokens
-from meshwright.cli.errors import AnsweredNo, CommandFailed, IssuingError
+from meshwright.cli.errors import CommandFailed, IssuingError, NegativeAnswer
 from meshwright.cli.options import AsJson, Shared, State, Trust
 from meshwright.cli.printing.lines import print_lines, say
 from meshwright.cli.printing.responses import print_json, saying_why
@@ -60,8 +60,8 @@ def issue_proxy(
     with saying_why(as_json=as_json):
         try:
             issued = issue(state, request, trust_domain, out, mesh=mesh, shared=shared)
-        except AnsweredNo as no:
-            raise AnsweredNo(f"{no}; --anyway issues it all the same") from no
+        except NegativeAnswer as no:
+            raise NegativeAnswer(f"{no}; --anyway issues it all the same") from no
     if issued.made:
         say(made_in(state))
     if issued.unasked:
@@ -166,7 +166,7 @@ def show_certificate(
     found = about(listed(state, trust_domain, shared=shared), which)
     if found is None:
         with saying_why(as_json=as_json):
-            raise AnsweredNo(
+            raise NegativeAnswer(
                 f"there is no certificate with the serial {which}, no proxy and no identity {which}"
             )
     if as_json:

@@ -161,9 +161,9 @@ def agent_check(
     """
     from meshwright.agent.reach.place import Place, place
     from meshwright.cli.checking.machine import machine
-    from meshwright.cli.checking.machine.dialling import Asked
+    from meshwright.cli.checking.machine.dialling import DialSettings
 
-    where = Asked(
+    where = DialSettings(
         credentials=(credentials or _credentials(run_directory)).absolute(),
         ads=None if ads is None else host_port("--ads", ads),
         run=run_directory.absolute(),

@@ -15,7 +15,7 @@ from meshwright.cli.socket.client import api
 from meshwright.sidecars.layout import STATUS_PORT
 
 if TYPE_CHECKING:
-    from meshwright.agent.calling.outcomes import Seen
+    from meshwright.agent.calling.outcomes import RequestOutcome
     from meshwright.cli.connectivity.facts import Agent, Facts
 
 
@@ -112,7 +112,7 @@ def _say(found: Found, agent_at: str | None, seconds: float, *, as_json: bool) -
             )
 
 
-def _tried(facts: "Facts", at: str, seconds: float) -> "tuple[Agent | None, Seen]":
+def _tried(facts: "Facts", at: str, seconds: float) -> "tuple[Agent | None, RequestOutcome]":
     """Find the caller's agent, and make the request beside it; say why where that cannot be."""
     from meshwright.agent.calling.request import Call, made
     from meshwright.agent.status.client import AgentSilent, status_of

@@ -24,9 +24,9 @@ from meshwright.cli.printing.responses import print_json
 from meshwright.cli.socket.client import api, proxy_path
 
 if TYPE_CHECKING:
-    from meshwright.cli.offline.selection import Wanted
-    from meshwright.controller.kubernetes.cluster import Reached
-    from meshwright.delivery.snapshots.changes import Change, Changed, Comparison
+    from meshwright.cli.offline.selection import SelectedSnapshots
+    from meshwright.controller.kubernetes.cluster import ClusterAccess
+    from meshwright.delivery.snapshots.changes import Change, ChangedProxies, Comparison
     from xds.protocol.resources.snapshot import Snapshot
 
     How = dict[Change, list[str]]
@@ -85,7 +85,7 @@ def diff(
         raise typer.Exit(Status.NO)
 
 
-def _document(found: "Comparison", wanted: "Wanted", how: list["How"]) -> dict[str, object]:
+def _document(found: "Comparison", wanted: "SelectedSnapshots", how: list["How"]) -> dict[str, object]:
     """Return a comparison for programs; `diff` are the lines of a unified difference, empty if none."""
     return {
         "changed": [
@@ -113,14 +113,14 @@ def _document(found: "Comparison", wanted: "Wanted", how: list["How"]) -> dict[s
 
 
 @dataclass(frozen=True, slots=True)
-class _Served:
+class _ServedConfig:
     """What proxies have: versions by type and name, and what one's resources say."""
 
     versions: Mapping[str, Any]
     resources: Callable[[str], Mapping[str, Any]]
 
 
-def _replaced(directory: Path, state: Path) -> "tuple[_Served, Wanted]":
+def _replaced(directory: Path, state: Path) -> "tuple[_ServedConfig, SelectedSnapshots]":
     """Return what a running server serves, and what it would if it had this directory."""
     from meshwright.cli.offline.selection import wanted
 
@@ -134,10 +134,10 @@ def _replaced(directory: Path, state: Path) -> "tuple[_Served, Wanted]":
     with understood():
         snapshots, admitted, withdrawn = (published[each] for each in ("snapshots", "admitted", "withdrawn"))
         versions = {str(proxy): each["resources"] for each in snapshots for proxy in each["proxies"]}
-    return _Served(versions, resources), wanted(directory, api(state, "/config"), admitted, withdrawn)
+    return _ServedConfig(versions, resources), wanted(directory, api(state, "/config"), admitted, withdrawn)
 
 
-def _applied(directory: Path, asked: "Reached") -> "tuple[_Served, Wanted]":
+def _applied(directory: Path, asked: "ClusterAccess") -> "tuple[_ServedConfig, SelectedSnapshots]":
     """Return what would be served of a cluster as it is, and with the directory applied."""
     from meshwright.admin.pages.proxies.decoding import decoded
     from meshwright.cli.offline.cluster import before_and_after, new
@@ -150,10 +150,10 @@ def _applied(directory: Path, asked: "Reached") -> "tuple[_Served, Wanted]":
         found: Mapping[str, Any] = decoded(before.snapshots[proxy])
         return found
 
-    return _Served(_versions(before.snapshots), resources), served(after.view, new(there, after))
+    return _ServedConfig(_versions(before.snapshots), resources), served(after.view, new(there, after))
 
 
-def _say_errors(directory: Path, found: "Wanted") -> None:
+def _say_errors(directory: Path, found: "SelectedSnapshots") -> None:
     if found.errors:
         say(
             f"meshwright: {_counted(found.errors, 'error')} in {directory} (see meshwright lint): "
@@ -184,13 +184,13 @@ def _summary(found: "Comparison", kept: Mapping[str, str]) -> str:
     return joined(lines)
 
 
-def _changed(each: "Changed") -> str:
+def _changed(each: "ChangedProxies") -> str:
     lines = ["", ", ".join(each.proxies)]
     lines.extend(f"  {change.kind} {change.type} {change.name}" for change in each.changes)
     return joined(lines)
 
 
-def _how(served: _Served, each: "Changed", wanted: "Snapshot") -> "How":
+def _how(served: _ServedConfig, each: "ChangedProxies", wanted: "Snapshot") -> "How":
     """Return unified differences of the resources that change, as YAML, line by line."""
     import difflib
 

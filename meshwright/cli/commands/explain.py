@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meshwright.cli.errors import CommandFailed, NotUnderstood, Status
+from meshwright.cli.errors import CommandFailed, Status, UnexpectedResponse
 from meshwright.cli.options import (
     AsJson,
     Context,
@@ -26,7 +26,7 @@ from meshwright.cli.socket.client import api
 from meshwright.providers.text.printed import printed
 
 if TYPE_CHECKING:
-    from meshwright.cli.offline.mesh import Offline
+    from meshwright.cli.offline.mesh import OfflineMesh
 
 _INDENT = "  "
 _IN_FORCE = {
@@ -104,7 +104,7 @@ def explain(
     try:
         answer, said = found["answer"], "" if as_json else text(found)
     except KeyError as error:
-        raise NotUnderstood(f"the answer is not understood: it has no {error}") from error
+        raise UnexpectedResponse(f"the answer is not understood: it has no {error}") from error
     if as_json:
         print_json(found)
     else:
@@ -165,13 +165,13 @@ def _standing(found: Found) -> list[str]:
     return [_IN_FORCE[str(found["in_force"])], *(f"{_INDENT}{each}" for each in because)]
 
 
-def _read(directory: Path) -> "Offline":
+def _read(directory: Path) -> "OfflineMesh":
     from meshwright.cli.offline.mesh import read
 
     return read(directory)
 
 
-def _offline(read: "Callable[[], Offline]", query: Mapping[str, str], headers: list[str]) -> Found:
+def _offline(read: "Callable[[], OfflineMesh]", query: Mapping[str, str], headers: list[str]) -> Found:
     from meshwright.admin.pages.calls.access_line import question
     from meshwright.admin.pages.calls.explain import QueryError, answer
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from meshwright.kube.api import Api
     from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
     from meshwright.kubernetes.injection.explaining import Explanation
-    from meshwright.kubernetes.injection.injecting import Known
+    from meshwright.kubernetes.injection.injecting import InjectionInputs
     from meshwright.mesh import config as configured
     from meshwright.mesh.objects import NamespaceObject
 
@@ -190,13 +190,13 @@ async def _online(
 
 async def _mesh_config(api: "Api", home: str) -> "configured.MeshConfig":
     """Return the MeshConfig of the cluster; the defaults where nobody may read it."""
-    from meshwright.cli.checking.cluster.client import Asking
+    from meshwright.cli.checking.cluster.client import ClusterClient
     from meshwright.cli.checking.cluster.injection import mesh_config
     from meshwright.kube.errors import ApiError
     from meshwright.mesh.config import MeshConfig
 
     try:
-        return await mesh_config(Asking(api), home)
+        return await mesh_config(ClusterClient(api), home)
     except ApiError as error:
         say(f"the MeshConfig cannot be read, and its defaults are taken: {error}")
         return MeshConfig()
@@ -207,13 +207,13 @@ async def _configured(api: "Api", told: "InjectionConfig") -> "InjectionConfig":
 
     One that cannot be read is none that decides: raises CommandFailed.
     """
-    from meshwright.cli.checking.cluster.client import Asking
+    from meshwright.cli.checking.cluster.client import ClusterClient
     from meshwright.cli.checking.cluster.injection import config_in
     from meshwright.kube.errors import ApiError
     from meshwright.kubernetes.injection.configuration.configuration import ConfigurationError
 
     try:
-        place, found = await config_in(Asking(api), told.control_plane_namespace)
+        place, found = await config_in(ClusterClient(api), told.control_plane_namespace)
     except ConfigurationError as error:
         raise CommandFailed(*lines_of(error)) from error
     except ApiError as error:
@@ -227,10 +227,12 @@ async def _configured(api: "Api", told: "InjectionConfig") -> "InjectionConfig":
     return found
 
 
-def _known(told: "InjectionConfig", mesh: Path | None) -> "tuple[Known, Mapping[str, NamespaceObject]]":
+def _known(
+    told: "InjectionConfig", mesh: Path | None
+) -> "tuple[InjectionInputs, Mapping[str, NamespaceObject]]":
     import os
 
-    from meshwright.kubernetes.injection.injecting import Known
+    from meshwright.kubernetes.injection.injecting import InjectionInputs
     from meshwright.sidecars.contract.errors import DriverError
     from meshwright.sidecars.registry import DriverRegistry
 
@@ -239,7 +241,7 @@ def _known(told: "InjectionConfig", mesh: Path | None) -> "tuple[Known, Mapping[
         drivers = DriverRegistry.discover().drivers
     except DriverError as error:
         raise CommandFailed(error) from error
-    return Known(told, drivers, mesh_config, os.environ), others
+    return InjectionInputs(told, drivers, mesh_config, os.environ), others
 
 
 def _home(control_plane: str) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from meshwright.cli.errors import AnsweredNo, CommandFailed, lines_of
+from meshwright.cli.errors import CommandFailed, NegativeAnswer, lines_of
 from meshwright.cli.options import AsJson
 from meshwright.cli.printing.lines import say
 from meshwright.cli.printing.responses import print_json
@@ -17,7 +17,7 @@ from meshwright.cli.process.standard_streams import print_text, read_bytes
 if TYPE_CHECKING:
     from meshwright.cli.by_hand.text import Piece
     from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
-    from meshwright.kubernetes.injection.manifests import Outcome, Said
+    from meshwright.kubernetes.injection.manifests import InjectionResult, Outcome
     from meshwright.mesh.config import MeshConfig
     from meshwright.mesh.names import Namespace
     from meshwright.mesh.objects import NamespaceObject
@@ -58,7 +58,7 @@ def inject(
     What is left out, and why, is said on standard error. Status: 0; 1 if a pod that is to have a sidecar
     cannot, and then nothing is printed; 2 if the manifests or the configuration cannot be read.
     """
-    from meshwright.kubernetes.injection.injecting import Known
+    from meshwright.kubernetes.injection.injecting import InjectionInputs
     from meshwright.kubernetes.injection.manifests import inject as injected
     from meshwright.kubernetes.injection.manifests import namespaces_in
     from meshwright.sidecars.contract.errors import DriverError
@@ -75,7 +75,7 @@ def inject(
     try:
         mesh_config, others = known_mesh(mesh)
         drivers = DriverRegistry.discover().drivers
-        known = Known(told, drivers, mesh_config, os.environ, _roots(ca))
+        known = InjectionInputs(told, drivers, mesh_config, os.environ, _roots(ca))
         namespaces = {**others, **namespaces_in(each.value for each in found)}
     except DriverError as error:
         raise CommandFailed(error) from error
@@ -188,7 +188,7 @@ def _print(found: "Sequence[Piece]", outcomes: "Sequence[Outcome]", *, as_json: 
     if as_json:
         print_json({"objects": list(map(_told, said)), "manifests": None if failed else _list(outcomes)})
     if failed:
-        raise AnsweredNo(*(f"{each.what}: {each.why}" for each in failed))
+        raise NegativeAnswer(*(f"{each.what}: {each.why}" for each in failed))
     if not as_json:
         texts = [
             piece.written(outcome.manifest) if outcome.changed else piece.text
@@ -197,7 +197,7 @@ def _print(found: "Sequence[Piece]", outcomes: "Sequence[Outcome]", *, as_json: 
         print_text("".join(texts))
 
 
-def _told(each: "Said") -> dict[str, object]:
+def _told(each: "InjectionResult") -> dict[str, object]:
     found = {"object": each.what, "changed": each.changed, "failed": each.failed}
     return {**found, "why": each.why, "warnings": each.warnings}
 

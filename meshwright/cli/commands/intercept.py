@@ -5,12 +5,12 @@ from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
-from meshwright.agent.interception.iptables import Backend, Marked, check, put
+from meshwright.agent.interception.iptables import Backend, TproxyMark, check, put
 from meshwright.agent.interception.options import excluded, interfaces, ports, ranges
 from meshwright.agent.interception.probing import until_led
 from meshwright.agent.interception.rules import restore_input, routing, rules
 from meshwright.agent.interception.settings import MARK, ROUTE_TABLE, Family, Interception, InterceptionError
-from meshwright.cli.errors import AnsweredNo, CommandFailed, Status
+from meshwright.cli.errors import CommandFailed, NegativeAnswer, Status
 from meshwright.cli.options import AsJson
 from meshwright.cli.printing.lines import print_lines
 from meshwright.cli.printing.responses import print_json
@@ -103,7 +103,7 @@ def intercept(
     Included ports and ranges narrow what is captured, together; what is excluded wins.
     """
     told = dict(locals())  # all that was typed, by name, as `meshwright unit` has it
-    marked = Marked(mark, route_table)
+    marked = TproxyMark(mark, route_table)
     try:
         wanted = wanted_of(told)
         if wanted is not None and dry_run:
@@ -178,7 +178,7 @@ def _seen(words: str, seconds: float, *, as_json: bool) -> None:
     elif not words:
         print_lines("interception is in force")
     if words:
-        raise AnsweredNo(f"after {seconds:g} s {words}: {_NOT_SET}")
+        raise NegativeAnswer(f"after {seconds:g} s {words}: {_NOT_SET}")
 
 
 def _say(wanted: Interception | None, *, changed: bool, as_json: bool) -> None:

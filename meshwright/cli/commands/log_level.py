@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from meshwright.cli.errors import CommandFailed, NotRunning, ServerRefused
+from meshwright.cli.errors import CommandFailed, ServerNotRunning, ServerRefused
 from meshwright.cli.options import AsJson, host_port
 from meshwright.cli.printing.lines import print_lines
 from meshwright.cli.printing.responses import print_json
@@ -68,7 +68,7 @@ def _ask_agent(address: str, body: object) -> object:
             else {"error": text.decode().strip()}
         )
     except ConnectionRefusedError as error:
-        raise NotRunning(f"no meshwright agent answers at {address}") from error
+        raise ServerNotRunning(f"no meshwright agent answers at {address}") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise ServerRefused(f"the agent did not answer as expected: {error}") from error
     finally:

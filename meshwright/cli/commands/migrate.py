@@ -12,7 +12,7 @@ from meshwright.cli.printing.lines import print_lines, say
 from meshwright.cli.printing.responses import print_json
 
 if TYPE_CHECKING:
-    from meshwright.cli.migrating.moving import Moved
+    from meshwright.cli.migrating.moving import MigrationResult
 
 migrate = typer.Typer(name="migrate", no_args_is_help=True, help="Come from another mesh.")
 
@@ -66,7 +66,7 @@ def osm(
         raise typer.Exit(Status.NO)
 
 
-def _print(found: "Moved", out: Path | None, *, as_json: bool) -> None:
+def _print(found: "MigrationResult", out: Path | None, *, as_json: bool) -> None:
     from meshwright.cli.printing.table import columns, console, with_step
 
     if as_json:
@@ -90,14 +90,14 @@ def _print(found: "Moved", out: Path | None, *, as_json: bool) -> None:
         print_lines("", *_commands(found, out))
 
 
-def _commands(found: "Moved", out: Path) -> list[str]:
+def _commands(found: "MigrationResult", out: Path) -> list[str]:
     """Return the commands that install Meshwright, apply the whole manifests, and label Namespaces."""
     commands = [f"meshwright install --print --values {out / 'values.yaml'} | kubectl apply -f -"]
     commands += [f"kubectl apply --server-side -f {out / 'manifests'}"] if found.manifests else []
     return commands + [each.command for each in found.labels]
 
 
-def _write(out: Path, found: "Moved") -> None:
+def _write(out: Path, found: "MigrationResult") -> None:
     """Write a file for each manifest, and the chart's values; raise CommandFailed."""
     from meshwright.cli.printing import files
     from meshwright.providers.text.printed import printed

@@ -14,15 +14,15 @@ from meshwright.cli.options import AsJson, State
 from meshwright.cli.printing.lines import say
 from meshwright.cli.printing.responses import Found, print_json, records
 from meshwright.cli.socket.client import api
-from meshwright.traffic.statistics import Of
+from meshwright.traffic.statistics import RowKind
 
 _EACH_SECONDS: Final = 2.0
 
 
 _What = Annotated[
-    Of,
+    RowKind,
     typer.Argument(
-        help="Of what; routes are where TrafficSplits with matches or RoutePolicies make several."
+        help="RowKind what; routes are where TrafficSplits with matches or RoutePolicies make several."
     ),
 ]
 _Window = Annotated[
@@ -35,7 +35,7 @@ _To = Annotated[str, typer.Option("--to", help="Only calls to this NAMESPACE/SER
 
 def stat(
     state: State,
-    of: _What = Of.SERVICES,
+    of: _What = RowKind.SERVICES,
     window: _Window = "",
     namespace: _Namespace = "",
     source: _From = "",
@@ -57,7 +57,7 @@ def stat(
 
 def top(
     state: State,
-    of: _What = Of.EDGES,
+    of: _What = RowKind.EDGES,
     window: _Window = "",
     namespace: _Namespace = "",
     source: _From = "",
@@ -83,11 +83,11 @@ def _query(window: str, namespace: str, source: str, destination: str) -> Mappin
     return {name: each for name, each in said.items() if each}
 
 
-def _asked(state: Path, of: Of, query: Mapping[str, str]) -> Found:
+def _asked(state: Path, of: RowKind, query: Mapping[str, str]) -> Found:
     return api(state, f"/stat/{of.value}", query)
 
 
-def _shown(of: Of, found: Found, destination: str = "") -> None:
+def _shown(of: RowKind, found: Found, destination: str = "") -> None:
     from meshwright.cli.printing.statistics import figures_tables, nothing_called, remark
     from meshwright.cli.printing.table import console
 
@@ -98,7 +98,7 @@ def _shown(of: Of, found: Found, destination: str = "") -> None:
             say(words)
 
 
-def _watched(state: Path, of: Of, query: Mapping[str, str], *, as_json: bool, busiest: bool) -> None:
+def _watched(state: Path, of: RowKind, query: Mapping[str, str], *, as_json: bool, busiest: bool) -> None:
     """Ask again and again, and show it in the place of what was there; one line of JSON each time."""
     from rich.live import Live
 

@@ -7,7 +7,7 @@ import typer
 
 from certs.lifetimes import MOST_DAYS
 from meshwright.cli.durations import duration
-from meshwright.cli.errors import AnsweredNo
+from meshwright.cli.errors import NegativeAnswer
 from meshwright.cli.options import AsJson, Shared, State, Trust
 from meshwright.cli.printing.lines import print_lines, say
 from meshwright.cli.printing.responses import print_json, saying_why
@@ -55,8 +55,8 @@ def create(
     with saying_why(as_json=as_json):
         try:
             done = made(state, wanted, trust_domain, out, mesh=mesh, anyway=anyway, shared=shared)
-        except AnsweredNo as no:
-            raise AnsweredNo(f"{no}; --anyway makes it all the same") from no
+        except NegativeAnswer as no:
+            raise NegativeAnswer(f"{no}; --anyway makes it all the same") from no
     token = done.token
     if token["ca_made"]:
         say(made_in(state))

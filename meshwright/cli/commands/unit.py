@@ -22,7 +22,7 @@ _LOW: Final = 1024
 _ELSEWHERE: Final = "put it elsewhere, such as below /etc/meshwright"
 
 
-class Which(enum.StrEnum):
+class UnitKind(enum.StrEnum):
     """What has a unit."""
 
     SERVE = "serve"
@@ -31,21 +31,21 @@ class Which(enum.StrEnum):
 
 
 _NAMES: Final = {
-    Which.SERVE: units.SERVER_UNIT,
-    Which.AGENT: units.AGENT_UNIT,
-    Which.INTERCEPT: units.INTERCEPT_UNIT,
+    UnitKind.SERVE: units.SERVER_UNIT,
+    UnitKind.AGENT: units.AGENT_UNIT,
+    UnitKind.INTERCEPT: units.INTERCEPT_UNIT,
 }
 _DEFAULTS: Final = {
-    Which.SERVE: {"mesh": "/etc/meshwright/mesh", "state": "/var/lib/meshwright"},
-    Which.AGENT: {"credentials": "/etc/meshwright/credentials"},
-    Which.INTERCEPT: {},
+    UnitKind.SERVE: {"mesh": "/etc/meshwright/mesh", "state": "/var/lib/meshwright"},
+    UnitKind.AGENT: {"credentials": "/etc/meshwright/credentials"},
+    UnitKind.INTERCEPT: {},
 }
 """What is told where nothing is: a folder each."""
 
 
 def unit(
     context: typer.Context,
-    which: Annotated[Which, typer.Argument(help="The program that is to run.")],
+    which: Annotated[UnitKind, typer.Argument(help="The program that is to run.")],
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="-- ARGUMENTS", help="What the program is told.")
     ] = None,
@@ -68,20 +68,20 @@ def unit(
 
     Variables MESHWRIGHT_... that are set here stand in the unit.
     """
-    if which is Which.INTERCEPT and user is not None:
+    if which is UnitKind.INTERCEPT and user is not None:
         raise CommandFailed("--user is not for intercept: rules are set by root")
-    if which is not Which.AGENT and (low_ports or tproxy):
+    if which is not UnitKind.AGENT and (low_ports or tproxy):
         raise CommandFailed("--low-ports and --tproxy are for the agent's unit alone")
     command = program or f"{sysconfig.get_path('scripts')}/meshwright"
     _require_seen("the program", command, "install it below /opt or /usr, or name another by --program")
-    found = _Typed(context.find_root().command, which, tuple(arguments or ()))
+    found = _TypedCommand(context.find_root().command, which, tuple(arguments or ()))
     told = units.Command(command, (which.value, *found.arguments), found.variables)
     match which:
-        case Which.SERVE:
+        case UnitKind.SERVE:
             text = _server(found, told, user or "meshwright")
-        case Which.AGENT:
+        case UnitKind.AGENT:
             text = _agent(found, told, user or "meshwright-proxy", low_ports=low_ports, tproxy=tproxy)
-        case Which.INTERCEPT:
+        case UnitKind.INTERCEPT:
             text = _intercept(found, told)
     if as_json:
         print_json({"file": str(_FOLDER / _NAMES[which]), "unit": text})
@@ -89,7 +89,7 @@ def unit(
         print_text(text)
 
 
-class _Typed:
+class _TypedCommand:
     """A command as it would be typed: its `arguments`, with defaults where a unit needs some, and options.
 
     `values` are what the command itself would read; it ends the program where it would refuse to run. Of the
@@ -97,12 +97,12 @@ class _Typed:
     """
 
     # Typer does not export the types of commands.
-    def __init__(self, program: Any, which: Which, given: tuple[str, ...]) -> None:  # noqa: ANN401
+    def __init__(self, program: Any, which: UnitKind, given: tuple[str, ...]) -> None:  # noqa: ANN401
         from meshwright.cli.process.environment import of_commands
 
         command = program.commands[which.value]
         known = frozenset(of_commands(command))
-        if which is Which.SERVE:
+        if which is UnitKind.SERVE:
             from meshwright.controller.settings.settings import variables
 
             known |= variables()
@@ -113,7 +113,7 @@ class _Typed:
             for name, folder in _DEFAULTS[which].items()
             if first[name] is None and f"MESHWRIGHT_{name.upper()}" not in self.variables
         }
-        if which is Which.SERVE:
+        if which is UnitKind.SERVE:
             lacking = _unsaid(lacking, first)
         self.arguments = (*(word for n, folder in lacking.items() for word in (f"--{n}", folder)), *given)
         self.values: Mapping[str, Any] = self._parsed(command, which, self.arguments)
@@ -124,7 +124,7 @@ class _Typed:
                 _require_seen(flag, str(value), _ELSEWHERE)
 
     @staticmethod
-    def _parsed(command: Any, which: Which, words: tuple[str, ...]) -> Mapping[str, Any]:  # noqa: ANN401 - as above
+    def _parsed(command: Any, which: UnitKind, words: tuple[str, ...]) -> Mapping[str, Any]:  # noqa: ANN401 - as above
         # What stands below a command, such as `agent wait`, is no program to be kept running.
         alone = TyperCommand(which.value, params=command.params)
         return dict(alone.make_context(f"meshwright {which.value}", list(words)).params)
@@ -164,7 +164,7 @@ def _below(name: str, path: Path, folder: str) -> PurePosixPath:
     return found
 
 
-def _server(found: _Typed, told: units.Command, user: str) -> str:
+def _server(found: _TypedCommand, told: units.Command, user: str) -> str:
     from meshwright.cli.commands.serve import named
     from meshwright.controller.errors import SettingsError
     from meshwright.controller.settings.settings import Settings, load
@@ -204,7 +204,7 @@ def _server(found: _Typed, told: units.Command, user: str) -> str:
     )
 
 
-def _agent(found: _Typed, told: units.Command, user: str, *, low_ports: bool, tproxy: bool) -> str:
+def _agent(found: _TypedCommand, told: units.Command, user: str, *, low_ports: bool, tproxy: bool) -> str:
     values = found.values
     if "/" in values["envoy"]:
         _require_seen("--envoy", values["envoy"], "install it below /opt or /usr")
@@ -224,7 +224,7 @@ def _agent(found: _Typed, told: units.Command, user: str, *, low_ports: bool, tp
     )
 
 
-def _intercept(found: _Typed, told: units.Command) -> str:
+def _intercept(found: _TypedCommand, told: units.Command) -> str:
     from meshwright.agent.interception.settings import InterceptionError
     from meshwright.cli.commands.intercept import wanted_of
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.oracle.decide import Answer
-from meshwright.admin.pages.calls.sidecars import Stand
+from meshwright.admin.pages.calls.sidecars import SidecarState
 from meshwright.cli.printing.responses import Found, records, texts
 from meshwright.mesh.service import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class DecisivePush:
     """The last push that brought a sidecar what decides: its type, its moment, and the proxy's answer."""
 
     type: str
@@ -29,11 +29,11 @@ class Sidecar:
 
     proxy: str
     workload: str
-    stands: Stand
+    stands: SidecarState
     said: str = ""
     lacks: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
-    brought: Brought | None = None
+    brought: DecisivePush | None = None
     called_at: tuple[str, ...] = ()
     led: bool = False
 
@@ -151,7 +151,7 @@ def _sidecar(found: Found) -> Sidecar:
     return Sidecar(
         str(found["proxy"]),
         str(found.get("workload") or ""),
-        Stand(str(found["stands"])),
+        SidecarState(str(found["stands"])),
         str(found["said"]),
         tuple(texts(found, "lacks")),
         tuple(texts(found, "rejected")),
@@ -161,8 +161,8 @@ def _sidecar(found: Found) -> Sidecar:
     )
 
 
-def _brought(found: Found) -> Brought:
-    return Brought(str(found["type"]), str(found["at"]), str(found["answer"]))
+def _brought(found: Found) -> DecisivePush:
+    return DecisivePush(str(found["type"]), str(found["at"]), str(found["answer"]))
 
 
 def _endpoint(found: Found) -> Endpoint:

@@ -1,6 +1,6 @@
 """The steps of a call as lines for people, and as JSON."""
 
-from meshwright.agent.calling.outcomes import Seen
+from meshwright.agent.calling.outcomes import RequestOutcome
 from meshwright.cli.connectivity.facts import Facts
 from meshwright.cli.connectivity.steps import Point, Step, first_difference, status
 from meshwright.cli.connectivity.verdict import Verdict
@@ -25,7 +25,7 @@ def text(facts: Facts, found: tuple[Step, ...]) -> str:
     return joined(lines)
 
 
-def document(facts: Facts, found: tuple[Step, ...], seen: Seen | None) -> dict[str, object]:
+def document(facts: Facts, found: tuple[Step, ...], seen: RequestOutcome | None) -> dict[str, object]:
     """Return the same as JSON has it; `request` is what was seen of it, null where none was to be made."""
     first = first_difference(found)
     return {
@@ -63,7 +63,7 @@ def _step(step: Step) -> dict[str, object]:
     return {"point": step.point.value, "verdict": judged.verdict.value, "text": judged.text, "do": judged.do}
 
 
-def _seen(seen: Seen) -> dict[str, object]:
+def _seen(seen: RequestOutcome) -> dict[str, object]:
     return {
         "outcome": seen.outcome.value,
         "where": seen.where,

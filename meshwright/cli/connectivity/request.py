@@ -4,15 +4,15 @@ from http import HTTPStatus
 from typing import Final
 
 from catalog.oracle.decide import Answer
-from meshwright.agent.calling.outcomes import Outcome, Seen
+from meshwright.agent.calling.outcomes import Outcome, RequestOutcome
 from meshwright.agent.calling.request import Call
 from meshwright.cli.connectivity.facts import Agent, Facts, Sidecar
-from meshwright.cli.connectivity.verdict import Judged, Verdict
+from meshwright.cli.connectivity.verdict import StepResult, Verdict
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.service import Protocol
 
 
-def planned(facts: Facts, agent: Agent, seconds: float) -> Call | Seen:
+def planned(facts: Facts, agent: Agent, seconds: float) -> Call | RequestOutcome:
     """Return the request that the agent's workload would make, or why none can be made."""
     beside = next((each for each in facts.callers if each.proxy == agent.proxy), None)
     if beside is None:
@@ -33,20 +33,20 @@ def planned(facts: Facts, agent: Agent, seconds: float) -> Call | Seen:
     return Call(where, facts.method, facts.path, headers, beside.led, seconds)
 
 
-def not_tried(why: str) -> Seen:
+def not_tried(why: str) -> RequestOutcome:
     """Return that no request was made."""
-    return Seen(Outcome.NOT_TRIED, words=why)
+    return RequestOutcome(Outcome.NOT_TRIED, words=why)
 
 
 def _header(name: str) -> str:
     return "host" if name == ":authority" else name
 
 
-def judged(facts: Facts, seen: Seen) -> Judged:
+def judged(facts: Facts, seen: RequestOutcome) -> StepResult:
     """Judge what was seen by what policy says."""
     text = _text(facts, seen)
     if seen.outcome is Outcome.NOT_TRIED:
-        return Judged(Verdict.UNKNOWN, text, _elsewhere(facts))
+        return StepResult(Verdict.UNKNOWN, text, _elsewhere(facts))
     match facts.policy:
         case Answer.ALLOWED:
             return _of_allowed(facts, seen, text)
@@ -55,7 +55,7 @@ def judged(facts: Facts, seen: Seen) -> Judged:
         case Answer.UNREACHABLE:
             return _of_unreachable(facts, seen, text)
         case Answer.DEPENDS:
-            return Judged(Verdict.UNKNOWN, text, "it may come out otherwise the next time")
+            return StepResult(Verdict.UNKNOWN, text, "it may come out otherwise the next time")
 
 
 def _elsewhere(facts: Facts) -> str:
@@ -67,48 +67,48 @@ def _elsewhere(facts: Facts) -> str:
     )
 
 
-def _of_allowed(facts: Facts, seen: Seen, text: str) -> Judged:
+def _of_allowed(facts: Facts, seen: RequestOutcome, text: str) -> StepResult:
     if seen.outcome is Outcome.OPEN or (
         seen.outcome is Outcome.ANSWERED and (not seen.is_own or _is_meant(facts, seen))
     ):
-        return Judged(Verdict.OK, text)
+        return StepResult(Verdict.OK, text)
     if seen.is_denied:
         shown = _shown(facts.servers, "routes")
-        return Judged(Verdict.FAILED, text, f"{shown} has the rules of the called sidecar")
+        return StepResult(Verdict.FAILED, text, f"{shown} has the rules of the called sidecar")
     if seen.outcome is Outcome.REFUSED:
-        return Judged(Verdict.FAILED, text, f"{_shown(facts.callers, 'listeners')} says where it listens")
-    return Judged(Verdict.FAILED, text, _application(facts, seen))
+        return StepResult(Verdict.FAILED, text, f"{_shown(facts.callers, 'listeners')} says where it listens")
+    return StepResult(Verdict.FAILED, text, _application(facts, seen))
 
 
-def _is_meant(facts: Facts, seen: Seen) -> bool:
+def _is_meant(facts: Facts, seen: RequestOutcome) -> bool:
     """Say whether the sidecar answers by itself because a RoutePolicy, or the rest of policy, asks for it."""
     return seen.flag == "FI" or bool(facts.turned_down and seen.status == facts.turned_down)
 
 
-def _of_refused(facts: Facts, seen: Seen, text: str) -> Judged:
+def _of_refused(facts: Facts, seen: RequestOutcome, text: str) -> StepResult:
     if seen.is_denied or (facts.turned_down and seen.status == facts.turned_down):
-        return Judged(Verdict.OK, text)
+        return StepResult(Verdict.OK, text)
     if seen.outcome is Outcome.CLOSED and (not facts.is_http or facts.turned_down == 0):
-        return Judged(Verdict.OK, text)
+        return StepResult(Verdict.OK, text)
     if seen.outcome is Outcome.OPEN or (seen.outcome is Outcome.ANSWERED and not seen.is_own):
-        return Judged(
+        return StepResult(
             Verdict.FAILED, f"{text}, although policy refuses it", _CAME_THROUGH.format(facts.called)
         )
-    return Judged(
+    return StepResult(
         Verdict.UNKNOWN, f"{text}: that it is refused cannot be seen by this", _application(facts, seen)
     )
 
 
-def _of_unreachable(facts: Facts, seen: Seen, text: str) -> Judged:
+def _of_unreachable(facts: Facts, seen: RequestOutcome, text: str) -> StepResult:
     came = seen.outcome is Outcome.OPEN or (
         seen.outcome is Outcome.ANSWERED and not (seen.is_own or seen.status == 503)
     )
     if came:
         said = f"{text}, although policy says that nobody is reached"
-        return Judged(Verdict.FAILED, said, _CAME_THROUGH.format(facts.called))
+        return StepResult(Verdict.FAILED, said, _CAME_THROUGH.format(facts.called))
     if seen.outcome is Outcome.SILENT:
-        return Judged(Verdict.UNKNOWN, text, "give it longer with --seconds")
-    return Judged(Verdict.OK, text)
+        return StepResult(Verdict.UNKNOWN, text, "give it longer with --seconds")
+    return StepResult(Verdict.OK, text)
 
 
 _CAME_THROUGH = (
@@ -152,7 +152,7 @@ _TOO_LARGE: Final = (
 _OWN: Final = "the {} answered by itself: `meshwright explain` says what it makes of such a request"
 
 
-def _text(facts: Facts, seen: Seen) -> str:
+def _text(facts: Facts, seen: RequestOutcome) -> str:
     if seen.outcome is Outcome.NOT_TRIED:
         return f"not tried: {seen.words}"
     asked = (
@@ -175,7 +175,7 @@ def _text(facts: Facts, seen: Seen) -> str:
     return f"{asked}: {found}"
 
 
-def _application(facts: Facts, seen: Seen) -> str:
+def _application(facts: Facts, seen: RequestOutcome) -> str:
     """Return what to look at where the way was open and nobody answered."""
     if seen.flag == "UH":
         return f"{_shown(facts.callers, 'endpoints')} has the endpoints that the caller's sidecar knows"

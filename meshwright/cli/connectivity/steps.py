@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.oracle.decide import Answer
-from meshwright.admin.pages.calls.sidecars import Stand
-from meshwright.agent.calling.outcomes import Seen
+from meshwright.admin.pages.calls.sidecars import SidecarState
+from meshwright.agent.calling.outcomes import RequestOutcome
 from meshwright.cli.connectivity import request
 from meshwright.cli.connectivity.facts import Agent, Endpoint, Facts, Sidecar
-from meshwright.cli.connectivity.verdict import Judged, Verdict
+from meshwright.cli.connectivity.verdict import StepResult, Verdict
 from meshwright.cli.errors import Status
 
 NAMED: Final = 5
@@ -33,12 +33,12 @@ class Step:
     """A step and how it was judged."""
 
     point: Point
-    judged: Judged
+    judged: StepResult
 
 
-def steps(facts: Facts, agent: Agent | None, seen: Seen | None) -> tuple[Step, ...]:
+def steps(facts: Facts, agent: Agent | None, seen: RequestOutcome | None) -> tuple[Step, ...]:
     """Judge every step; without `seen` no request was to be made."""
-    found: list[tuple[Point, Iterable[Judged]]] = [
+    found: list[tuple[Point, Iterable[StepResult]]] = [
         (Point.POLICY, (_policy(facts),)),
         (Point.AGENT, () if agent is None else (_agent(agent),)),
         (Point.CALLER, _sidecars(facts.callers, facts.caller, facts.because)),
@@ -62,47 +62,49 @@ def status(found: Iterable[Step]) -> Status:
     return Status.UNKNOWN if Verdict.UNKNOWN in verdicts else Status.YES
 
 
-def _policy(facts: Facts) -> Judged:
+def _policy(facts: Facts) -> StepResult:
     match facts.policy:
         case Answer.ALLOWED:
             by = f", by {', '.join(facts.because)}" if facts.because else ""
-            return Judged(Verdict.OK, f"allowed{by}")
+            return StepResult(Verdict.OK, f"allowed{by}")
         case Answer.DEPENDS:
-            return Judged(
+            return StepResult(
                 Verdict.UNKNOWN, facts.conclusion, "`meshwright explain` says on what, step by step"
             )
         case _:
-            return Judged(Verdict.OK, facts.conclusion)
+            return StepResult(Verdict.OK, facts.conclusion)
 
 
-def _agent(agent: Agent) -> Judged:
+def _agent(agent: Agent) -> StepResult:
     who = f"the agent of {agent.proxy or 'no known proxy'} at {agent.at}"
     if agent.trouble:
-        return Judged(Verdict.FAILED, f"{who}: {agent.trouble}", agent.do)
+        return StepResult(Verdict.FAILED, f"{who}: {agent.trouble}", agent.do)
     if agent.reached is None:
-        return Judged(
+        return StepResult(
             Verdict.UNKNOWN, f"{who} does not know yet of its control plane", "ask again in a moment"
         )
-    return Judged(Verdict.OK, f"{who} is ready, and has its control plane")
+    return StepResult(Verdict.OK, f"{who} is ready, and has its control plane")
 
 
-def _sidecars(found: tuple[Sidecar, ...], caller: str, because: tuple[str, ...]) -> Iterator[Judged]:
+def _sidecars(found: tuple[Sidecar, ...], caller: str, because: tuple[str, ...]) -> Iterator[StepResult]:
     """Yield those in trouble, each by itself, and the others together."""
     if not found and caller:
-        yield Judged(Verdict.UNKNOWN, f"no sidecar of {caller} is known", "name in --from who runs")
+        yield StepResult(Verdict.UNKNOWN, f"no sidecar of {caller} is known", "name in --from who runs")
     judged = [(each, _trouble(each)) for each in found]
     well = [each for each, trouble in judged if trouble is None]
     ill = [trouble for _, trouble in judged if trouble is not None]
     yield from ill[:NAMED]
     if len(ill) > NAMED:
-        yield Judged(
+        yield StepResult(
             Verdict.FAILED, f"{len(ill) - NAMED} more are not in step", "`meshwright proxies` has all"
         )
     if len(well) == 1:
-        yield Judged(Verdict.OK, f"{well[0]} has acknowledged all that it is served{_last(well[0], because)}")
+        yield StepResult(
+            Verdict.OK, f"{well[0]} has acknowledged all that it is served{_last(well[0], because)}"
+        )
     elif well:
         names = ", ".join(each.proxy for each in well[:NAMED]) + (", ..." if len(well) > NAMED else "")
-        yield Judged(Verdict.OK, f"{len(well)} have acknowledged all that they are served: {names}")
+        yield StepResult(Verdict.OK, f"{len(well)} have acknowledged all that they are served: {names}")
 
 
 def _last(well: Sidecar, because: tuple[str, ...]) -> str:
@@ -112,14 +114,14 @@ def _last(well: Sidecar, because: tuple[str, ...]) -> str:
     return f", the last change of {', '.join(because)} as {well.brought.type} of {well.brought.at}"
 
 
-def _trouble(sidecar: Sidecar) -> Judged | None:
+def _trouble(sidecar: Sidecar) -> StepResult | None:
     """Return what is not as it should be with a sidecar; None where nothing is."""
     name = sidecar.proxy
     retried = f"mend the object that is named; `meshwright proxy retry {name}` offers it again at once"
-    if sidecar.stands is Stand.IN_STEP:
-        return Judged(Verdict.FAILED, "; ".join(sidecar.lacks), retried) if sidecar.lacks else None
+    if sidecar.stands is SidecarState.IN_STEP:
+        return StepResult(Verdict.FAILED, "; ".join(sidecar.lacks), retried) if sidecar.lacks else None
     words = "; ".join((sidecar.said, *(each for each in sidecar.rejected if each not in sidecar.said)))
-    return Judged(Verdict.FAILED, f"{sidecar} {words}", _next(sidecar, retried))
+    return StepResult(Verdict.FAILED, f"{sidecar} {words}", _next(sidecar, retried))
 
 
 _STATUS: Final = (
@@ -130,33 +132,33 @@ _STATUS: Final = (
 
 def _next(sidecar: Sidecar, retried: str) -> str:
     match sidecar.stands:
-        case Stand.NOT_CONNECTED:
+        case SidecarState.NOT_CONNECTED:
             return f"{_STATUS} says why"
-        case Stand.HELD:
+        case SidecarState.HELD:
             return f"`meshwright proxy show {sidecar.proxy}` has what is known of it"
-        case Stand.BEHIND:
+        case SidecarState.BEHIND:
             shown = f"`meshwright proxy show {sidecar.proxy} history` has what it was sent"
             return f"ask again in a moment; if it lasts, {shown}"
-        case Stand.FAILED:
+        case SidecarState.FAILED:
             return "mend what is said; `meshwright lint` names the object"
         case _:
             return retried
 
 
-def _endpoints(facts: Facts) -> Judged:
+def _endpoints(facts: Facts) -> StepResult:
     held = [f"{each.address} gets no traffic: {each.withheld}" for each in facts.endpoints if each.withheld]
     ready = [each for each in facts.endpoints if not each.withheld]
     if facts.turned_down is not None:
-        return Judged(Verdict.OK, "none is chosen: the caller's sidecar answers by itself")
+        return StepResult(Verdict.OK, "none is chosen: the caller's sidecar answers by itself")
     if not ready:
         said = "; ".join(held[:NAMED]) or f"nobody stands behind {facts.called}"
-        return Judged(Verdict.FAILED, said, _admitting(facts.endpoints))
+        return StepResult(Verdict.FAILED, said, _admitting(facts.endpoints))
     lacking = [each.address for each in ready if not each.given]
     if lacking and facts.policy is Answer.ALLOWED:
         said = f"the caller's sidecar is not told of {', '.join(lacking[:NAMED])}"
-        return Judged(Verdict.FAILED if facts.callers else Verdict.UNKNOWN, said, _ENDPOINTS_SHOWN)
+        return StepResult(Verdict.FAILED if facts.callers else Verdict.UNKNOWN, said, _ENDPOINTS_SHOWN)
     told = "none is told to the caller's sidecar, as it may not call there" if lacking else _given(ready)
-    return Judged(Verdict.OK, "; ".join((told, *held[:NAMED])))
+    return StepResult(Verdict.OK, "; ".join((told, *held[:NAMED])))
 
 
 _ENDPOINTS_SHOWN: Final = "`meshwright proxy show PROXY endpoints` has those that it is told of"

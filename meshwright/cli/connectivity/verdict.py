@@ -13,7 +13,7 @@ class Verdict(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class StepResult:
     """A verdict, what was found, and, where it is not OK, what to do next."""
 
     verdict: Verdict

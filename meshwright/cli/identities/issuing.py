@@ -11,15 +11,15 @@ from typing import Final, TypeVar
 from certs.custody import rebuilt
 from certs.errors import CertificateError
 from certs.lifetimes import ProxyTerms
-from meshwright.admin.http.commands import NobodysName, ProxyRequest, require_holder
+from meshwright.admin.http.commands import ProxyRequest, UnknownHolder, require_holder
 from meshwright.admin.pages.mesh.certificates import offline_certificates
-from meshwright.cli.errors import AnsweredNo, IssuingError, NotRunning, ServerRefused
+from meshwright.cli.errors import IssuingError, NegativeAnswer, ServerNotRunning, ServerRefused
 from meshwright.cli.offline.mesh import read
 from meshwright.cli.printing.files import place_for_credentials, write_credentials
 from meshwright.cli.printing.responses import Found, records
 from meshwright.cli.process.structlog_alone import on_standard_error
 from meshwright.cli.socket.client import api, ask
-from meshwright.controller.errors import NothingIssued, SettingsError, StartupError, StateInUse
+from meshwright.controller.errors import MissingAuthority, SettingsError, StartupError, StateInUse
 from meshwright.controller.identity.proxy_certificates import ProxyIssuing, without_server
 from meshwright.controller.issuing.issuing import custody
 from meshwright.controller.process import lock
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Issued:
+class IssuedCertificate:
     """A certificate that was written; `made`: with a CA that was made for it, in an empty directory.
 
     `unasked`: nobody could say whether a workload has the name.
@@ -60,10 +60,10 @@ def issue(
     *,
     mesh: Path | None = None,
     shared: bool = False,
-) -> Issued:
+) -> IssuedCertificate:
     """Have a proxy certificate issued and write it to `out`; raise IssuingError.
 
-    Raises AnsweredNo where no workload has the name, as the server knows, or the directory `mesh`.
+    Raises NegativeAnswer where no workload has the name, as the server knows, or the directory `mesh`.
     """
     body = {
         "uuid": request.uuid,
@@ -74,15 +74,15 @@ def issue(
         "claim_days": request.claim_days,
     }
 
-    def by_server() -> Issued:
+    def by_server() -> IssuedCertificate:
         with _place(out):
             answer = asked_of_server(state, "/certs/issue-proxy", body)
-            issued = Issued(answer["name"], answer["serial"], answer["not_after"])
+            issued = IssuedCertificate(answer["name"], answer["serial"], answer["not_after"])
             files = answer["chain_pem"], answer["key_pem"], answer["trust_bundle_pem"]
             _write(out, issued, files, answer.get("trust_domain", ""))  # an older server does not say it
         return issued
 
-    def here() -> Issued:
+    def here() -> IssuedCertificate:
         if mesh is not None:
             require_holder(read(mesh).view, request)
         issued = _issued_here(state, request, trust_domain, out, shared=shared)
@@ -90,8 +90,8 @@ def issue(
 
     try:
         return by_either(by_server, here)
-    except NobodysName as error:
-        raise AnsweredNo(error) from error
+    except UnknownHolder as error:
+        raise NegativeAnswer(error) from error
 
 
 @contextmanager
@@ -115,7 +115,7 @@ def made_in(state: Path) -> str:
 def candidates(state: Path, confirm: Sequence[str], *, everybody: bool) -> dict[str, object]:
     """Return what proxies have shown to a server that rebuilds its ledger, some of it confirmed just now.
 
-    Raises IssuingError; NotRunning where no server does.
+    Raises IssuingError; ServerNotRunning where no server does.
     """
     try:
         serials = list(confirm)
@@ -159,7 +159,7 @@ def listed(state: Path, trust_domain: str, *, shared: bool = False) -> Found:
 
     try:
         return by_either(lambda: api(state, "/certificates"), here)
-    except NothingIssued as error:
+    except MissingAuthority as error:
         raise IssuingError(str(error)) from error
 
 
@@ -167,7 +167,7 @@ def by_either(by_server: Callable[[], T], here: Callable[[], T]) -> T:
     """Do it by the server, or without one; a server that starts has the directory before it answers."""
     limit = time.monotonic() + START_SECONDS
     while True:
-        with suppress(NotRunning):
+        with suppress(ServerNotRunning):
             return by_server()
         try:
             return here()
@@ -178,7 +178,7 @@ def by_either(by_server: Callable[[], T], here: Callable[[], T]) -> T:
 
 
 def asked_of_server(state: Path, path: str, body: object) -> dict[str, str]:
-    """Return the running server's answer; raise NotRunning, IssuingError, AnsweredNo."""
+    """Return the running server's answer; raise ServerNotRunning, IssuingError, NegativeAnswer."""
     try:
         answer = ask(state, "POST", path, body=body)
     except ServerRefused as error:
@@ -188,10 +188,12 @@ def asked_of_server(state: Path, path: str, body: object) -> dict[str, str]:
     return answer
 
 
-def _issued_here(state: Path, request: ProxyRequest, trust_domain: str, out: Path, *, shared: bool) -> Issued:
+def _issued_here(
+    state: Path, request: ProxyRequest, trust_domain: str, out: Path, *, shared: bool
+) -> IssuedCertificate:
     with opened_here(state, trust_domain, shared=shared, new=True) as issuing, _place(out):
         made = issuing.issue(request)
-        issued = Issued(str(made.name), made.serial, made.not_after.isoformat(), issuing.made)
+        issued = IssuedCertificate(str(made.name), made.serial, made.not_after.isoformat(), issuing.made)
         authority = issuing.trust_bundle().decode()
         _write(out, issued, (made.chain_pem.decode(), made.key.reveal().decode(), authority), trust_domain)
     return issued
@@ -199,7 +201,7 @@ def _issued_here(state: Path, request: ProxyRequest, trust_domain: str, out: Pat
 
 @contextmanager
 def opened_here(state: Path, trust_domain: str, *, shared: bool, new: bool) -> Iterator[ProxyIssuing]:
-    """Open a state directory that no server uses; raise IssuingError, StateInUse, NothingIssued."""
+    """Open a state directory that no server uses; raise IssuingError, StateInUse, MissingAuthority."""
     on_standard_error()
     domain = TrustDomain(trust_domain)
     keys = custody(settings_of(state, shared=shared))
@@ -208,7 +210,7 @@ def opened_here(state: Path, trust_domain: str, *, shared: bool, new: bool) -> I
             state, domain, now, ProxyTerms(), shared=shared, new=new, custody=keys
         ) as issuing:
             yield issuing
-    except (StateInUse, NothingIssued):
+    except (StateInUse, MissingAuthority):
         raise
     except (StartupError, CertificateError) as error:
         raise IssuingError(str(error)) from error
@@ -231,7 +233,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def _write(out: Path, issued: Issued, files: tuple[str, str, str], trust_domain: str) -> None:
+def _write(out: Path, issued: IssuedCertificate, files: tuple[str, str, str], trust_domain: str) -> None:
     chain, key, authority = (each.encode("ascii") for each in files)
     try:
         write_credentials(out, chain, key, authority, trust_domain)

@@ -4,16 +4,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from meshwright.cli.errors import AnsweredNo, IssuingError
+from meshwright.cli.errors import IssuingError, NegativeAnswer
 from meshwright.cli.identities import tokens
 from meshwright.cli.identities.issuing import asked_of_server, by_either, listed, opened_here
 from meshwright.cli.printing.responses import records
-from meshwright.controller.errors import NothingIssued
+from meshwright.controller.errors import MissingAuthority
 from meshwright.enrolment.tokens import token_of
 
 
 @dataclass(frozen=True, slots=True)
-class Revoked:
+class RevokedCertificate:
     """A certificate that was revoked, and by what its holder had joined, if by anything."""
 
     name: str
@@ -21,34 +21,36 @@ class Revoked:
     joined_by: str = ""
 
 
-def revoke(state: Path, serial: str, trust_domain: str, why: str = "", *, shared: bool = False) -> Revoked:
+def revoke(
+    state: Path, serial: str, trust_domain: str, why: str = "", *, shared: bool = False
+) -> RevokedCertificate:
     """Revoke a certificate, and note why. Raises IssuingError."""
 
-    def by_server() -> Revoked:
+    def by_server() -> RevokedCertificate:
         answer = asked_of_server(state, "/certs/revoke", {"serial": serial, "reason": why})
-        return Revoked(answer["name"], answer["serial"], answer.get("joined_by") or "")
+        return RevokedCertificate(answer["name"], answer["serial"], answer.get("joined_by") or "")
 
-    def here() -> Revoked:
+    def here() -> RevokedCertificate:
         with opened_here(state, trust_domain, shared=shared, new=False) as issuing:
             entry = issuing.revoke(serial, why)
-        return Revoked(entry.common_name, entry.serial, entry.joined_by)
+        return RevokedCertificate(entry.common_name, entry.serial, entry.joined_by)
 
     try:
         return by_either(by_server, here)
-    except NothingIssued as error:
+    except MissingAuthority as error:
         raise IssuingError(f"serial {serial} is not in the ledger: {error}") from error
 
 
 def revoke_all(
     state: Path, proxy: str, trust_domain: str, why: str = "", *, shared: bool = False
-) -> list[Revoked]:
+) -> list[RevokedCertificate]:
     """Revoke all certificates of a proxy that are in force.
 
     Until none is left: a proxy may have renewed meanwhile, with one that is not revoked yet. Raises
-    AnsweredNo where there was none; IssuingError, once it was tried of each: one that cannot be written down
-    keeps no other one in force.
+    NegativeAnswer where there was none; IssuingError, once it was tried of each: one that cannot be written
+    down keeps no other one in force.
     """
-    revoked: list[Revoked] = []
+    revoked: list[RevokedCertificate] = []
     failed: IssuingError | None = None
     while failed is None and (found := _in_force(listed(state, trust_domain, shared=shared), proxy)):
         for serial in found:
@@ -59,12 +61,12 @@ def revoke_all(
     if failed is not None:
         raise failed
     if not revoked:
-        raise AnsweredNo(f"proxy {proxy} has no certificate in force")
+        raise NegativeAnswer(f"proxy {proxy} has no certificate in force")
     return revoked
 
 
 def revoke_tokens(
-    state: Path, revoked: Iterable[Revoked], trust_domain: str, *, shared: bool = False
+    state: Path, revoked: Iterable[RevokedCertificate], trust_domain: str, *, shared: bool = False
 ) -> list[str]:
     """Revoke the tokens by which the holders joined; return their ids. Raises IssuingError."""
     found = sorted(_tokens(revoked))
@@ -74,7 +76,7 @@ def revoke_tokens(
 
 
 def usable_tokens(
-    state: Path, revoked: Iterable[Revoked], trust_domain: str, *, shared: bool = False
+    state: Path, revoked: Iterable[RevokedCertificate], trust_domain: str, *, shared: bool = False
 ) -> list[str]:
     """Return the ids of the tokens by which the holders joined and others still may; raise IssuingError."""
     if not (found := _tokens(revoked)):
@@ -84,7 +86,7 @@ def usable_tokens(
     return sorted(str(each["id"]) for each in known if each["id"] in found and each["state"] == "usable")
 
 
-def _tokens(revoked: Iterable[Revoked]) -> set[str]:
+def _tokens(revoked: Iterable[RevokedCertificate]) -> set[str]:
     return {token for each in revoked if (token := token_of(each.joined_by)) is not None}
 
 

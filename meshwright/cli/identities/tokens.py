@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import IO
 
 from meshwright.admin.http.audit import user_name
-from meshwright.admin.http.commands import NobodysName
+from meshwright.admin.http.commands import UnknownHolder
 from meshwright.admin.http.tokens import asked, require_expected, token_document, tokens_document
-from meshwright.cli.errors import AnsweredNo, IssuingError
+from meshwright.cli.errors import IssuingError, NegativeAnswer
 from meshwright.cli.identities.issuing import asked_of_server, by_either, now, opened_here
 from meshwright.cli.offline.mesh import read
 from meshwright.cli.printing.files import new_file
 from meshwright.cli.socket.client import ask
-from meshwright.controller.errors import NothingIssued
+from meshwright.controller.errors import MissingAuthority
 from meshwright.controller.identity.join_tokens import JoinTokens
 from meshwright.enrolment.tokens import TokenRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class IssuedToken:
     """A token as the server says it, and whether a CA was made (`ca_made`).
 
     Its text is `token`, unless it was written to a file, `written_to`.
@@ -42,16 +42,16 @@ def create(
     mesh: Path | None = None,
     anyway: bool = False,
     shared: bool = False,
-) -> Made:
+) -> IssuedToken:
     """Have a token made, without a server in the state directory itself. Raises IssuingError.
 
     It is written to the new file `out`, if there is to be one.
 
-    Raises AnsweredNo where it is for one proxy, and no workload has that, as the server knows, or the
+    Raises NegativeAnswer where it is for one proxy, and no workload has that, as the server knows, or the
     directory `mesh`.
     """
 
-    def without_server() -> Made:
+    def without_server() -> IssuedToken:
         if mesh is not None:
             require_expected(read(mesh).view, wanted, anyway=anyway)
         with opened_here(state, trust_domain, shared=shared, new=True) as issuing, _opened(out) as file:
@@ -60,19 +60,19 @@ def create(
             made = {**token_document(record, record.made_at), "ca_made": issuing.made}
             told = _put(out, file, token.text())
         unasked = wanted.uuid is not None and mesh is None and not anyway
-        return Made({**told, **made}, unasked)
+        return IssuedToken({**told, **made}, unasked)
 
-    def by_server() -> Made:
+    def by_server() -> IssuedToken:
         with _opened(out) as file:
             made = dict(asked_of_server(state, "/certs/tokens", body))
             told = _put(out, file, made.pop("token"))
-        return Made({**told, **made, "ca_made": False})
+        return IssuedToken({**told, **made, "ca_made": False})
 
     body = {**asked(wanted), "anyway": anyway}
     try:
         return by_either(by_server, without_server)
-    except NobodysName as error:
-        raise AnsweredNo(error) from error
+    except UnknownHolder as error:
+        raise NegativeAnswer(error) from error
 
 
 @contextmanager
@@ -118,7 +118,7 @@ def listed(state: Path, trust_domain: str, *, shared: bool = False) -> object:
 
     try:
         return by_either(lambda: ask(state, "GET", "/certs/tokens"), without_server)
-    except NothingIssued as error:
+    except MissingAuthority as error:
         raise IssuingError(str(error)) from error
 
 
@@ -134,5 +134,5 @@ def revoke(state: Path, token: str, trust_domain: str, *, shared: bool = False) 
         return by_either(
             lambda: asked_of_server(state, "/certs/tokens/revoke", {"token": token}), without_server
         )
-    except NothingIssued as error:
+    except MissingAuthority as error:
         raise IssuingError(f"there is no join token {token}: {error}") from error

@@ -8,7 +8,7 @@ Document = dict[str, Any]
 """A manifest that is a mapping."""
 
 
-class Standing(enum.StrEnum):
+class MigrationStatus(enum.StrEnum):
     """How a thing of Open Service Mesh's stands here.
 
     WORKS: as it is. REWRITTEN: a manifest, or a value of the chart, says it anew. TO_DO: somebody's to do.
@@ -24,7 +24,7 @@ class Standing(enum.StrEnum):
     REFUSED = "refused"
 
 
-LOST = frozenset({Standing.UNUSED, Standing.NOT_ENFORCED, Standing.REFUSED})
+LOST = frozenset({MigrationStatus.UNUSED, MigrationStatus.NOT_ENFORCED, MigrationStatus.REFUSED})
 """What Open Service Mesh did, and is not done here."""
 
 
@@ -36,7 +36,7 @@ class Finding:
     """
 
     what: str
-    standing: Standing
+    standing: MigrationStatus
     said: str
     field: str = ""
     code: str = ""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from meshwright.cli.migrating.findings import Document, Finding, Standing, mapping, named
+from meshwright.cli.migrating.findings import Document, Finding, MigrationStatus, mapping, named
 from meshwright.cli.migrating.objects import group_of
 from meshwright.mesh.kinds import Kind
 
@@ -37,7 +37,7 @@ def of_gateway(document: Document) -> Iterator[Finding]:
         said = f"{name!r} is in no sidecar's certificate here: a gateway that verifies it answers 502 or 503"
         right = right or "SERVICE.NAMESPACE.svc.cluster.local of the backend"
         do = f"verify {right}, when its Pods have our sidecar"
-        yield Finding(named(document), Standing.TO_DO, said, field, do=do)
+        yield Finding(named(document), MigrationStatus.TO_DO, said, field, do=do)
 
 
 _Names = Iterator[tuple[str, str, list[str]]]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from meshwright.cli.migrating.findings import Document, Finding, Standing, mapping, named
+from meshwright.cli.migrating.findings import Document, Finding, MigrationStatus, mapping, named
 from meshwright.cli.migrating.objects import GROUPS, group_of
 from meshwright.mesh import kinds
 from meshwright.specs.osm.own_names import CONTROL_PLANE, WEBHOOKS
@@ -20,18 +20,18 @@ def of_installation(document: Document) -> Iterator[Finding]:
         case kinds.DEPLOYMENT.name if _name(document) in CONTROL_PLANE:
             said = "Open Service Mesh's control plane: its sidecars live by it"
             do = f"uninstall it {_NOT_BEFORE}: `osm uninstall mesh`"
-            yield Finding(named(document), Standing.TO_DO, said, do=do)
+            yield Finding(named(document), MigrationStatus.TO_DO, said, do=do)
         case "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" if _is_osm_webhook(document):
             said = "Open Service Mesh's webhook: it judges policy, or makes sidecars, as long as it is there"
             do = f"delete it {_NOT_BEFORE}; first of all label namespaces that move openservicemesh.io/ignore"
             if document.get("kind") == "MutatingWebhookConfiguration":
                 do = "delete it as soon as Meshwright injects: both would, of two the first has the pod"
-            yield Finding(named(document), Standing.TO_DO, said, do=do)
+            yield Finding(named(document), MigrationStatus.TO_DO, said, do=do)
         case "CustomResourceDefinition" if _is_converted(document):
             said = "osm-bootstrap converts its versions: without that nobody can read its objects"
             patch = f"kubectl patch crd {_name(document)} --type=merge -p '{UNCONVERTED}'"
             do = f"before it goes: `{patch}`, {_OURS}"
-            yield Finding(named(document), Standing.TO_DO, said, "spec.conversion", do=do)
+            yield Finding(named(document), MigrationStatus.TO_DO, said, "spec.conversion", do=do)
         case _:
             return
 
@@ -43,7 +43,7 @@ def root() -> Finding:
         "and policy cannot allow it"
     )
     do = "move together what calls each other: namespaces whose calls do not leave them first, each at once"
-    return Finding("root certificate", Standing.TO_DO, said, do=do)
+    return Finding("root certificate", MigrationStatus.TO_DO, said, do=do)
 
 
 def _name(document: Document) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from meshwright.cli.migrating.findings import Document, Finding, Standing, mapping, named
+from meshwright.cli.migrating.findings import Document, Finding, MigrationStatus, mapping, named
 from meshwright.cli.migrating.objects import of_problem, read
 from meshwright.mesh.kinds import MESH_CONFIG
 
@@ -25,7 +25,7 @@ _KEYS: Final = (2048, 3072, 4096)
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class FieldReplacement:
     """What says a field's value here: settings of the server, the injector's configuration, chart values.
 
     `stays` says that the MeshConfig has the field as well.
@@ -39,7 +39,7 @@ class Elsewhere:
 
 
 @dataclass(frozen=True, slots=True)
-class Configured:
+class MeshConfigMigration:
     """What becomes of a MeshConfig: the manifest in its place, if one can be, and what is said elsewhere."""
 
     findings: tuple[Finding, ...]
@@ -49,11 +49,11 @@ class Configured:
     values: Mapping[str, object] = field(default_factory=dict)
 
 
-def configured(document: Document, home: str) -> Configured:
+def configured(document: Document, home: str) -> MeshConfigMigration:
     """Say what becomes of a MeshConfig, which the control plane's own namespace is to have."""
     what, findings, spec = named(document), list[Finding](), dict[str, Any]()
     if refused := _refused(what, document):
-        return Configured(refused)
+        return MeshConfigMigration(refused)
     settings: dict[str, object] = {}
     injection: dict[str, Any] = {}
     values: dict[str, object] = {}
@@ -65,16 +65,16 @@ def configured(document: Document, home: str) -> Configured:
             settings |= elsewhere.settings
             injection |= elsewhere.injection
             values |= elsewhere.values
-        works = all(each.standing is Standing.WORKS for each in found) and not _is_nothing(value)
+        works = all(each.standing is MigrationStatus.WORKS for each in found) and not _is_nothing(value)
         if works if elsewhere is None else elsewhere.stays:
             _put(spec, section, name, value)
     where = mapping(document.get("metadata")).get("namespace") or ""
     if where != home:
         said = f"counts in the control plane's own namespace, which is {home}"
-        findings.append(Finding(what, Standing.REWRITTEN, said, "metadata.namespace"))
+        findings.append(Finding(what, MigrationStatus.REWRITTEN, said, "metadata.namespace"))
     metadata = _metadata(mapping(document.get("metadata")), home)
     head = {"apiVersion": document.get("apiVersion"), "kind": MESH_CONFIG.name, "metadata": metadata}
-    return Configured(tuple(findings), {**head, "spec": spec}, settings, injection, values)
+    return MeshConfigMigration(tuple(findings), {**head, "spec": spec}, settings, injection, values)
 
 
 def _metadata(given: Document, home: str) -> Document:
@@ -97,7 +97,7 @@ def _refused(what: str, document: Document) -> tuple[Finding, ...]:
     """Return what is wrong with it beside the fields of its spec."""
     without = {**document, "spec": {}} if isinstance(document.get("spec"), dict | None) else document
     found = (of_problem(what, each) for each in read(without).problems)
-    return tuple(each for each in found if each.standing is Standing.REFUSED)
+    return tuple(each for each in found if each.standing is MigrationStatus.REFUSED)
 
 
 def _fields(spec: Document) -> Iterator[tuple[str, str, object]]:
@@ -115,20 +115,20 @@ def _put(spec: Document, section: str, name: str, value: object) -> None:
 
 def _of_field(
     what: str, document: Document, section: str, name: str, value: object, path: str
-) -> tuple[list[Finding], Elsewhere | None]:
+) -> tuple[list[Finding], FieldReplacement | None]:
     alone: Document = {}
     _put(alone, section, name, value)
     problems = read({**document, "spec": alone}).problems
     found = [of_problem(what, each) for each in problems]
-    if any(each.standing is Standing.REFUSED for each in found):
+    if any(each.standing is MigrationStatus.REFUSED for each in found):
         return found, None
     if _is_nothing(value):
-        return [Finding(what, Standing.WORKS, "asks for nothing", path)], None
+        return [Finding(what, MigrationStatus.WORKS, "asks for nothing", path)], None
     if (translate := _ELSEWHERE.get(path)) is not None and (elsewhere := translate(value)) is not None:
         code = found[0].code if found else ""
-        return [Finding(what, Standing.REWRITTEN, elsewhere.said, path, code)], elsewhere
+        return [Finding(what, MigrationStatus.REWRITTEN, elsewhere.said, path, code)], elsewhere
     if not found:
-        return [Finding(what, Standing.WORKS, "as it is", path)], None
+        return [Finding(what, MigrationStatus.WORKS, "as it is", path)], None
     return [Finding(what, each.standing, each.said, path, each.code) for each in found], None
 
 
@@ -139,41 +139,43 @@ def _is_nothing(value: object) -> bool:
     return value in (None, False, 0, "", "0s") or (isinstance(value, list | dict) and not value)
 
 
-def _image(_value: object) -> Elsewhere:
-    return Elsewhere(_CHARTS)
+def _image(_value: object) -> FieldReplacement:
+    return FieldReplacement(_CHARTS)
 
 
-def _resources(value: object) -> Elsewhere:
+def _resources(value: object) -> FieldReplacement:
     said = "the injector's configuration has it (sidecar.resources), for both containers"
-    return Elsewhere(said, injection={"sidecar": {"resources": value}})
+    return FieldReplacement(said, injection={"sidecar": {"resources": value}})
 
 
-def _privileged(_value: object) -> Elsewhere:
+def _privileged(_value: object) -> FieldReplacement:
     context = {"privileged": True, "allowPrivilegeEscalation": True}
     overlay = {_PRIVILEGED: {"interception": {"securityContext": context}}}
     said = "an overlay over every init container says it; with the CNI plug-in there is none that must"
-    return Elsewhere(said, injection={"defaultOverlays": [_PRIVILEGED], "overlays": overlay})
+    return FieldReplacement(said, injection={"defaultOverlays": [_PRIVILEGED], "overlays": overlay})
 
 
-def _connections(value: object) -> Elsewhere:
-    return Elsewhere("the server's setting max_streams says it", {"max_streams": value})
+def _connections(value: object) -> FieldReplacement:
+    return FieldReplacement("the server's setting max_streams says it", {"max_streams": value})
 
 
-def _level(value: object) -> Elsewhere | None:
+def _level(value: object) -> FieldReplacement | None:
     level = _LEVELS.get(value) if isinstance(value, str) else None
     return (
-        None if level is None else Elsewhere("the server's setting log_level says it", {"log_level": level})
+        None
+        if level is None
+        else FieldReplacement("the server's setting log_level says it", {"log_level": level})
     )
 
 
-def _key(value: object) -> Elsewhere | None:
+def _key(value: object) -> FieldReplacement | None:
     if value not in _KEYS:
         return None
     said = "the server's setting service_certificate_key says it; without, keys are ECDSA P-256"
-    return Elsewhere(said, {"service_certificate_key": f"rsa-{value}"})
+    return FieldReplacement(said, {"service_certificate_key": f"rsa-{value}"})
 
 
-def _gateway(value: object) -> Elsewhere | None:
+def _gateway(value: object) -> FieldReplacement | None:
     """Permit the Secret of a gateway's certificate: without the chart's value nobody may write it."""
     secret = mapping(mapping(value).get("secret"))
     name, namespace = secret.get("name"), secret.get("namespace")
@@ -181,10 +183,10 @@ def _gateway(value: object) -> Elsewhere | None:
         return None
     said = "with the chart's value ingressGateway.secrets, which permits its Secret to be written"
     permitted = {"ingressGateway": {"secrets": [{"name": name, "namespace": namespace}]}}
-    return Elsewhere(said, values=permitted, stays=True)
+    return FieldReplacement(said, values=permitted, stays=True)
 
 
-_ELSEWHERE: Final[Mapping[str, Callable[[object], Elsewhere | None]]] = {
+_ELSEWHERE: Final[Mapping[str, Callable[[object], FieldReplacement | None]]] = {
     "spec.sidecar.envoyImage": _image,
     "spec.sidecar.sidecarImage": _image,
     "spec.sidecar.envoyWindowsImage": _image,

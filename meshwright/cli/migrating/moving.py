@@ -8,12 +8,12 @@ from typing import Any, Final
 from catalog.lint.codes import Code
 from meshwright.cli.errors import CommandFailed
 from meshwright.cli.migrating import gateways, installation, namespaces, objects, pods, together
-from meshwright.cli.migrating.findings import LOST, Document, Finding, Standing, mapping, named
-from meshwright.cli.migrating.mesh_config import Configured, configured
+from meshwright.cli.migrating.findings import LOST, Document, Finding, MigrationStatus, mapping, named
+from meshwright.cli.migrating.mesh_config import MeshConfigMigration, configured
 from meshwright.kubernetes.injection.configuration.configuration import ConfigurationError, InjectionConfig
 from meshwright.kubernetes.injection.configuration.configuration import read as read_configuration
 from meshwright.kubernetes.injection.decision import OSM_MONITORED
-from meshwright.kubernetes.injection.injecting import Known
+from meshwright.kubernetes.injection.injecting import InjectionInputs
 from meshwright.kubernetes.injection.namespaces import namespace_of
 from meshwright.mesh.kinds import CONFIG_MAP, MESH_CONFIG, NAMESPACE
 from meshwright.mesh.objects import NamespaceObject
@@ -27,7 +27,7 @@ _IMAGES: Final = {LINUX_VARIABLE: "proxy", INIT_VARIABLE: "proxy"}
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MigrationResult:
     """What was found, whole manifests that are written anew, labels for Namespaces, the chart's values."""
 
     findings: tuple[Finding, ...]
@@ -43,7 +43,7 @@ def moved(
     mesh: str = "",
     *,
     whole: bool = False,
-) -> Moved:
+) -> MigrationResult:
     """Say what becomes of objects; `home` is the control plane's namespace, `mesh` OSM's name of the mesh.
 
     `whole` says that the objects are all that a cluster has.
@@ -65,7 +65,7 @@ def moved(
         found, label = namespaces.of_namespace(config, each)
         findings += found
         labels += [label] if label is not None else []
-    known = Known(config, drivers, environment=_IMAGES)
+    known = InjectionInputs(config, drivers, environment=_IMAGES)
     enrolled = _enrolled(of_kind)
     between = together.of_all(_to_be_applied(given, manifests), whole=whole)
     for each in given:
@@ -76,7 +76,7 @@ def moved(
         findings += gateways.of_gateway(each)
         findings += installation.of_installation(each)
     findings.append(installation.root())
-    return Moved(tuple(findings), tuple(manifests), tuple(labels), values)
+    return MigrationResult(tuple(findings), tuple(manifests), tuple(labels), values)
 
 
 def _to_be_applied(given: list[Document], manifests: list[Document]) -> list[Document]:
@@ -114,22 +114,22 @@ def _preset(document: Document) -> Document | None:
     return {**head, "spec": mapping(spec)}
 
 
-def _settled(documents: list[Document], home: str) -> Configured:
+def _settled(documents: list[Document], home: str) -> MeshConfigMigration:
     """Say what becomes of MeshConfigs. One in `home` was written before; of all others one counts."""
     there = [each for each in documents if mapping(each.get("metadata")).get("namespace") == home]
     theirs = [each for each in documents if each not in there]
     if not documents:
-        return Configured(())
+        return MeshConfigMigration(())
     first, *others = theirs or there
     found = configured(first, home)
     said = f"a mesh has one MeshConfig, and {named(first)} is taken: leave the one that is meant"
     code = str(Code.SEVERAL_CONFIGS)
-    more = [Finding(named(each), Standing.REFUSED, said, code=code) for each in others]
+    more = [Finding(named(each), MigrationStatus.REFUSED, said, code=code) for each in others]
     more += [finding for each in there if theirs for finding in objects.of_object(each)]
     return replace(found, findings=(*found.findings, *more))
 
 
-def _values(mesh: str, settled: Configured) -> dict[str, Any]:
+def _values(mesh: str, settled: MeshConfigMigration) -> dict[str, Any]:
     """Return the chart's values: injection as it was there, and what its MeshConfig said besides."""
     config = {**({"mesh": mesh} if mesh else {}), **settled.injection}
     selector = {"namespace_selector": f"{OSM_MONITORED}={mesh}"} if mesh else {}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from meshwright.cli.migrating import objects
-from meshwright.cli.migrating.findings import Document, Finding, Standing, mapping, named
+from meshwright.cli.migrating.findings import Document, Finding, MigrationStatus, mapping, named
 from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
 from meshwright.kubernetes.injection.decision import OSM_IGNORE, OSM_INJECT, OSM_MONITORED, decide
 from meshwright.kubernetes.injection.namespaces import namespace_of
@@ -58,12 +58,15 @@ def of_namespace(config: InjectionConfig, document: Document) -> tuple[tuple[Fin
     found = namespace_of(document)
     if not is_of_osm(found):
         return (), None
-    refused = tuple(each for each in objects.of_object(document) if each.standing is Standing.REFUSED)
+    refused = tuple(each for each in objects.of_object(document) if each.standing is MigrationStatus.REFUSED)
     if refused:
         return refused, None
     unread = tuple(
         Finding(
-            named(document), Standing.UNUSED, f"{value!r}: nothing here reads it", f"metadata.{where}.{key}"
+            named(document),
+            MigrationStatus.UNUSED,
+            f"{value!r}: nothing here reads it",
+            f"metadata.{where}.{key}",
         )
         for where, pairs in (("labels", found.labels), ("annotations", found.annotations))
         for key, value in pairs
@@ -80,7 +83,7 @@ def _injected(
     try:
         here = decide(config, found, _ANY)
     except CannotPatchError as error:
-        return Finding(what, Standing.REFUSED, str(error)), None
+        return Finding(what, MigrationStatus.REFUSED, str(error)), None
     if here.inject and not _is_asked_for(found):
         said = (
             f"is watched, and its pods had no sidecar unless they asked for one ({OSM_INJECT} is not there): "
@@ -88,9 +91,9 @@ def _injected(
         )
         label = Label(str(found.name), INJECT, "false")
         do = f"`{label.command}`, and the same label where the Namespace's manifest is kept"
-        return Finding(what, Standing.REWRITTEN, said, f"metadata.labels.{INJECT}", do=do), label
+        return Finding(what, MigrationStatus.REWRITTEN, said, f"metadata.labels.{INJECT}", do=do), label
     said = f"pods get {'a' if here.inject else 'no'} sidecar: {here.words}"
-    return Finding(what, Standing.WORKS, said), None
+    return Finding(what, MigrationStatus.WORKS, said), None
 
 
 def _is_asked_for(namespace: NamespaceObject) -> bool:

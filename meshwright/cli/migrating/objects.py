@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from meshwright.cli.migrating.findings import Document, Finding, Standing, named
+from meshwright.cli.migrating.findings import Document, Finding, MigrationStatus, named
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.specs.codes import Code
 from meshwright.specs.displayed import read_shown
 from meshwright.specs.osm.unenforced import UNENFORCED
-from meshwright.specs.reader import Reading
+from meshwright.specs.reader import ManifestReading
 from meshwright.specs.reference.meanings.installed import INSTALLED
 
 GROUPS: Final = frozenset(each.group for each in (*INSTALLED, *UNENFORCED))
@@ -32,7 +32,7 @@ def group_of(document: Document) -> str:
     return str(document.get("apiVersion", "")).rpartition("/")[0]
 
 
-def read(document: Document) -> Reading:
+def read(document: Document) -> ManifestReading:
     """Read an object as the server reads one of a cluster."""
     return read_shown(document, _SOMEWHERE)
 
@@ -48,7 +48,7 @@ def of_object(document: Document, between: Iterable[Finding] = ()) -> Iterator[F
     others = tuple(between)
     yield from others
     if not reading.problems and not others:
-        yield Finding(what, Standing.WORKS, "as it is")
+        yield Finding(what, MigrationStatus.WORKS, "as it is")
 
 
 def of_problem(what: str, problem: Problem) -> Finding:
@@ -58,10 +58,10 @@ def of_problem(what: str, problem: Problem) -> Finding:
     return Finding(what, standing_of(problem), said, problem.field, problem.code)
 
 
-def standing_of(problem: Problem) -> Standing:
+def standing_of(problem: Problem) -> MigrationStatus:
     """Say what a problem makes of that of which it is said."""
     if problem.severity is Severity.ERROR or problem.code in _REFUSED:
-        return Standing.REFUSED
+        return MigrationStatus.REFUSED
     if problem.code == str(Code.NOT_ENFORCED):
-        return Standing.NOT_ENFORCED
-    return Standing.UNUSED if problem.code in _NOT_USED else Standing.WORKS
+        return MigrationStatus.NOT_ENFORCED
+    return MigrationStatus.UNUSED if problem.code in _NOT_USED else MigrationStatus.WORKS

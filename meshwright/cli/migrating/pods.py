@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from meshwright.cli.migrating.findings import Document, Finding, Standing, mapping, named
+from meshwright.cli.migrating.findings import Document, Finding, MigrationStatus, mapping, named
 from meshwright.cli.migrating.namespaces import PREFIX
 from meshwright.cli.migrating.objects import group_of
 from meshwright.kubernetes.injection.decision import OSM_INJECT, OSM_UUID
-from meshwright.kubernetes.injection.injecting import Known
+from meshwright.kubernetes.injection.injecting import InjectionInputs
 from meshwright.kubernetes.injection.manifests import TEMPLATES, inject
 from meshwright.mesh.kinds import POD
 from meshwright.mesh.objects import NamespaceObject
@@ -24,7 +24,9 @@ def makes_pods(document: Document) -> bool:
     return (group_of(document), str(document.get("kind"))) in TEMPLATES
 
 
-def of_pods(known: Known, namespaces: Mapping[str, NamespaceObject], document: Document) -> Iterator[Finding]:
+def of_pods(
+    known: InjectionInputs, namespaces: Mapping[str, NamespaceObject], document: Document
+) -> Iterator[Finding]:
     """Yield what becomes of a pod, or of what makes them; nothing where no mesh is meant."""
     pod = _pod(document)
     if _has_osm(pod):
@@ -33,7 +35,7 @@ def of_pods(known: Known, namespaces: Mapping[str, NamespaceObject], document: D
     what, metadata = named(document), mapping(pod.get("metadata"))
     ours = [key for key in sorted(mapping(metadata.get("annotations"))) if key.startswith(PREFIX)]
     yield from (
-        Finding(what, Standing.UNUSED, "nothing here reads it", f"metadata.annotations.{key}")
+        Finding(what, MigrationStatus.UNUSED, "nothing here reads it", f"metadata.annotations.{key}")
         for key in ours
         if key not in _READ
     )
@@ -42,9 +44,11 @@ def of_pods(known: Known, namespaces: Mapping[str, NamespaceObject], document: D
         return
     for said in inject(known, namespaces, document, "default").said:
         if said.failed:
-            yield Finding(what, Standing.REFUSED, said.why)
+            yield Finding(what, MigrationStatus.REFUSED, said.why)
         elif ours:
-            yield Finding(what, Standing.WORKS, f"{'injected' if said.changed else 'left alone'}: {said.why}")
+            yield Finding(
+                what, MigrationStatus.WORKS, f"{'injected' if said.changed else 'left alone'}: {said.why}"
+            )
 
 
 def _pod(document: Document) -> Document:
@@ -71,4 +75,4 @@ def _restart(document: Document) -> Finding:
     do = f"have it made anew{of} (`kubectl rollout restart`), together with whom it calls and who calls it"
     if document.get("kind") != POD.name:
         do = "take label and containers out of the template: they were put there by hand"
-    return Finding(named(document), Standing.TO_DO, said, do=do)
+    return Finding(named(document), MigrationStatus.TO_DO, said, do=do)

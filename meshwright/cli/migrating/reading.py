@@ -10,12 +10,12 @@ from meshwright.cli.migrating.findings import Document, mapping
 from meshwright.cli.migrating.gateways import GATEWAYS
 from meshwright.kube.api import Api
 from meshwright.kube.connection.connection import found
-from meshwright.kube.discovery import Served, served
+from meshwright.kube.discovery import ServedResources, served
 from meshwright.kube.errors import KubeError
 from meshwright.kube.resource import Resource
 from meshwright.kubernetes.injection.manifests import TEMPLATES, objects_in
 from meshwright.mesh.kinds import NAMESPACE, POD, SERVICE, Kind
-from meshwright.providers.directory.file_form import Content, Unreadable
+from meshwright.providers.directory.file_form import Content, UnreadableFile
 from meshwright.providers.directory.files import DirectoryError, list_directory, read_content, read_named
 from meshwright.providers.text.documents import documents
 from meshwright.specs.kinds import READ
@@ -60,7 +60,7 @@ def from_files(where: Path) -> list[Document]:
 
 def _of(file: Path, content: Content) -> Iterator[object]:
     """Yield the documents in the content of a file; raise CommandFailed."""
-    if content is None or isinstance(content, Unreadable):
+    if content is None or isinstance(content, UnreadableFile):
         raise CommandFailed(f"{file}: {content.expected if content else 'there is no such file'}")
     for each in documents(content, as_json=file.name.endswith(".json")):
         for fault in each.faults:
@@ -94,7 +94,7 @@ async def _all(api: Api) -> list[Document]:
     ]
 
 
-def _resource(there: Served, kind: Kind) -> Resource | None:
+def _resource(there: ServedResources, kind: Kind) -> Resource | None:
     """Return a kind in the newest of its versions that is read, or served."""
     versions = there.of(kind.group, kind.name)
     reader = READ.get(kind)

@@ -11,9 +11,9 @@ from typing import Final
 
 from catalog.lint.codes import Code
 from meshwright.cli.errors import CommandFailed, OfflineError
-from meshwright.cli.migrating.findings import Document, Finding, Standing, mapping, named
+from meshwright.cli.migrating.findings import Document, Finding, MigrationStatus, mapping, named
 from meshwright.cli.migrating.objects import GROUPS
-from meshwright.cli.offline.mesh import Held, seen
+from meshwright.cli.offline.mesh import LoadedManifests, seen
 from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.providers.text.printed import printed
@@ -37,7 +37,7 @@ _CONTRADICTIONS: Final = _NO_EFFECT | {
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class CrossObjectProblems:
     """What is wrong between objects of policy, by kind, namespace and name."""
 
     problems: Mapping[tuple[str, str, str], tuple[Problem, ...]]
@@ -50,7 +50,7 @@ class Between:
         return tuple(_finding(named(document), each) for each in found)
 
 
-def of_all(documents: Iterable[Document], *, whole: bool) -> Between:
+def of_all(documents: Iterable[Document], *, whole: bool) -> CrossObjectProblems:
     """Return what lint says of objects of policy.
 
     `whole` says whether the objects are all of the mesh, so that what is missing is missing. Raises
@@ -58,7 +58,7 @@ def of_all(documents: Iterable[Document], *, whole: bool) -> Between:
     """
     manifests = Manifests().apply("migrated.yaml", printed(list(documents)))
     try:
-        problems = seen(Held(manifests.objects())).problems
+        problems = seen(LoadedManifests(manifests.objects())).problems
     except OfflineError as error:
         raise CommandFailed(error) from error
     found: dict[tuple[str, str, str], tuple[Problem, ...]] = {}
@@ -67,7 +67,7 @@ def of_all(documents: Iterable[Document], *, whole: bool) -> Between:
             continue
         where = (each.key.kind.name, str(each.key.namespace), str(each.key.name))
         found[where] = (*found.get(where, ()), each)
-    return Between(found)
+    return CrossObjectProblems(found)
 
 
 def _counts(problem: Problem, *, whole: bool) -> bool:
@@ -77,6 +77,6 @@ def _counts(problem: Problem, *, whole: bool) -> bool:
 
 
 def _finding(what: str, problem: Problem) -> Finding:
-    standing = Standing.NOT_ENFORCED if problem.code in _NO_EFFECT else Standing.TO_DO
+    standing = MigrationStatus.NOT_ENFORCED if problem.code in _NO_EFFECT else MigrationStatus.TO_DO
     said = f"is {problem.value}: {problem.expected}" if problem.value else problem.expected
     return Finding(what, standing, said, problem.field, problem.code)

@@ -10,9 +10,9 @@ from typing import Final
 import structlog
 
 from meshwright.cli.errors import OfflineError
-from meshwright.cli.offline.mesh import Held, Offline, held_some, seen
+from meshwright.cli.offline.mesh import LoadedManifests, OfflineMesh, held_some, seen
 from meshwright.controller.errors import StartupError
-from meshwright.controller.kubernetes.cluster import Cluster, Reached, cluster
+from meshwright.controller.kubernetes.cluster import Cluster, ClusterAccess, cluster
 from meshwright.kube.api import Api
 from meshwright.kube.errors import ApiError, KubeError
 from meshwright.mesh.problems.problem import Problems
@@ -23,7 +23,7 @@ SECONDS: Final = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class IntroducedProblems:
     """What manifests make wrong, with themselves or others; `standing` counts what is so without them."""
 
     problems: Problems
@@ -32,43 +32,43 @@ class Brought:
 
 def reached(
     kubeconfig: Path | None, context: str, namespaces: str, selector: str, control_plane: str = ""
-) -> Reached:
+) -> ClusterAccess:
     """Return what options say; namespaces have commas between them."""
     names = filter(None, map(str.strip, namespaces.split(",")))
-    return Reached(kubeconfig, context, tuple(names), selector, control_plane)
+    return ClusterAccess(kubeconfig, context, tuple(names), selector, control_plane)
 
 
-def brought(asked: Reached, where: Path | None) -> Brought:
+def brought(asked: ClusterAccess, where: Path | None) -> IntroducedProblems:
     """Compare a cluster with itself with manifests applied; without any, return all that is wrong in it.
 
     Raises OfflineError.
     """
     if where is None:
-        return Brought(seen(listed(asked)).problems)
+        return IntroducedProblems(seen(listed(asked)).problems)
     before, after = before_and_after(asked, where)
     found = new(before, after)
-    return Brought(found, len(after.problems) - len(found))
+    return IntroducedProblems(found, len(after.problems) - len(found))
 
 
-def new(before: Offline, after: Offline) -> Problems:
+def new(before: OfflineMesh, after: OfflineMesh) -> Problems:
     """Return what is wrong after and was not before."""
     known = frozenset(before.problems)
     return tuple(each for each in after.problems if each not in known)
 
 
-def before_and_after(asked: Reached, where: Path) -> tuple[Offline, Offline]:
+def before_and_after(asked: ClusterAccess, where: Path) -> tuple[OfflineMesh, OfflineMesh]:
     """Return what a cluster comes to as it is, and with manifests applied; raise OfflineError."""
     there = listed(asked)
     return seen(there), seen(there.below(held_some(where)))
 
 
-def together(asked: Reached, where: Path | None) -> Offline:
+def together(asked: ClusterAccess, where: Path | None) -> OfflineMesh:
     """Return what a cluster comes to, with manifests applied where there are any; raise OfflineError."""
     there = listed(asked)
     return seen(there if where is None else there.below(held_some(where)))
 
 
-def listed(asked: Reached, patience: timedelta = SECONDS) -> Held:
+def listed(asked: ClusterAccess, patience: timedelta = SECONDS) -> LoadedManifests:
     """Return all that a cluster has, as far as it is asked for; raise OfflineError if not all can be had."""
     try:
         return asyncio.run(_listed(cluster(asked, lambda: datetime.now(UTC), patience=patience)))
@@ -76,7 +76,7 @@ def listed(asked: Reached, patience: timedelta = SECONDS) -> Held:
         raise OfflineError(str(error)) from error
 
 
-async def _listed(found: Cluster) -> Held:
+async def _listed(found: Cluster) -> LoadedManifests:
     # All that is wrong is printed, or is why nothing is: it need not be logged as well.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     async with found.api:
@@ -88,7 +88,7 @@ async def _listed(found: Cluster) -> Held:
         # What is not known would be taken for missing: no answer is better.
         if error := found.source.freshness().error:
             raise OfflineError(f"the cluster cannot be read whole: {error}")
-        return Held(found.source.objects(), found.source.problems())
+        return LoadedManifests(found.source.objects(), found.source.problems())
 
 
 async def _answers(api: Api) -> None:

@@ -10,7 +10,7 @@ from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
 from meshwright.cli.errors import OfflineError
 from meshwright.cli.process.standard_streams import read_bytes
-from meshwright.mesh.objects import ObjectKey, Sourced, created_at, created_of
+from meshwright.mesh.objects import ObjectKey, SourcedObject, created_at, created_of
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.problems.problem import Problem, Problems, ordered
 from meshwright.mesh.values.picture import Picture
@@ -18,7 +18,7 @@ from meshwright.providers.directory.file_form import Content
 from meshwright.providers.directory.files import (
     EXTENSIONS,
     DirectoryError,
-    Unlisted,
+    UnlistedFolder,
     content_of,
     list_directory,
     read_content,
@@ -36,23 +36,23 @@ STANDARD_INPUT: Final = Path("-")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LoadedManifests:
     """Objects that were read, and what is wrong with them one by one."""
 
-    objects: Picture[ObjectKey, Sourced] = field(default_factory=Picture)
+    objects: Picture[ObjectKey, SourcedObject] = field(default_factory=Picture)
     problems: Problems = ()
     nothing: str = ""
     """Why there is not one document in what was read, as a sentence; empty where there is one."""
 
-    def below(self, other: "Held") -> "Held":
+    def below(self, other: "LoadedManifests") -> "LoadedManifests":
         """Return both, the other's objects in the place of ours of the same names."""
         above = {key: self._aged(key, each) for key, each in other.objects.items()}
         merged = merge([("above", Picture(above)), ("below", self.objects)])
         claims = {key.claim for key in other.objects}
         kept = (each for each in self.problems if each.key is None or each.key.claim not in claims)
-        return Held(Picture(merged.objects()), ordered((*kept, *other.problems)))
+        return LoadedManifests(Picture(merged.objects()), ordered((*kept, *other.problems)))
 
-    def _aged(self, key: ObjectKey, applied: Sourced) -> Sourced:
+    def _aged(self, key: ObjectKey, applied: SourcedObject) -> SourcedObject:
         """Return an object with the age of the one in whose place it is applied: that does not change it."""
         before = self.objects.get(key)
         if before is None or created_of(applied.value):
@@ -61,7 +61,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Offline:
+class OfflineMesh:
     """What manifests come to: the view, what the server would say of them, and how many objects there are."""
 
     view: View
@@ -69,26 +69,26 @@ class Offline:
     objects: int
 
 
-def read(where: Path, settings: MeshSettings | None = None) -> Offline:
+def read(where: Path, settings: MeshSettings | None = None) -> OfflineMesh:
     """Read a directory, a single file whatever its name ends in, or `-`; raise OfflineError."""
     return seen(held(where), settings)
 
 
-def held(where: Path) -> Held:
+def held(where: Path) -> LoadedManifests:
     """Return the objects of a directory, a file, or standard input; raise OfflineError."""
-    unlisted: list[Unlisted] = []
+    unlisted: list[UnlistedFolder] = []
     alone = _alone(where)
     try:
         manifests = Manifests().apply_each(_contents(where, alone, unlisted))
         objects, problems = manifests.objects(), (*map(_unlisted, unlisted), *manifests.problems())
         if objects or problems:
-            return Held(objects, ordered(problems))
-        return Held(nothing=_nothing(where, _contents(where, alone, unlisted)))
+            return LoadedManifests(objects, ordered(problems))
+        return LoadedManifests(nothing=_nothing(where, _contents(where, alone, unlisted)))
     except DirectoryError as error:
         raise OfflineError(str(error)) from error
 
 
-def held_some(where: Path) -> Held:
+def held_some(where: Path) -> LoadedManifests:
     """Do as `held`; raise OfflineError, too, where there is not one document: nothing could be said of it."""
     found = held(where)
     if found.nothing:
@@ -96,14 +96,14 @@ def held_some(where: Path) -> Held:
     return found
 
 
-def seen(found: Held, settings: MeshSettings | None = None) -> Offline:
+def seen(found: LoadedManifests, settings: MeshSettings | None = None) -> OfflineMesh:
     """Return what objects come to together; raise OfflineError."""
     try:
         view = View.build(found.objects, settings or MeshSettings())
     except ValueError as error:
         raise OfflineError(str(error)) from error
     said = {*found.problems, *problems(view), *_of_drivers(view)}
-    return Offline(view, ordered(said), len(found.objects))
+    return OfflineMesh(view, ordered(said), len(found.objects))
 
 
 def _alone(where: Path) -> tuple[str, str] | None:
@@ -125,7 +125,7 @@ def _alone(where: Path) -> tuple[str, str] | None:
 
 
 def _contents(
-    where: Path, alone: tuple[str, str] | None, unlisted: list[Unlisted]
+    where: Path, alone: tuple[str, str] | None, unlisted: list[UnlistedFolder]
 ) -> Iterator[tuple[str, Content]]:
     """Yield files by name; folders that are not listed go into `unlisted`. Raises DirectoryError."""
     if alone is not None:
@@ -155,10 +155,10 @@ def _of_drivers(view: View) -> Problems:
         drivers = DriverRegistry.discover().drivers
     except DriverError as error:
         raise OfflineError(str(error)) from error
-    return lint.problems(view, lint.Installed(drivers, os.environ))
+    return lint.problems(view, lint.InstalledDrivers(drivers, os.environ))
 
 
-def _unlisted(found: Unlisted) -> Problem:
+def _unlisted(found: UnlistedFolder) -> Problem:
     return Problem(
         code=str(Code.DIRECTORY_UNREADABLE),
         severity=found.severity,

@@ -18,7 +18,7 @@ from meshwright.specs.reference.meanings.installed import INSTALLED
 from meshwright.specs.reference.meanings.kinds import KINDS
 from meshwright.specs.reference.probing import all_described
 from meshwright.specs.reference.schema import Schema, of_all, of_kind, reference
-from meshwright.specs.reference.shapes import Described
+from meshwright.specs.reference.shapes import DescribedKind
 from meshwright.specs.reference.structural import Structural
 
 ALL: Final = "all"
@@ -79,7 +79,7 @@ def write(directory: Path) -> tuple[Path, ...]:
 
 
 @functools.cache
-def described() -> tuple[Described, ...]:
+def described() -> tuple[DescribedKind, ...]:
     """Return all kinds, as their readers read the examples."""
     values = [each.value for kind in KINDS for each in documents(text_of(kind))]
     return all_described([value for value in values if isinstance(value, dict)])

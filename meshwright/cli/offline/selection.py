@@ -14,7 +14,7 @@ from catalog.store.settings import Admission, DenialReasons, EndpointAdmission, 
 from catalog.store.view import MeshSettings, View
 from meshwright.cli.errors import OfflineError
 from meshwright.cli.offline.mesh import read
-from meshwright.delivery.snapshots.rendering import Rendering, resources
+from meshwright.delivery.snapshots.rendering import RenderInputs, resources
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.long_lived import LongLived
@@ -29,7 +29,7 @@ from xds.protocol.resources.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SelectedSnapshots:
     """Snapshots without secrets, by proxy.
 
     `kept` are the proxies that keep what they have, with the reason: their driver cannot be chosen. `errors`
@@ -44,7 +44,7 @@ class Wanted:
 
 def wanted(
     directory: Path, config: Mapping[str, Any], admitted: Iterable[str], withdrawn: Iterable[str] = ()
-) -> Wanted:
+) -> SelectedSnapshots:
     """Compute it of a directory, with a server's `/api/v1/config`, and whom that lets have traffic.
 
     Raises OfflineError, also for a server that does not say all of them: one of another release.
@@ -63,11 +63,11 @@ def wanted(
     return served(offline.view, offline.problems)
 
 
-def served(view: View, problems: Problems) -> Wanted:
+def served(view: View, problems: Problems) -> SelectedSnapshots:
     """Compute it of a view, in which these things are wrong."""
     snapshots, kept = dict[str, Snapshot](), dict[str, str]()
     drivers = DriverRegistry.discover().drivers.values()
-    rendering = Rendering(view, translation(*drivers, environment=os.environ, secrets=False))
+    rendering = RenderInputs(view, translation(*drivers, environment=os.environ, secrets=False))
     for group, proxies in groups(view).items():
         names = [str(each) for each in proxies]
         try:
@@ -76,7 +76,7 @@ def served(view: View, problems: Problems) -> Wanted:
             kept |= dict.fromkeys(names, str(error))
     errors = [each.code for each in problems if each.severity is Severity.ERROR]
     reading, between = ({each.value for each in codes} for codes in (ReaderCode, CatalogCode))
-    return Wanted(
+    return SelectedSnapshots(
         snapshots,
         kept,
         errors=sum(each in reading for each in errors),

@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 
-from meshwright.cli.errors import AnsweredNo
+from meshwright.cli.errors import NegativeAnswer
 
 Found = Mapping[str, object]
 
@@ -20,7 +20,7 @@ def saying_why(*, as_json: bool) -> Iterator[None]:
     """Print a no that has nothing else to show as JSON, too, where that is asked for."""
     try:
         yield
-    except AnsweredNo as no:
+    except NegativeAnswer as no:
         if as_json:
             print_json({"why": str(no)})
         raise

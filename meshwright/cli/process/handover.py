@@ -20,7 +20,7 @@ _NAME: Final = Path("/proc/self/comm")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class AgentCommandLine:
     """What the command line said, and which variables of the environment it knows."""
 
     settings: AgentSettings
@@ -29,7 +29,7 @@ class Told:
     variables: frozenset[str]
 
 
-def become_agent(told: Told) -> NoReturn:
+def become_agent(told: AgentCommandLine) -> NoReturn:
     """Go on as the agent, under the name that this process has."""
     handed = os.memfd_create("told", 0)
     with open(handed, "wb", closefd=False) as file:
@@ -39,13 +39,13 @@ def become_agent(told: Told) -> NoReturn:
     os.execv(sys.executable, (sys.executable, "-P", "-m", PROGRAM, str(handed), *sys.argv[1:]))  # noqa: S606
 
 
-def handed_over(descriptor: int) -> Told:
+def handed_over(descriptor: int) -> AgentCommandLine:
     """Return what the program was told that this process was before, and take its name."""
     with open(descriptor, "rb") as file:
         told, name = pickle.load(file)  # noqa: S301 - this process wrote it
     with contextlib.suppress(OSError):  # it runs under another one
         _NAME.write_bytes(name)
-    assert isinstance(told, Told)  # noqa: S101 - as above
+    assert isinstance(told, AgentCommandLine)  # noqa: S101 - as above
     return told
 
 

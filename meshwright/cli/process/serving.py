@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 
-from meshwright.cli.errors import AnsweredNo, CommandFailed
+from meshwright.cli.errors import CommandFailed, NegativeAnswer
 from meshwright.cli.process.environment import say_unknown
 from meshwright.cli.process.signals import until_told
 from meshwright.controller import app
@@ -40,6 +40,6 @@ def run(flags: Mapping[str, object], native: NativeLines, known: frozenset[str])
     except StartupError as error:
         raise CommandFailed(error) from error
     except TaskEnded as error:
-        raise AnsweredNo(error) from error
+        raise NegativeAnswer(error) from error
     except KeyboardInterrupt:  # before the server listened to signals
         raise CommandFailed("interrupted before it served") from None

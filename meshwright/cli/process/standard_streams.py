@@ -12,7 +12,7 @@ import sys
 from typing import Any, Final, TextIO
 
 from meshwright.cli.errors import CommandFailed
-from meshwright.mesh.terminal.screened import Screened
+from meshwright.mesh.terminal.screened import ScreenedStream
 
 READER_GONE: Final = 141
 """How a program ends whose reader has gone, as a shell has it: 128 and SIGPIPE."""
@@ -126,7 +126,7 @@ def _text(raw: io.FileIO, like: TextIO | None, *, line_buffering: bool = False) 
     encoding, at_once = "utf-8", False
     if isinstance(like, io.TextIOWrapper):
         encoding, at_once = like.encoding, like.line_buffering or like.write_through
-    return Screened(
+    return ScreenedStream(
         io.BufferedWriter(raw),
         encoding=encoding,
         errors="backslashreplace",

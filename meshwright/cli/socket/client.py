@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote, urlencode
 
-from meshwright.cli.errors import AnsweredNo, NotRunning, NotUnderstood, ServerRefused
+from meshwright.cli.errors import NegativeAnswer, ServerNotRunning, ServerRefused, UnexpectedResponse
 from meshwright.cli.socket.unix_http import UnixConnection
 
 API: Final = "/api/v1"
@@ -27,7 +27,7 @@ Query = Mapping[str, str] | Iterable[tuple[str, str]]
 def api(state: Path, path: str, query: Query = (), seconds: float = _TIMEOUT_SECONDS) -> dict[str, object]:
     """Return what the server of `state` says at a path of its JSON API; wait for it so long.
 
-    Raises NotRunning, ServerRefused, and NotUnderstood where it has no such path: an older one.
+    Raises ServerNotRunning, ServerRefused, and UnexpectedResponse where it has no such path: an older one.
     """
     at = API + path
     status, answer = _answer(state, "GET", at, query, None, seconds)
@@ -35,7 +35,9 @@ def api(state: Path, path: str, query: Query = (), seconds: float = _TIMEOUT_SEC
         case dict() if _is_fine(status):
             return answer
         case _ if _is_fine(status):
-            raise NotUnderstood(f"the server's answer to {unquote(at)} is not understood: it is no object")
+            raise UnexpectedResponse(
+                f"the server's answer to {unquote(at)} is not understood: it is no object"
+            )
         case _:
             raise _not_told(state, at, status, answer)
 
@@ -60,8 +62,8 @@ def ask(
 ) -> object:
     """Send one request to the server of `state` and return its JSON answer; wait for it so long.
 
-    Raises NotRunning when nobody answers there, and with the server's reason AnsweredNo for what it has
-    found out to be a no, ServerRefused for any other status but 2xx.
+    Raises ServerNotRunning when nobody answers there, and with the server's reason NegativeAnswer for what it
+    has found out to be a no, ServerRefused for any other status but 2xx.
     """
     status, answer = _answer(state, method, path, query, body, seconds)
     if not _is_fine(status):
@@ -88,7 +90,7 @@ def _asking(state: Path, connection: http.client.HTTPConnection) -> Iterator[Non
     try:
         yield
     except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
-        raise NotRunning(f"no meshwright serve is running with the state directory {state}") from error
+        raise ServerNotRunning(f"no meshwright serve is running with the state directory {state}") from error
     except PermissionError as error:
         raise ServerRefused(f"{state / SOCKET_NAME} belongs to another user") from error
     except TimeoutError as error:
@@ -125,7 +127,7 @@ def _not_told(state: Path, at: str, status: int, answer: object) -> Exception:
         case {"error": str(reason)} if status == HTTPStatus.NOT_FOUND and reason != _nothing_at(at):
             return ServerRefused(reason)
         case _ if status == HTTPStatus.NOT_FOUND:
-            return NotUnderstood(
+            return UnexpectedResponse(
                 f"the server that runs with {state} has no {unquote(at)}: it is older than this program; "
                 "ask with its own, or start it anew"
             )
@@ -133,10 +135,10 @@ def _not_told(state: Path, at: str, status: int, answer: object) -> Exception:
             return _refused(status, answer)
 
 
-def _refused(status: int, answer: object) -> AnsweredNo | ServerRefused:
+def _refused(status: int, answer: object) -> NegativeAnswer | ServerRefused:
     reason = answer.get("error") if isinstance(answer, dict) else None
     if status == HTTPStatus.CONFLICT and reason:
-        return AnsweredNo(str(reason))
+        return NegativeAnswer(str(reason))
     return ServerRefused(reason or f"status {status}")
 
 

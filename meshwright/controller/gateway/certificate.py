@@ -13,11 +13,11 @@ from catalog.store.view import View
 from certs.contract import Issuer
 from certs.errors import CertificateError
 from certs.gateway import gateway_pair, outdated
-from certs.keys.pair import Making, Pair
+from certs.keys.pair import KeyPairOptions, Pair
 from certs.renewal import renew_at
 from meshwright.controller.gateway.not_written import PACE_SECONDS, unwritten
-from meshwright.controller.gateway.secret import Held, document
-from meshwright.controller.state_files import Form, Kept
+from meshwright.controller.gateway.secret import SecretContent, document
+from meshwright.controller.state_files import Form, PersistentValue
 from meshwright.kube.api import Api
 from meshwright.kube.builtin import SECRETS
 from meshwright.kube.errors import KubeError, Reason
@@ -56,9 +56,9 @@ class GatewaySecret:
         api: Api,
         home: str,
         issuer: Issuer,
-        making: Making,
+        making: KeyPairOptions,
         view: Callable[[], View | None],
-        places: Kept[frozenset[SecretName]],
+        places: PersistentValue[frozenset[SecretName]],
         issued: Callable[[], None],
         say: Callable[[Problems], None],
         clock: Callable[[], datetime],
@@ -137,7 +137,7 @@ class GatewaySecret:
         said = {"secret": str(place), "serial": pair.leaf.serial, "until": pair.leaf.not_after.isoformat()}
         _log.info("gateway certificate written", **said, reason=why or "there was none")
 
-    def _outdated(self, held: Held | None, wanted: GatewayCertificate) -> str:
+    def _outdated(self, held: SecretContent | None, wanted: GatewayCertificate) -> str:
         if held is None or held.pair is None:
             return ""
         if held.validity != wanted.validity:
@@ -152,14 +152,14 @@ class GatewaySecret:
             _log.info("gateway certificate taken away", secret=str(place))
         await self._note(self._places - {place})
 
-    async def _held(self, place: SecretName) -> Held | None:
+    async def _held(self, place: SecretName) -> SecretContent | None:
         try:
             raw: Mapping[str, Any] = await self._api.get(SECRETS, place.namespace, place.name)
         except KubeError as error:
             if error.reason is not Reason.NOT_FOUND:
                 raise
             return None
-        return Held.of(raw)
+        return SecretContent.of(raw)
 
     async def _note(self, places: frozenset[SecretName]) -> None:
         if places != self._places:

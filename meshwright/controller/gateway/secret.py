@@ -23,7 +23,7 @@ _ROOTS: Final = "ca.crt"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class SecretContent:
     """What a Secret holds: a pair, None where there is none of use, its roots, the validity asked for.
 
     `home` is the namespace of the control plane that keeps it, empty where none does.

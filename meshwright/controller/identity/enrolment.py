@@ -26,11 +26,11 @@ from meshwright.enrolment.trust import Confirmations
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
 from meshwright.traffic.traffic import Traffic
-from xds.hooks import Peer, Refused
+from xds.hooks import Peer, StreamRefused
 from xds.server.tls import TlsIdentity
 
 
-class Enrolling:
+class EnrolmentPorts:
     """Both ports, as far as the settings have them.
 
     `counted` is told what became of each request;
@@ -107,7 +107,7 @@ class Enrolling:
         """Return the entry of whose certificate it is, as every RPC asks it."""
         try:
             return self._authenticator.admit(Peer(shown, address)).entry
-        except Refused as refused:
+        except StreamRefused as refused:
             raise ProofRefused(refused.reason, proof=certificate.KIND) from refused
 
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from certs.custody import Custody, Opened, begun, opened
+from certs.custody import AuthorityWithLedger, Custody, begun, opened
 from certs.keys.material import ProxyCertificate, SignedProxy
 from certs.keys.signing_request import SigningRequest
 from certs.ledger.contract import Judge
@@ -14,7 +14,7 @@ from certs.ledger.entry import LedgerEntry
 from certs.lifetimes import ProxyTerms
 from certs.proxy import issue_proxy, sign_proxy
 from meshwright.admin.http.commands import ProxyRequest
-from meshwright.controller.errors import NothingIssued, StartupError
+from meshwright.controller.errors import MissingAuthority, StartupError
 from meshwright.controller.process import lock
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
@@ -31,7 +31,7 @@ class ProxyIssuing:
 
     def __init__(
         self,
-        found: Opened,
+        found: AuthorityWithLedger,
         clock: Callable[[], datetime],
         terms: Callable[[], ProxyTerms],
         issued: Callable[[], None],
@@ -138,7 +138,7 @@ def without_server(
 def _require_room(state: Path, *, new: bool) -> None:
     """Raise StartupError unless a new CA may be made in this directory."""
     if not new:
-        raise NothingIssued(f"there is no CA in {state}, and nothing was issued there")
+        raise MissingAuthority(f"there is no CA in {state}, and nothing was issued there")
     try:
         others = sorted(
             path.name for path in state.iterdir() if not path.match("*.lock") and path.name not in _LEFT

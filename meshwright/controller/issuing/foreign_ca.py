@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from certs.custody import Opened
+from certs.custody import AuthorityWithLedger
 from certs.keys.bundle import TrustBundle
 from certs.roots.succeeding_authority import LOOKING
 from meshwright.controller.issuing.periodic import tending
@@ -19,13 +19,13 @@ _MISSED: Final = 3
 _log = structlog.get_logger("controller.following")
 
 
-class Following:
+class ForeignAuthorityWatch:
     """Looks after the authority of an opened state directory, if there is anything to look at.
 
     `stepped` has whatever depends on roots look at them.
     """
 
-    def __init__(self, found: Opened, stepped: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, found: AuthorityWithLedger, stepped: Callable[[], Awaitable[None]]) -> None:
         self._found = found
         self._stepped = stepped
         self._followed = self._stands()
@@ -69,7 +69,9 @@ class Following:
             ledger.change_authority(signer)
 
 
-def patience(found: Opened, confirmations: Confirmations, trust_seconds: int) -> Callable[[datetime], bool]:
+def patience(
+    found: AuthorityWithLedger, confirmations: Confirmations, trust_seconds: int
+) -> Callable[[datetime], bool]:
     """Return what says whether machines may not have heard yet of the CA that signs now.
 
     They have when there was time for it, and all that still ask, every `trust_seconds`, have said so. A root

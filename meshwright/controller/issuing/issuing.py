@@ -13,17 +13,17 @@ from typing import Final
 import structlog
 
 from certs.contract import IssuerKind
-from certs.custody import Custody, Opened
+from certs.custody import AuthorityWithLedger, Custody
 from certs.errors import CertificateError
-from certs.issuer_selection import CertManagerTold, OpenedIssuer, Told, VaultTold, open_issuer
+from certs.issuer_selection import CertManagerSettings, OpenedIssuer, Told, VaultSettings, open_issuer
 from certs.issuers.exchanges import Exchanges
 from certs.issuers.reference import IssuerReference
 from certs.issuers.watched import WatchedFiles
-from certs.keys.pair import Making
+from certs.keys.pair import KeyPairOptions
 from meshwright.controller.issuing.periodic import tending
 from meshwright.controller.kubernetes.home import home
 from meshwright.controller.settings.settings import Settings
-from meshwright.delivery.certificates.issuing import Asking, AtOnce, InTurn
+from meshwright.delivery.certificates.issuing import ConcurrentIssuing, IssuingStrategy, SequentialIssuing
 
 SILENT_SECONDS: Final = 5.0
 """How long an issuer is waited for without a word."""
@@ -32,11 +32,11 @@ _log = structlog.get_logger("controller.issuing")
 
 
 @dataclass(frozen=True, slots=True)
-class Issuing:
+class IssuerAccess:
     """An issuer, and how it is asked."""
 
     opened: OpenedIssuer
-    asking: Asking
+    asking: IssuingStrategy
 
     async def tending(self, clock: Callable[[], datetime]) -> None:
         """Keep its logins and roots current, until cancelled; what fails is said once."""
@@ -51,7 +51,9 @@ class Issuing:
         await asyncio.to_thread(self.opened.tend, now)
 
 
-async def issuing(settings: Settings, found: Opened, now: datetime, stop: asyncio.Event) -> Issuing | None:
+async def issuing(
+    settings: Settings, found: AuthorityWithLedger, now: datetime, stop: asyncio.Event
+) -> IssuerAccess | None:
     """Open it; None if told to stop meanwhile: one across a network may be silent for a while.
 
     Raises CertificateError where it cannot sign and never could.
@@ -70,7 +72,7 @@ async def issuing(settings: Settings, found: Opened, now: datetime, stop: asynci
     stopping.cancel()
     if not stop.is_set():
         opened = await opening
-        return Issuing(opened, AtOnce() if opened.remote else InTurn())
+        return IssuerAccess(opened, ConcurrentIssuing() if opened.remote else SequentialIssuing())
     exchanges.stop()
     with suppress(CertificateError):  # nobody waits for it any more
         (await opening).close()
@@ -90,9 +92,9 @@ def told(settings: Settings) -> Told:
             return _cert_manager(settings, settings.cert_manager_issuer)
 
 
-def making(settings: Settings) -> Making:
+def making(settings: Settings) -> KeyPairOptions:
     """Return how the settings have keys and certificates made."""
-    return Making(settings.service_certificate_key, timedelta(seconds=settings.certificate_backdate))
+    return KeyPairOptions(settings.service_certificate_key, timedelta(seconds=settings.certificate_backdate))
 
 
 def custody(settings: Settings) -> Custody:
@@ -119,8 +121,8 @@ def _watched(
     return WatchedFiles(certificate or Path(), key or Path(), roots, roots_setting=setting)
 
 
-def _vault(settings: Settings) -> VaultTold:
-    return VaultTold(
+def _vault(settings: Settings) -> VaultSettings:
+    return VaultSettings(
         address=settings.vault_address,
         mount=settings.vault_mount,
         role=settings.vault_role,
@@ -135,10 +137,10 @@ def _vault(settings: Settings) -> VaultTold:
     )
 
 
-def _cert_manager(settings: Settings, issuer: IssuerReference | None) -> CertManagerTold:
+def _cert_manager(settings: Settings, issuer: IssuerReference | None) -> CertManagerSettings:
     if issuer is None:
         raise AssertionError("the settings are not read without it")
-    return CertManagerTold(
+    return CertManagerSettings(
         issuer=issuer,
         namespace=settings.cert_manager_namespace or home(os.environ),
         seconds=settings.cert_manager_seconds,

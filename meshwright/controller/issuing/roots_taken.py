@@ -11,7 +11,7 @@ import structlog
 from certs.errors import StateError
 from certs.keys.bundle import TrustBundle
 from meshwright.delivery.timing.time_slices import in_slices
-from meshwright.sidecars.contract.contexts import Taken
+from meshwright.sidecars.contract.contexts import AcknowledgedSecrets
 
 LOOK_SECONDS: Final = 2.0
 """So often it is looked who has taken them, while anybody has not."""
@@ -21,7 +21,7 @@ _NAMED: Final = 10
 _log = structlog.get_logger("controller.hearing")
 
 
-class Awaiting(Protocol):
+class RootsWaiter(Protocol):
     """Who waits for its roots to be taken."""
 
     def awaited(self, now: datetime) -> TrustBundle | None:
@@ -32,7 +32,7 @@ class Awaiting(Protocol):
 
 
 async def hearing(
-    issuer: Awaiting, taken: Callable[[], Iterator[Taken]], clock: Callable[[], datetime]
+    issuer: RootsWaiter, taken: Callable[[], Iterator[AcknowledgedSecrets]], clock: Callable[[], datetime]
 ) -> None:
     """Tell the issuer once everybody who is connected has taken its roots, until cancelled.
 
@@ -62,7 +62,7 @@ async def hearing(
             said = str(error)
 
 
-def without(roots: TrustBundle, taken: Collection[Taken]) -> list[str]:
+def without(roots: TrustBundle, taken: Collection[AcknowledgedSecrets]) -> list[str]:
     """Return who has not taken these roots, by name."""
 
     @cache

@@ -13,7 +13,7 @@ from typing import Final, Self
 from meshwright.controller.errors import StartupError
 from meshwright.controller.kubernetes.home import home
 from meshwright.controller.settings.settings import Settings
-from meshwright.controller.state_files import Form, Kept
+from meshwright.controller.state_files import Form, PersistentValue
 from meshwright.kube.api import Api
 from meshwright.kube.connection.connection import found
 from meshwright.kube.errors import KubeError
@@ -25,9 +25,9 @@ from meshwright.providers.kubernetes.source import PATIENCE, KubernetesSource
 
 _NAME_RULE: Final = "must be 1 to 63 of a-z, 0-9 and inner hyphens"
 
-ANSWER: Final[Form[kept.Kept]] = Form(
+ANSWER: Final[Form[kept.SavedState]] = Form(
     "kubernetes-answer.json",
-    kept.Kept(),
+    kept.SavedState(),
     kept.read,
     kept.written,
     "what the cluster said last is not used; the server begins when the API server answers",
@@ -37,7 +37,7 @@ ANSWER: Final[Form[kept.Kept]] = Form(
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ClusterAccess:
     """How a cluster is reached and which of its namespaces count, as settings have it.
 
     `home` is the control plane's own namespace, empty for that of our Pod.
@@ -71,9 +71,9 @@ class Cluster:
 
 
 def cluster(
-    asked: Reached,
+    asked: ClusterAccess,
     clock: Callable[[], datetime],
-    answers: Kept[kept.Kept] | None = None,
+    answers: PersistentValue[kept.SavedState] | None = None,
     *,
     hold: timedelta = HOLD,
     patience: timedelta = PATIENCE,

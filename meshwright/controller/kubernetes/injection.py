@@ -18,12 +18,12 @@ from meshwright.controller.settings.settings import Settings
 from meshwright.delivery.assembly import Delivery
 from meshwright.kubernetes.injection.configuration.config_map import InjectionConfigMap, Owner
 from meshwright.kubernetes.injection.configuration.configuration import ConfigurationError, Identity
-from meshwright.kubernetes.injection.configuration.current import Configured
+from meshwright.kubernetes.injection.configuration.current import CurrentConfig
 from meshwright.kubernetes.injection.configuration.place import ConfigMapKey
 from meshwright.kubernetes.injection.credentials.secret_writer import PodSecrets
 from meshwright.kubernetes.injection.webhook.lookup import Lookup
 from meshwright.kubernetes.injection.webhook.server import Injection
-from meshwright.kubernetes.status.event import Who
+from meshwright.kubernetes.status.event import EventReporter
 from meshwright.kubernetes.status.events.one_object import OneObject
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.kinds import CONFIG_MAP
@@ -40,7 +40,7 @@ def injection_of(
     proxies: ProxyIssuing,
     metrics: Metrics,
     clock: Callable[[], datetime],
-    configured: Configured,
+    configured: CurrentConfig,
     followers: Sequence[Callable[[], None]],
 ) -> Injection:
     """Return what answers API servers that ask about pods; `followers` are told of other configurations."""
@@ -66,7 +66,7 @@ def injection_of(
 
 def configured_by(
     settings: Settings, cluster: Cluster, metrics: Metrics, clock: Callable[[], datetime]
-) -> Configured:
+) -> CurrentConfig:
     """Return the configuration of injection, from the file or ConfigMap that settings name."""
     place = settings.injection_config_map
     if place is None:
@@ -84,4 +84,4 @@ def _document_of(text: str, where: str) -> object:
 
 def _owner(cluster: Cluster, place: ConfigMapKey, clock: Callable[[], datetime]) -> Owner:
     about = ObjectKey(CONFIG_MAP, place.namespace, place.name)
-    return OneObject(cluster.api, about, _REASON, Who(socket.gethostname(), cluster.home), clock)
+    return OneObject(cluster.api, about, _REASON, EventReporter(socket.gethostname(), cluster.home), clock)

@@ -7,19 +7,19 @@ from typing import Final
 
 from meshwright.controller.errors import SettingsError
 from meshwright.controller.settings.config_file import only_document
-from meshwright.kubernetes.injection.configuration.current import Configured, Counted
+from meshwright.kubernetes.injection.configuration.current import CurrentConfig, ReadCounter
 
 LOOK_SECONDS: Final = 0.2
 """How often the file is looked at; it is read when two looks in turn find the same that was not read yet."""
 
 
-class InjectionFile(Configured):
+class InjectionFile(CurrentConfig):
     """A configuration in a file, or the default one without.
 
     Where a ConfigMap is mounted a link is exchanged, so that the file is another one.
     """
 
-    def __init__(self, path: Path | None, home: str, counted: Counted) -> None:
+    def __init__(self, path: Path | None, home: str, counted: ReadCounter) -> None:
         super().__init__(home, counted)
         self._path = path
         self._seen = self._read_as = self._stands()

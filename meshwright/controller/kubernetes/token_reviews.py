@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from catalog.store.view import View
-from meshwright.enrolment.proofs.contract import Unproven
-from meshwright.enrolment.proofs.kubernetes import KubernetesProof, Seen
+from meshwright.enrolment.proofs.contract import ProofUndecided
+from meshwright.enrolment.proofs.kubernetes import KubernetesProof, PodIdentity
 from meshwright.kube.api import Api
 from meshwright.kube.errors import KubeError
 from meshwright.kube.resource import Resource
@@ -26,11 +26,11 @@ def kubernetes_proof(api: Api, view: Callable[[], View | None]) -> KubernetesPro
         try:
             return await api.create(TOKEN_REVIEWS, None, asked)
         except KubeError as error:
-            raise Unproven(f"the API server has judged no token: {error}") from error
+            raise ProofUndecided(f"the API server has judged no token: {error}") from error
 
-    def seen_as(pod: WorkloadKey) -> Seen | None:
+    def seen_as(pod: WorkloadKey) -> PodIdentity | None:
         newest = view()
         found = None if newest is None else newest.workloads.get(pod)
-        return None if found is None else Seen(found.identity, found.uid, found.node, found.proxy_name)
+        return None if found is None else PodIdentity(found.identity, found.uid, found.node, found.proxy_name)
 
     return KubernetesProof(review, seen_as)

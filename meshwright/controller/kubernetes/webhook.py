@@ -12,7 +12,7 @@ from socket import socket
 
 import structlog
 
-from catalog.lint.lint import Further
+from catalog.lint.lint import DriverChecks
 from catalog.store.settings import MeshSettings
 from certs.contract import Issuer
 from certs.errors import CertificateError
@@ -23,11 +23,11 @@ from certs.state.stored import Pairs
 from meshwright.admin.http.servers import serving
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.controller.kubernetes.cluster import Cluster
-from meshwright.delivery.gathering import Gathering
+from meshwright.delivery.gathering import MeshSources
 from meshwright.kube.builtin import MUTATING
 from meshwright.kube.connection.tls import load
 from meshwright.kubernetes.admission.configuration import Configuration, configuration
-from meshwright.kubernetes.admission.judging import Judge, Now, yielding
+from meshwright.kubernetes.admission.judging import Judge, MeshMoment, yielding
 from meshwright.kubernetes.admission.place import Place
 from meshwright.kubernetes.admission.registration import Registration
 from meshwright.kubernetes.admission.server import application
@@ -97,9 +97,9 @@ class Webhook:
         *,
         issuer: Issuer,
         pairs: Pairs,
-        gathering: Gathering,
+        gathering: MeshSources,
         settings: MeshSettings,
-        further: Callable[[], Further],
+        further: Callable[[], DriverChecks],
         metrics: Metrics,
         clock: Callable[[], datetime],
         register: bool,
@@ -112,7 +112,7 @@ class Webhook:
         self._judge = Judge(
             cluster.source.name,
             cluster.api.name,
-            lambda: Now(gathering.sources.merged, gathering.admissions),
+            lambda: MeshMoment(gathering.sources.merged, gathering.admissions),
             lambda: Trial(settings, further, yielding),
         )
 

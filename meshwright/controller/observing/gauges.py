@@ -109,7 +109,7 @@ def withheld_counts(counts: Mapping[TypeUrl, int]) -> dict[str, int]:
     return {short_type(type_url): count for type_url, count in counts.items()}
 
 
-class Gauging:
+class GaugeBuilder:
     """Makes Gauges; remembers what it has counted."""
 
     def __init__(self) -> None:

@@ -5,14 +5,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from catalog.policy.provenance import MadeFrom
+from catalog.policy.provenance import InputObject
 from catalog.relations.groups import group_of
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
-from certs.custody import Opened
+from certs.custody import AuthorityWithLedger
 from certs.keys.material import ServiceCertificate
 from certs.ledger.entry import LedgerEntry
-from certs.roots.succeeding_authority import Standing
+from certs.roots.succeeding_authority import AuthorityStatus
 from meshwright.admin.reading import LateMoment
 from meshwright.controller.settings.settings import Settings
 from meshwright.delivery.assembly import Delivery
@@ -24,7 +24,7 @@ from meshwright.delivery.quarantine.problems import clause
 from meshwright.delivery.snapshots.serving import group_name
 from meshwright.enrolment.ejections import Ejections
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.problems.problem import Problems
 from meshwright.providers.contract import Counts, Freshness
 from meshwright.providers.sources import Sources
@@ -41,7 +41,7 @@ class ServerReading:
 
     delivery: Delivery
     sources: Sources
-    opened: Opened
+    opened: AuthorityWithLedger
     statuses: Callable[[], tuple[StreamStatus, ...]]
     late: Callable[[], tuple[LateMoment, ...]]
     clock: Callable[[], datetime]
@@ -111,7 +111,7 @@ class ServerReading:
 
     def objects_behind(
         self, name: ProxyName, type_url: TypeUrl, resource: ResourceName
-    ) -> tuple[MadeFrom, ...]:
+    ) -> tuple[InputObject, ...]:
         """Return the inputs that a proxy's resource was made from."""
         model = self.delivery.loop.model
         return () if model is None else model.serving.behind(NodeKey(str(name)), type_url, resource)
@@ -137,7 +137,7 @@ class ServerReading:
         """Return the newest view."""
         return self.delivery.loop.state.view
 
-    def objects(self) -> Mapping[ObjectKey, Sourced]:
+    def objects(self) -> Mapping[ObjectKey, SourcedObject]:
         """Return the objects in force."""
         return self.sources.objects()
 
@@ -179,7 +179,7 @@ class ServerReading:
         """Return the proxy certificates."""
         return self.opened.ledger.entries()
 
-    def authority(self) -> Standing:
+    def authority(self) -> AuthorityStatus:
         """Return who signs them."""
         return self.opened.whose.standing()
 

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 
-from certs.custody import Opened
+from certs.custody import AuthorityWithLedger
 from certs.state.pair_files import PairFiles
 from meshwright.controller.delivery import mesh_settings
 from meshwright.controller.drivers import MeshDrivers
 from meshwright.controller.gateway.certificate import GATEWAY_SECRETS, GatewaySecret
 from meshwright.controller.identity.proxy_certificates import ProxyIssuing
-from meshwright.controller.issuing.issuing import Issuing, making
-from meshwright.controller.kubernetes.cluster import ANSWER, Cluster, Reached, cluster
+from meshwright.controller.issuing.issuing import IssuerAccess, making
+from meshwright.controller.kubernetes.cluster import ANSWER, Cluster, ClusterAccess, cluster
 from meshwright.controller.kubernetes.injection import configured_by, injection_of
 from meshwright.controller.kubernetes.token_reviews import kubernetes_proof
 from meshwright.controller.kubernetes.webhook import Webhook
@@ -23,7 +23,7 @@ from meshwright.controller.parts.core import Core
 from meshwright.controller.parts.in_cluster import InCluster, saying
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.state_files import StateFile
-from meshwright.kubernetes.injection.configuration.current import Configured
+from meshwright.kubernetes.injection.configuration.current import CurrentConfig
 from meshwright.kubernetes.injection.credentials.pod_roots import Reach, at_home
 from meshwright.kubernetes.injection.credentials.roots_writer import PodRoots
 from meshwright.kubernetes.injection.webhook.server import Injection
@@ -34,14 +34,14 @@ from meshwright.kubernetes.status.reporter import Reporter
 def reached(settings: Settings, clock: Callable[[], datetime]) -> Cluster:
     """Return the cluster that settings name, whose source delivery needs. Raises StartupError."""
     hold = timedelta(seconds=settings.empty_answer_hold_seconds)
-    return cluster(Reached.of(settings), clock, StateFile(settings.state, ANSWER), hold=hold)
+    return cluster(ClusterAccess.of(settings), clock, StateFile(settings.state, ANSWER), hold=hold)
 
 
 def join_in_cluster(
     core: Core,
     found: Cluster,
-    opened: Opened,
-    issuing: Issuing,
+    opened: AuthorityWithLedger,
+    issuing: IssuerAccess,
     drivers: MeshDrivers,
     proxies: ProxyIssuing,
 ) -> InCluster:
@@ -63,7 +63,9 @@ def join_in_cluster(
     )
 
 
-def _pod_roots(core: Core, found: Cluster, opened: Opened, configured: Configured | None) -> PodRoots | None:
+def _pod_roots(
+    core: Core, found: Cluster, opened: AuthorityWithLedger, configured: CurrentConfig | None
+) -> PodRoots | None:
     """Return who keeps the ConfigMap by which pods join; None where none can."""
     settings = core.settings
     name = settings.roots_config_map
@@ -86,7 +88,7 @@ def _injection(
     found: Cluster,
     drivers: MeshDrivers,
     proxies: ProxyIssuing,
-    configured: Configured,
+    configured: CurrentConfig,
     pods: PodRoots | None,
 ) -> Injection:
     followers = () if pods is None else (pods.noticed,)
@@ -95,7 +97,7 @@ def _injection(
 
 
 def _webhook(
-    core: Core, found: Cluster, opened: Opened, drivers: MeshDrivers, injection: Injection | None
+    core: Core, found: Cluster, opened: AuthorityWithLedger, drivers: MeshDrivers, injection: Injection | None
 ) -> Webhook | None:
     settings = core.settings
     place = settings.webhook_reached_at
@@ -124,7 +126,7 @@ def _reporter(core: Core, found: Cluster) -> Reporter | None:
     return reporter(found.api, core.delivery, core.metrics, core.clock, found.home, settings.namespaces)
 
 
-def _gateway(core: Core, found: Cluster, issuing: Issuing, told: Reporter | None) -> GatewaySecret:
+def _gateway(core: Core, found: Cluster, issuing: IssuerAccess, told: Reporter | None) -> GatewaySecret:
     return GatewaySecret(
         found.api,
         found.home,

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from catalog.store.view import View
-from certs.custody import Opened
+from certs.custody import AuthorityWithLedger
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.controller.delivery import delivering
 from meshwright.controller.drivers import MeshDrivers
-from meshwright.controller.issuing.issuing import Issuing
-from meshwright.controller.settings.reload import Reloading
+from meshwright.controller.issuing.issuing import IssuerAccess
+from meshwright.controller.settings.reload import SettingsReloader
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.sources import sources_of
-from meshwright.controller.state_files import DNS_ANSWERS, VERDICTS, Kept, StateFile
+from meshwright.controller.state_files import DNS_ANSWERS, VERDICTS, PersistentValue, StateFile
 from meshwright.delivery.assembly import Delivery
 from meshwright.delivery.history.open_waves import OpenWaves
 from meshwright.delivery.quarantine.verdicts import Verdict
@@ -32,11 +32,11 @@ class Core:
     """
 
     settings: Settings
-    reloading: Reloading
+    reloading: SettingsReloader
     clock: Callable[[], datetime]
     metrics: Metrics
     sources: Sources
-    verdicts: Kept[tuple[Verdict, ...]]
+    verdicts: PersistentValue[tuple[Verdict, ...]]
     tapped: TapTable
     waves: OpenWaves | None
     delivery: Delivery
@@ -48,8 +48,8 @@ class Core:
 
 def join_core(
     settings: Settings,
-    opened: Opened,
-    issuing: Issuing,
+    opened: AuthorityWithLedger,
+    issuing: IssuerAccess,
     drivers: MeshDrivers,
     cluster: Source | None,
     clock: Callable[[], datetime],
@@ -64,7 +64,7 @@ def join_core(
     )
     return Core(
         settings=settings,
-        reloading=Reloading(settings),
+        reloading=SettingsReloader(settings),
         clock=clock,
         metrics=metrics,
         sources=sources,

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from certs.contract import IssuerKind
-from certs.custody import Opened
+from certs.custody import AuthorityWithLedger
 from certs.lifetimes import ProxyTerms
 from certs.roots.secrets import Secrets
 from certs.state.pair_files import PairFiles
@@ -14,8 +14,8 @@ from meshwright.controller.identity.join_tokens import JoinTokens
 from meshwright.controller.identity.ledger_age import OlderLedger
 from meshwright.controller.identity.proxy_certificates import ProxyIssuing
 from meshwright.controller.identity.server_tls import ServerTls
-from meshwright.controller.issuing.foreign_ca import Following, patience
-from meshwright.controller.issuing.issuing import Issuing
+from meshwright.controller.issuing.foreign_ca import ForeignAuthorityWatch, patience
+from meshwright.controller.issuing.issuing import IssuerAccess
 from meshwright.controller.issuing.roots_taken import hearing
 from meshwright.controller.parts.core import Core
 from meshwright.controller.parts.in_cluster import InCluster, saying
@@ -25,7 +25,7 @@ from meshwright.controller.roots.declared import DeclaredRoots, DeclaredRule
 from meshwright.controller.roots.rotation import declared_roots, root_change, roots_changed
 from meshwright.enrolment.trust import Confirmations
 from meshwright.mesh.names import TrustDomain
-from meshwright.sidecars.contract.contexts import Taken
+from meshwright.sidecars.contract.contexts import AcknowledgedSecrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +37,8 @@ class Identity:
     change; `foreign_ca` follows a CA that is somebody else's.
     """
 
-    opened: Opened
-    issuing: Issuing
+    opened: AuthorityWithLedger
+    issuing: IssuerAccess
     proxy_certificates: ProxyIssuing
     tokens: JoinTokens
     older_ledger: OlderLedger
@@ -46,10 +46,10 @@ class Identity:
     tls: ServerTls
     roots: RootChange | None
     declared_roots: DeclaredRoots
-    foreign_ca: Following
+    foreign_ca: ForeignAuthorityWatch
 
     def works(
-        self, taken: Callable[[], Iterator[Taken]], clock: Callable[[], datetime]
+        self, taken: Callable[[], Iterator[AcknowledgedSecrets]], clock: Callable[[], datetime]
     ) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield what runs as long as the server does, by name; `taken` says which roots proxies have."""
         yield "issuer", self.issuing.tending(clock)
@@ -62,7 +62,7 @@ class Identity:
             yield "root change", self.roots.stepping()
 
 
-def proxy_issuing(core: Core, opened: Opened) -> ProxyIssuing:
+def proxy_issuing(core: Core, opened: AuthorityWithLedger) -> ProxyIssuing:
     """Return what issues proxy certificates, for as long as the settings in force say."""
 
     def terms() -> ProxyTerms:
@@ -81,8 +81,8 @@ def proxy_issuing(core: Core, opened: Opened) -> ProxyIssuing:
 
 def join_identity(
     core: Core,
-    opened: Opened,
-    issuing: Issuing,
+    opened: AuthorityWithLedger,
+    issuing: IssuerAccess,
     certificates: ProxyIssuing,
     in_cluster: InCluster,
     proxies: Proxies,
@@ -106,14 +106,14 @@ def join_identity(
         tls=tls,
         roots=change,
         declared_roots=_declared_roots(core, opened, change, rule, in_cluster),
-        foreign_ca=Following(opened, changed),
+        foreign_ca=ForeignAuthorityWatch(opened, changed),
     )
 
 
 def _root_change(
     core: Core,
-    opened: Opened,
-    issuing: Issuing,
+    opened: AuthorityWithLedger,
+    issuing: IssuerAccess,
     tls: ServerTls,
     confirmations: Confirmations,
     in_cluster: InCluster,
@@ -137,7 +137,11 @@ def _root_change(
 
 
 def _declared_roots(
-    core: Core, opened: Opened, change: RootChange | None, rule: DeclaredRule, in_cluster: InCluster
+    core: Core,
+    opened: AuthorityWithLedger,
+    change: RootChange | None,
+    rule: DeclaredRule,
+    in_cluster: InCluster,
 ) -> DeclaredRoots:
     settings, reporter = core.settings, in_cluster.reporter
     secrets = Secrets(settings.state, settings.root_secrets, TrustDomain(settings.trust_domain))

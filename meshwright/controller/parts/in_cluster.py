@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from meshwright.kubernetes.status.reporter import Reporter
 
 
-class GatewayKept(Protocol):
+class GatewayKeeper(Protocol):
     """Keeps the certificate of the gateway that a MeshConfig names, or says that nobody can."""
 
     @property
@@ -45,7 +45,7 @@ class InCluster:
     webhook: "Webhook | None"
     pod_roots: "PodRoots | None"
     reporter: "Reporter | None"
-    gateway: GatewayKept
+    gateway: GatewayKeeper
     proofs: Mapping[str, Callable[[], Proof]]
 
     def waited_for(self) -> tuple[str, ...]:

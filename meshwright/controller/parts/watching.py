@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from certs.custody import LEDGER_FILE, Opened
+from certs.custody import LEDGER_FILE, AuthorityWithLedger
 from meshwright.admin.http.heartbeat import Heartbeat
 from meshwright.controller.errors import StartupError
 from meshwright.controller.observing.taps import taps
@@ -38,7 +38,7 @@ class Watching:
     listening: dict[str, str]
 
 
-def join_watching(core: Core, opened: Opened) -> Watching:
+def join_watching(core: Core, opened: AuthorityWithLedger) -> Watching:
     """Join what watches with delivery. Raises StartupError."""
     settings, loop = core.settings, core.delivery.loop
     return Watching(

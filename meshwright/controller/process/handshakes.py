@@ -72,7 +72,7 @@ def failed_handshake(line: str) -> FailedHandshake | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class FailureSummary:
     """So many failed for one reason; `last` has the words of one of them."""
 
     last: FailedHandshake
@@ -102,9 +102,9 @@ class FailedHandshakes:
             found, self._uncounted = self._uncounted, Counter()
             return found
 
-    def due(self, now: float) -> tuple[Said, ...]:
+    def due(self, now: float) -> tuple[FailureSummary, ...]:
         """Return what is to be said now, and take it for said."""
         with self._lock:
             due = [why for why in self._counts if now - self._said.get(why, -SAID_SECONDS) >= SAID_SECONDS]
             self._said |= dict.fromkeys(due, now)
-            return tuple(Said(self._last[why], self._counts.pop(why)) for why in sorted(due))
+            return tuple(FailureSummary(self._last[why], self._counts.pop(why)) for why in sorted(due))

@@ -119,7 +119,7 @@ def _renderers(style: LogFormat, stream: TextIO) -> tuple[Processor, ...]:
     return (_as_json,) if is_json(style, stream) else for_people(stream)
 
 
-class Direct:
+class DirectLogger:
     """One of our loggers, whose lines are finished: they are written, and no record is made of each.
 
     The level is that of the standard library's logger of this name, for whoever sets levels there. A line
@@ -148,7 +148,7 @@ class Direct:
     debug = warning = error = critical = exception = info
 
 
-def _at_level(logger: Direct, method: str, event: EventDict) -> EventDict:
+def _at_level(logger: DirectLogger, method: str, event: EventDict) -> EventDict:
     """Let through what the logger's level does; quicker than structlog's own, which asks all its parents."""
     if not logger.is_enabled_for(_LEVELS[method]):
         raise structlog.DropEvent
@@ -206,7 +206,7 @@ def configure(level: LogLevel, style: LogFormat, stream: TextIO | None = None) -
             *shared,
             *_renderers(style, target),
         ],
-        logger_factory=functools.cache(lambda name="": Direct(name, handler)),
+        logger_factory=functools.cache(lambda name="": DirectLogger(name, handler)),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )

@@ -132,7 +132,7 @@ def estimated(values: int, streams: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class MemoryScan:
     """How many objects were alive when all were looked through, and how many were `estimated` then."""
 
     alive: int
@@ -144,8 +144,8 @@ async def tending(held: Callable[[], int], connected: Callable[[], bool]) -> Non
 
     `held` is `estimated` of this moment, `connected` says whether somebody is there.
     """
-    last = Look(gc.get_freeze_count(), held())
-    rounds, young = round(THOROUGH_SECONDS / YOUNG_SECONDS), Young()
+    last = MemoryScan(gc.get_freeze_count(), held())
+    rounds, young = round(THOROUGH_SECONDS / YOUNG_SECONDS), YoungScan()
     while True:
         for _ in range(rounds):
             await asyncio.sleep(YOUNG_SECONDS)
@@ -153,7 +153,7 @@ async def tending(held: Callable[[], int], connected: Callable[[], bool]) -> Non
         last = thorough(last, held(), connected=connected())
 
 
-class Young:
+class YoungScan:
     """Looks through young objects, and through those that have stayed when they may be many.
 
     Both at once: right after the young were looked through on their own, the survivors would be looked
@@ -184,7 +184,7 @@ class Young:
         self._looked = self._used()
 
 
-def thorough(last: Look, held: int, *, connected: bool) -> Look:
+def thorough(last: MemoryScan, held: int, *, connected: bool) -> MemoryScan:
     """Look through everything if far more is frozen than there should be; return the last look.
 
     There should be what was alive then, and what the server remembers besides since then.
@@ -199,7 +199,7 @@ def thorough(last: Look, held: int, *, connected: bool) -> Look:
     alive = gc.get_freeze_count()
     seconds = round(time.thread_time() - began, 3)
     _log.info("all objects looked through", alive=alive, frozen=frozen, unreachable=found, seconds=seconds)
-    return Look(alive, held)
+    return MemoryScan(alive, held)
 
 
 def _freeze(phase: Literal["start", "stop"], info: dict[str, int]) -> None:

@@ -20,7 +20,7 @@ import structlog
 
 from meshwright.controller.process.handshakes import FailedHandshakes, failed_handshake
 from meshwright.mesh.terminal.printable import on_one_line
-from meshwright.mesh.terminal.screened import Screened
+from meshwright.mesh.terminal.screened import ScreenedStream
 
 VERBOSITY: Final = "GRPC_VERBOSITY"
 NEEDED: Final = "INFO"
@@ -63,7 +63,7 @@ class NativeLines:
         os.dup2(writing, 2)
         os.close(writing)
         written = io.BufferedWriter(io.FileIO(self._original, "w", closefd=False))
-        sys.stderr = Screened(written, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+        sys.stderr = ScreenedStream(written, encoding="utf-8", errors="backslashreplace", line_buffering=True)
         faulthandler.enable(self._original)
         self._reader = threading.Thread(target=self._read, args=(reading,), name="native lines", daemon=True)
         self._reader.start()

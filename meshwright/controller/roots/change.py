@@ -10,7 +10,7 @@ import structlog
 from certs.errors import CertificateError, RequestError, StateError
 from certs.ledger.contract import Ledger
 from certs.roots.authority import ChangingAuthority
-from certs.roots.proxy_evidence import Said
+from certs.roots.proxy_evidence import RootAcknowledgements
 from certs.roots.rotation import Rotation, aborted, advanced, without
 from certs.roots.status import ChangeStatus, given_up, status_of
 
@@ -30,7 +30,7 @@ class Rule(Protocol):
         """Return why the next stage is not wanted yet; empty where it is."""
 
 
-class Nobody:
+class ManualApproval:
     """Leaves it to commands."""
 
     def refusal(self) -> str:
@@ -56,7 +56,7 @@ class RootChange:
         self,
         authority: ChangingAuthority,
         ledger: Ledger,
-        said: Callable[[], Awaitable[Said]],
+        said: Callable[[], Awaitable[RootAcknowledgements]],
         stepped: Callable[[], Awaitable[None]],
         clock: Callable[[], datetime],
         held: str = "",
@@ -68,7 +68,7 @@ class RootChange:
         self._stepped = stepped
         self._clock = clock
         self._held = held
-        self._rule = rule or Nobody()
+        self._rule = rule or ManualApproval()
         self._turn = asyncio.Lock()
         self._is_noted = True
 

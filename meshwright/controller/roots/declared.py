@@ -12,9 +12,9 @@ from catalog.store.osm import root_certificates
 from catalog.store.view import View
 from certs.errors import CertificateError
 from certs.roots.authority import ChangingAuthority
-from certs.roots.declared import Act, DeclaredRoot, held, next_act, state_of
+from certs.roots.declared import ChangeAction, DeclaredRoot, held, next_act, state_of
 from certs.roots.rotation import Fingerprint, Rotation, aborted, turned
-from certs.roots.secrets import Found, Secrets
+from certs.roots.secrets import DeclaredRootSecrets, Secrets
 from meshwright.controller.roots.change import RootChange
 from meshwright.mesh.kinds import MESH_ROOT_CERTIFICATE
 from meshwright.mesh.objects import ObjectKey
@@ -36,7 +36,7 @@ class DeclaredRule:
 
     def __init__(self, view: Callable[[], View | None]) -> None:
         self._view = view
-        self.found: Found | None = None
+        self.found: DeclaredRootSecrets | None = None
 
     def refusal(self) -> str:
         """Return why commands may not change the root: where there is an object in use."""
@@ -110,9 +110,9 @@ class DeclaredRoots:
         if found.errors or not found.is_ruled:
             return found.errors
         match next_act(rotation, signer, found.roots):
-            case Act.ABORT:
+            case ChangeAction.ABORT:
                 await change.take(aborted)
-            case Act.TURN:
+            case ChangeAction.TURN:
                 await change.take(turned)
             case DeclaredRoot(name=name):
                 await change.begin_by(partial(authority.begin, root=found.read.get(name)))

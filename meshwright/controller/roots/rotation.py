@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from certs.custody import Opened
+from certs.custody import AuthorityWithLedger
 from certs.ledger.rebuilding import REBUILT
 from certs.roots.authority import ChangingAuthority
-from certs.roots.evidence import Ours
-from certs.roots.proxy_evidence import Said
+from certs.roots.evidence import ServerEvidence
+from certs.roots.proxy_evidence import RootAcknowledgements
 from certs.roots.rotation import Fingerprint
 from certs.roots.secrets import Secrets
 from meshwright.controller.drivers import DriverPages
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def root_change(
-    found: Opened,
+    found: AuthorityWithLedger,
     delivered: Delivery,
     tls: ServerTls,
     pages: DriverPages,
@@ -51,21 +51,21 @@ def root_change(
     if authority is None:
         return None
 
-    async def said() -> Said:
+    async def said() -> RootAcknowledgements:
         taken = None if elsewhere else await in_slices(pages.taken())
         here = (each.name for each in delivered.registry.connected())
         confirmed = {
             name: frozenset.intersection(*map(authority.confirmed, each.possible))
             for name, each in confirmations.all().items()
         }
-        return Said(taken, frozenset(here), confirmed, _ours(authority, tls, webhook, pods))
+        return RootAcknowledgements(taken, frozenset(here), confirmed, _ours(authority, tls, webhook, pods))
 
     held = "" if found.rebuilding is None else REBUILT
     return RootChange(authority, found.ledger, said, stepped, clock, held, rule)
 
 
 def declared_roots(
-    found: Opened,
+    found: AuthorityWithLedger,
     delivered: Delivery,
     change: RootChange | None,
     rule: DeclaredRule,
@@ -114,14 +114,14 @@ async def roots_changed(
 
 def _ours(
     authority: ChangingAuthority, tls: ServerTls, webhook: "Webhook | None", pods: "PodRoots | None"
-) -> Ours:
+) -> ServerEvidence:
     identity = tls.identity()
     shown = (identity.chain,) if webhook is None else (identity.chain, webhook.tls.chain)
     # Of those that are another's nobody asks ours.
     asked = [] if webhook is None else [each for each in webhook.registrations if not each.state.another_s]
     held = [authority.held_in(each.trusted) for each in asked]
     joining = None if pods is None else pods.trusted
-    return Ours(
+    return ServerEvidence(
         shown=frozenset(Fingerprint(authority.signer_of(each)) for each in shown),
         trusted=authority.held_in(identity.trust_bundle),
         webhook=frozenset.intersection(*held) if held else None,

@@ -48,7 +48,7 @@ def other(before: Settings, after: Settings) -> tuple[tuple[str, ...], tuple[str
     return tuple(n for n in names if n in IN_PLACE), tuple(n for n in names if n not in IN_PLACE)
 
 
-class Reloading:
+class SettingsReloader:
     """The settings in force, and their change; `settings` is what was read last of those that hold."""
 
     def __init__(self, settings: Settings) -> None:

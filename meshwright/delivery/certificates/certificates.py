@@ -15,12 +15,12 @@ from certs import renewal
 from certs.contract import Issuer
 from certs.errors import CertificateError
 from certs.keys.material import ServiceCertificate
-from certs.keys.pair import MAKING, Making
+from certs.keys.pair import MAKING, KeyPairOptions
 from certs.manager import CertificateManager, Request
 from certs.retries import Failure, Retries
 from certs.state.stored import Pairs
-from meshwright.delivery.certificates.issuance_problems import RunningOut, failure_kind, problem
-from meshwright.delivery.certificates.issuing import Asking, InTurn, Need
+from meshwright.delivery.certificates.issuance_problems import ExpiringCertificate, failure_kind, problem
+from meshwright.delivery.certificates.issuing import IssuingStrategy, Need, SequentialIssuing
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.problems.problem import Problems
 from xds.protocol.resources.layers import Layers
@@ -54,7 +54,7 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class IssuanceCounts:
     """What came of a look: certificates issued, those of them that took another's place, failures by kind."""
 
     issued: int
@@ -74,11 +74,11 @@ class ServiceCertificates:
         self,
         issuer: Issuer,
         pairs: Pairs,
-        counted: Callable[[Counted], None],
+        counted: Callable[[IssuanceCounts], None],
         jitter: Callable[[], float] = spread,
         *,
-        making: Making = MAKING,
-        asking: Asking | None = None,
+        making: KeyPairOptions = MAKING,
+        asking: IssuingStrategy | None = None,
         waits: Callable[[datetime], bool] = lambda _: False,
     ) -> None:
         self._issuer = issuer
@@ -86,7 +86,7 @@ class ServiceCertificates:
         self._counted = counted
         self._jitter = jitter
         self._making = making
-        self._asking = asking or InTurn()
+        self._asking = asking or SequentialIssuing()
         self._waits = waits
         self._validity: timedelta | None = None
         self._manager: CertificateManager | None = None
@@ -148,10 +148,10 @@ class ServiceCertificates:
         """Say whether `update` with these arguments would do anything."""
         return bool(changes) or validity != self._validity or self.needs_work(now)
 
-    def running_out(self, now: datetime) -> tuple[RunningOut, ...]:
+    def running_out(self, now: datetime) -> tuple[ExpiringCertificate, ...]:
         """Return the certificates that somebody must look after; may be called from any thread."""
         return tuple(
-            RunningOut(held, str(failure.error))
+            ExpiringCertificate(held, str(failure.error))
             for held, failure in self._failing
             if now >= renewal.alarm_at(held)
         )
@@ -228,7 +228,7 @@ class ServiceCertificates:
             renewed += manager.get(identity) is not None
             manager.take(identity, *answer)
             self._retries.done(identity)
-        self._counted(Counted(manager.issued - issued, renewed, failed))
+        self._counted(IssuanceCounts(manager.issued - issued, renewed, failed))
         return looked
 
     def _say_failing(self, manager: CertificateManager, now: datetime) -> None:

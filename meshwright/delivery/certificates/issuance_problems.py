@@ -14,14 +14,14 @@ from meshwright.mesh.problems.problem import Problem, Severity
 
 
 @dataclass(frozen=True, slots=True)
-class RunningOut:
+class ExpiringCertificate:
     """A certificate in force that cannot be renewed, and has less than a quarter of its life left."""
 
     certificate: ServiceCertificate
     error: str
 
 
-def remarks_on(found: Collection[RunningOut]) -> tuple[str, ...]:
+def remarks_on(found: Collection[ExpiringCertificate]) -> tuple[str, ...]:
     """Return what readiness has to say of certificates that run out: a sentence, if there are any."""
     if not found:
         return ()

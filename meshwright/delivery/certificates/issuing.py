@@ -23,7 +23,7 @@ Answer = tuple[Pair, str] | CertificateError
 """What came of a request: a pair, and why it could not be kept; or why there is none."""
 
 
-class Asking(Protocol):
+class IssuingStrategy(Protocol):
     """Has requests answered; for one caller at a time, in whatever thread."""
 
     def ask(
@@ -47,7 +47,7 @@ class Asking(Protocol):
         """Begin with nothing more; what is on its way ends by itself."""
 
 
-class InTurn:
+class SequentialIssuing:
     """Each is answered before the next is asked: for an issuer that has its key at hand."""
 
     def ask(
@@ -72,7 +72,7 @@ class InTurn:
         """Do nothing."""
 
 
-class AtOnce:
+class ConcurrentIssuing:
     """AT_ONCE requests at a time, in threads; whoever asks waits PATIENCE_SECONDS for those that are new.
 
     Not again and again for an issuer that is silent: it would hold up what has nothing to do with it.

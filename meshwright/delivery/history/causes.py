@@ -17,7 +17,7 @@ TOUCHES: Final = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Touch:
+class GroupWave:
     """A wave, as a group of proxies saw it: the names it changed by type; None where it may be anything.
 
     `moment` counts what was published, from 0: a wave may be published in parts, groups at a time.
@@ -50,7 +50,7 @@ class Triggers:
         """`is_here` says whether a proxy of the group is connected; `replaced` is told of old resources."""
         self._is_here = is_here
         self._replaced = replaced
-        self._touches: dict[GroupKey, tuple[Touch, ...]] = {}
+        self._touches: dict[GroupKey, tuple[GroupWave, ...]] = {}
 
     def published(
         self,
@@ -59,11 +59,11 @@ class Triggers:
         step: Step,
         replaced: Mapping[GroupKey, Snapshot],
         here: Iterable[NodeKey],
-    ) -> Mapping[NodeKey, Touch]:
+    ) -> Mapping[NodeKey, GroupWave]:
         """Take a step; return the touches of those of the proxies `here` that are in another group now."""
-        touch = Touch(moment, wave, {})
+        touch = GroupWave(moment, wave, {})
         # Groups to which the same happened before share what is remembered of it.
-        shared: dict[tuple[Touch, ...], tuple[Touch, ...]] = {}
+        shared: dict[tuple[GroupWave, ...], tuple[GroupWave, ...]] = {}
         for group, snapshot in step.snapshots.items():
             if snapshot is None:
                 self._touches.pop(group, None)
@@ -72,22 +72,22 @@ class Triggers:
             if old is None or old is snapshot or not self._is_here(group):
                 continue
             if (names := snapshot.changed_since(old)) != touch.names:
-                touch = Touch(moment, wave, names)
+                touch = GroupWave(moment, wave, names)
             if names:
                 newest = (*self._touches.get(group, ()), touch)[-TOUCHES:]
                 self._touches[group] = shared.setdefault(newest, newest)
                 for resource in changed(old, names):
                     self._replaced(resource)
         moved = [node for node in here if step.members.get(node) is not None] if step.members else []
-        return dict.fromkeys(moved, Touch(moment, wave, None))
+        return dict.fromkeys(moved, GroupWave(moment, wave, None))
 
-    def of(self, group: GroupKey | None) -> tuple[Touch, ...]:
+    def of(self, group: GroupKey | None) -> tuple[GroupWave, ...]:
         """Return the last waves that changed a group, oldest first."""
         return () if group is None else self._touches.get(group, ())
 
 
 def causing(
-    touches: tuple[Touch, ...], content: Content, opened: int, seen: int, *, is_news: bool
+    touches: tuple[GroupWave, ...], content: Content, opened: int, seen: int, *, is_news: bool
 ) -> tuple[Wave, ...]:
     """Return the waves that a response is due to, newest first; none if it answers a request.
 
@@ -106,7 +106,7 @@ def causing(
 
 
 def _causing(
-    touches: tuple[Touch, ...], content: Content, opened: int, seen: int, *, is_news: bool
+    touches: tuple[GroupWave, ...], content: Content, opened: int, seen: int, *, is_news: bool
 ) -> tuple[Wave, ...]:
     fresh: list[Wave] = []
     before: Wave | None = None

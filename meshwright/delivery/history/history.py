@@ -7,21 +7,29 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from meshwright.delivery.history.causes import TOUCHES, Touch, Triggers, causing
-from meshwright.delivery.history.old_resources import Replaced, left
+from meshwright.delivery.history.causes import TOUCHES, GroupWave, Triggers, causing
+from meshwright.delivery.history.old_resources import ReplacedResources, left
 from meshwright.delivery.history.push import Answer, Push, Trigger
 from meshwright.delivery.history.record import (
+    ProxyRecords,
     PushFollower,
     Record,
-    Remembered,
-    Sent,
+    SentResponse,
     TypeRecord,
     answer,
     overtaken,
     shown,
     since,
 )
-from meshwright.delivery.history.versions import NOTHING_HELD, Content, Contents, Delivery, Move, Stood, Taken
+from meshwright.delivery.history.versions import (
+    NOTHING_HELD,
+    ClientPosition,
+    Content,
+    Contents,
+    Delivery,
+    Transition,
+    VersionChanges,
+)
 from meshwright.delivery.snapshots.published import Step
 from meshwright.delivery.wave import Wave
 from meshwright.mesh.objects import ObjectKey
@@ -64,18 +72,18 @@ class PushHistory:
     def __init__(
         self,
         cache: SnapshotCache,
-        find: Callable[[NodeKey], Remembered | None],
+        find: Callable[[NodeKey], ProxyRecords | None],
         follower: PushFollower | None = None,
     ) -> None:
         """`find` returns where the pushes of a proxy are kept; None for one that is not known."""
         self._cache = cache
         self._contents = Contents()
-        self._replaced = Replaced()
+        self._replaced = ReplacedResources()
         self._triggers = Triggers(self._is_here, self._replaced.keep)
         self._find = find
         self._follower = follower
         self._order: dict[NodeKey, None] = {}  # whose pushes are remembered, by the newest stream
-        self._waiting: dict[Sent, None] = {}
+        self._waiting: dict[SentResponse, None] = {}
         self._newest = -1
         self.answers = 0
         self.replaced = self._replaced.find
@@ -141,7 +149,7 @@ class PushHistory:
         if proxy.variant is Variant.SOTW:
             for each in overtaken(proxy.pushes, response.type_url):
                 self._finished(node, each, now)
-        push = Sent(delivery, sys.intern(response.nonce), now, response)
+        push = SentResponse(delivery, sys.intern(response.nonce), now, response)
         proxy.pushes.append(push)
         self._waiting[push] = None
         if self._follower is not None:
@@ -178,12 +186,12 @@ class PushHistory:
         proxy = self._of(node)
         return () if proxy is None else tuple(shown(each, now, date) for each in reversed(proxy.pushes))
 
-    def _finished(self, node: NodeKey, push: Sent, now: float, *, again: bool = False) -> None:
+    def _finished(self, node: NodeKey, push: SentResponse, now: float, *, again: bool = False) -> None:
         self._waiting.pop(push, None)
         if self._follower is not None and not again:
             self._follower.finished(node, push, now)
 
-    def _touches(self, node: NodeKey, proxy: Record) -> tuple[Touch, ...]:
+    def _touches(self, node: NodeKey, proxy: Record) -> tuple[GroupWave, ...]:
         proxy.group = self._cache.group(node)
         touches = self._triggers.of(proxy.group)
         if not proxy.moved:
@@ -200,7 +208,7 @@ class PushHistory:
         opened = max(proxy.opened, touches[0].moment - 1) if touches else proxy.opened
         seen = next((each.moment for each in reversed(touches) if each.moment <= kind.seen), -1)
         kind.seen = self._newest
-        stood = Stood(touches, opened, seen, response.version, size)
+        stood = ClientPosition(touches, opened, seen, response.version, size)
         known = kind.held.taken
         if (
             (known is not None and known.content is content and known.stood == stood)
@@ -217,11 +225,16 @@ class PushHistory:
             content, move, waves or (Trigger.RECONNECTED if again else Trigger.SUBSCRIBED), response, size
         )
         if waves and before.versions:
-            before.taken = Taken(content, stood, weakref.ref(kind.held), delivery)
+            before.taken = Transition(content, stood, weakref.ref(kind.held), delivery)
         return delivery
 
     def _delivery(
-        self, content: Content, move: Move, due: tuple[Wave, ...] | Trigger, response: Response, size: int
+        self,
+        content: Content,
+        move: VersionChanges,
+        due: tuple[Wave, ...] | Trigger,
+        response: Response,
+        size: int,
     ) -> Delivery:
         """Return what is remembered of a step: the very value of whoever was sent the same before."""
         if (

@@ -16,7 +16,7 @@ BESIDE: Final = 768
 """What a resource takes beside its body, which is often less: objects, its name, what it refers to."""
 
 
-class Replaced:
+class ReplacedResources:
     """The resources replaced last, by type, name and version. Secrets are never among them."""
 
     def __init__(self, limit: int = BYTES) -> None:

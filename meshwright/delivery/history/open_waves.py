@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from meshwright.delivery.history.push import Answer
-from meshwright.delivery.history.record import Sent
-from meshwright.delivery.history.wave_record import Ending, PushRecord, WaveRecord, due
+from meshwright.delivery.history.record import SentResponse
+from meshwright.delivery.history.wave_record import PushRecord, WaveEnd, WaveRecord, due
 from meshwright.delivery.wave import Wave
 from xds.cache import NodeKey
 
@@ -30,7 +30,7 @@ WAVES: Final = 64
 """Waves that are waited for at once."""
 
 
-class _Open:
+class _OpenWave:
     """One wave that is on its way."""
 
     __slots__ = (
@@ -53,16 +53,16 @@ class _Open:
         self.nodes: set[NodeKey] = set()
         self.waiting = 0
         self.answers: Counter[Answer] = Counter()
-        self.pushes: dict[Sent, tuple[NodeKey, PushRecord | None]] = {}
+        self.pushes: dict[SentResponse, tuple[NodeKey, PushRecord | None]] = {}
 
-    def sent(self, node: NodeKey, push: Sent) -> None:
+    def sent(self, node: NodeKey, push: SentResponse) -> None:
         self.nodes.add(node)
         self.waiting += 1
         self.last = max(self.last, push.sent)
         if len(self.pushes) < PUSHES:
             self.pushes[push] = (node, None)
 
-    def finished(self, node: NodeKey, push: Sent, now: float) -> None:
+    def finished(self, node: NodeKey, push: SentResponse, now: float) -> None:
         self.waiting -= 1
         self.last = max(self.last, now)
         self.answers[push.state] += 1
@@ -70,15 +70,15 @@ class _Open:
         if rejected or push in self.pushes:
             self.pushes[push] = (node, PushRecord.of(node, push, now))
 
-    def ending(self, now: float) -> Ending | None:
+    def ending(self, now: float) -> WaveEnd | None:
         """Return why nobody is waited for any more, None as long as somebody is."""
         if self.published is None:  # it takes its time, or has failed half-way
-            return Ending.LATE if now - self.publishing >= DEADLINE else None
+            return WaveEnd.LATE if now - self.publishing >= DEADLINE else None
         if not self.waiting and len(self.nodes) >= (self.touched or 0) and now - self.last >= QUIET:
-            return Ending.ANSWERED
-        return Ending.LATE if now - self.published >= DEADLINE else None
+            return WaveEnd.ANSWERED
+        return WaveEnd.LATE if now - self.published >= DEADLINE else None
 
-    def record(self, ending: Ending, now: float) -> WaveRecord:
+    def record(self, ending: WaveEnd, now: float) -> WaveRecord:
         published = now if self.published is None else self.published
         ended = now if self.waiting else max(self.last, published)
         pushes = tuple(
@@ -106,7 +106,7 @@ class OpenWaves:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._open: dict[int, _Open] = {}
+        self._open: dict[int, _OpenWave] = {}
         self._crowded_out: list[WaveRecord] = []
 
     def publishing(self, wave: Wave) -> None:
@@ -114,8 +114,8 @@ class OpenWaves:
         now = self._now()
         if len(self._open) >= WAVES:
             oldest = self._open.pop(next(iter(self._open)))
-            self._crowded_out.append(oldest.record(Ending.CROWDED_OUT, now))
-        self._open[wave.number] = _Open(wave, now)
+            self._crowded_out.append(oldest.record(WaveEnd.CROWDED_OUT, now))
+        self._open[wave.number] = _OpenWave(wave, now)
 
     def published(self, wave: Wave, touched: int) -> None:
         """Note that a part of it was published, and how many connected proxies that concerns."""
@@ -132,12 +132,12 @@ class OpenWaves:
         found.published = self._now()
         found.last = max(found.last, found.published)
 
-    def sent(self, node: NodeKey, push: Sent) -> None:
+    def sent(self, node: NodeKey, push: SentResponse) -> None:
         """Note a response that goes out."""
         for found in self._concerned(push):
             found.sent(node, push)
 
-    def finished(self, node: NodeKey, push: Sent, now: float) -> None:
+    def finished(self, node: NodeKey, push: SentResponse, now: float) -> None:
         """Note that a response was answered then, or never will be."""
         for found in self._concerned(push):
             found.finished(node, push, now)
@@ -151,7 +151,7 @@ class OpenWaves:
                 ended.append(found.record(ending, now))
         return ended
 
-    def _concerned(self, push: Sent) -> Iterator[_Open]:
+    def _concerned(self, push: SentResponse) -> Iterator[_OpenWave]:
         for wave in due(push):
             if (found := self._open.get(wave.number)) is not None:
                 yield found

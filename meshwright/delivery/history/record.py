@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from meshwright.delivery.history.causes import Touch
+from meshwright.delivery.history.causes import GroupWave
 from meshwright.delivery.history.push import Answer, Push, Trigger
-from meshwright.delivery.history.versions import Delivery, Held
+from meshwright.delivery.history.versions import ClientVersions, Delivery
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resources.resource import TypeUrl
 from xds.protocol.wire import Nonce, Rejection, Response
@@ -15,7 +15,7 @@ from xds.stream_status import Variant
 
 
 @dataclass(slots=True, eq=False)
-class Sent:
+class SentResponse:
     """One response to one proxy; `response` is there as long as it may be answered."""
 
     delivery: Delivery
@@ -31,7 +31,7 @@ class Sent:
 class TypeRecord:
     """One type of a proxy: what it holds, and the newest moment when it was last sent some of it."""
 
-    held: Held
+    held: ClientVersions
     seen: int = -1
     fresh: bool = True
 
@@ -48,13 +48,13 @@ class Record:
     since: float
     streams: int = 0
     again: bool = False
-    pushes: list[Sent] = field(default_factory=list)
+    pushes: list[SentResponse] = field(default_factory=list)
     types: dict[TypeUrl, TypeRecord] = field(default_factory=dict)
-    moved: tuple[Touch, ...] = ()
+    moved: tuple[GroupWave, ...] = ()
     group: GroupKey | None = None
 
 
-class Remembered(Protocol):
+class ProxyRecords(Protocol):
     """Whoever keeps what is remembered of one proxy: forgotten with all else that is known of it."""
 
     pushes: Record | None
@@ -63,14 +63,14 @@ class Remembered(Protocol):
 class PushFollower(Protocol):
     """Whoever follows pushes to their answers; must be quick and must not raise."""
 
-    def sent(self, node: NodeKey, push: Sent) -> None:
+    def sent(self, node: NodeKey, push: SentResponse) -> None:
         """Take note of a response that goes out."""
 
-    def finished(self, node: NodeKey, push: Sent, now: float) -> None:
+    def finished(self, node: NodeKey, push: SentResponse, now: float) -> None:
         """Take note that one was answered at that moment, or never will be: once for each, if at all."""
 
 
-def overtaken(pushes: Iterable[Sent], type_url: TypeUrl) -> Iterator[Sent]:
+def overtaken(pushes: Iterable[SentResponse], type_url: TypeUrl) -> Iterator[SentResponse]:
     """State of the world: the answer to the newest response of a type stands for older ones; yield these."""
     for each in pushes:
         if each.state is Answer.PENDING and each.delivery.content.type_url == type_url:
@@ -78,7 +78,7 @@ def overtaken(pushes: Iterable[Sent], type_url: TypeUrl) -> Iterator[Sent]:
             yield each
 
 
-def answer(push: Sent, rejection: Rejection | None, now: float) -> float | None:
+def answer(push: SentResponse, rejection: Rejection | None, now: float) -> float | None:
     """Take an answer; return how long after its event an ACK came."""
     push.response, push.answered, push.said = None, now, rejection
     push.state = Answer.ACK if rejection is None else Answer.NACK
@@ -90,7 +90,7 @@ def since(delivery: Delivery, now: float) -> float | None:
     return None if delivery.began is None else now - delivery.began
 
 
-def shown(push: Sent, now: float, date: datetime) -> Push:
+def shown(push: SentResponse, now: float, date: datetime) -> Push:
     """Return a response as pages show it; `now` and `date` are the same moment on both clocks."""
     delivery, content = push.delivery, push.delivery.content
     waited = now if push.state is Answer.PENDING else push.answered

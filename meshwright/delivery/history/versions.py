@@ -25,7 +25,7 @@ CONTENTS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class VersionChanges:
     """How a response changed what was held: names added, changed (with the version before), removed.
 
     `again` counts resources that were held in that very version. Where nothing was held before, `added` may
@@ -56,8 +56,8 @@ class Content:
     type_url: TypeUrl
     versions: Mapping[ResourceName, Version]
     removed: tuple[ResourceName, ...]
-    last: Move | None = None
-    first: "tuple[Move, weakref.ref[Held]] | None" = None
+    last: VersionChanges | None = None
+    first: "tuple[VersionChanges, weakref.ref[ClientVersions]] | None" = None
     cause: tuple[object, tuple[int, int, bool], tuple[Wave, ...]] | None = None
     delivery: "Delivery | None" = None
 
@@ -89,14 +89,14 @@ class Delivery:
     """
 
     content: Content
-    move: Move
+    move: VersionChanges
     due: tuple[Wave, ...] | Trigger
     version: Version
     size: int
     began: float | None
 
 
-class Stood(NamedTuple):
+class ClientPosition(NamedTuple):
     """Where a proxy stood when it was sent something that waves led to, but for what it held.
 
     These are the waves that touched it, the newest moments when its stream opened and when it was last sent
@@ -111,19 +111,19 @@ class Stood(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Taken:
+class Transition:
     """How a proxy that held what this is kept with took a content: so does whoever stood there as well.
 
     What was held then is alive only while somebody holds it, as ever.
     """
 
     content: Content
-    stood: Stood
-    after: "weakref.ref[Held]"
+    stood: ClientPosition
+    after: "weakref.ref[ClientVersions]"
     delivery: Delivery
 
 
-class Held:
+class ClientVersions:
     """The versions of one type that a client holds. Unchangeable; `after` leads to the next.
 
     `taken` is how the last of those who held this took what it was sent.
@@ -133,11 +133,13 @@ class Held:
 
     def __init__(self, versions: Versions) -> None:
         self.versions = versions
-        self.taken: Taken | None = None
+        self.taken: Transition | None = None
         # The next one is alive only while somebody holds it: a proxy that is stuck keeps no chain of them.
-        self._next: tuple[Content, Move, weakref.ref[Held]] | None = None
+        self._next: tuple[Content, VersionChanges, weakref.ref[ClientVersions]] | None = None
 
-    def after(self, content: Content, published: Callable[[], Versions]) -> tuple[Move, "Held"]:
+    def after(
+        self, content: Content, published: Callable[[], Versions]
+    ) -> tuple[VersionChanges, "ClientVersions"]:
         """Return how a response changes this, and what is held then.
 
         `published` are the versions in force: in the common case they are the ones held, and one mapping
@@ -149,14 +151,14 @@ class Held:
         if move == content.last:  # as in another group: that one serves for both
             move = content.last
         content.last = move
-        after = Held(versions)
+        after = ClientVersions(versions)
         if self.versions:
             self._next = (content, move, weakref.ref(after))
         else:
             content.first = (move, weakref.ref(after))
         return move, after
 
-    def _known(self, content: Content) -> "tuple[Move, Held] | None":
+    def _known(self, content: Content) -> "tuple[VersionChanges, ClientVersions] | None":
         """Return how others have gone on from here; from nothing all begin, and with any content."""
         if not self.versions:
             first = None if content.first is None else content.first[1]()
@@ -166,14 +168,14 @@ class Held:
         return self._next[1], after
 
 
-NOTHING_HELD: Final = Held(NO_VERSIONS)
+NOTHING_HELD: Final = ClientVersions(NO_VERSIONS)
 
 
-def _moved(before: Versions, content: Content, in_force: Versions) -> tuple[Move, Versions]:
+def _moved(before: Versions, content: Content, in_force: Versions) -> tuple[VersionChanges, Versions]:
     now = content.versions
     if not before:
         every = now if isinstance(now, Versions) else tuple(now)
-        return Move(every, (), (), 0), NO_VERSIONS.towards(in_force, now)
+        return VersionChanges(every, (), (), 0), NO_VERSIONS.towards(in_force, now)
     if not content.whole:
         names: Iterable[ResourceName] = (*now, *content.removed)
     elif isinstance(now, Versions):
@@ -187,11 +189,13 @@ def _moved(before: Versions, content: Content, in_force: Versions) -> tuple[Move
     added = tuple(name for name, old, version in held if version and old is None)
     gone = tuple(name for name, old, version in held if version is None and old is not None)
     moved = {name: version for name, old, version in held if version != old}
-    return Move(added, changed, gone, len(now) - len(added) - len(changed)), before.towards(in_force, moved)
+    return VersionChanges(added, changed, gone, len(now) - len(added) - len(changed)), before.towards(
+        in_force, moved
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Known:
+class _KnownContent:
     """A content with what it was made from, a table or resources: while held, their identities are theirs."""
 
     content: Content
@@ -202,7 +206,7 @@ class Contents:
     """The newest different responses, so that equal ones have one content."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[object, ...], _Known] = OrderedDict()
+        self._known: OrderedDict[tuple[object, ...], _KnownContent] = OrderedDict()
         self._last: tuple[Response, Content] | None = None
 
     def of(self, variant: Variant, response: Response) -> Content:
@@ -228,7 +232,7 @@ class Contents:
         if (known := self._known.get(key)) is not None:
             return known.content
         content = Content(variant, response.type_url, _versions(response), response.removed)
-        self._known[key] = _Known(content, response.made_of)
+        self._known[key] = _KnownContent(content, response.made_of)
         if len(self._known) > CONTENTS:
             self._known.popitem(last=False)[1].content.let_go()
         return content

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from meshwright.delivery.history.push import Answer
-from meshwright.delivery.history.record import Sent
+from meshwright.delivery.history.record import SentResponse
 from meshwright.delivery.wave import Wave
 from xds.cache import NodeKey
 from xds.protocol.resources.resource import TypeUrl, Version
@@ -13,7 +13,7 @@ from xds.protocol.wire import Rejection
 from xds.stream_status import Variant
 
 
-class Ending(enum.StrEnum):
+class WaveEnd(enum.StrEnum):
     """Why nobody is waited for any more.
 
     ANSWERED: all whom it concerned were sent it, and have answered. LATE: not all, in the time there was.
@@ -48,7 +48,7 @@ class PushRecord:
     rejection: Rejection | None
 
     @classmethod
-    def of(cls, node: NodeKey, push: Sent, ended: float) -> "PushRecord":
+    def of(cls, node: NodeKey, push: SentResponse, ended: float) -> "PushRecord":
         """Return what is remembered of a response that nobody waits for any more."""
         delivery = push.delivery
         return cls(
@@ -82,13 +82,13 @@ class WaveRecord:
     publishing: float
     published: float
     ended: float
-    ending: Ending
+    ending: WaveEnd
     touched: int
     reached: int
     answers: Mapping[Answer, int]
     pushes: tuple[PushRecord, ...]
 
 
-def due(push: Sent) -> tuple[Wave, ...]:
+def due(push: SentResponse) -> tuple[Wave, ...]:
     """Return the waves that a response was due to; none if it was asked for."""
     return push.delivery.due if isinstance(push.delivery.due, tuple) else ()

@@ -11,7 +11,7 @@ SAID_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedCount:
     """So many connections were ended for one cause; `last` is one of them."""
 
     cause: Cause
@@ -32,8 +32,8 @@ class EndedConnections:
         self._counts[cause] += 1
         self._last[cause] = peer
 
-    def due(self, now: float) -> tuple[Ended, ...]:
+    def due(self, now: float) -> tuple[EndedCount, ...]:
         """Return what is to be said now, and take it for said."""
         due = [each for each in self._counts if now - self._said.get(each, -SAID_SECONDS) >= SAID_SECONDS]
         self._said |= dict.fromkeys(due, now)
-        return tuple(Ended(each, self._counts.pop(each), self._last.pop(each)) for each in due)
+        return tuple(EndedCount(each, self._counts.pop(each), self._last.pop(each)) for each in due)

@@ -37,19 +37,19 @@ async def looking(expiry: "Expiry", meter: ExpiryMeter, clock: Callable[[], date
 
 
 @dataclass(frozen=True, slots=True)
-class _Claimed:
+class _CertificateClaim:
     """What a proxy claimed last (None: nothing), and its newest stream then."""
 
     newest: ShownCertificate | None
     stream: tuple[datetime | None, str]
 
-    def then(self, shown: ShownCertificate, stream: tuple[datetime | None, str]) -> "_Claimed":
+    def then(self, shown: ShownCertificate, stream: tuple[datetime | None, str]) -> "_CertificateClaim":
         """Return what holds after it has shown something, which may be what it has claimed before."""
         is_older = self.newest is not None and shown.issued_at < self.newest.issued_at
-        return _Claimed(self.newest if is_older else shown, stream)
+        return _CertificateClaim(self.newest if is_older else shown, stream)
 
 
-_NOTHING: Final = _Claimed(None, (None, ""))
+_NOTHING: Final = _CertificateClaim(None, (None, ""))
 
 
 class Expiry:
@@ -74,7 +74,7 @@ class Expiry:
         self._ledger = ledger
         self._shown = shown
         self._gateway = gateway
-        self._claimed: dict[NodeKey, _Claimed] = {}  # who was asked of longest ago comes first
+        self._claimed: dict[NodeKey, _CertificateClaim] = {}  # who was asked of longest ago comes first
 
     def seconds_left(self, now: datetime) -> dict[str, float]:
         """Return how long the first certificate still lives by kind, of those kinds that there are."""
@@ -112,7 +112,7 @@ class Expiry:
             entry = entries[name]
             newest = None if entry is None else ShownCertificate(entry.issued_at, entry.not_after)
             self._claimed.pop(node, None)
-            self._claimed[node] = _Claimed(newest, streams[node])
+            self._claimed[node] = _CertificateClaim(newest, streams[node])
 
     def _see(self, streams: Mapping[NodeKey, tuple[datetime | None, str]]) -> None:
         """Take over what those who are here have shown since the last look."""

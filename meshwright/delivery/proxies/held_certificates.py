@@ -10,7 +10,7 @@ from typing import Final
 
 from certs.keys.leaf import serial_and_end
 from meshwright.delivery.proxies.proxy import Proxy
-from meshwright.delivery.quarantine.accepted import Noted
+from meshwright.delivery.quarantine.accepted import AcknowledgedVersions
 from xds.cache import NodeKey
 from xds.protocol.resources.resource import Resource, TypeUrl, Version
 from xds.protocol.resources.snapshot import Snapshot
@@ -57,7 +57,7 @@ class HeldCertificates:
         held = (self.of(each) for each in proxies)
         return min((each.not_after for each in held if each is not None), default=None)
 
-    def _secrets(self, noted: Noted) -> Iterator[Resource]:
+    def _secrets(self, noted: AcknowledgedVersions) -> Iterator[Resource]:
         """Yield what somebody has acknowledged of a type, the newest of each, if that is secret."""
         for name in dict.fromkeys((*noted.named, *noted.whole)):
             newest = noted.get(name)

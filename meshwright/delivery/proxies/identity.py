@@ -16,11 +16,11 @@ from catalog.store.view import View
 from certs.errors import PeerRefused, RefusalReason, StateError
 from certs.keys.material import PeerCertificate
 from certs.ledger.contract import Ledger
-from certs.peer import Admitted, admitted, presence, read_peer
+from certs.peer import AdmittedPeer, admitted, presence, read_peer
 from meshwright.delivery.proxies.shown_certificates import ShownCertificates
 from meshwright.mesh.identity import ProxyName
 from xds.cache import NodeKey
-from xds.hooks import Peer, Refused
+from xds.hooks import Peer, StreamRefused
 from xds.protocol.wire import Node
 
 _log = structlog.get_logger("delivery.proxies.identity")
@@ -36,7 +36,7 @@ class Refusal(enum.StrEnum):
     LEDGER = "ledger_unavailable"
 
 
-class Held(enum.StrEnum):
+class HoldReason(enum.StrEnum):
     """Why a proxy that was let in is held without an answer; proxies are told."""
 
     WORKLOAD = "workload-unknown"
@@ -117,8 +117,10 @@ class MeshAuthenticator:
         """Return whose configuration the peer gets; as `admit`."""
         return NodeKey(str(self.admit(peer).name))
 
-    def admit(self, peer: Peer) -> Admitted:
-        """Return who the peer is, and what the ledger has of it; raise Refused, with the reason in the log.
+    def admit(self, peer: Peer) -> AdmittedPeer:
+        """Return who the peer is, and what the ledger has of it.
+
+        Raise StreamRefused, with the reason in the log.
 
         The first success claims the certificate in the ledger.
         """
@@ -145,14 +147,14 @@ class MeshAuthenticator:
     def held(self, node_key: NodeKey) -> str:
         """Return why there is nothing for a proxy that was let in; nothing if there is, or soon will be."""
         if (view := self._view()) is None:
-            return Held.NOT_READ
+            return HoldReason.NOT_READ
         name = ProxyName.parse(node_key)
         if holder_of(view, name) is None:
-            return Held.WORKLOAD
-        return Held.FAILED if self._failed(name) else ""
+            return HoldReason.WORKLOAD
+        return HoldReason.FAILED if self._failed(name) else ""
 
     def _place(self, peer: Peer, name: ProxyName) -> None:
-        """Raise Refused where the mesh, as it is now, has something against a proxy."""
+        """Raise StreamRefused where the mesh, as it is now, has something against a proxy."""
         view = self._view()
         mesh = (view, 0 if view is None else view.graph.revision)
         if mesh != self._mesh:
@@ -173,12 +175,15 @@ class MeshAuthenticator:
         return found
 
     def accept_node(self, node_key: NodeKey, node: Node) -> None:
-        """Raise Refused if a client calls itself otherwise than its certificate does (see names_itself)."""
+        """Raise StreamRefused if a client calls itself otherwise than its certificate does.
+
+        See names_itself.
+        """
         if not names_itself(node_key, node.id):
             _log.warning("node refused", proxy=node_key, node=node.id[:200], reason=Refusal.OTHER_NODE)
-            raise Refused(Refusal.OTHER_NODE)
+            raise StreamRefused(Refusal.OTHER_NODE)
 
-    def _note(self, peer: Peer, found: Admitted, now: datetime) -> None:
+    def _note(self, peer: Peer, found: AdmittedPeer, now: datetime) -> None:
         try:
             claimed = presence(found, self._ledger, peer.address, now)
         except StateError as error:
@@ -187,6 +192,6 @@ class MeshAuthenticator:
             _log.info("proxy certificate claimed", proxy=found.entry.common_name, serial=found.entry.serial)
 
 
-def _refused(peer: Peer, reason: enum.StrEnum, detail: str) -> Refused:
+def _refused(peer: Peer, reason: enum.StrEnum, detail: str) -> StreamRefused:
     _log.warning("client refused", peer=peer.address, reason=reason.value, detail=detail)
-    return Refused(reason.value)
+    return StreamRefused(reason.value)

@@ -36,7 +36,7 @@ MOST: Final = 50_000
 _log = structlog.get_logger("delivery.proxies.journal")
 
 
-class Sending(NamedTuple):
+class JournalEntry(NamedTuple):
     """A response of `size` bytes that went out `at` a moment."""
 
     response: Response
@@ -70,7 +70,7 @@ class Journal:
         self._meter = meter
         self._now = now
         self._pause = pause
-        self._entries: dict[NodeKey, list[Sending | Acknowledgement]] = {}
+        self._entries: dict[NodeKey, list[JournalEntry | Acknowledgement]] = {}
         self._count = 0
         self._unanswered = 0
         self._noted = asyncio.Event()
@@ -84,7 +84,7 @@ class Journal:
     def sent(self, node: NodeKey, response: Response, size: int) -> None:
         """Note a response of `size` bytes that goes out now."""
         self._unanswered += 1
-        self._note(node, Sending(response, size, self._now()))
+        self._note(node, JournalEntry(response, size, self._now()))
 
     def accepted(self, node: NodeKey, response: Response) -> None:
         """Note an ACK that comes now, of a proxy that never rejected anything."""
@@ -135,7 +135,7 @@ class Journal:
             if self._count >= MOST or self._now() >= latest:
                 return
 
-    def _note(self, node: NodeKey, entry: Sending | Acknowledgement) -> None:
+    def _note(self, node: NodeKey, entry: JournalEntry | Acknowledgement) -> None:
         if not self._entries:
             self._noted.set()
         self._entries.setdefault(node, []).append(entry)
@@ -151,9 +151,9 @@ class Journal:
         except Exception:  # noqa: BLE001 - whatever it is, it is about what is remembered alone
             _log.exception("what a proxy was sent or accepted is not remembered", proxy=node)
 
-    def _take(self, node: NodeKey, entry: Sending | Acknowledgement) -> None:
+    def _take(self, node: NodeKey, entry: JournalEntry | Acknowledgement) -> None:
         match entry:
-            case Sending(response, size, at):
+            case JournalEntry(response, size, at):
                 self._measure(self._history.sent(node, response, size, at))
             case Acknowledgement(response, at):
                 self._measure(self._history.answered(node, response, None, at))

@@ -16,7 +16,7 @@ from xds.protocol.wire import Nonce, Response
 
 
 @dataclass(frozen=True, slots=True)
-class Large:
+class LargeResponse:
     """The last large response of one type to one proxy: to what program, and whether it was answered."""
 
     type_url: TypeUrl
@@ -45,7 +45,7 @@ class Large:
         return f"{said} ({self.hint})" if self.hint else said
 
 
-_NONE: Final[Mapping[TypeUrl, Large]] = MappingProxyType({})
+_NONE: Final[Mapping[TypeUrl, LargeResponse]] = MappingProxyType({})
 """What is known of nearly all proxies, one for them all."""
 
 
@@ -55,12 +55,12 @@ class LargeResponses:
     __slots__ = ("_found",)
 
     def __init__(self) -> None:
-        self._found: Mapping[TypeUrl, Large] = _NONE
+        self._found: Mapping[TypeUrl, LargeResponse] = _NONE
 
-    def sending(self, response: Response, size: int, user_agent: str) -> Large | None:
+    def sending(self, response: Response, size: int, user_agent: str) -> LargeResponse | None:
         """Note one that goes out; return it if it is the first of its type."""
         first = response.type_url not in self._found
-        found = Large(response.type_url, size, user_agent, response.nonce)
+        found = LargeResponse(response.type_url, size, user_agent, response.nonce)
         self._found = {**self._found, response.type_url: found}
         return found if first else None
 
@@ -75,7 +75,7 @@ class LargeResponses:
         if found is not None and found.nonce == response.nonce:
             self._settle(response.type_url)
 
-    def unanswered(self) -> tuple[Large, ...]:
+    def unanswered(self) -> tuple[LargeResponse, ...]:
         """Return the last ones that were not answered, by type."""
         found = (each for each in self._found.values() if not each.answered)
         return tuple(sorted(found, key=lambda each: each.type_url))

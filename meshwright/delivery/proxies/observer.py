@@ -20,7 +20,7 @@ from meshwright.mesh.objects import ObjectKey
 from meshwright.sidecars.type_words import short_type
 from xds.budget import Excess
 from xds.cache import NodeKey
-from xds.hooks import Cause, Ending, Peer
+from xds.hooks import Cause, Peer, StreamEnd
 from xds.protocol.wire import Node, Rejection, Response
 from xds.stream_status import Variant
 
@@ -31,7 +31,7 @@ _log = structlog.get_logger("controller.ads")
 _logging = logging.getLogger("controller.ads")
 
 
-class Answered(Protocol):
+class AnswerListener(Protocol):
     """Whoever decides what a proxy is served by what it answers."""
 
     def opened(self, node: NodeKey) -> None:
@@ -73,7 +73,7 @@ class MeshObserver:
         history: PushHistory,
         journal: Journal,
         readiness: EndpointReadiness,
-        loop: Answered,
+        loop: AnswerListener,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._registry = registry
@@ -225,13 +225,13 @@ class MeshObserver:
         is_own = self._registry.has_several(node_key) or self._loop.has_record(stream)
         self._loop.answered(node_key, response, rejection, changed, stream if is_own else None)
 
-    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str, stream: int = 0) -> None:
+    def closed(self, node_key: NodeKey, peer: Peer, ending: StreamEnd, detail: str, stream: int = 0) -> None:
         """Note the end of a stream; one that was refused after it was opened counts as refused, too."""
         variant = self._registry.closed(node_key, peer.address)
         self._loop.closed(stream)
         self._journal.settle((node_key,))
         self._history.closed(node_key, self._now())
-        if ending is Ending.REFUSED:
+        if ending is StreamEnd.REFUSED:
             self._metrics.stream_refused(detail)
         self.streams[variant.value] -= 1
         _log.info("stream closed", proxy=node_key, peer=peer.address, ending=ending.value, detail=detail)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from certs.peer import Admitted
+from certs.peer import AdmittedPeer
 from xds.cache import NodeKey
 
 
@@ -25,7 +25,7 @@ class ShownCertificates:
     def __init__(self) -> None:
         self._newest: dict[NodeKey, ShownCertificate] = {}
 
-    def note(self, found: Admitted) -> None:
+    def note(self, found: AdmittedPeer) -> None:
         """Note what a proxy has been let in with, which may be older than what it has shown elsewhere."""
         node, entry, newest = NodeKey(str(found.name)), found.entry, self._newest
         before = newest.get(node)

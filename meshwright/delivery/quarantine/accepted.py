@@ -31,7 +31,7 @@ OF_GROUP: Final = 2
 _NONE: Final[Mapping[ResourceName, _Newest]] = MappingProxyType({})
 
 
-class Noted:
+class AcknowledgedVersions:
     """What somebody has acknowledged of one type's resources, by name: up to `count` versions of each.
 
     Unchangeable. Who has acknowledged all that is served has that very table, as others have: what is noted
@@ -48,8 +48,8 @@ class Noted:
         self.whole = whole
         self.named = named
         # What others came to is alive only while somebody has it: who is stuck keeps no chain of them.
-        self._next: tuple[tuple[Resource, ...], Resources, weakref.ref[Noted]] | None = None
-        self._replaced: tuple[Resources, Names, weakref.ref[Noted]] | None = None
+        self._next: tuple[tuple[Resource, ...], Resources, weakref.ref[AcknowledgedVersions]] | None = None
+        self._replaced: tuple[Resources, Names, weakref.ref[AcknowledgedVersions]] | None = None
 
     def get(self, name: ResourceName) -> _Newest:
         """Return the versions of a resource, the newest first."""
@@ -59,16 +59,18 @@ class Noted:
             return () if whole is None else (whole,)
         return found
 
-    def put(self, named: Mapping[ResourceName, _Newest]) -> "Noted":
+    def put(self, named: Mapping[ResourceName, _Newest]) -> "AcknowledgedVersions":
         """Return this with other versions of some resources; none where nothing is to be known of them."""
-        return Noted(self.count, self.whole, {**self.named, **named}) if named else self
+        return AcknowledgedVersions(self.count, self.whole, {**self.named, **named}) if named else self
 
-    def known(self, resources: tuple[Resource, ...], served: Resources) -> "Noted | None":
+    def known(self, resources: tuple[Resource, ...], served: Resources) -> "AcknowledgedVersions | None":
         """Return what others came to from here, if any acknowledged these very resources."""
         step = self._next
         return step[2]() if step is not None and step[0] is resources and step[1] is served else None
 
-    def remember(self, resources: tuple[Resource, ...], served: Resources, after: "Noted") -> None:
+    def remember(
+        self, resources: tuple[Resource, ...], served: Resources, after: "AcknowledgedVersions"
+    ) -> None:
         """Take it that whoever acknowledges these very resources comes to `after`.
 
         But for what is secret, which nobody holds for others, and from nothing, where all begin.
@@ -76,7 +78,7 @@ class Noted:
         if (self.whole or self.named) and resources and not resources[0].secret:
             self._next = (resources, served, weakref.ref(after))
 
-    def after(self, response: Response, served: Resources) -> "Noted":
+    def after(self, response: Response, served: Resources) -> "AcknowledgedVersions":
         """Return what is noted when a response is acknowledged; `served` is what there is of its type."""
         if response.table is not None:  # though there be another by now
             return self.of_all(response.table).trimmed(served)
@@ -89,7 +91,7 @@ class Noted:
                 found = found.of_all(served, others)
         return found.trimmed(served)
 
-    def replaced(self, old: Resources, names: Names) -> "Noted":
+    def replaced(self, old: Resources, names: Names) -> "AcknowledgedVersions":
         """Return what is noted when resources of these names are replaced: the old ones where nothing was."""
         step = self._replaced
         if step is not None and step[0] is old and step[1] is names and (known := step[2]()) is not None:
@@ -119,11 +121,13 @@ class Noted:
                 return False
         return True
 
-    def of_all(self, table: Resources, others: Iterable[ResourceName] | None = None) -> "Noted":
+    def of_all(
+        self, table: Resources, others: Iterable[ResourceName] | None = None
+    ) -> "AcknowledgedVersions":
         """Return what is noted when all of a table is acknowledged; `others` as above, if known."""
         if not self.named and self.whole is table:
             return self
-        found = Noted(self.count, table)
+        found = AcknowledgedVersions(self.count, table)
         if not self.named and not self.whole:
             return found
         named = {}
@@ -136,21 +140,21 @@ class Noted:
                 named[name] = newest
         return found.put(named)
 
-    def trimmed(self, served: Resources) -> "Noted":
+    def trimmed(self, served: Resources) -> "AcknowledgedVersions":
         """Return this without what is no longer served, where that is too much."""
         if len(self.named) + len(self.whole) <= 2 * len(served) + SPARE:
             return self
         kept = {name: known for name in served if (known := self.get(name))}
-        return Noted(self.count, NO_RESOURCES, kept)
+        return AcknowledgedVersions(self.count, NO_RESOURCES, kept)
 
 
-_NOTHING: Final = {count: Noted(count) for count in (OWN, OF_GROUP)}
+_NOTHING: Final = {count: AcknowledgedVersions(count) for count in (OWN, OF_GROUP)}
 
-Acknowledged = dict[TypeUrl, Noted]
+Acknowledged = dict[TypeUrl, AcknowledgedVersions]
 """What somebody has acknowledged, by type."""
 
 
-class Accepted:
+class AcknowledgedResources:
     """What each proxy has acknowledged last of each resource, and the newest two versions in its group.
 
     `of` returns where that of a proxy is kept: it outlives streams, so that one that comes back is known.
@@ -162,7 +166,9 @@ class Accepted:
     def __init__(self, of: Callable[[NodeKey], Acknowledged]) -> None:
         self._of = of
         self._by_group: dict[GroupKey, Acknowledged] = {}
-        self._wholes: weakref.WeakValueDictionary[tuple[int, int], Noted] = weakref.WeakValueDictionary()
+        self._wholes: weakref.WeakValueDictionary[tuple[int, int], AcknowledgedVersions] = (
+            weakref.WeakValueDictionary()
+        )
 
     def note(self, node: NodeKey, group: GroupKey | None, response: Response, served: Snapshot) -> None:
         """Take an acknowledged response of a proxy, which is served that snapshot now.
@@ -222,7 +228,7 @@ class Accepted:
         if after is not noted:
             held[type_url] = after
 
-    def _one(self, noted: Noted) -> Noted:
+    def _one(self, noted: AcknowledgedVersions) -> AcknowledgedVersions:
         """Return the value of others who have all of a large table, if this is one of them."""
         if noted.named or len(noted.whole) < MANY:
             return noted

@@ -72,7 +72,7 @@ def fallback(current: Snapshot, excluded: Exclusion, empty: Empty, good: Good | 
     resource: the group's own, the good one, the empty one, nothing. With nothing rejected it is the snapshot
     itself. `good` finds the good versions, `excluded` has them without it.
     """
-    asked = _Asked(excluded.good.get if good is None else good)
+    asked = _VersionSearch(excluded.good.get if good is None else good)
     less = lessened(current, excluded.units, asked)
     search = _Search(less, excluded.rejected, asked, empty)
     for key in sorted(excluded.rejected):
@@ -92,7 +92,7 @@ def fallback(current: Snapshot, excluded: Exclusion, empty: Empty, good: Good | 
     return Fallback(snapshot, MappingProxyType(instead), MappingProxyType(asked.answers))
 
 
-class _Asked:
+class _VersionSearch:
     """Finds good versions, each once, and knows what was asked for."""
 
     def __init__(self, good: Good) -> None:

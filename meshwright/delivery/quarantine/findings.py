@@ -15,7 +15,7 @@ from xds.protocol.resources.resource import Reference, ResourceName, TypeUrl, Ve
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedResource:
     """Something that proxies reject: a resource in the version that it has, or a unit of policy in it.
 
     `proxy` is the first of them, `said` are its words, `reason` what they say, and `changed` the objects
@@ -34,7 +34,7 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitOut:
+class ExcludedUnit:
     """A unit of policy that proxies are served without, sorted, and what the first of them said of it."""
 
     unit: Unit
@@ -54,14 +54,14 @@ class Findings:
         found = (each for node in self._records.by_node for each in self._records.verdicts(node))
         return tuple(sorted((*found, *(each for kept in self._records.earlier.values() for each in kept))))
 
-    def units_out(self) -> tuple[UnitOut, ...]:
+    def units_out(self) -> tuple[ExcludedUnit, ...]:
         """Return the units of policy that proxies are served without, in the order of their ids."""
         found: dict[UnitId, list[tuple[NodeKey, Record]]] = {}
         for node, record in sorted(self._records.by_node.items(), key=lambda each: each[0]):
             for each in record.units:
                 found.setdefault(each, []).append((node, record))
         return tuple(
-            UnitOut(
+            ExcludedUnit(
                 unit,
                 tuple(node for node, _ in records),
                 records[0][1].accused[key],
@@ -83,7 +83,7 @@ class Findings:
         records = self._records.all_of(node)
         return tuple(sorted({record.accused[each].key for record in records for each in record.found}))
 
-    def rejected(self) -> tuple[Rejected, ...]:
+    def rejected(self) -> tuple[RejectedResource, ...]:
         """Return what is rejected, sorted; what is only suspected is not among it.
 
         A resource is told for each group of those who are served the same, a unit of policy once for all.
@@ -98,7 +98,7 @@ class Findings:
         said = map(self._told, found.values())
         return tuple(sorted(said, key=lambda each: (each.proxy, each.type_url, each.name, repr(each.unit))))
 
-    def rejections_of(self, node: NodeKey, key: Reference) -> tuple[Rejected, ...]:
+    def rejections_of(self, node: NodeKey, key: Reference) -> tuple[RejectedResource, ...]:
         """Return what a proxy has rejected for certain in one resource."""
         cases = (each for each in self._cases(node) if each.accusation.key == key)
         return tuple(self._told([each]) for each in sorted(cases, key=lambda each: str(each.suspect)))
@@ -117,12 +117,12 @@ class Findings:
                 found.append(_Case(node, record, suspect, version, there=resource is not None))
         return found
 
-    def _told(self, cases: "list[_Case]") -> Rejected:
+    def _told(self, cases: "list[_Case]") -> RejectedResource:
         """Return as one what several proxies reject, in the words of the first."""
         first, one = cases[0], cases[0].accusation
         unit = self._records.unit(first.node, first.suspect) if isinstance(first.suspect, str) else None
         replaced = all(one.key in each.record.good for each in cases)
-        return Rejected(
+        return RejectedResource(
             first.node, *one.key, first.version, one.said, replaced, unit, one.reason, one.changed
         )
 

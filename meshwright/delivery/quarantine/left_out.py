@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from catalog.policy.units import Unit
-from meshwright.delivery.quarantine.findings import UnitOut
+from meshwright.delivery.quarantine.findings import ExcludedUnit
 from meshwright.delivery.quarantine.objects_at_fault import at_fault
-from meshwright.delivery.snapshots.fitting import Refused
-from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.fitting import RefusedResource
+from meshwright.delivery.snapshots.serving import GroupSnapshots
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.smi import HTTPMatch
@@ -31,7 +31,7 @@ class LeftOut:
     certain: bool
 
 
-def parts_left_out(serving: Serving, out: Iterable[UnitOut]) -> tuple[LeftOut, ...]:
+def parts_left_out(serving: GroupSnapshots, out: Iterable[ExcludedUnit]) -> tuple[LeftOut, ...]:
     """Return the parts of policy that proxies are served without, by object and match."""
     view = serving.view
     found = [
@@ -53,9 +53,9 @@ def parts_left_out(serving: Serving, out: Iterable[UnitOut]) -> tuple[LeftOut, .
     return tuple(sorted(found, key=lambda each: (each.object, repr(each.match))))
 
 
-def refused_units(serving: Serving) -> dict[Unit, tuple[Refused, list[NodeKey]]]:
+def refused_units(serving: GroupSnapshots) -> dict[Unit, tuple[RefusedResource, list[NodeKey]]]:
     """Return the units that are left out before they are sent, why, and for whom."""
-    found: dict[Unit, tuple[Refused, list[NodeKey]]] = {}
+    found: dict[Unit, tuple[RefusedResource, list[NodeKey]]] = {}
     for group, refused in sorted(serving.refused.items(), key=lambda each: repr(each[0])):
         for each in refused:
             if each.unit is not None:

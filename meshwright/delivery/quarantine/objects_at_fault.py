@@ -3,16 +3,16 @@
 from collections.abc import Iterable
 from typing import Final
 
-from catalog.policy.provenance import MadeFrom
+from catalog.policy.provenance import InputObject
 from catalog.policy.units import Calling, Unit
 from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh
 from catalog.policy.values.outbound import OutboundRoute, RequestRule
-from catalog.policy.values.terms import Logging
+from catalog.policy.values.terms import AccessLogPolicy
 from catalog.store.osm import retries, settings
 from catalog.store.own import upstream_policies
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
-from meshwright.delivery.quarantine.findings import Rejected
+from meshwright.delivery.quarantine.findings import RejectedResource
 from meshwright.mesh.kinds import (
     EGRESS,
     ENDPOINT_SLICE,
@@ -38,7 +38,7 @@ from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.limits import ConnectionLimits, RateLimits
 from meshwright.mesh.policies.retries import Retries
 from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
-from meshwright.mesh.policies.upstreams import Ejecting, HashKey, HealthCheck
+from meshwright.mesh.policies.upstreams import HashKey, HealthCheck, OutlierDetectionOverride
 from xds.protocol.resources.resource import ENDPOINT, LISTENER, TypeUrl
 
 _POLICIES: Final = (
@@ -61,7 +61,7 @@ _POLICIES: Final = (
 _PLACES: Final = (WORKLOAD, ENDPOINT_SLICE, SERVICE)
 
 
-def at_fault(view: View, unit: Unit, behind: Iterable[MadeFrom]) -> tuple[ObjectKey | None, str]:
+def at_fault(view: View, unit: Unit, behind: Iterable[InputObject]) -> tuple[ObjectKey | None, str]:
     """Return the object that a unit of policy is of, and its field, empty where it is the whole object."""
     match unit:
         case AccessRule(by):
@@ -70,9 +70,16 @@ def at_fault(view: View, unit: Unit, behind: Iterable[MadeFrom]) -> tuple[Object
             return ObjectKey.of(TRAFFIC_SPLIT, key), ""
         case RequestRule(by):
             return ObjectKey.of(ROUTE_POLICY, by), ""
-        case Retries() | RateLimits() | ConnectionLimits() | Ejecting() | HealthCheck() | HashKey():
+        case (
+            Retries()
+            | RateLimits()
+            | ConnectionLimits()
+            | OutlierDetectionOverride()
+            | HealthCheck()
+            | HashKey()
+        ):
             return _saying(view, unit, behind), ""
-        case Logging(by) if by is not None:
+        case AccessLogPolicy(by) if by is not None:
             return ObjectKey.of(TELEMETRY, by), ""
         case HTTPMatch():
             return _route_group(view, unit, behind)
@@ -84,7 +91,7 @@ def at_fault(view: View, unit: Unit, behind: Iterable[MadeFrom]) -> tuple[Object
             return None, ""
 
 
-def edited(rejected: Rejected, behind: Iterable[MadeFrom]) -> tuple[ObjectKey, str] | None:
+def edited(rejected: RejectedResource, behind: Iterable[InputObject]) -> tuple[ObjectKey, str] | None:
     """Return the target or split by whose edit a match came to be refused that nobody had touched.
 
     None where the proxy's words quote the match, or its group was edited itself: then that is at fault.
@@ -100,7 +107,7 @@ def edited(rejected: Rejected, behind: Iterable[MadeFrom]) -> tuple[ObjectKey, s
     return next(((key, "") for key in sorted(found)), None)
 
 
-def _route_group(view: View, match: HTTPMatch, behind: Iterable[MadeFrom]) -> tuple[ObjectKey | None, str]:
+def _route_group(view: View, match: HTTPMatch, behind: Iterable[InputObject]) -> tuple[ObjectKey | None, str]:
     there = {each.key for each in behind}
     found = [
         (ObjectKey.of(HTTP_ROUTE_GROUP, key), group.matches.index(match))
@@ -111,7 +118,7 @@ def _route_group(view: View, match: HTTPMatch, behind: Iterable[MadeFrom]) -> tu
     return (None, "") if first is None else (first[0], f"spec.matches[{first[1]}]")
 
 
-def _saying(view: View, unit: Calling, behind: Iterable[MadeFrom]) -> ObjectKey | None:
+def _saying(view: View, unit: Calling, behind: Iterable[InputObject]) -> ObjectKey | None:
     """Return the object that says this; of several that say the same one of those that are behind it.
 
     Of rates and health checks a resource may be made from less than is said: then it is the one behind it.
@@ -130,7 +137,7 @@ def _sayings(view: View, unit: Calling) -> tuple[Kind, list[tuple[PolicyKey, tup
         case RateLimits() | ConnectionLimits():
             limiting = settings(view).held().items()
             return UPSTREAM_TRAFFIC_SETTING, [(key, (each.rates, each.connections)) for key, each in limiting]
-        case Ejecting() | HealthCheck() | HashKey():
+        case OutlierDetectionOverride() | HealthCheck() | HashKey():
             reaching = upstream_policies(view).held().items()
             parts = [(key, (each.ejecting, each.checking, each.load.key)) for key, each in reaching]
             return UPSTREAM_POLICY, [*parts]
@@ -138,7 +145,7 @@ def _sayings(view: View, unit: Calling) -> tuple[Kind, list[tuple[PolicyKey, tup
             return RETRY, [(key, (each.retries,)) for key, each in retries(view).held().items()]
 
 
-def unlikelihood(type_url: TypeUrl, made_from: MadeFrom) -> int:
+def unlikelihood(type_url: TypeUrl, made_from: InputObject) -> int:
     """Return how unlikely a kind of object is to be at fault: first what proxies get nearly as it is written.
 
     Listeners and endpoints hold addresses and ports above all, anything else what policies say.

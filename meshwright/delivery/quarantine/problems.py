@@ -3,15 +3,15 @@
 from collections.abc import Iterable
 from typing import Final
 
-from catalog.policy.provenance import MadeFrom
+from catalog.policy.provenance import InputObject
 from catalog.policy.units import Calling, Unit
 from catalog.store.inventory import holder_of
 from catalog.store.objects import workload_object
 from catalog.store.view import View
-from meshwright.delivery.quarantine.findings import Rejected
+from meshwright.delivery.quarantine.findings import RejectedResource
 from meshwright.delivery.quarantine.left_out import refused_units
 from meshwright.delivery.quarantine.objects_at_fault import at_fault, edited, unlikelihood
-from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.serving import GroupSnapshots
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import FromSource
@@ -38,9 +38,9 @@ class Rejections:
     """Puts rejections into words; remembers what was behind those that stand."""
 
     def __init__(self) -> None:
-        self._behind: dict[tuple[NodeKey, TypeUrl, ResourceName, Version], tuple[MadeFrom, ...]] = {}
+        self._behind: dict[tuple[NodeKey, TypeUrl, ResourceName, Version], tuple[InputObject, ...]] = {}
 
-    def problems(self, serving: Serving, rejected: Iterable[Rejected]) -> Problems:
+    def problems(self, serving: GroupSnapshots, rejected: Iterable[RejectedResource]) -> Problems:
         """Return a problem for each thing rejected, and one for all of them that are too many to tell.
 
         What is left out before any proxy was asked comes first.
@@ -59,14 +59,14 @@ class Rejections:
         return tuple(found)
 
 
-def clause(serving: Serving, rejected: Rejected) -> str:
+def clause(serving: GroupSnapshots, rejected: RejectedResource) -> str:
     """Return a proxy's words, and the one object that is at fault."""
     found = problem(serving.view, rejected, _behind(serving, rejected))
     said = found.value.removeprefix("rejected: ")
     return said if found.key is None else f"{said}: {found.key} ({found.origin})"
 
 
-def problem(view: View, rejected: Rejected, behind: tuple[MadeFrom, ...]) -> Problem:
+def problem(view: View, rejected: RejectedResource, behind: tuple[InputObject, ...]) -> Problem:
     """Return what is said of something rejected: it is held against the one object that is at fault.
 
     That of a unit of policy is known. Of a resource it is the likeliest of those `behind` it: of those that
@@ -88,7 +88,7 @@ def problem(view: View, rejected: Rejected, behind: tuple[MadeFrom, ...]) -> Pro
     return _problem(view, REJECTED, key, behind, place, f"rejected: {rejected.said}", says)
 
 
-def _left_out(serving: Serving) -> Iterable[Problem]:
+def _left_out(serving: GroupSnapshots) -> Iterable[Problem]:
     for unit, (refused, nodes) in refused_units(serving).items():
         behind = serving.behind(nodes[0], *refused.key)
         key, field = at_fault(serving.view, unit, behind)
@@ -102,7 +102,7 @@ def _problem(
     view: View,
     code: str,
     key: ObjectKey | None,
-    behind: Iterable[MadeFrom],
+    behind: Iterable[InputObject],
     field: str,
     value: str,
     says: str,
@@ -125,12 +125,12 @@ def _outcome(unit: Unit) -> str:
     return "what it alone would allow is denied"
 
 
-def _unit_says(rejected: Rejected, unit: Unit) -> str:
+def _unit_says(rejected: RejectedResource, unit: Unit) -> str:
     where = f"{short_type(rejected.type_url)} {rejected.name}"
     return f"{rejected.proxy} or others reject {where} with it: it is left out, {_outcome(unit)}, {_UNTIL}"
 
 
-def _resource_says(rejected: Rejected, behind: Iterable[MadeFrom], held: ObjectKey | None) -> str:
+def _resource_says(rejected: RejectedResource, behind: Iterable[InputObject], held: ObjectKey | None) -> str:
     if rejected.reason.of_the_moment:
         says = f"{rejected.proxy} or others of its group reject it for now ({rejected.reason}), {_UNTIL}"
         by_likelihood = sorted(behind, key=lambda each: (unlikelihood(rejected.type_url, each), each.key))
@@ -149,7 +149,7 @@ def _workload(view: View, proxy: NodeKey) -> ObjectKey | None:
     return None if workload is None else workload_object(view, workload.key)
 
 
-def _behind(serving: Serving, rejected: Rejected) -> tuple[MadeFrom, ...]:
+def _behind(serving: GroupSnapshots, rejected: RejectedResource) -> tuple[InputObject, ...]:
     return serving.behind(rejected.proxy, rejected.type_url, rejected.name)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from meshwright.delivery.quarantine import blame
-from meshwright.delivery.quarantine.accepted import Accepted, Acknowledged
+from meshwright.delivery.quarantine.accepted import Acknowledged, AcknowledgedResources
 from meshwright.delivery.quarantine.fallback import Empty, Exclusions
 from meshwright.delivery.quarantine.findings import Findings
 from meshwright.delivery.quarantine.record import Accusation, Moment, Record, Suspect, pause
@@ -17,7 +17,7 @@ from meshwright.delivery.quarantine.reduced import piece_of
 from meshwright.delivery.quarantine.streams import Streams
 from meshwright.delivery.quarantine.variants import Variants
 from meshwright.delivery.quarantine.verdicts import Verdict
-from meshwright.delivery.snapshots.published import Published, Step
+from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
 from meshwright.mesh.objects import ObjectKey
 from meshwright.sidecars.contract.reasons import Reason
 from xds.cache import GroupKey, NodeKey
@@ -65,17 +65,19 @@ class Quarantine:
         self._now = now
         self._jitter = jitter
         self._records = Records(verdicts)
-        self._accepted = Accepted(acknowledged or defaultdict[NodeKey, Acknowledged](dict).__getitem__)
+        self._accepted = AcknowledgedResources(
+            acknowledged or defaultdict[NodeKey, Acknowledged](dict).__getitem__
+        )
         self._variants = Variants(self._records, self._accepted, empty)
         self.streams = Streams(self._records, self._accepted, empty)
         self.findings = Findings(self._records)
 
     @property
-    def published(self) -> Published:
+    def published(self) -> PublishedSnapshots:
         """What is computed, as far as it is published: each proxy's own, whatever it has instead."""
         return self._records.published
 
-    def served(self) -> Published:
+    def served(self) -> PublishedSnapshots:
         """Return what is served, of what was computed."""
         return self._variants.all_served()
 
@@ -107,7 +109,7 @@ class Quarantine:
         for node in nodes:
             self._records.earlier.pop(node, None)
 
-    def undone(self, before: Published) -> None:
+    def undone(self, before: PublishedSnapshots) -> None:
         """Take it that a step was not published after all."""
         self._records.published = before
 

@@ -6,7 +6,7 @@ from catalog.policy.units import Unit, UnitId, describe
 from meshwright.delivery.quarantine.record import Record, StreamRecord
 from meshwright.delivery.quarantine.reduced import all_units
 from meshwright.delivery.quarantine.verdicts import Verdict
-from meshwright.delivery.snapshots.published import Published, Step
+from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resources.snapshot import Snapshot
 
@@ -18,7 +18,7 @@ class Records:
     """
 
     def __init__(self, verdicts: Iterable[Verdict] = ()) -> None:
-        self.published = Published()
+        self.published = PublishedSnapshots()
         self.by_node: dict[NodeKey, Record] = {}
         self.by_stream: dict[int, StreamRecord] = {}
         self.earlier: dict[NodeKey, list[Verdict]] = {}

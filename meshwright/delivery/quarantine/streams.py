@@ -10,7 +10,7 @@ this stream alone, and the record ends with the stream. Rejections because of co
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 
-from meshwright.delivery.quarantine.accepted import Accepted
+from meshwright.delivery.quarantine.accepted import AcknowledgedResources
 from meshwright.delivery.quarantine.blame import goes_on
 from meshwright.delivery.quarantine.fallback import Empty, Exclusion, fallback
 from meshwright.delivery.quarantine.record import Accusation, Moment, Record, StreamRecord, Suspect
@@ -24,7 +24,7 @@ from xds.protocol.wire import Response
 class Streams:
     """Records of rejections by stream number; `take_changes` says which streams are served something else."""
 
-    def __init__(self, records: Records, accepted: Accepted, empty: Empty) -> None:
+    def __init__(self, records: Records, accepted: AcknowledgedResources, empty: Empty) -> None:
         self._records = records
         self._accepted = accepted
         self._empty = empty

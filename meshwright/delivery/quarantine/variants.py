@@ -6,12 +6,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from meshwright.delivery.quarantine.accepted import Accepted
+from meshwright.delivery.quarantine.accepted import AcknowledgedResources
 from meshwright.delivery.quarantine.fallback import Empty, Exclusion, Exclusions, Fallback, Good, fallback
 from meshwright.delivery.quarantine.record import Record
 from meshwright.delivery.quarantine.records import Records
 from meshwright.delivery.quarantine.reduced import units_of
-from meshwright.delivery.snapshots.published import Published, Step
+from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resources.resource import Reference, Resource
 from xds.protocol.resources.snapshot import Snapshot
@@ -23,7 +23,7 @@ KNOWN: Final = 64
 class Variants:
     """The groups of those of a group that are to have the same in its place; nobody else notices them."""
 
-    def __init__(self, records: Records, accepted: Accepted, empty: Empty) -> None:
+    def __init__(self, records: Records, accepted: AcknowledgedResources, empty: Empty) -> None:
         self._records = records
         self._accepted = accepted
         self._empty = empty
@@ -37,7 +37,7 @@ class Variants:
             return self._records.own(node)
         return self._snapshots[record.variant]
 
-    def all_served(self) -> Published:
+    def all_served(self) -> PublishedSnapshots:
         """Return what everybody is served."""
         published, records = self._records.published, self._records.by_node.items()
         moved = {node: record.variant for node, record in records if record.variant is not None}

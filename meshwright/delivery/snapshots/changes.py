@@ -26,7 +26,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangedProxies:
     """Proxies for which the same resources change, in the same way, sorted."""
 
     proxies: tuple[str, ...]
@@ -37,7 +37,7 @@ class Changed:
 class Comparison:
     """All that would change: configurations, and proxies that are known to one side only."""
 
-    changed: tuple[Changed, ...]
+    changed: tuple[ChangedProxies, ...]
     unchanged: int
     new: tuple[str, ...]
     gone: tuple[str, ...]
@@ -58,7 +58,7 @@ def compare(before: Mapping[str, Resources], after: Mapping[str, Resources]) -> 
         key = tuple((each, _version(before[proxy], each), _version(after[proxy], each)) for each in found)
         groups.setdefault(key, ([], found))[0].append(proxy)
     return Comparison(
-        changed=tuple(Changed(tuple(proxies), found) for proxies, found in groups.values()),
+        changed=tuple(ChangedProxies(tuple(proxies), found) for proxies, found in groups.values()),
         unchanged=unchanged,
         new=tuple(sorted(after.keys() - before.keys())),
         gone=tuple(sorted(before.keys() - after.keys())),

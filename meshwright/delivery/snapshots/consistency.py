@@ -16,7 +16,7 @@ class InconsistentSnapshot(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Last:
+class LastSnapshot:
     """What a group's own resources were, one by one, and the set of them that its last snapshot has.
 
     What comes after is mostly the same, in the same order, with one of them another.
@@ -30,14 +30,14 @@ class Last:
         return self.resources if self.made is not None and self.made() is held else None
 
 
-NOTHING: Final = Last()
+NOTHING: Final = LastSnapshot()
 
 
 def consistent(
     own: Iterable[Resource],
     before: Snapshot | None = None,
     shared: Sequence[ResourceSet] = (),
-    last: Last = NOTHING,
+    last: LastSnapshot = NOTHING,
 ) -> Snapshot:
     """Return the snapshot of a group's own resources, beside those it shares with other groups.
 
@@ -69,7 +69,7 @@ def _put_together(parts: tuple[ResourceSet, ...], before: Snapshot | None) -> Sn
     return snapshot
 
 
-def after(before: ResourceSet, found: tuple[Resource, ...], last: Last = NOTHING) -> ResourceSet:
+def after(before: ResourceSet, found: tuple[Resource, ...], last: LastSnapshot = NOTHING) -> ResourceSet:
     """Return the set of these resources, made of the one before; that very one if nothing has changed."""
     known = last.of(before)
     if known is not None and len(known) == len(found):

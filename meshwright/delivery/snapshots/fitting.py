@@ -15,7 +15,7 @@ from xds.protocol.resources.resource import Reference, Resource
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedResource:
     """Why a resource would be refused, and the unit of policy that is left out of it for that.
 
     Without a unit none of them is at fault, and the resource is published as it is: its proxies decide.
@@ -27,32 +27,32 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitting:
+class FittingResources:
     """Resources to be published, and what is left out of them."""
 
     resources: tuple[Resource, ...]
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedResource, ...] = ()
 
 
-def joined(found: Iterable[Fitting]) -> Fitting:
+def joined(found: Iterable[FittingResources]) -> FittingResources:
     """Return several as one."""
     every = tuple(found)
     resources = tuple(resource for each in every for resource in each.resources)
-    return Fitting(resources, tuple(refused for each in every for refused in each.refused))
+    return FittingResources(resources, tuple(refused for each in every for refused in each.refused))
 
 
-def fitting(piece: Piece) -> Fitting:
+def fitting(piece: Piece) -> FittingResources:
     """Return a piece's resources, without the units of policy that are at fault."""
     found = piece.resources()
     units = piece.units
     if not units or not (faults := _faults(found, piece)):
-        return Fitting(found)
+        return FittingResources(found)
     if _made_without(piece, units):
-        return Fitting(found, tuple(Refused(key, None, said) for key, said in faults))
+        return FittingResources(found, tuple(RefusedResource(key, None, said) for key, said in faults))
     bad = guilty(sorted(units, key=repr), lambda some: bool(_made_without(piece, units - some)))
     said = ((unit, _made_without(piece, bad - {unit})[0]) for unit in sorted(bad, key=repr))
-    return Fitting(
-        piece.without(bad).resources(), tuple(Refused(k, unit, words) for unit, (k, words) in said)
+    return FittingResources(
+        piece.without(bad).resources(), tuple(RefusedResource(k, unit, words) for unit, (k, words) in said)
     )
 
 

@@ -22,7 +22,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedSnapshots:
     """What is served: snapshots by group, the group of each proxy, and the groups that failed."""
 
     snapshots: Layers[GroupKey, Snapshot] = field(default_factory=Layers)
@@ -55,9 +55,9 @@ class Step:
     def __bool__(self) -> bool:
         return bool(self.snapshots or self.members)
 
-    def after(self, before: Published) -> Published:
+    def after(self, before: PublishedSnapshots) -> PublishedSnapshots:
         """Return what is served after this step; it costs what that changes."""
-        return Published(
+        return PublishedSnapshots(
             before.snapshots.changed(self.snapshots),
             before.members.changed(self.members),
             before.failed.changed(self.failed),
@@ -67,7 +67,7 @@ class Step:
 class Result:
     """Collects how the groups that were touched change."""
 
-    def __init__(self, before: Published) -> None:
+    def __init__(self, before: PublishedSnapshots) -> None:
         self.before = before
         self._snapshots: dict[GroupKey, Snapshot | None] = {}
         self._members: dict[NodeKey, GroupKey | None] = {}

@@ -12,13 +12,13 @@ from catalog.relations.groups import ProxyGroup
 from catalog.store import mesh_wide
 from catalog.store.view import View
 from certs.keys.material import ServiceCertificate
-from meshwright.delivery.snapshots.fitting import Fitting, Refused, fitting, joined
-from meshwright.delivery.snapshots.sets import Sets
+from meshwright.delivery.snapshots.fitting import FittingResources, RefusedResource, fitting, joined
+from meshwright.delivery.snapshots.sets import SetBuilder
 from meshwright.engine.derived import derived
 from meshwright.engine.table import Table
 from meshwright.mesh.config import SidecarSettings
 from meshwright.mesh.identity import ServiceIdentity
-from meshwright.mesh.values.hashing import HashedOnce, hashed_once
+from meshwright.mesh.values.hashing import CachedHash, hashed_once
 from meshwright.sidecars.contract.driver import Piece, Pieces
 from xds.protocol.resources.resource import Resource
 from xds.protocol.resources.resource_set import ResourceSet
@@ -46,18 +46,18 @@ Translate = Callable[[GroupInput], Iterable[Piece | Pieces]]
 
 @hashed_once
 @dataclass(frozen=True, slots=True)
-class Wanting(HashedOnce):
+class PieceWithoutEndpoints(CachedHash):
     """A piece that wants endpoints, and who may answer at each of its destinations: not who calls there."""
 
     piece: Piece
     answering: tuple[Answering, ...]
 
 
-SortedOut = tuple[Fitting, tuple[Wanting, ...]]
+SortedOut = tuple[FittingResources, tuple[PieceWithoutEndpoints, ...]]
 """What is made whatever the endpoints are, and what wants endpoints."""
 
 
-class Rendering:
+class RenderInputs:
     """What is read for resources: the view, certificates and roots; `encoded` counts the pieces made."""
 
     def __init__(self, view: View, translate: Translate) -> None:
@@ -67,7 +67,7 @@ class Rendering:
         self.certificates: Table[ServiceIdentity, ServiceCertificate] = Table(self.graph, "certificates")
         self.roots: Table[str, bytes] = Table(self.graph, "trust bundle")
         self.encoded = 0
-        self.sets = Sets()
+        self.sets = SetBuilder()
 
     def certify(
         self, changed: Mapping[ServiceIdentity, ServiceCertificate | None], trust_bundle: bytes
@@ -81,58 +81,58 @@ class Rendering:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class SharedResources:
     """Resources of pieces that groups have in common, made once for all of them; equal ones are one set."""
 
     set: ResourceSet
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedResource, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class GroupResources:
     """What the proxies of a group are sent, but for what it has `shared` with others; see `together`."""
 
-    fits: Fitting
+    fits: FittingResources
     shared: tuple[Pieces, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class RenderedResources:
     """All that the proxies of a group are sent."""
 
     resources: tuple[Resource, ...]
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedResource, ...] = ()
 
 
 @derived
-def resources(rendering: Rendering, group: ProxyGroup) -> Rendered:
+def resources(rendering: RenderInputs, group: ProxyGroup) -> RenderedResources:
     """Return all that the proxies of a group are sent, and what of their policy is left out of it."""
     mine = own(rendering, group)
     shared = [together(rendering, each) for each in mine.shared]
     every = (resource for each in shared for table in each.set.tables.values() for resource in table.values())
     refused = (one for each in shared for one in each.refused)
-    return Rendered((*every, *mine.fits.resources), (*refused, *mine.fits.refused))
+    return RenderedResources((*every, *mine.fits.resources), (*refused, *mine.fits.refused))
 
 
 @derived
-def own(rendering: Rendering, group: ProxyGroup) -> Own:
+def own(rendering: RenderInputs, group: ProxyGroup) -> GroupResources:
     """Return what the proxies of a group alone are sent, and what they have in common with others.
 
     It does not read what that comes to: whoever wants both of many groups asks for that once.
     """
     (lasting, wants), shared = translated(rendering, group)
-    return Own(joined((lasting, *(_completed(rendering, each) for each in wants))), shared)
+    return GroupResources(joined((lasting, *(_completed(rendering, each) for each in wants))), shared)
 
 
 @derived
-def together(rendering: Rendering, pieces: Pieces) -> Together:
+def together(rendering: RenderInputs, pieces: Pieces) -> SharedResources:
     """Return what pieces make that groups have in common."""
     every = [_fits(rendering, each) for each in _once(rendering, pieces)]
     refused = tuple(one for each in every for one in each.refused)
-    return Together(rendering.sets.of(each.resources for each in every), refused)
+    return SharedResources(rendering.sets.of(each.resources for each in every), refused)
 
 
-def in_common(rendering: Rendering, group: ProxyGroup) -> Iterator[None]:
+def in_common(rendering: RenderInputs, group: ProxyGroup) -> Iterator[None]:
     """Make what a group has in common with others, if it is not made, and yield after each part of it.
 
     Else the first group of all would have it made at one go: thousands of pieces. What is raised is raised
@@ -147,7 +147,7 @@ def in_common(rendering: Rendering, group: ProxyGroup) -> Iterator[None]:
             yield None
 
 
-def _one_by_one(rendering: Rendering, found: Iterable[Piece | Pieces]) -> Iterator[None]:
+def _one_by_one(rendering: RenderInputs, found: Iterable[Piece | Pieces]) -> Iterator[None]:
     for each in found:
         if isinstance(each, Piece):
             if not made.is_known(rendering, each):
@@ -160,7 +160,7 @@ def _one_by_one(rendering: Rendering, found: Iterable[Piece | Pieces]) -> Iterat
         yield None
 
 
-def _fits(rendering: Rendering, found: Piece | Pieces) -> Fitting:
+def _fits(rendering: RenderInputs, found: Piece | Pieces) -> FittingResources:
     if isinstance(found, Pieces):
         return _part(rendering, found)
     if found.destinations:
@@ -169,7 +169,7 @@ def _fits(rendering: Rendering, found: Piece | Pieces) -> Fitting:
 
 
 @derived
-def _completed(rendering: Rendering, wants: Wanting) -> Fitting:
+def _completed(rendering: RenderInputs, wants: PieceWithoutEndpoints) -> FittingResources:
     """Return what a piece makes with the endpoints there are.
 
     A value of its own: where one endpoint of many moves, a group asks its other pieces for nothing. And one
@@ -179,13 +179,13 @@ def _completed(rendering: Rendering, wants: Wanting) -> Fitting:
 
 
 @derived
-def _part(rendering: Rendering, pieces: Pieces) -> Fitting:
+def _part(rendering: RenderInputs, pieces: Pieces) -> FittingResources:
     """Return what pieces among others make."""
     return joined(_fits(rendering, each) for each in pieces.pieces())
 
 
 @derived
-def translated(rendering: Rendering, group: ProxyGroup) -> tuple[SortedOut, tuple[Pieces, ...]]:
+def translated(rendering: RenderInputs, group: ProxyGroup) -> tuple[SortedOut, tuple[Pieces, ...]]:
     """Return what a group is sent, but for endpoints and for what it has in common with others.
 
     It reads none, so that a group where nothing but endpoints changed is not translated again.
@@ -196,41 +196,44 @@ def translated(rendering: Rendering, group: ProxyGroup) -> tuple[SortedOut, tupl
 
 
 @derived
-def _once(rendering: Rendering, pieces: Pieces) -> tuple[Piece | Pieces, ...]:
+def _once(rendering: RenderInputs, pieces: Pieces) -> tuple[Piece | Pieces, ...]:
     """Return what pieces are made, which no endpoint has a part in."""
     del rendering
     return pieces.pieces()
 
 
-def _sorted_out(rendering: Rendering, pieces: Iterable[Piece]) -> SortedOut:
+def _sorted_out(rendering: RenderInputs, pieces: Iterable[Piece]) -> SortedOut:
     """Return what pieces make whatever the endpoints are, and those that want endpoints."""
     every = tuple(pieces)
     lasting = (made(rendering, piece) for piece in every if not piece.destinations)
     return joined(lasting), tuple(wanting(rendering, piece) for piece in every if piece.destinations)
 
 
-def wanting(rendering: Rendering, piece: Piece) -> Wanting:
+def wanting(rendering: RenderInputs, piece: Piece) -> PieceWithoutEndpoints:
     """Return what a piece wants: the very same value for all groups that want the same.
 
     Whose its destinations are says who calls; what that comes to takes its place.
     """
     found = piece.destinations
     anybodys = replace(piece, destinations=tuple(replace(each, caller=None) for each in found))
-    return _one(rendering, Wanting(anybodys, tuple(who_may_answer(rendering.view, each) for each in found)))
+    return _one(
+        rendering,
+        PieceWithoutEndpoints(anybodys, tuple(who_may_answer(rendering.view, each) for each in found)),
+    )
 
 
 @derived
-def _one(rendering: Rendering, wants: Wanting) -> Wanting:
+def _one(rendering: RenderInputs, wants: PieceWithoutEndpoints) -> PieceWithoutEndpoints:
     del rendering
     return wants
 
 
-def complete(rendering: Rendering, piece: Piece) -> Piece:
+def complete(rendering: RenderInputs, piece: Piece) -> Piece:
     """Return a piece with the endpoints of its destinations."""
     return _with_endpoints(rendering, wanting(rendering, piece)) if piece.destinations else piece
 
 
-def _with_endpoints(rendering: Rendering, wants: Wanting) -> Piece:
+def _with_endpoints(rendering: RenderInputs, wants: PieceWithoutEndpoints) -> Piece:
     whole = (
         replace(each, endpoints=endpoints_of(rendering.view, each.service, answering))
         for each, answering in zip(wants.piece.destinations, wants.answering, strict=True)
@@ -238,7 +241,7 @@ def _with_endpoints(rendering: Rendering, wants: Wanting) -> Piece:
     return replace(wants.piece, destinations=tuple(whole))
 
 
-def group_input(rendering: Rendering, group: ProxyGroup) -> GroupInput:
+def group_input(rendering: RenderInputs, group: ProxyGroup) -> GroupInput:
     """Return all that a group's resources are made from, but for endpoints."""
     return GroupInput(
         outline(rendering.view, group),
@@ -250,7 +253,7 @@ def group_input(rendering: Rendering, group: ProxyGroup) -> GroupInput:
 
 
 @derived
-def made(rendering: Rendering, piece: Piece) -> Fitting:
+def made(rendering: RenderInputs, piece: Piece) -> FittingResources:
     """Return a piece's resources, made and judged once for all groups that have it."""
     rendering.encoded += 1
     return fitting(piece)

@@ -7,18 +7,18 @@ import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from catalog.policy.provenance import MadeFrom, made_from
-from catalog.policy.values.parts import Whole
+from catalog.policy.provenance import InputObject, made_from
+from catalog.policy.values.parts import WholePolicy
 from catalog.relations.groups import ProxyGroup, group_of, members
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
-from meshwright.delivery.snapshots.consistency import NOTHING, Last, beside, consistent
-from meshwright.delivery.snapshots.fitting import Refused
-from meshwright.delivery.snapshots.published import Published, Result, Step
+from meshwright.delivery.snapshots.consistency import NOTHING, LastSnapshot, beside, consistent
+from meshwright.delivery.snapshots.fitting import RefusedResource
+from meshwright.delivery.snapshots.published import PublishedSnapshots, Result, Step
 from meshwright.delivery.snapshots.rendering import (
-    Own,
-    Rendering,
-    Together,
+    GroupResources,
+    RenderInputs,
+    SharedResources,
     Translate,
     complete,
     group_input,
@@ -28,8 +28,8 @@ from meshwright.delivery.snapshots.rendering import (
     resources,
     together,
 )
-from meshwright.delivery.snapshots.wanted import Everybody, NewWanted
-from meshwright.engine.derived import Observed, derived
+from meshwright.delivery.snapshots.wanted import AllGroups, NewWanted
+from meshwright.engine.derived import ObservedValues, derived
 from meshwright.mesh.identity import ProxyName
 from meshwright.sidecars.contract.driver import Pieces, each_piece
 from xds.cache import GroupKey, NodeKey
@@ -44,7 +44,7 @@ def group_name(group: ProxyGroup) -> GroupKey:
     return GroupKey(f"{group.primary}|{group.identity.service_account}{where}|{digest}")
 
 
-class Serving:
+class GroupSnapshots:
     """Keeps the resources of every group current that is wanted; of others nothing is made until asked for.
 
     `refused` is what is left out of them by group, because its proxies would refuse it. What is only asked
@@ -55,21 +55,21 @@ class Serving:
         self,
         view: View,
         translate: Translate,
-        wanted: NewWanted = Everybody,
+        wanted: NewWanted = AllGroups,
         preview: Translate | None = None,
     ) -> None:
         self.view = view
         self.wanted = wanted(view)
-        self.rendering = Rendering(view, translate)
-        self._preview = Rendering(view, preview or translate)
+        self.rendering = RenderInputs(view, translate)
+        self._preview = RenderInputs(view, preview or translate)
         self._fresh = True
         self._came: dict[ProxyGroup, None] = {}
         self._due: dict[ProxyGroup, None] = {}
-        self.refused: dict[ProxyGroup, tuple[Refused, ...]] = {}
-        self._pins: Observed[ProxyGroup, Own] = Observed(own, self.rendering)
-        self._shared: Observed[Pieces, Together] = Observed(together, self.rendering)
+        self.refused: dict[ProxyGroup, tuple[RefusedResource, ...]] = {}
+        self._pins: ObservedValues[ProxyGroup, GroupResources] = ObservedValues(own, self.rendering)
+        self._shared: ObservedValues[Pieces, SharedResources] = ObservedValues(together, self.rendering)
         self._sharing: dict[Pieces, dict[ProxyGroup, None]] = {}
-        self._nodes: Observed[ProxyGroup, tuple[NodeKey, ...]] = Observed(nodes_of, view)
+        self._nodes: ObservedValues[ProxyGroup, tuple[NodeKey, ...]] = ObservedValues(nodes_of, view)
         self._groups: dict[ProxyGroup, _Group] = {}
         self.wanted.groups.watch()
 
@@ -140,7 +140,7 @@ class Serving:
 
     def objects_behind(
         self, group: ProxyGroup, type_url: TypeUrl, name: ResourceName
-    ) -> tuple[MadeFrom, ...]:
+    ) -> tuple[InputObject, ...]:
         """Return the inputs that a resource of a group was made from, sorted; none if there is no such.
 
         Where the group cannot be computed they are those that its failure came from. Nothing is kept for
@@ -158,10 +158,10 @@ class Serving:
         except StopIteration:
             return ()
         except Exception:  # noqa: BLE001 - whatever it is, published.failed says so
-            part = Whole()
+            part = WholePolicy()
         return made_from(self.view, group, part)
 
-    def behind(self, node: NodeKey, type_url: TypeUrl, name: ResourceName) -> tuple[MadeFrom, ...]:
+    def behind(self, node: NodeKey, type_url: TypeUrl, name: ResourceName) -> tuple[InputObject, ...]:
         """Return the inputs that a proxy's resource was made from; none where its workload is not known."""
         group = self.group(node)
         return () if group is None else self.objects_behind(group, type_url, name)
@@ -180,10 +180,10 @@ class Serving:
         except Exception:  # noqa: BLE001 - whatever it is, it would not be served
             return None
 
-    def _rendering_of(self, group: ProxyGroup) -> Rendering:
+    def _rendering_of(self, group: ProxyGroup) -> RenderInputs:
         return self.rendering if group in self._groups else self._preview
 
-    def steps(self, before: Published, touched: Iterable[ProxyGroup]) -> Iterator[Step | None]:
+    def steps(self, before: PublishedSnapshots, touched: Iterable[ProxyGroup]) -> Iterator[Step | None]:
         """Compute the touched groups; yield None after each of them or oftener, and in the end the step.
 
         A proxy in no group is not in it: the cache leaves its streams with what they have.
@@ -240,7 +240,7 @@ class Serving:
             shared = [self._shared.value(each) for each in mine.shared]
             found = mine.fits.resources
             snapshot = consistent(found, before, [each.set for each in shared], group.last)
-            group.last = Last(found, weakref.ref(snapshot.parts[-1]))
+            group.last = LastSnapshot(found, weakref.ref(snapshot.parts[-1]))
         except Exception as error:  # noqa: BLE001 - whatever one group's objects do, the others go on
             result.left(group.name, nodes)
             result.fail(group.name, nodes, error)
@@ -249,7 +249,9 @@ class Serving:
             result.add(group.name, nodes, snapshot)
             self._refuse(key, shared, group.refused)
 
-    def _refuse(self, key: ProxyGroup, shared: Iterable[Together], own: tuple[Refused, ...]) -> None:
+    def _refuse(
+        self, key: ProxyGroup, shared: Iterable[SharedResources], own: tuple[RefusedResource, ...]
+    ) -> None:
         """Note what is left out of what a group has, together with others and by itself."""
         if refused := (*(one for each in shared for one in each.refused), *own):
             self.refused[key] = refused
@@ -274,7 +276,7 @@ class Serving:
 
 
 @derived
-def preview(rendering: Rendering, group: ProxyGroup) -> Snapshot:
+def preview(rendering: RenderInputs, group: ProxyGroup) -> Snapshot:
     """Return a group's snapshot as it is shown to people, whatever it refers to."""
     return Snapshot.of(resources(rendering, group).resources)
 
@@ -297,5 +299,5 @@ class _Group:
     itself: bool = True
     nodes: tuple[NodeKey, ...] = ()
     shared: tuple[Pieces, ...] = ()
-    last: Last = NOTHING
-    refused: tuple[Refused, ...] = ()
+    last: LastSnapshot = NOTHING
+    refused: tuple[RefusedResource, ...] = ()

@@ -16,7 +16,7 @@ Batch = tuple[Resource, ...]
 """Resources that are made together: what is in the very same batch as before is what it was."""
 
 
-class Sets:
+class SetBuilder:
     """Makes sets; what they hold does not depend on what was made before, only what it costs.
 
     A set that is another one with a few changes knows what they are: the step from that one is there, and

@@ -14,7 +14,7 @@ from meshwright.mesh.values.picture import Picture
 NOBODY: Final[Picture[ProxyName, ProxyName]] = Picture()
 
 
-class Wanted(Protocol):
+class WantedGroups(Protocol):
     """Whose groups are kept current in one view."""
 
     @property
@@ -25,11 +25,11 @@ class Wanted(Protocol):
     def attend(self, here: Picture[ProxyName, ProxyName]) -> None:
         """Take it who is here now."""
 
-    def anew(self, view: View) -> "Wanted":
+    def anew(self, view: View) -> "WantedGroups":
         """Return the same people in another view of equal content."""
 
 
-class Everybody:
+class AllGroups:
     """Every group that there is: for whoever looks at a whole mesh."""
 
     def __init__(self, view: View) -> None:
@@ -38,12 +38,12 @@ class Everybody:
     def attend(self, here: Picture[ProxyName, ProxyName]) -> None:
         """Take no notice."""
 
-    def anew(self, view: View) -> "Everybody":
+    def anew(self, view: View) -> "AllGroups":
         """Return everybody in another view."""
-        return Everybody(view)
+        return AllGroups(view)
 
 
-class WhoIsHere:
+class ConnectedGroups:
     """The groups of the proxies that are here, as far as their workloads are known.
 
     Who is here is an input like others: which group that is follows from the view, and so it is found by
@@ -70,13 +70,13 @@ class WhoIsHere:
                 for name, came in changed.items()
             )
 
-    def anew(self, view: View) -> "WhoIsHere":
+    def anew(self, view: View) -> "ConnectedGroups":
         """Return those who are here now in another view."""
-        return WhoIsHere(view, self._here)
+        return ConnectedGroups(view, self._here)
 
     def _group_of(self, name: ProxyName) -> tuple[ProxyGroup, ...]:
         workload = holder_of(self._view, name)
         return () if workload is None else groups_of(self._view, workload.key)
 
 
-NewWanted = Callable[[View], Wanted]
+NewWanted = Callable[[View], WantedGroups]

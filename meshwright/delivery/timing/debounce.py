@@ -34,7 +34,7 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingChanges:
     """Changes that no wave has taken up: when the first and the last of them came, and the last wave began.
 
     All moments are of one monotonic clock. `wave` is None before the first wave.
@@ -55,7 +55,7 @@ def for_so_many(pace: Pace, proxies: int) -> Pace:
     return Pace(max(pace.quiet, wait), max(pace.longest, wait))
 
 
-def begin_at(pending: Pending, pace: Pace) -> float:
+def begin_at(pending: PendingChanges, pace: Pace) -> float:
     """Return the moment at which the next wave should begin; it may lie in the past.
 
     A change that comes at least `quiet` after the last wave began goes at once, and one that comes sooner and
@@ -92,7 +92,7 @@ class Changes:
         """Return when a wave should begin, or None while there is nothing to do."""
         return min(
             (
-                begin_at(Pending(first, last, self._wave), self._pace(paces, matter))
+                begin_at(PendingChanges(first, last, self._wave), self._pace(paces, matter))
                 for matter, (first, last) in self._noted.items()
             ),
             default=None,

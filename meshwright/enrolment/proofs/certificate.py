@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from certs.ledger.entry import LedgerEntry
-from meshwright.enrolment.proofs.contract import Entitled, Evidence, ProofRefused
+from meshwright.enrolment.proofs.contract import Entitlement, Evidence, ProofRefused
 from meshwright.mesh.identity import ProxyName
 
 KIND = "certificate"
@@ -22,11 +22,11 @@ class CertificateProof:
     def __init__(self, holder_of: HolderOf) -> None:
         self._holder_of = holder_of
 
-    async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
+    async def prove(self, evidence: Evidence, now: datetime) -> Entitlement:
         """Return whose certificate it is; another one lives as long as was asked of this one."""
         del now  # the path has the same clock
         if evidence.certificate is None:
             raise ProofRefused("no_certificate")
         entry = self._holder_of(evidence.certificate, evidence.address)
         name = ProxyName.parse(entry.common_name)
-        return Entitled(name, validity=entry.term, joined_by=entry.joined_by, serial=entry.serial)
+        return Entitlement(name, validity=entry.term, joined_by=entry.joined_by, serial=entry.serial)

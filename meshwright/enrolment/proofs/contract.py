@@ -33,7 +33,7 @@ def _nothing() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Entitled:
+class Entitlement:
     """What a proof entitles to: a proxy's name, or a proxy of a service, whose UUID follows from its key.
 
     `validity` is None where certificates live as long as is set. `proof` is for log and ledger: what was
@@ -74,11 +74,11 @@ class ProofRefused(Exception):
         self.proof = proof
 
 
-class Unproven(Exception):
+class ProofUndecided(Exception):
     """Whether a proof entitles cannot be told now: who would know does not answer. Later it may be."""
 
 
-class NotYet(Unproven):
+class ProofPending(ProofUndecided):
     """The same where nothing is wrong: whose proof it is will be known in a moment."""
 
 
@@ -89,15 +89,15 @@ class Proof(Protocol):
     def kind(self) -> str:
         """Return the kind, as requests name it."""
 
-    async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
-        """Return what this entitles to; raise ProofRefused, Unproven, or enrolment.limits.Exhausted.
+    async def prove(self, evidence: Evidence, now: datetime) -> Entitlement:
+        """Return what this entitles to; raise ProofRefused, ProofUndecided, or enrolment.limits.Exhausted.
 
         To ask again with the same key and data must entitle to the same: answers get lost.
         """
 
 
 @runtime_checkable
-class Recognising(Proof, Protocol):
+class RecognisableProof(Proof, Protocol):
     """A proof that can tell whoever holds one from a guesser, cheaply and without using anything up."""
 
     async def recognise(self, evidence: Evidence) -> str:

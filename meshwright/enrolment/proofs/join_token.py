@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from meshwright.enrolment.limits import Allowances, Pace
-from meshwright.enrolment.proofs.contract import Entitled, Evidence, ProofRefused
+from meshwright.enrolment.proofs.contract import Entitlement, Evidence, ProofRefused
 from meshwright.enrolment.store.contract import TokenRefused, TokenStore
 from meshwright.enrolment.tokens import PROOF_KIND, JoinToken, TokenRecord, TokenRefusal, read_token
 from meshwright.mesh.identity import ProxyName
@@ -39,7 +39,7 @@ class JoinTokenProof:
             return ""
         return token.id
 
-    async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
+    async def prove(self, evidence: Evidence, now: datetime) -> Entitlement:
         """Return what a token is for, a use of which belongs to the key from now on."""
         token = _read(evidence.data)
         try:
@@ -49,7 +49,7 @@ class JoinTokenProof:
         except TokenRefused as error:
             raise ProofRefused(error.reason, proof=token.id) from error
         record = redeemed.token
-        entitled = Entitled(_holder(record), record.id, _validity(record), since=record.made_at)
+        entitled = Entitlement(_holder(record), record.id, _validity(record), since=record.made_at)
         if not redeemed.first:
             return entitled
         return replace(entitled, give_back=partial(self._store.give_back, record.id, evidence.key_digest))

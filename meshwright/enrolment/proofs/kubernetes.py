@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from meshwright.enrolment.proofs.contract import Entitled, Evidence, NotYet, ProofRefusal, ProofRefused
+from meshwright.enrolment.proofs.contract import (
+    Entitlement,
+    Evidence,
+    ProofPending,
+    ProofRefusal,
+    ProofRefused,
+)
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName
 from meshwright.mesh.workload import WorkloadKey
@@ -29,7 +35,7 @@ Review = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class TokenIdentity:
     """What the API server says of a token: whose it is, and by which Pod, with its UID.
 
     `node` is where the Pod runs; empty where the API server does not say, as those before 1.30.
@@ -50,7 +56,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PodIdentity:
     """What the mesh knows of the Pod of a name: what it is, where, and its proxy, if it has one."""
 
     identity: ServiceIdentity
@@ -59,7 +65,7 @@ class Seen:
     proxy: ProxyName | None
 
 
-SeenAs = Callable[[WorkloadKey], Seen | None]
+SeenAs = Callable[[WorkloadKey], PodIdentity | None]
 """Returns what the mesh knows of a Pod; None where it knows none of this name."""
 
 
@@ -81,24 +87,24 @@ class KubernetesProof:
         seen = None if key is None or not uid else self._seen_as(key)
         return uid if seen is not None and seen.uid == uid else ""
 
-    async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
-        """Return whose proxy the Pod's is; raise NotYet while the mesh does not know the Pod."""
+    async def prove(self, evidence: Evidence, now: datetime) -> Entitlement:
+        """Return whose proxy the Pod's is; raise ProofPending while the mesh does not know the Pod."""
         del now  # the API server has a clock
         shown = read_review(await self._review(question(evidence.data)))
-        return Entitled(holder(shown, self._seen_as(shown.key)), str(shown))
+        return Entitlement(holder(shown, self._seen_as(shown.key)), str(shown))
 
 
-def holder(shown: Shown, seen: Seen | None) -> ProxyName:
+def holder(shown: TokenIdentity, seen: PodIdentity | None) -> ProxyName:
     """Return whose proxy the Pod's is that the API server and the mesh both know.
 
-    Raises NotYet where that may be so in a moment: the mesh does not know a Pod of that name, or no proxy of
-    it, or it knows another one, as who sees the one or the other may be a little behind. ProofRefused where
-    they say different things of one Pod.
+    Raises ProofPending where that may be so in a moment: the mesh does not know a Pod of that name, or no
+    proxy of it, or it knows another one, as who sees the one or the other may be a little behind.
+    ProofRefused where they say different things of one Pod.
     """
     if seen is None or not seen.uid:
-        raise NotYet(f"{shown} of ServiceAccount {shown.identity} is not known in the mesh yet")
+        raise ProofPending(f"{shown} of ServiceAccount {shown.identity} is not known in the mesh yet")
     if shown.uid != seen.uid:
-        raise NotYet(f"{shown}: the mesh knows another Pod of that name, whose UID is {seen.uid}")
+        raise ProofPending(f"{shown}: the mesh knows another Pod of that name, whose UID is {seen.uid}")
     for what, said, known in (
         ("is of the ServiceAccount", shown.identity, seen.identity),
         ("runs on the node", shown.node or seen.node, seen.node or shown.node),
@@ -107,7 +113,7 @@ def holder(shown: Shown, seen: Seen | None) -> ProxyName:
             words = f"{shown}: by its token it {what} {said}, and as the mesh sees it {known}"
             raise ProofRefused(ProofRefusal.OTHER_POD, words, str(shown))
     if seen.proxy is None:
-        raise NotYet(
+        raise ProofPending(
             f"{shown} of ServiceAccount {shown.identity} has no proxy in the mesh, as far as is known"
         )
     return seen.proxy
@@ -145,7 +151,7 @@ def question(token: bytes) -> Mapping[str, Any]:
     return {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
 
 
-def read_review(answered: Mapping[str, Any]) -> Shown:
+def read_review(answered: Mapping[str, Any]) -> TokenIdentity:
     """Return what an answered TokenReview says; raise ProofRefused where it proves no Pod for us."""
     status = _mapping(answered.get("status"))
     if status.get("authenticated") is not True:
@@ -164,7 +170,9 @@ def read_review(answered: Mapping[str, Any]) -> Shown:
     if len(pods) != 1 or len(uids) != 1:
         raise ProofRefused(ProofRefusal.NO_WORKLOAD, f"the token of {username} is bound to no Pod")
     node = "".join(_texts(extra.get(f"{_EXTRA}node-name"))[:1])
-    return Shown(ServiceIdentity(Namespace(namespace), ServiceAccountName(account)), pods[0], uids[0], node)
+    return TokenIdentity(
+        ServiceIdentity(Namespace(namespace), ServiceAccountName(account)), pods[0], uids[0], node
+    )
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -21,7 +21,7 @@ class TokenRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Redeemed:
+class TokenRedemption:
     """A token that entitles a key; `first`: it was not this key's before, and one use less is left."""
 
     token: TokenRecord
@@ -47,7 +47,7 @@ class TokenStore(Protocol):
     def recognise(self, token: JoinToken) -> None:
         """Raise TokenRefused where there is no such token, or its secret is another."""
 
-    def redeem(self, token: JoinToken, key: str, now: datetime) -> Redeemed:
+    def redeem(self, token: JoinToken, key: str, now: datetime) -> TokenRedemption:
         """Give a use to a key (its digest), unless it has one; raise TokenRefused.
 
         However many ask at once, in whatever processes, no more keys have a use than there are uses.

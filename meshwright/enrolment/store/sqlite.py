@@ -14,7 +14,7 @@ import structlog
 from certs.errors import RequestError
 from certs.state import files
 from certs.state.database import GIVE_UP_PAGES, Schema, changing, explained, is_full, open_private
-from meshwright.enrolment.store.contract import Redeemed, TokenRefused
+from meshwright.enrolment.store.contract import TokenRedemption, TokenRefused
 from meshwright.enrolment.tokens import JoinToken, TokenRecord, TokenRefusal, has_secret, refusal
 from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName
 
@@ -117,7 +117,7 @@ class SqliteTokens:
         with self._asking() as connection:
             _recognised(connection, token)
 
-    def redeem(self, token: JoinToken, key: str, now: datetime) -> Redeemed:
+    def redeem(self, token: JoinToken, key: str, now: datetime) -> TokenRedemption:
         """Give a use to a key (its digest), unless it has one; raise TokenRefused."""
         with self._changing() as connection:
             record = _recognised(connection, token)
@@ -129,7 +129,7 @@ class SqliteTokens:
             if not known:
                 use = (token.id, key, _seconds(now))
                 connection.execute("INSERT INTO redemptions VALUES (?, ?, ?)", use)
-        return Redeemed(record, not known)
+        return TokenRedemption(record, not known)
 
     def give_back(self, token: str, key: str) -> None:
         """Take a use from a key again."""

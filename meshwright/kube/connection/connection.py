@@ -29,7 +29,7 @@ _REST: Final = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class RequestParameters:
     """What a request is made with; `proxy` and `server_name` are empty where there is none.
 
     `number` counts the answers of plug-ins: a refusal of older ones is no reason to ask again.
@@ -80,12 +80,12 @@ class Connection:
             ca = b""  # whoever asks the server is told of it
         return hashlib.sha256(f"{server.url}\n{server.server_name}\n".encode() + ca).hexdigest()
 
-    async def ready(self) -> Ready:
+    async def ready(self) -> RequestParameters:
         """Return what a request is made with now; raise ConfigError."""
         async with self._lock:
             return await self._ready()
 
-    async def refused(self, ready: Ready) -> bool:
+    async def refused(self, ready: RequestParameters) -> bool:
         """Take over that the server does not know who we are; say whether there is something else to try."""
         async with self._lock:
             if ready.number == self._number:
@@ -102,17 +102,19 @@ class Connection:
             self._credential, self._refused = None, now
             self._number += 1
 
-    async def _ready(self) -> Ready:
+    async def _ready(self) -> RequestParameters:
         server, user = self._access.server, self._access.user
         proxy = server.proxy or from_environment(server.url, os.environ)
         if not server.url.startswith("https://"):
-            return Ready(None, (), proxy)  # who we are is said to nobody who does not show who he is
+            return RequestParameters(
+                None, (), proxy
+            )  # who we are is said to nobody who does not show who he is
         given = await self._given(user)
         certificate, key = (
             (given.certificate, given.key) if given.certificate else (user.certificate, user.key)
         )
         tls = await self._tls(Material(server.ca, certificate, key, server.insecure))
-        return Ready(
+        return RequestParameters(
             tls, (*_headers(user, given.token), *user.acting_as), proxy, server.server_name, self._number
         )
 

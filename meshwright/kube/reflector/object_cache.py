@@ -40,7 +40,7 @@ class DisorderError(KubeError):
         super().__init__(message, Reason.DISORDER)
 
 
-class Seen(Generic[T]):
+class ObjectCache(Generic[T]):
     """The objects of one kind as they were last seen.
 
     `at` is the version up to which events have come, empty while a list is being made. `project` makes of an
@@ -55,9 +55,9 @@ class Seen(Generic[T]):
         self._resource = resource
         self._project = project
 
-    def begin(self) -> "Listing[T]":
+    def begin(self) -> "PartialList[T]":
         """Begin a list: what it says replaces what is known once it is complete."""
-        return Listing(self)
+        return PartialList(self)
 
     def read(self, raw: Any) -> tuple[Key, Item[T]]:  # noqa: ANN401 - whatever JSON has
         """Return an object as it is kept; raise UnreadError."""
@@ -124,10 +124,10 @@ class Seen(Generic[T]):
         return f"{self._resource} {'/'.join(filter(None, key))}"
 
 
-class Listing(Generic[T]):
+class PartialList(Generic[T]):
     """A list in the making. An object in it that cannot be read stays as it was known."""
 
-    def __init__(self, seen: Seen[T]) -> None:
+    def __init__(self, seen: ObjectCache[T]) -> None:
         self._seen = seen
         self._fresh: dict[Key, Item[T]] = {}
 

@@ -14,8 +14,15 @@ from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
 from meshwright.kube.api import PAGE, Api, selecting
-from meshwright.kube.errors import ApiError, KubeError, Nonsense, Reason, Unreachable, shortened
-from meshwright.kube.reflector.object_cache import Changes, Item, Listing, Seen, UnreadError, ends_list
+from meshwright.kube.errors import ApiError, ApiUnreachable, KubeError, Nonsense, Reason, shortened
+from meshwright.kube.reflector.object_cache import (
+    Changes,
+    Item,
+    ObjectCache,
+    PartialList,
+    UnreadError,
+    ends_list,
+)
 from meshwright.kube.reflector.pacing import PACING, Pacing
 from meshwright.kube.reflector.statistics import Figures
 from meshwright.kube.resource import Key, Raw, Resource
@@ -56,7 +63,7 @@ class Reflector(Generic[T]):
         self.listed = asyncio.Event()
         self._api, self._namespace, self._pacing, self._clock = api, namespace, pacing, clock
         self._selecting = selecting(labels, fields)
-        self._seen = Seen(resource, project, known)
+        self._seen = ObjectCache(resource, project, known)
         self._changed: Callable[[Changes[T]], None] = _nobody
         self._streams = True  # until the server says that it does not
         self._current = False  # until what is known is a list and all events since: so a watch may go on
@@ -100,7 +107,7 @@ class Reflector(Generic[T]):
         params = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         try:
             await self._watch(params, self._seen.begin())
-        except (ApiError, Unreachable) as error:
+        except (ApiError, ApiUnreachable) as error:
             if self._current:
                 raise
             match error.reason:
@@ -132,7 +139,7 @@ class Reflector(Generic[T]):
                 self._listed(listing, "ADDED", raw)
         self._complete(listing, str(objects.metadata.get("resourceVersion") or ""))
 
-    async def _watch(self, params: Mapping[str, str], listing: Listing[T] | None) -> None:
+    async def _watch(self, params: Mapping[str, str], listing: PartialList[T] | None) -> None:
         """Watch until the server ends it; with a `listing`, all there is comes first."""
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -151,9 +158,9 @@ class Reflector(Generic[T]):
             finally:
                 well.cancel()
         if loop.time() - began < self._pacing.short:
-            raise Unreachable(f"the API server ends watches of {self.resource} at once", Reason.SHORT)
+            raise ApiUnreachable(f"the API server ends watches of {self.resource} at once", Reason.SHORT)
 
-    async def _initial(self, batches: Batches, listing: Listing[T]) -> Iterator[bytes]:
+    async def _initial(self, batches: Batches, listing: PartialList[T]) -> Iterator[bytes]:
         """Take over what there is, up to the bookmark that ends it; return the lines that came with that."""
         loop, turn, silence = asyncio.get_running_loop(), Turn(), self._pacing.initial
         end = loop.time() + self._pacing.streaming
@@ -173,10 +180,10 @@ class Reflector(Generic[T]):
                         await turn.over()
                     patience.reschedule(min(loop.time() + silence, end))
         except TimeoutError as error:
-            raise Unreachable(
+            raise ApiUnreachable(
                 f"the API server does not say that all {self.resource} were sent", Reason.INACTIVE
             ) from error
-        raise Unreachable(f"the list of {self.resource} ended before all was sent", Reason.BROKEN)
+        raise ApiUnreachable(f"the list of {self.resource} ended before all was sent", Reason.BROKEN)
 
     async def _batch(self, lines: Iterator[bytes]) -> None:
         """Take over events that came at once, and tell what is other by all of them."""
@@ -202,7 +209,7 @@ class Reflector(Generic[T]):
                 self._changed(changes)
         self._well()
 
-    def _listed(self, listing: Listing[T], kind: str, raw: dict[str, Any]) -> None:
+    def _listed(self, listing: PartialList[T], kind: str, raw: dict[str, Any]) -> None:
         try:
             if kind == "DELETED":
                 listing.remove(raw)
@@ -211,7 +218,7 @@ class Reflector(Generic[T]):
         except UnreadError as error:
             self._unread(error)
 
-    def _complete(self, listing: Listing[T], version: str) -> None:
+    def _complete(self, listing: PartialList[T], version: str) -> None:
         """Put a list in the place of what is known, and tell what differs."""
         changes = listing.complete(version)
         first = not self.listed.is_set()
@@ -268,7 +275,7 @@ def _ending(raw: Raw, resource: Resource) -> str:
     """Return the version of a list that a bookmark ends; a server that knows no such lists sends others."""
     version = ends_list(raw)
     if version is None:
-        raise Unreachable(f"the API server does not stream lists of {resource}", Reason.INACTIVE)
+        raise ApiUnreachable(f"the API server does not stream lists of {resource}", Reason.INACTIVE)
     return version
 
 

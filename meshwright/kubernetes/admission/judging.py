@@ -14,12 +14,12 @@ from meshwright.kubernetes.admission import words
 from meshwright.kubernetes.admission.review import Operation, Review
 from meshwright.kubernetes.admission.trial import Admissions, Trial
 from meshwright.kubernetes.admission.turns import Check, FullError, LateError, Turns
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InCluster
 from meshwright.mesh.problems.problem import Problem, Problems, Severity
-from meshwright.providers.merge import Merged
+from meshwright.providers.merge import MergedObjects
 from meshwright.specs.displayed import read_shown
-from meshwright.specs.reader import Reading
+from meshwright.specs.reader import ManifestReading
 from meshwright.specs.reference.meanings.installed import INSTALLED
 
 NOT_LOOKED: Final = (
@@ -53,10 +53,10 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
+class MeshMoment:
     """What the mesh is, at one moment."""
 
-    merged: Merged
+    merged: MergedObjects
     admissions: Admissions
 
 
@@ -74,7 +74,7 @@ class Judge:
         self,
         source: str,
         cluster: str,
-        now: Callable[[], Now],
+        now: Callable[[], MeshMoment],
         new_trial: Callable[[], Trial],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -114,13 +114,13 @@ class Judge:
         """How many reviews wait for a thread, or have it."""
         return self._reading.waiting + self._looking.waiting
 
-    def _read(self, review: Review, check: Check) -> tuple[Reading, list[Problem], bool]:
+    def _read(self, review: Review, check: Check) -> tuple[ManifestReading, list[Problem], bool]:
         """Return in the thread what an object is read as, its errors, and whether it is refused for them.
 
         Who labels an object that has had all its errors before, or deletes it, need not mend it first.
         """
         if review.document is None:
-            return Reading(key=review.key), [], False
+            return ManifestReading(key=review.key), [], False
         reading = read_shown(review.document, self._origin)
         errors = [each for each in reading.problems if each.severity is Severity.ERROR]
         if not errors or not refusable(review):
@@ -133,9 +133,9 @@ class Judge:
     def _origin(self) -> InCluster:
         return InCluster(self._cluster, "")
 
-    async def _comes_to(self, review: Review, reading: Reading, until: float) -> Problems | None:
+    async def _comes_to(self, review: Review, reading: ManifestReading, until: float) -> Problems | None:
         """Return what would be wrong in the mesh, None where that is not found out in time."""
-        changes = [(key, Sourced(key, value, self._origin)) for key, value in reading.objects]
+        changes = [(key, SourcedObject(key, value, self._origin)) for key, value in reading.objects]
         gone = [(review.key, None)] if review.document is None and review.key is not None else []
         work = partial(self._tried, self._now(), [*changes, *gone])
         try:
@@ -147,7 +147,9 @@ class Judge:
             _log.error("a review was not looked at", error=f"{type(error).__name__}: {error}")
             return None
 
-    def _tried(self, now: Now, changes: list[tuple[ObjectKey, Sourced | None]], check: Check) -> Problems:
+    def _tried(
+        self, now: MeshMoment, changes: list[tuple[ObjectKey, SourcedObject | None]], check: Check
+    ) -> Problems:
         """In the thread: come up to date in any case, for those who ask next; look while somebody waits."""
         trial = self._trial = self._trial or self._new_trial()
         try:

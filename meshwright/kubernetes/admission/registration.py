@@ -53,7 +53,7 @@ _log = structlog.get_logger("admission.registration")
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class RegistrationStatus:
     """How it stands: whether the cluster has it as it should be, why not, and how often it was written.
 
     It is `disputed` if it was found otherwise again and again, and `another_s` if it is that of a control
@@ -96,7 +96,7 @@ class Registration:
         self._version = ""
         self._written: object = None
         self._is_known = False
-        self.state = Registered()
+        self.state = RegistrationStatus()
 
     @property
     def watch_error(self) -> str:

@@ -30,7 +30,7 @@ MOST: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Trusted:
+class TrustedRoots:
     """Roots, and when of each it was last said that it is somebody's, by fingerprint."""
 
     bundle: TrustBundle
@@ -71,7 +71,7 @@ def believed(found: object, names: Collection[str]) -> TrustBundle:
     return bundles[0].among(everywhere)
 
 
-def agreed(ours: TrustBundle, there: Trusted, now: datetime, *, settled: bool) -> Trusted:
+def agreed(ours: TrustBundle, there: TrustedRoots, now: datetime, *, settled: bool) -> TrustedRoots:
     """Return the roots that are to be trusted: ours, and those that others have said are theirs."""
     others = {
         each: there.said[each]
@@ -84,7 +84,7 @@ def agreed(ours: TrustBundle, there: Trusted, now: datetime, *, settled: bool) -
         before = there.said.get(each)
         is_fresh = before is not None and (not newest or timedelta() <= now - before < RENEWED)
         said[each] = before if before is not None and is_fresh else now.astimezone(UTC).replace(microsecond=0)
-    return Trusted(ours.union(there.bundle.among(newest)), said)
+    return TrustedRoots(ours.union(there.bundle.among(newest)), said)
 
 
 def _counts(said: datetime, now: datetime, settled: bool) -> bool:
@@ -92,14 +92,14 @@ def _counts(said: datetime, now: datetime, settled: bool) -> bool:
     return now - said > -RENEWED and (not settled or now - said < KEPT)
 
 
-def _trusted(found: object, names: Collection[str]) -> Trusted:
+def _trusted(found: object, names: Collection[str]) -> TrustedRoots:
     """Return what a configuration says of roots; whatever in it is none is left out."""
     there = _mapping(found)
     annotations = _mapping(_mapping(there.get("metadata")).get("annotations"))
     try:
-        return Trusted(_bundle(there, names), dict(_moments(json.loads(annotations.get(SAID, "")))))
+        return TrustedRoots(_bundle(there, names), dict(_moments(json.loads(annotations.get(SAID, "")))))
     except (TypeError, ValueError, RecursionError):
-        return Trusted(TrustBundle.of([]))
+        return TrustedRoots(TrustBundle.of([]))
 
 
 def _bundle(configuration: Mapping[str, Any], names: Collection[str]) -> TrustBundle:

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Hashable, Mapping
 from typing import Final
 
-from catalog.lint.lint import Further, Nothing
+from catalog.lint.lint import DriverChecks, NoDriverChecks
 from catalog.lint.problems import Linter
 from catalog.store.edits import Edits
 from catalog.store.settings import Admission, MeshSettings
 from catalog.store.view import View
 from meshwright.kubernetes.admission.turns import Check, unhurried
 from meshwright.mesh.identity import ProxyName
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.problems.problem import Problem, Problems, ordered
 from meshwright.mesh.values.picture import Picture
-from meshwright.providers.merge import Merged, merge
+from meshwright.providers.merge import MergedObjects, merge
 
 Admissions = Picture[ProxyName, Admission]
 
@@ -36,18 +36,18 @@ class Trial:
     def __init__(
         self,
         settings: MeshSettings,
-        further: Callable[[], Further] = Nothing,
+        further: Callable[[], DriverChecks] = NoDriverChecks,
         pause: Callable[[], None] = _on,
     ) -> None:
         self._view = View(settings)
         self._linter = Linter(self._view, further)
         self._pause = pause
-        self._merged = Merged()
+        self._merged = MergedObjects()
         self._admissions: Admissions = Picture()
         self._said: dict[Hashable, Problems] = {}
         self.values = 0
 
-    def follow(self, merged: Merged, admissions: Admissions) -> None:
+    def follow(self, merged: MergedObjects, admissions: Admissions) -> None:
         """Take over what the sources say now."""
         edits = Edits(merged.since(self._merged), admissions.since(self._admissions))
         self._merged, self._admissions = merged, admissions
@@ -61,7 +61,9 @@ class Trial:
                 self._pause()
             self.values = self._view.graph.size()
 
-    def of(self, source: str, key: ObjectKey, sourced: Sourced | None, check: Check = unhurried) -> Problems:
+    def of(
+        self, source: str, key: ObjectKey, sourced: SourcedObject | None, check: Check = unhurried
+    ) -> Problems:
         """Return the problems that there would be if a source had this under a key, and are not there now.
 
         None is that it had nothing there. What another source has under the key is in force as ever, by
@@ -88,9 +90,9 @@ class Trial:
             self._said.update(self._linter.looks())
         return ordered(found)
 
-    def _with(self, source: str, key: ObjectKey, sourced: Sourced | None) -> Merged:
+    def _with(self, source: str, key: ObjectKey, sourced: SourcedObject | None) -> MergedObjects:
         """Return what all sources would come to; of what is read as one kind, a source has one of a name."""
-        edits: Mapping[ObjectKey, Sourced | None] = {
+        edits: Mapping[ObjectKey, SourcedObject | None] = {
             **{each: None for each in key.forms() if sourced is not None and each != key},
             key: sourced,
         }

@@ -10,28 +10,28 @@ from meshwright.sidecars.injection.names import INIT_CONTAINER, INTERCEPTION_ANN
 
 
 @dataclass(frozen=True, slots=True)
-class NotOurs:
+class ForeignPod:
     """A pod whose network is left alone, and why."""
 
     why: str
 
 
-def decide(pod: Mapping[str, Any] | None, uid: str) -> Interception | NotOurs:
+def decide(pod: Mapping[str, Any] | None, uid: str) -> Interception | ForeignPod:
     """Return what of a pod's traffic is to be captured; `uid` is whose network it is, empty if nobody says.
 
     `pod` is as the API has it by now, None where it has none of that name. Raises InterceptionError for an
     annotation that is not understood: of rules none may be left out.
     """
     if pod is None:
-        return NotOurs("the cluster has no such pod")
+        return ForeignPod("the cluster has no such pod")
     metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
     if uid and uid != metadata.get("uid"):
-        return NotOurs("the cluster has another pod of that name")
+        return ForeignPod("the cluster has another pod of that name")
     if spec.get("hostNetwork"):
-        return NotOurs("its network is the node's")
+        return ForeignPod("its network is the node's")
     said = (metadata.get("annotations") or {}).get(INTERCEPTION_ANNOTATION)
     if said is None:
-        return NotOurs(f"annotation {INTERCEPTION_ANNOTATION} is not there")
+        return ForeignPod(f"annotation {INTERCEPTION_ANNOTATION} is not there")
     try:
         return read(said)
     except InterceptionError as error:

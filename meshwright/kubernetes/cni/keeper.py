@@ -16,12 +16,12 @@ import structlog
 
 from meshwright.agent.watching import LOOK_SECONDS, changes
 from meshwright.kubernetes.cni.networks import (
-    Delete,
+    FileRemoval,
+    FileRename,
     Files,
-    Move,
+    FileWrite,
     NoNetworkError,
     Step,
-    Write,
     put_in,
     take_out,
 )
@@ -111,11 +111,11 @@ class Keeper:
     def _apply(self, steps: Iterable[Step]) -> None:
         for step in steps:
             match step:
-                case Write(name, content, like):
+                case FileWrite(name, content, like):
                     self._write(self._folder / name, content, self._folder / like)
-                case Move(name, to):
+                case FileRename(name, to):
                     (self._folder / name).replace(self._folder / to)
-                case Delete(name):
+                case FileRemoval(name):
                     (self._folder / name).unlink(missing_ok=True)
             self._sync()
 

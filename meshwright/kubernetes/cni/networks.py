@@ -36,7 +36,7 @@ class NoNetworkError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class FileWrite:
     """Put content in a file's place, whole; its mode is that of `like`, if there is such a file."""
 
     name: str
@@ -45,7 +45,7 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class FileRename:
     """Give a file another name, in place of whatever has that."""
 
     name: str
@@ -53,13 +53,13 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class FileRemoval:
     """Remove a file."""
 
     name: str
 
 
-Step = Write | Move | Delete
+Step = FileWrite | FileRename | FileRemoval
 
 
 def entry(socket: str) -> Mapping[str, Any]:
@@ -82,7 +82,7 @@ def put_in(files: Files, wanted: Mapping[str, Any]) -> tuple[Step, ...]:
         told = {**wanted, **({REPLACES: before} if before else {})}
         new = with_entry(text, told)
         target = name
-        steps: list[Step] = [] if new == text else [Write(name, new.encode(), name)]
+        steps: list[Step] = [] if new == text else [FileWrite(name, new.encode(), name)]
     else:
         target, steps = _in_place(files, name, as_list(text, found, {**wanted, REPLACES: name}))
     return (*steps, *_out(files, lambda each: each != target))
@@ -118,8 +118,8 @@ def _in_place(files: Files, name: str, text: str) -> tuple[str, list[Step]]:
             f"{name} holds one plug-in, and a list cannot take its place: {target if is_taken else other} is "
             "another network's; remove one of the two, or give it another name"
         )
-    steps: list[Step] = [] if files.get(target) == text.encode() else [Write(target, text.encode(), name)]
-    return target, [*steps, Move(name, name + KEPT)]
+    steps: list[Step] = [] if files.get(target) == text.encode() else [FileWrite(target, text.encode(), name)]
+    return target, [*steps, FileRename(name, name + KEPT)]
 
 
 def _replaced(content: bytes) -> str:
@@ -138,13 +138,13 @@ def _out(files: Files, among: Callable[[str], bool]) -> Iterator[Step]:
         if before and (before in files or before + KEPT in files):
             yield from _back(files, name, before)
         else:
-            yield Write(name, without_entry(files[name].decode()).encode(), name)
+            yield FileWrite(name, without_entry(files[name].decode()).encode(), name)
 
 
 def _back(files: Files, name: str, before: str) -> Iterator[Step]:
     """Yield how a file takes its place again; one that was written anew meanwhile is the right one."""
     if before in files:
-        yield from (Delete(each) for each in (name, before + KEPT) if each in files)
+        yield from (FileRemoval(each) for each in (name, before + KEPT) if each in files)
     else:
-        yield Move(before + KEPT, before)
-        yield Delete(name)
+        yield FileRename(before + KEPT, before)
+        yield FileRemoval(name)

@@ -36,7 +36,7 @@ _NEEDED: Final = ("CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME")
 _POD: Final = {"namespace": "K8S_POD_NAMESPACE", "name": "K8S_POD_NAME", "uid": "K8S_POD_UID"}
 
 
-class Refused(Exception):
+class CniRefusal(Exception):
     """What was asked is not done: a code of the specification, a sentence, and what is known besides."""
 
     def __init__(self, code: int, msg: str, details: str = "") -> None:
@@ -45,13 +45,13 @@ class Refused(Exception):
 
 
 def run(environment: Mapping[str, str], given: bytes) -> str:
-    """Do what is asked; return what is to be printed, or raise Refused."""
+    """Do what is asked; return what is to be printed, or raise CniRefusal."""
     command = environment.get("CNI_COMMAND", "")
     match command:
         case "VERSION":
             return json.dumps({"cniVersion": _said_version(given), "supportedVersions": list(VERSIONS)})
         case "DEL":
-            with suppress(Refused, OSError):  # it never fails
+            with suppress(CniRefusal, OSError):  # it never fails
                 _note(_config(given), _container(environment)).unlink()
             return ""
         case "GC":
@@ -63,17 +63,19 @@ def run(environment: Mapping[str, str], given: bytes) -> str:
             config = _config(given)
             result = config.get("prevResult")
             if not isinstance(result, dict):
-                raise Refused(INVALID, "prevResult is missing: meshwright-cni stands behind other plug-ins")
+                raise CniRefusal(
+                    INVALID, "prevResult is missing: meshwright-cni stands behind other plug-ins"
+                )
             _carry_out(command, config, environment)
             return json.dumps({**result, "cniVersion": config["cniVersion"]}) if command == "ADD" else ""
         case _:
             known = "ADD, CHECK, DEL, GC, STATUS or VERSION"
-            raise Refused(ENVIRONMENT, f"CNI_COMMAND is {command!r}: must be {known}")
+            raise CniRefusal(ENVIRONMENT, f"CNI_COMMAND is {command!r}: must be {known}")
 
 
 def _carry_out(command: str, config: Mapping[str, Any], environment: Mapping[str, str]) -> None:
     if missing := [name for name in _NEEDED if not environment.get(name)]:
-        raise Refused(ENVIRONMENT, f"{', '.join(missing)} must be set for {command}")
+        raise CniRefusal(ENVIRONMENT, f"{', '.join(missing)} must be set for {command}")
     pairs = (each.partition("=") for each in environment.get("CNI_ARGS", "").split(";"))
     words = {name: value for name, _, value in pairs}
     pod = {name: words.get(variable, "") for name, variable in _POD.items()}
@@ -85,9 +87,11 @@ def _carry_out(command: str, config: Mapping[str, Any], environment: Mapping[str
     if answer is None and command == "ADD":
         _leave(_note(config, container), asked)
     elif answer is None:
-        raise Refused(AGAIN, f"nobody answers at {config[SOCKET]}: the daemon of meshwright-cni does not run")
+        raise CniRefusal(
+            AGAIN, f"nobody answers at {config[SOCKET]}: the daemon of meshwright-cni does not run"
+        )
     elif answer.get("code"):
-        raise Refused(int(answer["code"]), str(answer.get("msg", "")), str(answer.get("details", "")))
+        raise CniRefusal(int(answer["code"]), str(answer.get("msg", "")), str(answer.get("details", "")))
 
 
 def _asked(path: str, asked: Mapping[str, str]) -> dict[str, Any] | None:
@@ -115,11 +119,11 @@ def _leave(note: Path, asked: Mapping[str, str]) -> None:
         new.replace(note)
     except OSError as error:
         words = f"the daemon of meshwright-cni does not answer, and {note} cannot be written"
-        raise Refused(AGAIN, words, str(error)) from error
+        raise CniRefusal(AGAIN, words, str(error)) from error
 
 
 def _require_notes(config: Mapping[str, Any]) -> None:
-    """Raise Refused where ADD could neither ask nor leave a note."""
+    """Raise CniRefusal where ADD could neither ask nor leave a note."""
     folder = _note(config, "").parent
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -127,7 +131,7 @@ def _require_notes(config: Mapping[str, Any]) -> None:
             raise OSError("it cannot be written")
     except OSError as error:
         words = f"{folder} is where pods are noted for the daemon, and cannot be"
-        raise Refused(UNAVAILABLE, words, str(error)) from error
+        raise CniRefusal(UNAVAILABLE, words, str(error)) from error
 
 
 def _note(config: Mapping[str, Any], container: str) -> Path:
@@ -137,7 +141,7 @@ def _note(config: Mapping[str, Any], container: str) -> Path:
 def _container(environment: Mapping[str, str]) -> str:
     found = environment.get("CNI_CONTAINERID", "")
     if _NAME.fullmatch(found) is None:
-        raise Refused(
+        raise CniRefusal(
             ENVIRONMENT, f"CNI_CONTAINERID is {found!r}: must be letters, digits, and ._- in between"
         )
     return found
@@ -147,14 +151,16 @@ def _config(given: bytes) -> dict[str, Any]:
     try:
         found = json.loads(given)
     except (ValueError, RecursionError) as error:
-        raise Refused(UNDECODABLE, "what is at standard input is no JSON", str(error)) from error
+        raise CniRefusal(UNDECODABLE, "what is at standard input is no JSON", str(error)) from error
     if not isinstance(found, dict):
-        raise Refused(UNDECODABLE, "what is at standard input must be an object of JSON")
+        raise CniRefusal(UNDECODABLE, "what is at standard input must be an object of JSON")
     if found.get("cniVersion") not in VERSIONS:
         words = f"cniVersion is {found.get('cniVersion')!r}: must be one of {', '.join(VERSIONS)}"
-        raise Refused(INCOMPATIBLE, words)
+        raise CniRefusal(INCOMPATIBLE, words)
     if not str(found.get(SOCKET) or "").startswith("/"):
-        raise Refused(INVALID, f"{SOCKET} is {found.get(SOCKET)!r}: must be the path of the daemon's socket")
+        raise CniRefusal(
+            INVALID, f"{SOCKET} is {found.get(SOCKET)!r}: must be the path of the daemon's socket"
+        )
     return found
 
 
@@ -172,7 +178,7 @@ def main() -> int:
     given = sys.stdin.buffer.read()
     try:
         sys.stdout.write(run(os.environ, given))
-    except Refused as error:
+    except CniRefusal as error:
         said = {"code": error.code, "msg": error.msg, "details": error.details}
         sys.stdout.write(json.dumps({"cniVersion": _said_version(given), **said}))
         return 1

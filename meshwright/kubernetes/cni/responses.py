@@ -11,7 +11,7 @@ import structlog
 
 from meshwright.agent.interception.iptables import check, put
 from meshwright.agent.interception.settings import Interception, InterceptionError
-from meshwright.kubernetes.cni.decision import NotOurs, decide
+from meshwright.kubernetes.cni.decision import ForeignPod, decide
 from meshwright.kubernetes.cni.entering import NodesNetwork, NoSuchNetwork, seen, within
 from meshwright.kubernetes.cni.relay import AGAIN, INVALID, UNDECODABLE
 
@@ -122,7 +122,7 @@ class Answerer:
             return Answer(
                 Outcome.FAILED, NOT_UNDERSTOOD, f"what {pod} is to have is not understood", str(error)
             )
-        if isinstance(wanted, NotOurs):
+        if isinstance(wanted, ForeignPod):
             return Answer(Outcome.NOT_OURS, details=wanted.why)
         try:
             return await asyncio.to_thread(_done, asked, wanted)

@@ -80,10 +80,10 @@ async def catching_up(folder: Path, answerer: Answerer, seconds: float = _LOOK_S
 
     The plug-in takes a note away when the pod ends, and so does whoever finds its network gone.
     """
-    loop, rests = asyncio.get_running_loop(), dict[Path, _Rest]()
+    loop, rests = asyncio.get_running_loop(), dict[Path, _RetryPause]()
     while True:
         notes = await asyncio.to_thread(_notes, folder / NOTES)
-        rests = {note: rests.get(note, _Rest()) for note in notes}
+        rests = {note: rests.get(note, _RetryPause()) for note in notes}
         for note, rest in rests.items():
             if rest.until <= loop.time() and not await _catch_up(note, answerer):
                 rests[note] = rest.longer(loop.time())
@@ -91,14 +91,14 @@ async def catching_up(folder: Path, answerer: Answerer, seconds: float = _LOOK_S
 
 
 @dataclass(frozen=True, slots=True)
-class _Rest:
+class _RetryPause:
     """Until when a note that failed is left alone, and how long that is: twice as long each time."""
 
     until: float = 0.0
     seconds: float = 1.0
 
-    def longer(self, now: float) -> "_Rest":
-        return _Rest(now + self.seconds, min(2 * self.seconds, _MOST_SECONDS))
+    def longer(self, now: float) -> "_RetryPause":
+        return _RetryPause(now + self.seconds, min(2 * self.seconds, _MOST_SECONDS))
 
 
 async def _catch_up(note: Path, answerer: Answerer) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from meshwright.kubernetes.injection.api_defaults import is_filled_in, is_nothing, key_of
 from meshwright.kubernetes.injection.configuration.configuration import Identity
-from meshwright.kubernetes.injection.injecting import TO_COME, Known, injected
+from meshwright.kubernetes.injection.injecting import TO_COME, InjectionInputs, injected
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.contract.kubernetes import Pod
 from meshwright.sidecars.injection.context import own_uuid
@@ -61,7 +61,9 @@ class Difference:
                 return f"{self.field} is {there}, and would be {wanted}"
 
 
-def differences(known: Known, namespace: NamespaceObject, pod: Pod) -> tuple[Difference, ...] | None:
+def differences(
+    known: InjectionInputs, namespace: NamespaceObject, pod: Pod
+) -> tuple[Difference, ...] | None:
     """Return what would be another if a pod that has a sidecar were made anew, in the order of its fields.
 
     None where it would get none. What an API server fills in is no difference, nor what somebody gives all
@@ -75,10 +77,10 @@ def differences(known: Known, namespace: NamespaceObject, pod: Pod) -> tuple[Dif
     anew = injected(known, namespace, plain).pod
     if anew is None:
         return None
-    return tuple(_Comparing(cast("Mapping[str, Any]", pod)).pods(cast("Mapping[str, Any]", anew)))
+    return tuple(_PodComparison(cast("Mapping[str, Any]", pod)).pods(cast("Mapping[str, Any]", anew)))
 
 
-class _Comparing:
+class _PodComparison:
     """Walks a pod as it is beside the pod as it would be: both come of one, and differ by the injection."""
 
     def __init__(self, pod: Mapping[str, Any]) -> None:

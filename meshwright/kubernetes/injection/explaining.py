@@ -9,7 +9,7 @@ from meshwright.kubernetes.injection.comparing import Difference, differences
 from meshwright.kubernetes.injection.configuration.configuration import Identity
 from meshwright.kubernetes.injection.configuration.overlays import chosen
 from meshwright.kubernetes.injection.decision import rules
-from meshwright.kubernetes.injection.injecting import TO_COME, Known
+from meshwright.kubernetes.injection.injecting import TO_COME, InjectionInputs
 from meshwright.kubernetes.injection.selectors import Operator, Requirement, required
 from meshwright.kubernetes.injection.shapes import checked
 from meshwright.kubernetes.injection.webhook.reviewing import Answer, Result, answer
@@ -22,7 +22,7 @@ NAME_LABEL: Final = "kubernetes.io/metadata.name"
 OURS: Final = ".inject.meshwright.dev"
 
 
-class Standing(enum.StrEnum):
+class SidecarDrift(enum.StrEnum):
     """How a pod that there is stands to what the injector would make of it now."""
 
     AS_WANTED = "as it would be if it were made anew"
@@ -33,11 +33,11 @@ class Standing(enum.StrEnum):
     @property
     def is_right(self) -> bool:
         """Say whether nothing is to be done."""
-        return self is Standing.AS_WANTED
+        return self is SidecarDrift.AS_WANTED
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class WebhookMatch:
     """A webhook of a MutatingWebhookConfiguration, and why it is not asked about a pod, empty if it is."""
 
     configuration: str
@@ -63,8 +63,8 @@ class Explanation:
     steps: tuple[Step, ...]
     answer: Answer
     overlays: tuple[str, ...] = ()
-    webhooks: tuple[Asked, ...] | None = None
-    standing: Standing | None = None
+    webhooks: tuple[WebhookMatch, ...] | None = None
+    standing: SidecarDrift | None = None
     differences: tuple[Difference, ...] = ()
 
     @property
@@ -79,7 +79,7 @@ class Explanation:
 
 
 def explained(
-    known: Known,
+    known: InjectionInputs,
     namespace: NamespaceObject,
     document: Mapping[str, Any],
     registered: tuple[Mapping[str, Any], ...] | None = None,
@@ -112,7 +112,7 @@ def explained(
     return replace(made, standing=standing, differences=other)
 
 
-def _steps(known: Known, namespace: NamespaceObject, pod: Pod) -> Iterator[Step]:
+def _steps(known: InjectionInputs, namespace: NamespaceObject, pod: Pod) -> Iterator[Step]:
     for rule, asked in rules(known.config, namespace, pod):
         try:
             said = asked()
@@ -125,18 +125,18 @@ def _steps(known: Known, namespace: NamespaceObject, pod: Pod) -> Iterator[Step]
 
 
 def _standing(
-    known: Known, namespace: NamespaceObject, pod: Pod, made: Explanation
-) -> tuple[Standing, tuple[Difference, ...]]:
+    known: InjectionInputs, namespace: NamespaceObject, pod: Pod, made: Explanation
+) -> tuple[SidecarDrift, tuple[Difference, ...]]:
     has = is_patched(pod)
     if has != made.gets_one:
-        return Standing.NOT_WANTED if has else Standing.MISSING, ()
+        return SidecarDrift.NOT_WANTED if has else SidecarDrift.MISSING, ()
     other = differences(known, namespace, pod) if has else ()
-    return Standing.OTHER if other else Standing.AS_WANTED, other or ()
+    return SidecarDrift.OTHER if other else SidecarDrift.AS_WANTED, other or ()
 
 
 def asked(
     configuration: Mapping[str, Any], namespace: NamespaceObject, document: Mapping[str, Any]
-) -> Iterator[Asked]:
+) -> Iterator[WebhookMatch]:
     """Yield the webhooks of ours in a configuration, and whether their selectors take the pod."""
     name = str(configuration.get("metadata", {}).get("name", ""))
     theirs = {**dict(namespace.labels), NAME_LABEL: namespace.name}
@@ -149,7 +149,7 @@ def asked(
             ("the pod", each.get("objectSelector") or {}, own),
         )
         why = next((f"{whose}: {said}" for whose, of, labels in sides if (said := _unfit(of, labels))), "")
-        yield Asked(name, str(each["name"]), why)
+        yield WebhookMatch(name, str(each["name"]), why)
 
 
 def _unfit(selector: Mapping[str, Any], labels: Mapping[str, str]) -> str:

@@ -34,7 +34,7 @@ TO_COME: Final = ProxyUuid("yet-to-be-made")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class InjectionInputs:
     """What is known besides the pod: drivers by name, the environment that chooses among them and images.
 
     `roots` (PEM) stand in the pods, where they are at hand; `version` is the cluster's. `uuid` is what the
@@ -51,7 +51,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Injected:
+class PodInjection:
     """What became of a pod: `pod` is None where it is left as it is. `warnings` are for who asked.
 
     `needs` is the proxy for which a certificate must be made, in a Secret; None where the pod joins itself.
@@ -64,8 +64,13 @@ class Injected:
 
 
 def injected(
-    known: Known, namespace: NamespaceObject, pod: Pod, *, ends: bool = False, check: Check = unhurried
-) -> Injected:
+    known: InjectionInputs,
+    namespace: NamespaceObject,
+    pod: Pod,
+    *,
+    ends: bool = False,
+    check: Check = unhurried,
+) -> PodInjection:
     """Decide about a pod, and patch it; `ends` says that it is to end by itself, as a Job's.
 
     `check` is called between the steps, each of which takes a time that is linear in the size of the pod.
@@ -76,7 +81,7 @@ def injected(
     read_annotations(pod)  # a control character is said as what it is
     decision = decide(config, namespace, pod)
     if not decision.inject:
-        return Injected(decision)
+        return PodInjection(decision)
     check()
     checked(restored(pod))  # nobody has looked at what its annotations hold of it
     if config.identity is Identity.SECRET and known.uuid is None:
@@ -101,7 +106,7 @@ def injected(
     warnings = [*_warnings(pod, context.placement, ends=ends), *_slips(pod)]
     if any(each.get("name") == INIT_CONTAINER for each in spec_of(patched).get("initContainers") or ()):
         warnings += scraping.warnings(context, restored(pod))
-    return Injected(decision, patched, tuple(warnings), needs)
+    return PodInjection(decision, patched, tuple(warnings), needs)
 
 
 def _named(pod: Pod, uuid: ProxyUuid) -> Pod:
@@ -111,7 +116,7 @@ def _named(pod: Pod, uuid: ProxyUuid) -> Pod:
     return {**pod, "metadata": {**metadata, "labels": labels}}
 
 
-def _injector(known: Known) -> Injector:
+def _injector(known: InjectionInputs) -> Injector:
     config = known.config
     images = {LINUX_VARIABLE: config.image, INIT_VARIABLE: config.init_image}
     named = {name: image for name, image in images.items() if image}

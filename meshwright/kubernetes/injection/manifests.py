@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from meshwright.kubernetes.injection.injecting import Injected, Known, injected
+from meshwright.kubernetes.injection.injecting import InjectionInputs, PodInjection, injected
 from meshwright.kubernetes.injection.namespaces import namespace_of
 from meshwright.kubernetes.injection.shapes import checked
 from meshwright.mesh.names import Namespace
@@ -32,11 +32,11 @@ TEMPLATES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 _TYPE: Final = ("apiVersion", "kind")
 _END: Final = frozenset({"CronJob", "Job"})
 
-Change = Callable[[Pod, "Place"], tuple[Pod | None, "Said"]]
+Change = Callable[[Pod, "Place"], tuple[Pod | None, "InjectionResult"]]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class InjectionResult:
     """What became of one object: whether it is another one now, why, and what to know of it."""
 
     what: str
@@ -51,7 +51,7 @@ class Outcome:
     """A manifest as it is afterwards, and what became of each object in it that has pods."""
 
     manifest: Manifest
-    said: tuple[Said, ...] = ()
+    said: tuple[InjectionResult, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -60,17 +60,19 @@ class Outcome:
 
 
 def inject(
-    known: Known, namespaces: Mapping[str, NamespaceObject], manifest: object, default: str
+    known: InjectionInputs, namespaces: Mapping[str, NamespaceObject], manifest: object, default: str
 ) -> Outcome:
     """Return a manifest with sidecars; `default` is the namespace of what names none. Raises nothing.
 
     `namespaces` are those of which something is known, by name.
     """
 
-    def change(pod: Pod, place: Place) -> tuple[Pod | None, Said]:
+    def change(pod: Pod, place: Place) -> tuple[Pod | None, InjectionResult]:
         of = namespaces.get(place.namespace, NamespaceObject(Namespace(place.namespace)))
-        found: Injected = injected(known, of, pod, ends=place.ends)
-        said = Said(place.what, found.pod is not None, found.decision.words, warnings=found.warnings)
+        found: PodInjection = injected(known, of, pod, ends=place.ends)
+        said = InjectionResult(
+            place.what, found.pod is not None, found.decision.words, warnings=found.warnings
+        )
         return found.pod, said
 
     return _changed(manifest, default, change)
@@ -79,10 +81,12 @@ def inject(
 def uninject(manifest: object, default: str) -> Outcome:
     """Return a manifest without sidecars, as its author wrote it; raises nothing."""
 
-    def change(pod: Pod, place: Place) -> tuple[Pod | None, Said]:
+    def change(pod: Pod, place: Place) -> tuple[Pod | None, InjectionResult]:
         if not is_patched(pod):
-            return None, Said(place.what, changed=False, why="it has no sidecar that was injected")
-        return checked(restored(pod)), Said(place.what, changed=True, why="the sidecar is taken out")
+            return None, InjectionResult(place.what, changed=False, why="it has no sidecar that was injected")
+        return checked(restored(pod)), InjectionResult(
+            place.what, changed=True, why="the sidecar is taken out"
+        )
 
     return _changed(manifest, default, change)
 
@@ -161,7 +165,7 @@ def _changed(document: object, default: str, change: Change) -> Outcome:
     try:
         pod, said = change(checked(_at(document, place.path), ".".join(place.path)), place)
     except DriverError as error:
-        return Outcome(document, (Said(place.what, changed=False, why=str(error), failed=True),))
+        return Outcome(document, (InjectionResult(place.what, changed=False, why=str(error), failed=True),))
     return Outcome(document if pod is None else _with(document, place.path, pod), (said,))
 
 

@@ -13,8 +13,8 @@ from meshwright.kube.lease import Lease
 from meshwright.kubernetes.status.attempts import Meter
 from meshwright.kubernetes.status.cluster import Cluster, Kinds
 from meshwright.kubernetes.status.conditions.osm_words import WORDED
-from meshwright.kubernetes.status.event import Who
-from meshwright.kubernetes.status.object_status import Standing
+from meshwright.kubernetes.status.event import EventReporter
+from meshwright.kubernetes.status.object_status import ObjectStatusTable
 from meshwright.kubernetes.status.reporter import Reporter
 from meshwright.kubernetes.status.rollouts import Rollouts
 from meshwright.kubernetes.status.statements import WITH_STATUS
@@ -38,10 +38,10 @@ def reporter(
     instance = socket.gethostname()  # in a Pod its name
     # No two processes may be one holder, whatever their machines are called.
     lease = Lease(api, home, LEASE, f"{instance}_{uuid.uuid4().hex[:8]}", clock)
-    standing, kinds = Standing(api.name, WITH_STATUS, WORDED), Kinds(lambda: served(api))
+    standing, kinds = ObjectStatusTable(api.name, WITH_STATUS, WORDED), Kinds(lambda: served(api))
 
     def writer(rollouts: Rollouts) -> Writer:
-        cluster = Cluster(api, kinds.resource, standing, clock, Who(instance, home))
+        cluster = Cluster(api, kinds.resource, standing, clock, EventReporter(instance, home))
         kinds_with_status = sorted(WITH_STATUS)
         return Writer(
             cluster, rollouts.progress, meter, status_kinds=kinds_with_status, namespaces=namespaces

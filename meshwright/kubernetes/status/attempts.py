@@ -43,7 +43,7 @@ _REFUSED: Final = frozenset(
 _log = structlog.get_logger("reporting")
 
 
-class What(enum.StrEnum):
+class WrittenKind(enum.StrEnum):
     """What is written."""
 
     STATUS = "status"
@@ -53,14 +53,14 @@ class What(enum.StrEnum):
 class Meter(Protocol):
     """Counts; must return at once and not raise."""
 
-    def reported(self, what: What, failed: str = "") -> None:
+    def reported(self, what: WrittenKind, failed: str = "") -> None:
         """Count a write, or one that failed, and why in a word."""
 
     def reporting(self, *, leads: bool) -> None:
         """Note whether this server is the one that writes."""
 
 
-class NotWritten(Exception):
+class WritePostponed(Exception):
     """Something is not written now; `until` is when it may be tried again.
 
     `is_refused` where that concerns this kind of request alone.
@@ -88,19 +88,19 @@ class Attempts:
         self._failures, self._paused = 0, float("-inf")
 
     async def make(
-        self, what: What, on: str, request: Callable[[], Awaitable[_T]], *at: str, writes: bool = False
+        self, what: WrittenKind, on: str, request: Callable[[], Awaitable[_T]], *at: str, writes: bool = False
     ) -> _T:
         """Make a request of one kind, such as `create events`; what is written is counted.
 
-        `at` is the namespace, and in it the object that it is about. Raises NotWritten, and ApiError for an
-        object that is not there, or is there already.
+        `at` is the namespace, and in it the object that it is about. Raises WritePostponed, and ApiError for
+        an object that is not there, or is there already.
         """
         if (now := self._now()) < self._paused:
-            raise NotWritten(self._paused)
+            raise WritePostponed(self._paused)
         places = [(on, at[:depth]) for depth in range(len(at) + 1)]
         barred = max(self._barred[place][0] if place in self._barred else now for place in places)
         if now < barred:
-            raise NotWritten(barred, is_refused=True)
+            raise WritePostponed(barred, is_refused=True)
         try:
             found = await request()
         except KubeError as error:
@@ -117,7 +117,7 @@ class Attempts:
             self._meter.reported(what)
         return found
 
-    def _failed(self, what: What, on: str, at: _Place, error: KubeError) -> NotWritten:
+    def _failed(self, what: WrittenKind, on: str, at: _Place, error: KubeError) -> WritePostponed:
         """Count a failure, and say it; return what it means."""
         self._meter.reported(what, error.reason.value)
         is_of_one = _is_of_one(error) and len(at) == _DEPTH
@@ -126,10 +126,10 @@ class Attempts:
             self._failures += 1
             asked = error.retry_after if isinstance(error, ApiError) else None
             self._paused = self._now() + PACING.pause(self._failures, self._chance(), asked)
-            return NotWritten(self._paused)
+            return WritePostponed(self._paused)
         place = at if is_of_one else at[:1] if error.reason is Reason.FORBIDDEN else ()
         self._say(what, on, place, error)
-        return NotWritten(self._bar((on, place), BARRED if is_of_one else FIRST), is_refused=True)
+        return WritePostponed(self._bar((on, place), BARRED if is_of_one else FIRST), is_refused=True)
 
     def _bar(self, barred: _Barred, first: float) -> float:
         """Bar something from now on, and forget what has long not been; return until when it is."""
@@ -141,7 +141,7 @@ class Attempts:
         self._barred[barred] = until, times + 1
         return until
 
-    def _say(self, what: What, on: str, place: _Place, error: KubeError) -> None:
+    def _say(self, what: WrittenKind, on: str, place: _Place, error: KubeError) -> None:
         """Say a failure, unless the like of it was said within the hour, and has not gone well since."""
         reason, now = error.reason, self._now()
         said = self._said.get((on, reason))
@@ -163,10 +163,12 @@ class Budget:
         self._left, self._at = at_once, float("-inf")
 
     def take(self, now: float) -> None:
-        """Take one; `now` is of a clock that only goes forward. Raises NotWritten while there is none."""
+        """Take one; `now` is of a clock that only goes forward. Raises WritePostponed while there is none."""
         if self._at > float("-inf"):
             self._left = min(self._most, self._left + (now - self._at) * self._rate)
         self._at = now
         if self._left < 1:
-            raise NotWritten(now + (max(1.0, self._most / 6) - self._left) / self._rate)  # for some at once
+            raise WritePostponed(
+                now + (max(1.0, self._most / 6) - self._left) / self._rate
+            )  # for some at once
         self._left -= 1

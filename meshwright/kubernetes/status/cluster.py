@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Final
 
 from meshwright.kube.api import Api
-from meshwright.kube.discovery import Served
+from meshwright.kube.discovery import ServedResources
 from meshwright.kube.resource import Resource
-from meshwright.kubernetes.status.event import Who
-from meshwright.kubernetes.status.object_status import Standing
+from meshwright.kubernetes.status.event import EventReporter
+from meshwright.kubernetes.status.object_status import ObjectStatusTable
 from meshwright.mesh.kinds import Kind
 
 FRESH: Final = 60.0
@@ -28,10 +28,12 @@ class Kinds:
     """Cache of the kinds that the cluster serves, filled when a kind is looked up."""
 
     def __init__(
-        self, served: Callable[[], Awaitable[Served]], monotonic: Callable[[], float] = time.monotonic
+        self,
+        served: Callable[[], Awaitable[ServedResources]],
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ask, self._now = served, monotonic
-        self._served = Served()
+        self._served = ServedResources()
         self._at = float("-inf")
 
     async def resource(self, kind: Kind) -> Resource | None:
@@ -52,6 +54,6 @@ class Cluster:
 
     api: Api
     resource: Callable[[Kind], Awaitable[Resource | None]]
-    standing: Standing
+    standing: ObjectStatusTable
     clock: Callable[[], datetime]
-    who: Who
+    who: EventReporter

@@ -67,7 +67,7 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class WrittenEvent:
     """An Event that there is: what it says, where it is, and when it was last observed, how often."""
 
     notice: Notice
@@ -83,7 +83,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
+class EventReporter:
     """Who reports: the server's name, and the namespace of its Lease.
 
     All that have that one take one another's place: what others have told is theirs.
@@ -93,7 +93,7 @@ class Who:
     home: str
 
 
-class Act(enum.Enum):
+class EventAction(enum.Enum):
     """What to do about an Event."""
 
     BEGIN = enum.auto()
@@ -104,9 +104,9 @@ class Act(enum.Enum):
 class Action:
     """One thing to be written: an Event that begins, or `told`, which goes on."""
 
-    act: Act
+    act: EventAction
     notice: Notice
-    told: Told | None = None
+    told: WrittenEvent | None = None
 
 
 def notice(about: ObjectKey, problem: Problem) -> Notice:
@@ -149,7 +149,7 @@ def _rough() -> Iterator[int]:
 
 def due(
     wanted: Mapping[str, Notice],
-    told: Mapping[tuple[str, bool], Told],
+    told: Mapping[tuple[str, bool], WrittenEvent],
     now: datetime,
     *,
     mending: bool = True,
@@ -162,9 +162,9 @@ def due(
     for problem, each in wanted.items():
         there = told.get((problem, False))
         if there is None:
-            yield Action(Act.BEGIN, each)
+            yield Action(EventAction.BEGIN, each)
         elif not stands(there, told) or now - there.last >= RENEWED:
-            yield Action(Act.GO_ON, there.notice, there)
+            yield Action(EventAction.GO_ON, there.notice, there)
     places = {(each.reason, each.field) for each in wanted.values()}
     for (problem, is_mended), there in told.items():
         over = there.notice
@@ -172,16 +172,16 @@ def due(
             continue
         if stands(there, told):
             before = told.get((problem, True))
-            yield Action(Act.BEGIN if before is None else Act.GO_ON, over.mended(), before)
+            yield Action(EventAction.BEGIN if before is None else EventAction.GO_ON, over.mended(), before)
 
 
-def stands(there: Told, told: Mapping[tuple[str, bool], Told]) -> bool:
+def stands(there: WrittenEvent, told: Mapping[tuple[str, bool], WrittenEvent]) -> bool:
     """Say whether a problem was told, and not that it is mended since."""
     mended = told.get((there.notice.problem, True))
     return mended is None or there.last >= mended.last
 
 
-def standing(told: Mapping[tuple[str, bool], Told]) -> int:
+def standing(told: Mapping[tuple[str, bool], WrittenEvent]) -> int:
     """Count the problems that were told of one object, and not that they are mended since."""
     return sum(not is_mended and stands(each, told) for (_, is_mended), each in told.items())
 
@@ -191,15 +191,15 @@ def namespace_of(about: ObjectKey) -> str:
     return about.namespace or (about.name if about.kind == NAMESPACE else "default")
 
 
-def begun(said: Notice, uid: str, now: datetime) -> Told:
+def begun(said: Notice, uid: str, now: datetime) -> WrittenEvent:
     """Return a new Event; the same of the same object always has the same name."""
     identity = "\0".join((uid, said.problem, said.reason if said.is_mended else ""))
     named = said.about.name[:_NAME].rstrip(".-")
     name = f"{named}.{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
-    return Told(said, namespace_of(said.about), name, now)
+    return WrittenEvent(said, namespace_of(said.about), name, now)
 
 
-def body(told: Told, api_version: str, metadata: Raw, who: Who) -> dict[str, object]:
+def body(told: WrittenEvent, api_version: str, metadata: Raw, who: EventReporter) -> dict[str, object]:
     """Return an Event as the API takes it, with what the object that it is about has in its metadata."""
     said = told.notice
     return {
@@ -229,17 +229,17 @@ def body(told: Told, api_version: str, metadata: Raw, who: Who) -> dict[str, obj
     }
 
 
-def again(told: Told, now: datetime) -> Told:
+def again(told: WrittenEvent, now: datetime) -> WrittenEvent:
     """Return an Event that goes on."""
     return replace(told, last=now, count=told.count + 1)
 
 
-def series(told: Told) -> dict[str, object]:
+def series(told: WrittenEvent) -> dict[str, object]:
     """Return how an Event that goes on is patched."""
     return {"series": {"count": max(2, told.count), "lastObservedTime": micro(told.last)}}
 
 
-def read(raw: Raw) -> Told | None:
+def read(raw: Raw) -> WrittenEvent | None:
     """Read an Event of ours; None for one that is not."""
     try:
         metadata, of, went_on = raw["metadata"], raw["regarding"], raw.get("series") or {}
@@ -252,7 +252,7 @@ def read(raw: Raw) -> Told | None:
         field, problem = metadata.get("annotations", {}).get(FIELD, ""), metadata["labels"][PROBLEM]
         said = Notice(about, problem, raw["reason"], raw["action"], raw.get("note", ""), field)
         last = datetime.fromisoformat(went_on.get("lastObservedTime") or raw["eventTime"])
-        return Told(said, metadata["namespace"], metadata["name"], last, int(went_on.get("count", 1)))
+        return WrittenEvent(said, metadata["namespace"], metadata["name"], last, int(went_on.get("count", 1)))
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 

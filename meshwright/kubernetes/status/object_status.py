@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterable, Mapping
 
 from meshwright.mesh.kinds import Kind
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InCluster
 from meshwright.mesh.problems.problem import Problem, Severity
 
@@ -13,7 +13,7 @@ Problems = Mapping[Problem, None]
 _NONE: Problems = {}
 
 
-class Standing:
+class ObjectStatusTable:
     """A table of what is wrong, by object, and of those objects in force that have a status, or words in it.
 
     A change costs what it changes. Objects of other clusters, and of no cluster, are nobody's here.
@@ -79,7 +79,7 @@ class Standing:
                 del self._problems[key]
             self._touched[key] = None
 
-    def held(self, edits: Mapping[ObjectKey, Sourced | None]) -> None:
+    def held(self, edits: Mapping[ObjectKey, SourcedObject | None]) -> None:
         """Take what is in force otherwise than before, None for what is gone."""
         for key, sourced in edits.items():
             if key.kind not in self._with_status and key.kind not in self._worded:

@@ -13,21 +13,21 @@ from catalog.store.inventory import holder_of
 from catalog.store.objects import workload_object
 from catalog.store.settings import Admission
 from meshwright.delivery.assembly import Delivery
-from meshwright.delivery.problems import Moves
+from meshwright.delivery.problems import ProblemChanges
 from meshwright.delivery.quarantine.accepted import Acknowledged
 from meshwright.delivery.snapshots.published import Step
 from meshwright.delivery.wave import Wave
 from meshwright.kube.lease import Lease
 from meshwright.kubernetes.status.events.patience import Patience
-from meshwright.kubernetes.status.object_status import Standing
+from meshwright.kubernetes.status.object_status import ObjectStatusTable
 from meshwright.kubernetes.status.rollouts import Names, Rollouts, concerned
 from meshwright.kubernetes.status.writer import Writer
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import REJECTION
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.problems.problem import Problem
 from meshwright.mesh.values.picture import Picture
-from meshwright.providers.merge import Merged
+from meshwright.providers.merge import MergedObjects
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resources.snapshot import Snapshot
 
@@ -44,7 +44,7 @@ AGAIN: Final = 30.0
 _log = structlog.get_logger("reporting.reporter")
 
 
-class Here:
+class DeliveryProxies:
     """Asks delivery of proxies, as roll-outs do."""
 
     def __init__(self, delivery: Delivery) -> None:
@@ -65,7 +65,7 @@ class Here:
 
 
 @dataclass(frozen=True, slots=True)
-class _Published:
+class _PublishedWave:
     """What the wave is of that is published: what it changed, what came into traffic, and its own proxies."""
 
     number: int = -1
@@ -83,22 +83,22 @@ class Reporter:
     def __init__(
         self,
         delivery: Delivery,
-        standing: Standing,
+        standing: ObjectStatusTable,
         lease: Lease,
         writer: Callable[[Rollouts], Writer],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._monotonic, self._patience = monotonic, Patience()
         self._delivery, self._standing, self._lease = delivery, standing, lease
-        self._here = Here(delivery)
+        self._here = DeliveryProxies(delivery)
         self._rollouts = Rollouts(self._here)
         self._writer = writer(self._rollouts)
-        self._moves: Moves = delivery.loop.state.said.follow()
-        self._merged = Merged()
+        self._moves: ProblemChanges = delivery.loop.state.said.follow()
+        self._merged = MergedObjects()
         self._admissions: Picture[ProxyName, Admission] = Picture()
         self._came: dict[ProxyName, None] = {}
         self._unpublished: dict[ObjectKey, None] = {}
-        self._wave = _Published()
+        self._wave = _PublishedWave()
         self._changed = asyncio.Event()
         self._passed = 0
         delivery.followers.append(self)
@@ -144,7 +144,7 @@ class Reporter:
         self._rollouts.renew(admitted, own)
         self._unpublished.clear()
         self._came.clear()
-        self._wave = _Published(wave.number, changed, tuple(admitted), own)
+        self._wave = _PublishedWave(wave.number, changed, tuple(admitted), own)
 
     def changed(self) -> None:
         """Take note that something may be otherwise, after each wave and each look for problems."""
@@ -218,7 +218,9 @@ class Reporter:
             self._rollouts.forget(key)
         self._unpublished.update(dict.fromkeys(self._other(edits, before)))
 
-    def _other(self, edits: Mapping[ObjectKey, Sourced | None], before: Merged) -> Iterator[ObjectKey]:
+    def _other(
+        self, edits: Mapping[ObjectKey, SourcedObject | None], before: MergedObjects
+    ) -> Iterator[ObjectKey]:
         for key, sourced in edits.items():
             if sourced is not None and self._standing.has_status(key):
                 was = before.in_force(key.claim)

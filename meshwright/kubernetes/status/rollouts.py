@@ -32,7 +32,7 @@ class Progress:
         return self.applied == self.of
 
 
-class Here(Protocol):
+class ConnectedProxies(Protocol):
     """What can be asked of a proxy."""
 
     def acknowledged(self, node: NodeKey) -> Acknowledged | None:
@@ -54,7 +54,7 @@ class _Rollout:
 class Rollouts:
     """The last roll-out of each object that was changed. `look` costs who has not applied them yet."""
 
-    def __init__(self, here: Here) -> None:
+    def __init__(self, here: ConnectedProxies) -> None:
         self._here = here
         self._of: dict[ObjectKey, _Rollout] = {}
 
@@ -136,7 +136,7 @@ def _all(names: Names, more: Names) -> Names:
     return {each: names.get(each, frozenset()) | more.get(each, frozenset()) for each in {**names, **more}}
 
 
-def applied(here: Here, node: NodeKey, names: Names) -> bool | None:
+def applied(here: ConnectedProxies, node: NodeKey, names: Names) -> bool | None:
     """Say whether a proxy has acknowledged what it is served now under these names; None if it is not here.
 
     One that has acknowledged others has asked for nothing of a type of which it has acknowledged nothing.

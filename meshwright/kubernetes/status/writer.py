@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Final
 
-from meshwright.kubernetes.status.attempts import Attempts, Meter, NotWritten
+from meshwright.kubernetes.status.attempts import Attempts, Meter, WritePostponed
 from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.conditions.osm_writer import WordWriter
 from meshwright.kubernetes.status.conditions.writer import StatusWriter
@@ -74,7 +74,7 @@ class Writer:
         while True:
             try:
                 return await request()
-            except NotWritten as error:
+            except WritePostponed as error:
                 if error.is_refused:
                     return None
                 await asyncio.sleep(max(0.0, error.until - self._now()))
@@ -118,7 +118,7 @@ class Writer:
                 continue
             try:
                 again = await report(key, self._now())
-            except NotWritten as error:
+            except WritePostponed as error:
                 again = error.until
                 full = full if error.is_refused else error.until
             if again is not None:

@@ -7,7 +7,7 @@ from meshwright.mesh.names import Port
 from meshwright.mesh.policies.callers import IpRange
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
-from meshwright.mesh.values.indexed import Indexed
+from meshwright.mesh.values.indexed import CachedIndex
 
 
 class Proof(enum.StrEnum):
@@ -36,7 +36,7 @@ class IngressPort:
 
 
 @dataclass(frozen=True, slots=True)
-class IngressBackend(Indexed):
+class IngressBackend(CachedIndex):
     """policy.openservicemesh.io IngressBackend: these sources may call these ports from outside the mesh.
 
     `services` (their endpoints) and `ranges` are where a client may be, `principals` the names in its

@@ -52,7 +52,7 @@ class Suffix:
 
 
 @dataclass(frozen=True, slots=True)
-class Contains:
+class Substring:
     """What is somewhere in a value."""
 
     text: str
@@ -66,13 +66,13 @@ class Regex:
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class HeaderPresence:
     """Whether there is such a header at all."""
 
     wanted: bool
 
 
-HeaderValue = Exact | Prefix | Suffix | Contains | Regex | Present
+HeaderValue = Exact | Prefix | Suffix | Substring | Regex | HeaderPresence
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
 
 
-class FailedWith(enum.StrEnum):
+class RetryCondition(enum.StrEnum):
     """What became of a request that may be tried again, in Envoy's words; the last five are gRPC's."""
 
     SERVER_ERROR = "5xx"
@@ -35,7 +35,7 @@ class Retries:
     times as much. A try that takes longer than `per_try` has failed; None: it may take any time.
     """
 
-    on: tuple[FailedWith, ...]
+    on: tuple[RetryCondition, ...]
     attempts: int = 1
     per_try: timedelta | None = None
     base: timedelta = timedelta(milliseconds=25)

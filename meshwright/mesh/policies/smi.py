@@ -7,7 +7,7 @@ from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, TCP_ROUTE
 from meshwright.mesh.names import Namespace, Port, ServiceName
 from meshwright.mesh.service import ServiceKey
-from meshwright.mesh.values.hashing import HashedOnce, hashed_once
+from meshwright.mesh.values.hashing import CachedHash, hashed_once
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -76,7 +76,7 @@ class Rule:
 
 @hashed_once
 @dataclass(frozen=True, slots=True)
-class TrafficTarget(HashedOnce):
+class TrafficTarget(CachedHash):
     """access.smi-spec.io TrafficTarget: these sources may call this destination by these rules.
 
     What it admits is looked up by the target as a whole, for each of its sources: its hash is computed once.

@@ -11,7 +11,7 @@ from meshwright.mesh.service import ServiceKey
 
 
 @dataclass(frozen=True, slots=True)
-class Ejecting:
+class OutlierDetectionOverride:
     """What of OutlierDetection is said for one service, in place of what holds for the mesh; None: nothing.
 
     Without failures nobody is left alone.
@@ -35,7 +35,7 @@ class Ejecting:
         return found if found.failures else None
 
 
-class Balancing(enum.StrEnum):
+class BalancingAlgorithm(enum.StrEnum):
     """Which endpoint is chosen of those that may answer; each by its weight.
 
     ROUND_ROBIN: one after the other. LEAST_REQUEST: of two by chance the one with fewer requests under way.
@@ -74,7 +74,7 @@ class HashKey:
 class LoadBalancing:
     """Which endpoint is chosen; `key` is there where it is by consistent hash."""
 
-    balancing: Balancing = Balancing.ROUND_ROBIN
+    balancing: BalancingAlgorithm = BalancingAlgorithm.ROUND_ROBIN
     key: HashKey | None = None
 
 
@@ -108,7 +108,7 @@ class HealthCheck:
         return None if self.path is None else ("GET", self.path)
 
 
-class Within(enum.StrEnum):
+class LocalityScope(enum.StrEnum):
     """How near an endpoint is that is preferred: in the caller's region, or in its zone."""
 
     REGION = "Region"
@@ -116,21 +116,21 @@ class Within(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Nearest:
+class LocalityPreference:
     """Endpoints that are near are called; others where `fails_over`, when too few of those are well."""
 
-    within: Within
+    within: LocalityScope
     fails_over: bool = True
 
 
-def prefix(locality: str, within: Within) -> str:
+def prefix(locality: str, within: LocalityScope) -> str:
     """Return which localities are as near: `region`, or `region/zone`; empty where that is not known."""
     region, _, rest = locality.partition("/")
     zone = rest.partition("/")[0]
     match within:
-        case Within.REGION:
+        case LocalityScope.REGION:
             return region
-        case Within.ZONE:
+        case LocalityScope.ZONE:
             return f"{region}/{zone}" if zone else ""
 
 
@@ -145,8 +145,8 @@ class UpstreamPolicy:
 
     key: PolicyKey
     service: ServiceKey
-    ejecting: Ejecting | None = None
+    ejecting: OutlierDetectionOverride | None = None
     load: LoadBalancing = field(default_factory=LoadBalancing)
     checking: HealthCheck | None = None
     created: str = ""
-    nearest: Nearest | None = None
+    nearest: LocalityPreference | None = None

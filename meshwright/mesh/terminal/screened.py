@@ -12,7 +12,7 @@ _STYLE: Final = re.compile(r"(\x1b\[[?\d;]*[A-Za-z]|\r)")
 _Stream = TypeVar("_Stream")
 
 
-class Screened(io.TextIOWrapper):
+class ScreenedStream(io.TextIOWrapper):
     """A stream of text in which control characters but newlines are escaped, whoever has written them."""
 
     def write(self, text: str, /) -> int:
@@ -27,15 +27,15 @@ class Screened(io.TextIOWrapper):
         return len(text)
 
     @property
-    def rich_proxied_file(self) -> "_Styled":
+    def rich_proxied_file(self) -> "_StyledStream":
         """The same stream for rich, which looks for it under this name."""
-        return _Styled(self)
+        return _StyledStream(self)
 
 
-class _Styled:
+class _StyledStream:
     """A screened stream as rich writes to it, and a log with colours: their texts are screened before."""
 
-    def __init__(self, stream: Screened) -> None:
+    def __init__(self, stream: ScreenedStream) -> None:
         self._stream = stream
         self.encoding = stream.encoding
 

@@ -7,7 +7,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Shared(tuple[T_co, ...]):  # noqa: SLOT001 - the hash stands in its dictionary
+class SharedTuple(tuple[T_co, ...]):  # noqa: SLOT001 - the hash stands in its dictionary
     """A long sequence that many values have in common: whoever has it in a key pays once for its length."""
 
     _hash: int
@@ -23,13 +23,13 @@ class Shared(tuple[T_co, ...]):  # noqa: SLOT001 - the hash stands in its dictio
         return type(self), (tuple(self),)  # hashes of text differ from process to process
 
 
-class HashedOnce:
+class CachedHash:
     """What a frozen dataclass with slots is to be for `hashed_once`: there is room for the hash."""
 
     __slots__ = ("_hash",)
 
 
-H = TypeVar("H", bound=HashedOnce)
+H = TypeVar("H", bound=CachedHash)
 
 
 def hashed_once(of: type[H]) -> type[H]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 
-class Indexed:
+class CachedIndex:
     """Room for the index that a frozen dataclass with slots makes of itself when it is first searched.
 
     The index is no part of the value: equal values are equal whether they have made one or not.

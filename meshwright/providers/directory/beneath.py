@@ -24,7 +24,7 @@ _MOST_LINKS: Final = 40
 """As many symlinks as Linux follows for one path."""
 
 
-class LeadsOutError(Exception):
+class SymlinkOutsideError(Exception):
     """A symlink on the way to a file leads out of the directory."""
 
 
@@ -32,7 +32,7 @@ def open_beneath(root: Path, name: str) -> int:
     """Open a file for reading and return its descriptor; `name` is relative to `root`, as `shop/rules.yaml`.
 
     `root` itself may be a symlink. The file may be of any kind: look with `os.fstat` before you read. Raises
-    LeadsOutError where a symlink leads out of `root`, even if it comes back, and OSError.
+    SymlinkOutsideError where a symlink leads out of `root`, even if it comes back, and OSError.
     """
     folders = [os.open(root, _FOLDER)]
     waiting = name.split("/")[::-1]
@@ -78,18 +78,21 @@ def _open(part: str, folder: int, *, is_last: bool) -> tuple[int | None, str]:
 
 
 def _leave(folders: list[int]) -> None:
-    """Go to the folder above the innermost; raise LeadsOutError where that is the directory itself."""
+    """Go to the folder above the innermost; raise SymlinkOutsideError where that is the directory itself."""
     if len(folders) == 1:
-        raise LeadsOutError
+        raise SymlinkOutsideError
     os.close(folders.pop())
 
 
 def _below(root: Path, target: str) -> str:
-    """Return the absolute target of a symlink relative to `root`; raise LeadsOutError if it is elsewhere."""
+    """Return the absolute target of a symlink relative to `root`.
+
+    Raise SymlinkOutsideError if it is elsewhere.
+    """
     for base in _names_of(root):
         if target == base or target.startswith(f"{base}/"):
             return target[len(base) :]
-    raise LeadsOutError
+    raise SymlinkOutsideError
 
 
 def _names_of(root: Path) -> Iterator[str]:

@@ -17,8 +17,8 @@ from typing import Final, NamedTuple, NewType
 from meshwright.mesh.problems.problem import Severity
 from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import SourceError
-from meshwright.providers.directory.beneath import FILE, LeadsOutError, open_beneath
-from meshwright.providers.directory.file_form import Content, Unreadable
+from meshwright.providers.directory.beneath import FILE, SymlinkOutsideError, open_beneath
+from meshwright.providers.directory.file_form import Content, UnreadableFile
 from meshwright.providers.text.documents import MAX_BYTES
 from meshwright.specs.codes import Code
 
@@ -50,7 +50,7 @@ UNKNOWN: Final = Stamp(b"")
 """The stamp of a file that has none to be had: it may be another one whenever it is looked at."""
 
 
-class Unlisted(NamedTuple):
+class UnlistedFolder(NamedTuple):
     """A folder of which it is not known what it holds: it cannot be listed, or a symlink stands for it."""
 
     folder: str
@@ -70,7 +70,7 @@ class Unlisted(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class DirectoryListing:
     """The manifest files of a directory by relative name, and folders that were not listed.
 
     `root` is the directory's own device and inode: it changes when the directory is replaced. `shared`:
@@ -79,7 +79,7 @@ class Listing:
 
     root: tuple[int, int]
     files: Picture[str, Stamp] = field(default_factory=Picture)
-    unlisted: tuple[Unlisted, ...] = ()
+    unlisted: tuple[UnlistedFolder, ...] = ()
     shared: bool = False
 
     @property
@@ -93,13 +93,13 @@ def is_manifest(name: str) -> bool:
     return name.endswith(EXTENSIONS) and not name.startswith((".", "#", "~")) and name not in NO_MANIFESTS
 
 
-def list_directory(path: Path) -> Listing:
+def list_directory(path: Path) -> DirectoryListing:
     """List a directory recursively; raise DirectoryError if it cannot be listed itself."""
-    root, unlisted = root_of(path), list[Unlisted]()
+    root, unlisted = root_of(path), list[UnlistedFolder]()
     found = {name: (stamp, several) for name, stamp, several in walk(path, unlisted)}
     files = {name: stamp for name, (stamp, _) in found.items()}
     shared = any(several for _, several in found.values())
-    return Listing(root, Picture(files), tuple(sorted(unlisted)), shared)
+    return DirectoryListing(root, Picture(files), tuple(sorted(unlisted)), shared)
 
 
 def root_of(path: Path) -> tuple[int, int]:
@@ -113,7 +113,7 @@ def root_of(path: Path) -> tuple[int, int]:
     return (root.st_dev, root.st_ino)
 
 
-def walk(path: Path, unlisted: list[Unlisted]) -> Iterator[tuple[str, Stamp, bool]]:
+def walk(path: Path, unlisted: list[UnlistedFolder]) -> Iterator[tuple[str, Stamp, bool]]:
     """Yield manifest files with their stamps, and whether they have other names, folder by folder.
 
     Folders that are not listed go into `unlisted`; what goes meanwhile is not there.
@@ -127,7 +127,7 @@ def walk(path: Path, unlisted: list[Unlisted]) -> Iterator[tuple[str, Stamp, boo
         except FileNotFoundError:
             continue
         except OSError:
-            unlisted.append(Unlisted(beneath.removesuffix("/") or "."))
+            unlisted.append(UnlistedFolder(beneath.removesuffix("/") or "."))
             continue
         folders = []
         for entry in found:
@@ -135,7 +135,7 @@ def walk(path: Path, unlisted: list[Unlisted]) -> Iterator[tuple[str, Stamp, boo
                 if entry.name.startswith("."):
                     continue
                 if entry.is_symlink():
-                    unlisted.append(Unlisted(f"{beneath}{entry.name}", is_link=True))
+                    unlisted.append(UnlistedFolder(f"{beneath}{entry.name}", is_link=True))
                 else:
                     folders.append(f"{beneath}{entry.name}/")
             elif is_manifest(entry.name):
@@ -151,7 +151,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def relisted(path: Path, before: Listing, names: Collection[str]) -> Listing | None:
+def relisted(path: Path, before: DirectoryListing, names: Collection[str]) -> DirectoryListing | None:
     """Return a listing in which only these manifest files may be others; None if all must be looked at.
 
     `names` are what events named, or files in doubt, relative to `path`. Anything but the coming, changing
@@ -177,7 +177,9 @@ def relisted(path: Path, before: Listing, names: Collection[str]) -> Listing | N
     return replace(before, files=before.files.changed(files))
 
 
-def changed_files(before: Listing | None, now: Listing, known: Collection[str]) -> tuple[str, ...]:
+def changed_files(
+    before: DirectoryListing | None, now: DirectoryListing, known: Collection[str]
+) -> tuple[str, ...]:
     """Return the files that have come or changed since a listing, and the `known` ones that have gone.
 
     A file in a folder that is not listed now has not gone.
@@ -188,7 +190,7 @@ def changed_files(before: Listing | None, now: Listing, known: Collection[str]) 
     return tuple(sorted(changed | gone))
 
 
-def is_unlisted(listing: Listing, name: str) -> bool:
+def is_unlisted(listing: DirectoryListing, name: str) -> bool:
     """Say whether a file stands in a folder that was not listed."""
     return any(name.startswith(each.folder + "/") for each in listing.unlisted)
 
@@ -212,17 +214,19 @@ def _content(file: Path, opened: Callable[[], int]) -> Content:
         try:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
-                return Unreadable(Code.UNREADABLE, _REGULAR)
+                return UnreadableFile(Code.UNREADABLE, _REGULAR)
             data = _read(descriptor, found.st_size)
         finally:
             os.close(descriptor)
-    except LeadsOutError:
-        return Unreadable(Code.UNREADABLE, _LEADS_OUT)
+    except SymlinkOutsideError:
+        return UnreadableFile(Code.UNREADABLE, _LEADS_OUT)
     except FileNotFoundError:
-        return Unreadable(Code.UNREADABLE, "must not be a symlink to nothing") if file.is_symlink() else None
+        return (
+            UnreadableFile(Code.UNREADABLE, "must not be a symlink to nothing") if file.is_symlink() else None
+        )
     except OSError as error:
         irregular = error.errno in (errno.ENXIO, errno.EISDIR)  # a socket cannot even be opened
-        return Unreadable(
+        return UnreadableFile(
             Code.UNREADABLE, _REGULAR if irregular else f"must be a readable file: {_reason(error)}"
         )
     return content_of(data)
@@ -239,14 +243,14 @@ def _read(descriptor: int, size: int) -> bytes:
     return data
 
 
-def content_of(data: bytes) -> str | Unreadable:
+def content_of(data: bytes) -> str | UnreadableFile:
     """Return what was read of a file as text; of one that is too long, one byte too many is enough."""
     if len(data) > MAX_BYTES:
-        return Unreadable(Code.TOO_LARGE, f"must be a file of at most {MAX_BYTES} bytes")
+        return UnreadableFile(Code.TOO_LARGE, f"must be a file of at most {MAX_BYTES} bytes")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return Unreadable(Code.NOT_TEXT, f"must be UTF-8 text; byte {error.start} is not")
+        return UnreadableFile(Code.NOT_TEXT, f"must be UTF-8 text; byte {error.start} is not")
 
 
 def _stamp_at(full: str) -> tuple[Stamp, bool]:

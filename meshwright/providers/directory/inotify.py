@@ -30,7 +30,7 @@ Folders = Mapping[int, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ChangedPaths:
     """What some events say: paths whose change is `complete`, and `others`, of which more may come.
 
     `folders` says that some may have come or gone, `lost` that not all is known that happened.
@@ -42,7 +42,7 @@ class Heard:
     lost: bool = False
 
 
-def heard(events: Iterable[Event], folders: Folders) -> Heard:
+def heard(events: Iterable[Event], folders: Folders) -> ChangedPaths:
     """Return what events say; those of folders not known are passed over."""
     complete, others, moved, lost = set[str](), set[str](), False, False
     for watch, mask, _, name in events:
@@ -53,7 +53,7 @@ def heard(events: Iterable[Event], folders: Folders) -> Heard:
         elif mask & (_CHANGE | _COMPLETE):
             paths = (f"{folder}/{name}" for folder in folders.get(watch, ()))
             (complete if mask & _COMPLETE else others).update(paths)
-    return Heard(frozenset(complete), frozenset(others - complete), moved, lost)
+    return ChangedPaths(frozenset(complete), frozenset(others - complete), moved, lost)
 
 
 def is_there() -> bool:
@@ -88,7 +88,7 @@ class FolderEvents:
             self._remove(watch)
         self._folders = placed
 
-    def read(self) -> Heard:
+    def read(self) -> ChangedPaths:
         """Return what happened since the last time; nothing if that was nothing."""
         return heard(self._system.read(timeout=0), self._folders)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Self
 
-from meshwright.mesh.objects import Sourced
+from meshwright.mesh.objects import SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.providers.directory.file_form import Content, read_file
 from meshwright.providers.objects import Objects
@@ -32,7 +32,7 @@ class Manifests(Objects[str]):
         )
 
     @staticmethod
-    def holder_of(sourced: Sourced) -> str:
+    def holder_of(sourced: SourcedObject) -> str:
         """Return the file that an object stands in."""
         match sourced.origin:
             case InFile(path):

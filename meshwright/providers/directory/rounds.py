@@ -17,9 +17,9 @@ from typing import Final
 from meshwright.providers.directory.files import (
     SINGLY,
     UNKNOWN,
-    Listing,
+    DirectoryListing,
     Stamp,
-    Unlisted,
+    UnlistedFolder,
     is_unlisted,
     root_of,
     walk,
@@ -37,7 +37,7 @@ TICK: Final = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SliceResult:
     """What a slice came to: files to look at as if an event had named them, or that all must be listed.
 
     `is_last` says that with it every file was looked at.
@@ -59,15 +59,15 @@ class Rounds:
         self._every = every
         self._left: Iterator[tuple[str, Stamp, bool]] | None = None
         self._seen: set[str] = set()
-        self._unlisted: list[Unlisted] = []
+        self._unlisted: list[UnlistedFolder] = []
         self._once: dict[str, tuple[Stamp, Moment]] = {}
 
-    def wait(self, listing: Listing | None) -> timedelta:
+    def wait(self, listing: DirectoryListing | None) -> timedelta:
         """Return how long to wait between two slices."""
         files = 0 if listing is None else len(listing.files)
         return self._every / max(math.ceil(files / _size(files)), 1)
 
-    def was_read(self, names: Iterable[str], listing: Listing, now: Moment) -> None:
+    def was_read(self, names: Iterable[str], listing: DirectoryListing, now: Moment) -> None:
         """Note which files were read, after they had been listed so."""
         for name in names:
             stamp = listing.files.get(name)
@@ -75,27 +75,27 @@ class Rounds:
             if stamp is not None and (stamp != known or now - since < TICK):
                 self._once[name] = (stamp, since if stamp == known else now)
 
-    def slice(self, listing: Listing, now: Moment) -> Found:
+    def slice(self, listing: DirectoryListing, now: Moment) -> SliceResult:
         """Look at the next files; raise DirectoryError if the directory itself cannot be listed."""
         if self._left is None:
             if root_of(self._path) != listing.root:
-                return Found(unsure=True, is_last=True)
+                return SliceResult(unsure=True, is_last=True)
             self._seen, self._unlisted = set(), []
             self._left = walk(self._path, self._unlisted)
         found = list(islice(self._left, _size(len(listing.files))))
         self._seen.update(name for name, _, _ in found)
         names = {name for name, stamp, _ in found if self._is_due(name, stamp, listing, now)}
         if len(found) == _size(len(listing.files)):
-            return Found(frozenset(names))
+            return SliceResult(frozenset(names))
         self._left = None
         gone = (name for name in listing.files.keys() - self._seen if not is_unlisted(listing, name))
-        return Found(
+        return SliceResult(
             frozenset((*names, *gone)),
             unsure=tuple(sorted(self._unlisted)) != listing.unlisted,
             is_last=True,
         )
 
-    def _is_due(self, name: str, stamp: Stamp, listing: Listing, now: Moment) -> bool:
+    def _is_due(self, name: str, stamp: Stamp, listing: DirectoryListing, now: Moment) -> bool:
         """Say whether a file must be read: it is another one, or was read but once."""
         if stamp == UNKNOWN or listing.files.get(name) != stamp:
             return True

@@ -9,7 +9,7 @@ import structlog
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.problems.problem import Problem, Problems, Severity, log_gone, log_new
 from meshwright.providers.contract import Counts, Freshness
-from meshwright.providers.directory.files import Listing, Unlisted
+from meshwright.providers.directory.files import DirectoryListing, UnlistedFolder
 from meshwright.providers.directory.settling import Belief
 from meshwright.providers.moments import Moment
 from meshwright.specs.codes import Code
@@ -25,7 +25,7 @@ class Answer:
     """
 
     belief: Belief = field(default_factory=Belief)
-    listing: Listing | None = None
+    listing: DirectoryListing | None = None
     freshness: Freshness = field(default_factory=Freshness)
     problems: Problems = ()
     counts: Counts = field(default_factory=Counts)
@@ -34,7 +34,7 @@ class Answer:
     def after(
         self,
         belief: Belief,
-        listing: Listing,
+        listing: DirectoryListing,
         freshness: Freshness,
         held_since: Moment | None = None,
     ) -> "Answer":
@@ -86,7 +86,7 @@ def _unreadable(error: str) -> Problem:
     )
 
 
-def _unlisted(found: Unlisted) -> Problem:
+def _unlisted(found: UnlistedFolder) -> Problem:
     return Problem(
         code=str(Code.DIRECTORY_UNREADABLE),
         severity=found.severity,

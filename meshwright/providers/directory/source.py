@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.problems.problem import Problems
 from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import Counts, Freshness
 from meshwright.providers.directory.file_form import Content
 from meshwright.providers.directory.files import (
     DirectoryError,
-    Listing,
+    DirectoryListing,
     changed_files,
     is_unlisted,
     list_directory,
@@ -21,11 +21,11 @@ from meshwright.providers.directory.files import (
     relisted,
 )
 from meshwright.providers.directory.manifests import Manifests
-from meshwright.providers.directory.rounds import Found, Rounds
+from meshwright.providers.directory.rounds import Rounds, SliceResult
 from meshwright.providers.directory.scan_result import Answer, differs, log_differences
 from meshwright.providers.directory.settling import Belief, settle
 from meshwright.providers.directory.watch import DirectoryWatch
-from meshwright.providers.guard import HOLD, Guarded, guard
+from meshwright.providers.guard import HOLD, GuardedValue, guard
 from meshwright.providers.moments import Moment, monotonic
 
 SETTLE = timedelta(milliseconds=300)
@@ -77,7 +77,7 @@ class DirectorySource:
         self._rounds.was_read(listing.files, listing, self._monotonic())
         self._publish(Answer().after(Belief(Manifests().apply_each(contents)), listing, freshness))
 
-    def objects(self) -> Picture[ObjectKey, Sourced]:
+    def objects(self) -> Picture[ObjectKey, SourcedObject]:
         """Return the objects in force; the last good form where the newest is bad."""
         return self._answer.belief.state.objects()
 
@@ -149,7 +149,7 @@ class DirectorySource:
 
     def _look(self, before: Answer, touched: Collection[str], *, unsure: bool, is_slice_due: bool) -> Answer:
         """Read what events or a slice named, or list the directory where that does not do; for a thread."""
-        found = Found(unsure=unsure, is_last=unsure)
+        found = SliceResult(unsure=unsure, is_last=unsure)
         if is_slice_due and before.listing is not None and not unsure:
             self._looked = self._monotonic()
             found = self._rounds.slice(before.listing, self._looked)
@@ -170,7 +170,7 @@ class DirectorySource:
         full_read = self._clock() if found.is_last else before.freshness.last_full_read
         return before.after(belief, listing, Freshness(last_event, full_read), held)
 
-    def _changed(self, before: Answer, named: set[str], *, unsure: bool) -> tuple[set[str], Listing]:
+    def _changed(self, before: Answer, named: set[str], *, unsure: bool) -> tuple[set[str], DirectoryListing]:
         """Return the files to read, of those named or of all, and the listing that goes with them."""
         if before.listing is not None and not unsure:
             listing = relisted(self._path, before.listing, named) if named else before.listing
@@ -190,7 +190,7 @@ class DirectorySource:
         held, now = before.held_since, self._monotonic()
         # What is held back is so for longer than anything settles.
         belief = settle(before.belief, observed, now, self._settle if held is None else timedelta(0))
-        in_force = Guarded(before.belief.state.objects(), held)
+        in_force = GuardedValue(before.belief.state.objects(), held)
         after = guard(in_force, belief.state.objects(), now, self._hold)
         if after.held_since is not None:
             return Belief(before.belief.state), after.held_since

@@ -10,16 +10,16 @@ from datetime import datetime, timedelta
 
 from meshwright.mesh.kinds import SERVICE
 from meshwright.mesh.names import ServiceName
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.problems.problem import Problems, ordered
 from meshwright.mesh.service import Service, ServiceKey
 from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import Counts
-from meshwright.providers.dns.last_answers import Kept
-from meshwright.providers.dns.records import Failed, Found, Question, QuestionState
+from meshwright.providers.dns.last_answers import SavedAnswers
+from meshwright.providers.dns.records import DnsAnswer, DnsFailure, Question, QuestionState
 from meshwright.providers.dns.schedule import Pacing, heard, questions_of
 from meshwright.providers.dns.slices import Slices, counts, problems, settled
-from meshwright.providers.guard import Guarded
+from meshwright.providers.guard import GuardedValue
 from meshwright.providers.moments import Moment
 
 
@@ -31,7 +31,7 @@ class DnsBook:
     everything has been looked at for the first time; all of it is asked for anew.
     """
 
-    def __init__(self, pacing: Pacing, hold: timedelta, kept: Kept | None = None) -> None:
+    def __init__(self, pacing: Pacing, hold: timedelta, kept: SavedAnswers | None = None) -> None:
         self._pacing = pacing
         self._hold = hold
         self._wanted: dict[ServiceKey, Service] = {}
@@ -40,16 +40,16 @@ class DnsBook:
         self._askers: dict[Question, set[ServiceKey]] = {}
         self._unasked: dict[Question, None] = {}
         self._agenda: list[tuple[Moment, Question]] = []
-        self._forced: dict[ServiceKey, Guarded[Slices]] = dict(kept.in_force) if kept else {}
+        self._forced: dict[ServiceKey, GuardedValue[Slices]] = dict(kept.in_force) if kept else {}
         self._held: dict[ServiceKey, Moment] = {}
         self._said: dict[ServiceKey, Problems] = {}
         self._counts: dict[ServiceKey, Counts] = {}
         self._restored = kept is not None
         self.known: dict[Question, QuestionState] = dict(kept.states) if kept else {}
-        self.objects: Picture[ObjectKey, Sourced] = Picture()
+        self.objects: Picture[ObjectKey, SourcedObject] = Picture()
         self.behind = False
 
-    def follow(self, objects: Mapping[ObjectKey, Sourced | None]) -> bool:
+    def follow(self, objects: Mapping[ObjectKey, SourcedObject | None]) -> bool:
         """Take over how objects have changed, None for those gone; say whether there is a name to look at.
 
         The Services among them that have names in the DNS are resolved from now on.
@@ -67,7 +67,7 @@ class DnsBook:
                 self._wanted.pop(named, None)
         return bool(self._touched)
 
-    def heard(self, question: Question, answer: Found | Failed, now: Moment, date: datetime) -> None:
+    def heard(self, question: Question, answer: DnsAnswer | DnsFailure, now: Moment, date: datetime) -> None:
         """Take over an answer; one that nobody waits for any more is nothing."""
         if question in self._askers:
             state = heard(self.known.get(question), answer, now, date, self._pacing)
@@ -83,10 +83,10 @@ class DnsBook:
         for key in touched:
             del self._touched[key]
         self.behind = bool(self._touched)
-        edits: dict[ObjectKey, Sourced | None] = {}
+        edits: dict[ObjectKey, SourcedObject | None] = {}
         for key in touched:
             self._take_needs(key)
-            before = self._forced.get(key, Guarded(()))
+            before = self._forced.get(key, GuardedValue(()))
             # All that it had, and then what it has: what is in both comes to no change.
             edits.update((each.key, None) for each in before.in_force)
             service = self._wanted.get(key)
@@ -134,9 +134,9 @@ class DnsBook:
         """Say whether something is known of every question."""
         return not self._touched and len(self.known) == len(self._askers)
 
-    def kept(self) -> Kept:
+    def kept(self) -> SavedAnswers:
         """Return what another book can begin with; what is heard later leaves it as it is."""
-        return Kept(dict(self.known), dict(self._forced))
+        return SavedAnswers(dict(self.known), dict(self._forced))
 
     def problems(self) -> Problems:
         """Return what is wrong, sorted."""
@@ -173,7 +173,7 @@ class DnsBook:
         if needs:
             self._needs[key] = needs
 
-    def _remember(self, service: Service, forced: Guarded[Slices]) -> None:
+    def _remember(self, service: Service, forced: GuardedValue[Slices]) -> None:
         key = service.key
         self._forced[key] = forced
         self._said[key] = problems(service, self.known, forced)

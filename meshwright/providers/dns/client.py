@@ -14,11 +14,13 @@ import dns.resolver
 
 from meshwright.mesh.names import Port
 from meshwright.providers.dns.nameserver import DNS_PORT, Nameserver
-from meshwright.providers.dns.records import Failed, Found, Question, RecordType, Target
+from meshwright.providers.dns.records import DnsAnswer, DnsFailure, Question, RecordType, Target
 from meshwright.specs.values.references import parse_address
 
 
-async def ask(question: Question, nameservers: Sequence[Nameserver], seconds: float) -> Found | Failed:
+async def ask(
+    question: Question, nameservers: Sequence[Nameserver], seconds: float
+) -> DnsAnswer | DnsFailure:
     """Return the answer to a question; that there is no such name is an answer, never a failure.
 
     Asked are the `nameservers`, in their order, or where there are none the system's, for so many `seconds`.
@@ -31,13 +33,13 @@ async def ask(question: Question, nameservers: Sequence[Nameserver], seconds: fl
         )
         return _found(question, answer.chaining_result, _named(answer))
     except dns.resolver.NXDOMAIN as error:
-        return Found(_negative_ttl(error))
+        return DnsAnswer(_negative_ttl(error))
     except dns.resolver.LifetimeTimeout:
-        return Failed(f"no answer within {seconds:g} s")
+        return DnsFailure(f"no answer within {seconds:g} s")
     except dns.resolver.NoNameservers as error:
-        return Failed(_reason(error))
+        return DnsFailure(_reason(error))
     except Exception as error:  # noqa: BLE001 - whatever came from the network, the last good answer stays
-        return Failed(f"{type(error).__name__}: {error}")
+        return DnsFailure(f"{type(error).__name__}: {error}")
 
 
 def _resolver(nameservers: Sequence[Nameserver]) -> dns.asyncresolver.Resolver:
@@ -53,16 +55,18 @@ def _named(answer: dns.resolver.Answer) -> str:
     return "" if address is None else str(Nameserver(address, answer.port or DNS_PORT))
 
 
-def _found(question: Question, chain: dns.message.ChainingResult, nameserver: str) -> Found:
+def _found(question: Question, chain: dns.message.ChainingResult, nameserver: str) -> DnsAnswer:
     """Return what an answer says; an address that is none of one machine is left out."""
     records = tuple(chain.answer or ())
     ttl = float(chain.minimum_ttl)
     if question.record is RecordType.SRV:
         targets = (_target(each) for each in records if isinstance(each, dns.rdtypes.IN.SRV.SRV))
         kept = tuple(sorted({each for each in targets if each is not None}))
-        return Found(ttl, targets=kept, nameserver=nameserver)
+        return DnsAnswer(ttl, targets=kept, nameserver=nameserver)
     addresses = (parse_address(each.to_text()) for each in records)
-    return Found(ttl, tuple(sorted({each for each in addresses if each is not None})), nameserver=nameserver)
+    return DnsAnswer(
+        ttl, tuple(sorted({each for each in addresses if each is not None})), nameserver=nameserver
+    )
 
 
 def _target(record: dns.rdtypes.IN.SRV.SRV) -> Target | None:

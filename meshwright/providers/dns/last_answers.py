@@ -16,22 +16,22 @@ from meshwright.mesh.objects import EndpointSlice
 from meshwright.mesh.service import ServiceKey
 from meshwright.providers.dns.records import Question, QuestionState, RecordType, Target
 from meshwright.providers.dns.slices import FoundSlice, Slices
-from meshwright.providers.guard import Guarded
+from meshwright.providers.guard import GuardedValue
 from meshwright.specs.values.references import parse_address
 
 LONG_DUE: Final = timedelta(0)
 
 
-class KeptError(ValueError):
+class SavedAnswersError(ValueError):
     """What was kept cannot be read; the message says why in one clause."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SavedAnswers:
     """What is known of each question, and what is in force for each service."""
 
     states: Mapping[Question, QuestionState] = field(default_factory=dict)
-    in_force: Mapping[ServiceKey, Guarded[Slices]] = field(default_factory=dict)
+    in_force: Mapping[ServiceKey, GuardedValue[Slices]] = field(default_factory=dict)
 
 
 def _canonical(text: str) -> str:
@@ -79,7 +79,7 @@ class _Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class _InForce:
+class _SavedService:
     __pydantic_config__ = _STRICT
     namespace: Text
     service: Text
@@ -91,15 +91,15 @@ class _Form:
     __pydantic_config__ = _STRICT
     version: Literal[1]
     answers: tuple[_Answer, ...]
-    in_force: tuple[_InForce, ...]
+    in_force: tuple[_SavedService, ...]
 
 
 _ANSWER: Final = TypeAdapter(_Answer)
-_IN_FORCE: Final = TypeAdapter(_InForce)
+_IN_FORCE: Final = TypeAdapter(_SavedService)
 _FORM: Final = TypeAdapter(_Form)
 
 
-def written(kept: Kept) -> bytes:
+def written(kept: SavedAnswers) -> bytes:
     """Return the form of what is worth keeping: good answers, with their dates, and slices in force."""
     answers = (
         _Answer(
@@ -114,7 +114,7 @@ def written(kept: Kept) -> bytes:
         if state.answered is not None
     )
     in_force = (
-        _InForce(
+        _SavedService(
             key.namespace,
             key.name,
             tuple(map(_slice, guarded.in_force)),
@@ -128,18 +128,21 @@ def written(kept: Kept) -> bytes:
     return b'{"version": 1, "answers": [\n%b\n], "in_force": [\n%b\n]}\n' % (first, second)
 
 
-def read(content: bytes) -> Kept:
-    """Read the form; raise KeptError where it is not whole, of another version, or says what cannot be."""
+def read(content: bytes) -> SavedAnswers:
+    """Read the form.
+
+    Raise SavedAnswersError where it is not whole, of another version, or says what cannot be.
+    """
     try:
         form = _FORM.validate_json(content)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise KeptError(f"{place}: {first['msg']}" if place else first["msg"]) from error
-    return Kept(
+        raise SavedAnswersError(f"{place}: {first['msg']}" if place else first["msg"]) from error
+    return SavedAnswers(
         {Question(each.name, each.record): _state(each) for each in form.answers},
         {
-            ServiceKey(Namespace(each.namespace), ServiceName(each.service)): Guarded(_slices(each))
+            ServiceKey(Namespace(each.namespace), ServiceName(each.service)): GuardedValue(_slices(each))
             for each in form.in_force
         },
     )
@@ -156,7 +159,7 @@ def _slice(found: FoundSlice) -> _Slice:
     return _Slice(found.value.name, found.value.addresses, found.value.ports, found.said)
 
 
-def _slices(found: _InForce) -> Slices:
+def _slices(found: _SavedService) -> Slices:
     service, namespace = found.service, Namespace(found.namespace)
     return tuple(
         FoundSlice(EndpointSlice(service, namespace, each.name, each.addresses, each.ports), each.said)

@@ -38,7 +38,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DnsAnswer:
     """A good answer, sorted; `ttl` is in seconds, the shortest of its CNAME chain.
 
     Without records, there is no such name, or nothing of that type; `ttl` is then the negative one
@@ -52,7 +52,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class DnsFailure:
     """No answer that says anything; `reason` is the same text as long as the cause is the same."""
 
     reason: str

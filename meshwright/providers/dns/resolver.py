@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Final
 
 from meshwright.providers.dns.nameserver import Nameserver
-from meshwright.providers.dns.records import Failed, Found, Question
+from meshwright.providers.dns.records import DnsAnswer, DnsFailure, Question
 
 TIMEOUT_SECONDS: Final = 5.0
 """How long a question may take, over all nameservers and with its repetition over TCP."""
@@ -24,11 +24,11 @@ class Resolver:
         self._timeout = timeout
         self._library: ModuleType | None = None
 
-    async def ask(self, question: Question) -> Found | Failed:
+    async def ask(self, question: Question) -> DnsAnswer | DnsFailure:
         """Return the answer to a question; that there is no such name is an answer, never a failure."""
         if self._library is None:
             self._library = await asyncio.to_thread(_library)
-        found: Found | Failed = await self._library.ask(question, self._nameservers, self._timeout)
+        found: DnsAnswer | DnsFailure = await self._library.ask(question, self._nameservers, self._timeout)
         return found
 
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from meshwright.mesh.service import DnsName
-from meshwright.providers.dns.records import Failed, Found, Question, QuestionState, RecordType
+from meshwright.providers.dns.records import DnsAnswer, DnsFailure, Question, QuestionState, RecordType
 from meshwright.providers.moments import Moment
 
 RETRY: Final = timedelta(seconds=30)
@@ -53,7 +53,7 @@ def _address_questions(name: str) -> tuple[Question, Question]:
 
 
 def heard(
-    before: QuestionState | None, answer: Found | Failed, now: Moment, date: datetime, pacing: Pacing
+    before: QuestionState | None, answer: DnsAnswer | DnsFailure, now: Moment, date: datetime, pacing: Pacing
 ) -> QuestionState:
     """Return what is known of a question after an answer; a failure leaves the last good one as it was.
 
@@ -61,7 +61,7 @@ def heard(
     then ever less often; where there never were any, after RETRY at the latest, since they may come.
     """
     match answer:
-        case Failed(reason):
+        case DnsFailure(reason):
             known = before or QuestionState(now)
             failures = known.failures + 1
             return replace(
@@ -71,7 +71,7 @@ def heard(
                 error=reason,
                 error_since=known.error_since or date,
             )
-        case Found(ttl, addresses, targets, nameserver):
+        case DnsAnswer(ttl, addresses, targets, nameserver):
             if addresses or targets:
                 same = before is not None and (before.addresses, before.targets) == (addresses, targets)
                 first = before.nameserver if before is not None and same else nameserver

@@ -7,14 +7,14 @@ from typing import Final
 
 from meshwright.mesh.kinds import ENDPOINT_SLICE, SERVICE
 from meshwright.mesh.names import IpAddress
-from meshwright.mesh.objects import EndpointSlice, ObjectKey, Sourced
+from meshwright.mesh.objects import EndpointSlice, ObjectKey, SourcedObject
 from meshwright.mesh.origins import FromSource
 from meshwright.mesh.problems.problem import Problem, Problems, Severity
 from meshwright.mesh.service import DnsName, Service, ServiceKey
 from meshwright.providers.contract import Counts
 from meshwright.providers.dns.records import Question, QuestionState, RecordType, Target
 from meshwright.providers.dns.schedule import questions_of
-from meshwright.providers.guard import Guarded, guard
+from meshwright.providers.guard import GuardedValue, guard
 from meshwright.providers.moments import Moment
 from meshwright.specs.codes import Code
 
@@ -37,9 +37,9 @@ class FoundSlice:
         """The key of the slice as an object."""
         return ObjectKey.of(ENDPOINT_SLICE, self.value)
 
-    def sourced(self) -> Sourced:
+    def sourced(self) -> SourcedObject:
         """Return the slice as an object in force."""
-        return Sourced(self.key, self.value, FromSource(NAME, self.said))
+        return SourcedObject(self.key, self.value, FromSource(NAME, self.said))
 
 
 Slices = tuple[FoundSlice, ...]
@@ -102,8 +102,8 @@ def _addresses(host: str, known: Known) -> set[IpAddress]:
 
 
 def settled(
-    service: Service, known: Known, before: Guarded[Slices], now: Moment, wait: timedelta
-) -> Guarded[Slices]:
+    service: Service, known: Known, before: GuardedValue[Slices], now: Moment, wait: timedelta
+) -> GuardedValue[Slices]:
     """Return what is in force for a service.
 
     It keeps what it has as long as nothing is known and not every question has a good answer.
@@ -118,7 +118,7 @@ def _answer(service: Service, known: Known) -> Slices | None:
     return found if found or certain else None
 
 
-def problems(service: Service, known: Known, forced: Guarded[Slices]) -> Problems:
+def problems(service: Service, known: Known, forced: GuardedValue[Slices]) -> Problems:
     """Return the names of a service that cannot be resolved, and whether its emptiness is held back."""
     found = [_held(service.key)] if forced.held_since is not None else []
     for name in service.dns_names:

@@ -8,12 +8,12 @@ from typing import Final
 
 import structlog
 
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.problems.problem import Problems, log_gone, log_new
 from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import Counts, Freshness
 from meshwright.providers.dns.book import DnsBook
-from meshwright.providers.dns.last_answers import Kept
+from meshwright.providers.dns.last_answers import SavedAnswers
 from meshwright.providers.dns.records import Question
 from meshwright.providers.dns.resolver import Resolver
 from meshwright.providers.dns.schedule import PACING, Pacing
@@ -67,8 +67,8 @@ class DnsSource:
         hold: timedelta = HOLD,
         patience: timedelta = PATIENCE,
         monotonic: Callable[[], Moment] = monotonic,
-        kept: Kept | None = None,
-        keep: Callable[[Kept], None] = lambda _: None,
+        kept: SavedAnswers | None = None,
+        keep: Callable[[SavedAnswers], None] = lambda _: None,
     ) -> None:
         self._resolver = resolver
         self._clock = clock
@@ -88,7 +88,7 @@ class DnsSource:
         self._settled.set()
         self._settle_until = self._monotonic()
 
-    def follow(self, objects: Mapping[ObjectKey, Sourced | None]) -> None:
+    def follow(self, objects: Mapping[ObjectKey, SourcedObject | None]) -> None:
         """Resolve the names in these Services from now on, and no longer those in Services that are gone."""
         if self._book.follow(objects):
             self._unkept = True
@@ -96,7 +96,7 @@ class DnsSource:
             self._settled.clear()
             self._wake.set()
 
-    def objects(self) -> Picture[ObjectKey, Sourced]:
+    def objects(self) -> Picture[ObjectKey, SourcedObject]:
         """Return the slices in force, by the last good answers."""
         return self._objects
 

@@ -11,17 +11,17 @@ from typing import Final
 
 import structlog
 
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import FromSource, Origin
 from meshwright.mesh.problems.problem import Problem, Problems, Severity, log_gone, log_new
 from meshwright.mesh.problems.tally import Tally
 from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import Counts, Freshness, Provider
-from meshwright.providers.guard import HOLD, Guarded, guard
+from meshwright.providers.guard import HOLD, GuardedValue, guard
 from meshwright.providers.moments import Moment, monotonic
 from meshwright.providers.objects import Objects, read_form
 from meshwright.specs.codes import Code
-from meshwright.specs.reader import Reading, key_meant, read
+from meshwright.specs.reader import ManifestReading, key_meant, read
 
 PATIENCE: Final = timedelta(seconds=10)
 """How long an answer may take until it is said to be missing."""
@@ -35,13 +35,13 @@ class NoAnswer(Exception):
     """A provider has not answered in time, or has raised something; the message says it of a provider."""
 
 
-class Held(Objects[str]):
+class ProviderObjects(Objects[str]):
     """What one provider holds; it is the one holder."""
 
     __slots__ = ()
 
     @staticmethod
-    def holder_of(sourced: Sourced) -> str:
+    def holder_of(sourced: SourcedObject) -> str:
         """Return the name of the provider that an object is from."""
         match sourced.origin:
             case FromSource(source):
@@ -51,10 +51,10 @@ class Held(Objects[str]):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ProviderState:
     """What the source says at one moment; replaced as a whole."""
 
-    state: Held = field(default_factory=Held)
+    state: ProviderObjects = field(default_factory=ProviderObjects)
     held_since: Moment | None = None
     freshness: Freshness = field(default_factory=Freshness)
     problems: Problems = ()
@@ -86,10 +86,10 @@ class ProviderSource:
         self._patience = patience.total_seconds()
         self._at_the_start = at_the_start.total_seconds()
         self._monotonic = monotonic
-        self._said = Said()
+        self._said = ProviderState()
         self._asked: asyncio.Future[Sequence[str]] | None = None
 
-    def objects(self) -> Picture[ObjectKey, Sourced]:
+    def objects(self) -> Picture[ObjectKey, SourcedObject]:
         """Return the objects in force."""
         return self._said.state.objects()
 
@@ -144,7 +144,7 @@ class ProviderSource:
         asked, self._asked = self._asked, None
         return asked.result()
 
-    def _taken(self, answer: Sequence[str]) -> Said:
+    def _taken(self, answer: Sequence[str]) -> ProviderState:
         """Return what is to be said after an answer; for a thread, as thousands of manifests may be in it."""
         before, now = self._said, self._clock()
         mark = hashlib.sha256("\n".join(answer).encode()).hexdigest()
@@ -152,24 +152,24 @@ class ProviderSource:
         if form is None or form.mark != mark:
             documents = [json.loads(each) for each in answer]
             tally = Tally()
-            readings: list[tuple[Origin, Reading]] = [
+            readings: list[tuple[Origin, ManifestReading]] = [
                 (place := _place(self.name, number, each), read(each, place, tally))
                 for number, each in enumerate(documents, 1)
             ]
             if rest := tally.rest(FromSource(self.name), None, "in this answer"):
-                readings.append((FromSource(self.name), Reading(problems=rest)))
+                readings.append((FromSource(self.name), ManifestReading(problems=rest)))
             form = read_form(mark, readings, form)
         state = before.state.holding({self.name: form})
-        had = Guarded(before.state.objects(), before.held_since)
+        had = GuardedValue(before.state.objects(), before.held_since)
         held_since = guard(had, state.objects(), self._monotonic(), self._hold).held_since
         if held_since is not None:
             state = before.state
         problems = (*((_held(self.name),) if held_since is not None else ()), *state.problems())
         event = now if state is not before.state else before.freshness.last_event
         held = ("all manifests",) if held_since is not None else ()
-        return Said(state, held_since, Freshness(event, now, held=held), problems)
+        return ProviderState(state, held_since, Freshness(event, now, held=held), problems)
 
-    def _publish(self, after: Said) -> None:
+    def _publish(self, after: ProviderState) -> None:
         before, self._said = self._said, after
         log_new(_log, "provider_problem", after.problems, before.problems)
         log_gone(_log, before.problems, after.problems)
@@ -221,7 +221,7 @@ def _words(error: BaseException) -> str:
     return " ".join(f"fails: {type(error).__name__}: {said}".split())[:500]
 
 
-def _failing(before: Said, name: str, words: str, now: datetime) -> Said:
+def _failing(before: ProviderState, name: str, words: str, now: datetime) -> ProviderState:
     since = before.freshness.error_since or now
     problem = _problem(Code.PROVIDER_FAILS, Severity.ERROR, name, f"{words}; what it held stays in force")
     problems = (problem, *(each for each in before.problems if each.code != Code.PROVIDER_FAILS))

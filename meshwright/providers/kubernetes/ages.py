@@ -7,7 +7,7 @@ from meshwright.kube.reflector.statistics import Figures
 from meshwright.providers.contract import Freshness, Watch
 from meshwright.providers.kubernetes.status import without
 from meshwright.providers.kubernetes.watches import Watches
-from meshwright.providers.kubernetes.watching import Place, Watching, shown
+from meshwright.providers.kubernetes.watching import Place, RunningWatch, shown
 
 
 class Ages:
@@ -15,7 +15,7 @@ class Ages:
 
     def __init__(self, watches: Watches) -> None:
         self._watches = watches
-        self._said: dict[Place, tuple[Watching, Figures, Watch]] = {}
+        self._said: dict[Place, tuple[RunningWatch, Figures, Watch]] = {}
         self._sorted: tuple[Watch, ...] = ()
 
     def freshness(self, last_event: datetime | None) -> Freshness:
@@ -73,7 +73,7 @@ def _counted(errors: Sequence[str]) -> str:
     return f"{errors[0]}; and {len(errors) - 1} more"
 
 
-def _watch(watches: Watches, place: Place, watching: Watching) -> Watch:
+def _watch(watches: Watches, place: Place, watching: RunningWatch) -> Watch:
     resource, namespace = place
     figures = watching.figures
     return Watch(

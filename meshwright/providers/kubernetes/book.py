@@ -11,7 +11,7 @@ from typing import Self
 
 from meshwright.kube.reflector.object_cache import Item
 from meshwright.mesh.kinds import ENDPOINT_SLICE, MESH_ROOT_CERTIFICATE, NAMESPACE, POD
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InCluster
 from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.providers.kubernetes.scope import AT_HOME, Labels, Scope
@@ -19,19 +19,19 @@ from meshwright.providers.objects import Form, Objects, read_form
 from meshwright.specs.codes import Code
 from meshwright.specs.core.endpoints import SERVICE_LABEL
 from meshwright.specs.displayed import read_shown
-from meshwright.specs.reader import Reading
+from meshwright.specs.reader import ManifestReading
 
 Changes = Mapping[ObjectKey, Item[str] | None]
 """Objects as they are now, None for those that are gone."""
 
 
-class Held(Objects[ObjectKey]):
+class ClusterObjects(Objects[ObjectKey]):
     """What the objects of one cluster hold: each itself."""
 
     __slots__ = ()
 
     @staticmethod
-    def holder_of(sourced: Sourced) -> ObjectKey:
+    def holder_of(sourced: SourcedObject) -> ObjectKey:
         """Return the object itself."""
         return sourced.key
 
@@ -42,7 +42,7 @@ class Book:
 
     cluster: str
     scope: Scope
-    state: Held = field(default_factory=Held)
+    state: ClusterObjects = field(default_factory=ClusterObjects)
     labels: Mapping[str, Labels] = field(default_factory=dict)
 
     def told(self, changes: Changes) -> Self:
@@ -101,7 +101,7 @@ class Book:
         home = self.scope.home
         return key.kind == MESH_ROOT_CERTIFICATE and bool(home) and key.namespace != home
 
-    def _not_taken(self, key: ObjectKey, origin: InCluster) -> Reading:
+    def _not_taken(self, key: ObjectKey, origin: InCluster) -> ManifestReading:
         home = self.scope.home
         wanted = f"only those in {home}, the control plane's namespace, say which roots the mesh has"
         said = Problem(
@@ -113,7 +113,7 @@ class Book:
             value=key.namespace,
             expected=wanted,
         )
-        return Reading(problems=(said,), key=key)
+        return ManifestReading(problems=(said,), key=key)
 
 
 def _generation(document: Mapping[str, object]) -> int:
@@ -128,7 +128,7 @@ def _labels(document: Mapping[str, object]) -> Labels:
     return found if isinstance(found, dict) else {}
 
 
-def _quiet(key: ObjectKey, reading: Reading) -> Reading:
+def _quiet(key: ObjectKey, reading: ManifestReading) -> ManifestReading:
     """Return a reading without what nobody wrote: that a Pod has ended, or has no address yet."""
     if key.kind != POD:
         return reading

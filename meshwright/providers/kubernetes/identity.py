@@ -40,7 +40,7 @@ class Identity:
         return alike and (self.uid == other.uid or not (self.uid and other.uid))
 
 
-class Identifying:
+class ClusterIdentifier:
     """Asks a cluster which it is until it has said so.
 
     `known` is as much as is known; `has_asked` says whether there was an answer, or will be none soon;

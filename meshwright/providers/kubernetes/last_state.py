@@ -23,12 +23,12 @@ MOST: Final = 256 * 1024 * 1024
 """How many characters of objects are kept at the most."""
 
 
-class KeptError(ValueError):
+class SavedStateError(ValueError):
     """What was kept cannot be used; the message says why in one clause."""
 
 
 @dataclass(frozen=True, slots=True)
-class KeptWatch:
+class SavedWatch:
     """The objects of a kind, all or those of one namespace, as they were known to be at `heard`."""
 
     resource: Resource
@@ -38,11 +38,11 @@ class KeptWatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SavedState:
     """What a cluster said last."""
 
     cluster: Identity = field(default_factory=Identity)
-    watches: tuple[KeptWatch, ...] = ()
+    watches: tuple[SavedWatch, ...] = ()
 
 
 _STRICT: Final = ConfigDict(extra="forbid")
@@ -88,12 +88,12 @@ _HEAD: Final = TypeAdapter(_Head)
 _FORM: Final = TypeAdapter(_Form)
 
 
-def fits(kept: Kept) -> bool:
+def fits(kept: SavedState) -> bool:
     """Say whether it is of a size that is kept."""
     return sum(len(item.body) for each in kept.watches for item in each.items.values()) <= MOST
 
 
-def written(kept: Kept) -> bytes:
+def written(kept: SavedState) -> bytes:
     """Return the form, sorted."""
     watches = sorted(kept.watches, key=lambda each: (each.resource, each.namespace or ""))
     cluster = json.dumps(dataclasses.asdict(kept.cluster))
@@ -102,7 +102,7 @@ def written(kept: Kept) -> bytes:
     return b"%b\n%b\n" % (json.dumps(head).encode(), content)
 
 
-def _written(watch: KeptWatch) -> str:
+def _written(watch: SavedWatch) -> str:
     resource = watch.resource
     head = {
         "group": resource.group,
@@ -120,23 +120,23 @@ def _written(watch: KeptWatch) -> str:
     return f'{json.dumps(head)[:-1]},"items":[{",".join(items)}]}}'
 
 
-def read(content: bytes) -> Kept:
-    """Read the form; raise KeptError where it is not whole, or of another version."""
+def read(content: bytes) -> SavedState:
+    """Read the form; raise SavedStateError where it is not whole, or of another version."""
     head, _, rest = content.partition(b"\n")
     body = rest.removesuffix(b"\n")
     try:
         if _HEAD.validate_json(head).sha256 != hashlib.sha256(body).hexdigest():
-            raise KeptError("it is not what its first line says")
+            raise SavedStateError("it is not what its first line says")
         form = _FORM.validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise KeptError(f"{place}: {first['msg']}" if place else first["msg"]) from error
+        raise SavedStateError(f"{place}: {first['msg']}" if place else first["msg"]) from error
     cluster = Identity(form.cluster.name, form.cluster.server, form.cluster.uid)
-    return Kept(cluster, tuple(map(_watch, form.watches)))
+    return SavedState(cluster, tuple(map(_watch, form.watches)))
 
 
-def _watch(found: _Watch) -> KeptWatch:
+def _watch(found: _Watch) -> SavedWatch:
     resource = Resource(found.group, found.version, found.plural, found.kind, found.namespaced)
     items = {(namespace, name): Item(version, body) for namespace, name, version, body in found.items}
-    return KeptWatch(resource, found.namespace, found.heard, items)
+    return SavedWatch(resource, found.namespace, found.heard, items)

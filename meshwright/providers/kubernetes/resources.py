@@ -18,7 +18,7 @@ from datetime import timedelta
 from typing import Final
 
 from meshwright.kube.builtin import NAMESPACES, PODS, SLICES
-from meshwright.kube.discovery import Served
+from meshwright.kube.discovery import ServedResources
 from meshwright.kube.resource import Resource
 from meshwright.mesh.kinds import ENDPOINT_SLICE, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT, Kind
 from meshwright.providers.moments import Moment
@@ -51,7 +51,7 @@ def kind_of(resource: Resource) -> Kind:
     return Kind(resource.kind, resource.group)
 
 
-def newest(kind: Kind, served: Served) -> Resource | None:
+def newest(kind: Kind, served: ServedResources) -> Resource | None:
     """Return the newest version of a kind that is served and read; None if there is none."""
     reader = READ.get(kind)
     known = (
@@ -73,7 +73,7 @@ class Plan:
     unread: Mapping[Kind, tuple[str, ...]] = field(default_factory=dict)
 
 
-def planned(before: Plan, served: Served, now: Moment, hold: timedelta) -> Plan:
+def planned(before: Plan, served: ServedResources, now: Moment, hold: timedelta) -> Plan:
     """Return what is to be watched after a server has said what it serves.
 
     A kind that was watched and is served no more is watched on until it has been missing for `hold`; one of

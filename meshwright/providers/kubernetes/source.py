@@ -13,7 +13,7 @@ import structlog
 from meshwright.kube.api import Api
 from meshwright.kube.reflector.object_cache import Item
 from meshwright.kube.reflector.pacing import PACING, Pacing
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.problems.problem import Problems, log_gone, log_new
 from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import Counts, Freshness, SourceError
@@ -21,8 +21,8 @@ from meshwright.providers.guard import HOLD
 from meshwright.providers.kubernetes import status as said
 from meshwright.providers.kubernetes.ages import Ages
 from meshwright.providers.kubernetes.book import Book, Changes
-from meshwright.providers.kubernetes.identity import Identifying
-from meshwright.providers.kubernetes.last_state import Kept, fits
+from meshwright.providers.kubernetes.identity import ClusterIdentifier
+from meshwright.providers.kubernetes.last_state import SavedState, fits
 from meshwright.providers.kubernetes.scope import Scope
 from meshwright.providers.kubernetes.status import NAME
 from meshwright.providers.kubernetes.watches import AGAIN, Watches
@@ -66,13 +66,15 @@ class KubernetesSource:
         patience: timedelta = PATIENCE,
         discover: timedelta = DISCOVER,
         pacing: Pacing = PACING,
-        kept: Kept | None = None,
-        keep: Callable[[Kept], None] | None = None,
+        kept: SavedState | None = None,
+        keep: Callable[[SavedState], None] | None = None,
         monotonic: Callable[[], Moment] = monotonic,
     ) -> None:
         self._cluster = api.name
-        self._identifying = Identifying(api, again=AGAIN, refused=discover)
-        self._kept = kept if kept is not None and kept.cluster.may_be(self._identifying.known) else Kept()
+        self._identifying = ClusterIdentifier(api, again=AGAIN, refused=discover)
+        self._kept = (
+            kept if kept is not None and kept.cluster.may_be(self._identifying.known) else SavedState()
+        )
         self._clock = clock
         self._patience = patience
         self._keep = keep
@@ -99,7 +101,7 @@ class KubernetesSource:
         self._woken = asyncio.Event()
         self._work: asyncio.Task[None] | None = None
 
-    def objects(self) -> Picture[ObjectKey, Sourced]:
+    def objects(self) -> Picture[ObjectKey, SourcedObject]:
         """Return the objects in force; the last good form where the newest is bad."""
         return self._book.state.objects()
 
@@ -153,7 +155,7 @@ class KubernetesSource:
         """Begin with nothing, and put what there is in the place of all that was kept."""
         _log.warning("what was kept is of another cluster, and not used any more", cluster=self._cluster)
         begun, self._has_begun = self._has_begun, False  # what is not whole yet is not kept
-        self._kept, self._watches = Kept(), self._watching()
+        self._kept, self._watches = SavedState(), self._watching()
         self._ages = Ages(self._watches)
         await self.stop()
         self._pending = {}
@@ -235,7 +237,7 @@ class KubernetesSource:
         log_gone(_log, was, self._problems)
         return was != self._problems
 
-    async def _keeping(self, keep: Callable[[Kept], None]) -> None:
+    async def _keeping(self, keep: Callable[[SavedState], None]) -> None:
         """Give what is known to be kept, when it is time for it."""
         try:
             while True:
@@ -252,13 +254,13 @@ class KubernetesSource:
             if (kept := self._unkept()) is not None:
                 keep(kept)
 
-    def _unkept(self) -> Kept | None:
+    def _unkept(self) -> SavedState | None:
         """Return what is to be kept, None where that has been, or would be too large."""
         if not self._is_unkept or self._is_another():
             return None
         known = self._identifying.known
         cluster = replace(known, uid=known.uid or self._kept.cluster.uid)
-        kept, self._is_unkept = Kept(cluster, self._watches.kept()), False
+        kept, self._is_unkept = SavedState(cluster, self._watches.kept()), False
         if fits(kept):
             self._is_too_large = False
             return kept

@@ -17,9 +17,9 @@ from meshwright.kube.reflector.reflector import Reflector
 from meshwright.kube.resource import Key
 from meshwright.mesh.kinds import NAMESPACE
 from meshwright.mesh.objects import ObjectKey
-from meshwright.providers.guard import Guarded, guard
+from meshwright.providers.guard import GuardedValue, guard
 from meshwright.providers.kubernetes.book import Changes
-from meshwright.providers.kubernetes.last_state import KeptWatch
+from meshwright.providers.kubernetes.last_state import SavedWatch
 from meshwright.providers.kubernetes.projection import projected
 from meshwright.providers.kubernetes.resources import CORE, GROUPS, Plan, kind_of, planned
 from meshwright.providers.kubernetes.scope import Scope
@@ -27,7 +27,7 @@ from meshwright.providers.kubernetes.watching import (
     REFUSED,
     Items,
     Place,
-    Watching,
+    RunningWatch,
     namespace_of,
     objects,
     order,
@@ -62,7 +62,7 @@ class Watches:
         discover: timedelta,
         monotonic: Callable[[], Moment],
         pacing: Pacing = PACING,
-        known: Iterable[KeptWatch] = (),
+        known: Iterable[SavedWatch] = (),
     ) -> None:
         self._api = api
         self.scope = scope
@@ -76,16 +76,16 @@ class Watches:
         self._began_with_some = bool(self._known)
         self._woken = asyncio.Event()
         self.plan = Plan({**CORE, **{kind_of(each.resource): each.resource for each in self._known}})
-        self.at: dict[Place, Watching] = {}
+        self.at: dict[Place, RunningWatch] = {}
         self._has_asked = self._is_discovery_due = False
         self.undiscovered = ""
         self.undiscovered_since: datetime | None = None
 
-    def kept(self) -> tuple[KeptWatch, ...]:
+    def kept(self) -> tuple[SavedWatch, ...]:
         """Return what is known, for the server after."""
         known = ((place, *self.at[place].known) for place in sorted(self.at, key=order))
         return tuple(
-            KeptWatch(*place, heard, dict(items)) for place, items, heard in known if heard is not None
+            SavedWatch(*place, heard, dict(items)) for place, items, heard in known if heard is not None
         )
 
     def items_in(self, namespaces: Collection[str]) -> Changes:
@@ -171,13 +171,13 @@ class Watches:
             if watching.task is not None:
                 watching.task.cancel()
             self._heard(watching.emptied.in_force)
-            watching.emptied = Guarded({})  # what it is still taking over comes after that
+            watching.emptied = GuardedValue({})  # what it is still taking over comes after that
             if kind_of(resource) not in self.plan.watched:
                 self._heard(dict.fromkeys(objects(kind_of(resource), watching.reflector.items)))
         self._known = ()
 
     def _known_of(
-        self, place: Place, before: Mapping[Place, Watching]
+        self, place: Place, before: Mapping[Place, RunningWatch]
     ) -> tuple[dict[Key, Item[str]], datetime | None]:
         """Return what is known of a place, and when it was true: by a watch of another version, or kept."""
         kind, namespace = kind_of(place[0]), place[1]
@@ -194,7 +194,7 @@ class Watches:
 
     def _begun(
         self, place: Place, known: Items, heard: datetime | None, group: asyncio.TaskGroup
-    ) -> Watching:
+    ) -> RunningWatch:
         resource, name = place
         kind = kind_of(resource)
         is_one = kind == NAMESPACE and name is not None
@@ -209,14 +209,14 @@ class Watches:
             # Without their versions: of one that is known what is kept may have been another part then.
             known={key: Item("", item.body) for key, item in known.items()},
         )
-        watching = Watching(reflector, heard)
+        watching = RunningWatch(reflector, heard)
         watching.task = group.create_task(
             reflector.run(lambda changes: self._told(place, watching, changes)),
             name=f"kubernetes watch of {shown(place)}",
         )
         return watching
 
-    def _told(self, place: Place, watching: Watching, changes: Mapping[Key, Item[str] | None]) -> None:
+    def _told(self, place: Place, watching: RunningWatch, changes: Mapping[Key, Item[str] | None]) -> None:
         """Pass on what is other, unless a list has said that all there was is gone."""
         if kind_of(place[0]) not in self.plan.watched:
             return  # it was ended in the midst of a batch, and its kind is gone with all that there was
@@ -230,15 +230,15 @@ class Watches:
             _log.warning("an object of the cluster is left out", reason=figures.unread)
         found = {**watching.emptied.in_force, **objects(kind_of(place[0]), changes)}
         if watching.was_list or watching.emptied.in_force:
-            had: Guarded[Collection[object]] = Guarded(found, watching.emptied.held_since)
+            had: GuardedValue[Collection[object]] = GuardedValue(found, watching.emptied.held_since)
             since = guard(had, watching.reflector.items, self._monotonic(), self._hold).held_since
             if since is not None:
                 if watching.emptied.held_since is None:  # there is something new to wait for
                     self._woken.set()
                     self._heard({})
-                watching.emptied = Guarded(found, since)
+                watching.emptied = GuardedValue(found, since)
                 return
-        watching.emptied = Guarded({})
+        watching.emptied = GuardedValue({})
         self._heard(found)
 
     def _believe(self) -> None:

@@ -14,7 +14,7 @@ from meshwright.kube.resource import Key, Resource
 from meshwright.mesh.kinds import NAMESPACE, Kind
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
-from meshwright.providers.guard import Guarded
+from meshwright.providers.guard import GuardedValue
 from meshwright.providers.kubernetes.book import Changes
 from meshwright.providers.kubernetes.resources import Plan
 from meshwright.providers.kubernetes.scope import AT_HOME, Scope
@@ -41,7 +41,7 @@ REFUSED: Final = frozenset(
 
 
 @dataclass(slots=True, eq=False)
-class Watching:
+class RunningWatch:
     """A reflector at work. What it has was true at `kept` if it has not said anything itself yet.
 
     `emptied` are objects, all there were, that a list said to be gone, and since when that is not believed.
@@ -51,7 +51,7 @@ class Watching:
     kept: datetime | None = None
     unread: str = ""
     unserved: int = 0
-    emptied: Guarded[Changes] = field(default_factory=lambda: Guarded({}))
+    emptied: GuardedValue[Changes] = field(default_factory=lambda: GuardedValue({}))
     task: asyncio.Task[None] | None = None
 
     @property

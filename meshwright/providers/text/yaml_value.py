@@ -48,7 +48,7 @@ class _TooMuchError(Exception):
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenNode:
     """A list or mapping that is being read; `key` is the key whose value comes next."""
 
     value: list[object] | dict[str, object]
@@ -67,7 +67,7 @@ class _Builder:
     top: object = None
     line: int = 1
     faults: Faults = field(default_factory=Faults)
-    stack: list[_Open] = field(default_factory=list)
+    stack: list[_OpenNode] = field(default_factory=list)
     anchors: dict[str, tuple[object, int]] = field(default_factory=dict)
     aliases: int = 0
     nodes: int = 0
@@ -128,7 +128,7 @@ class _Builder:
             self._fault(Code.BAD_SYNTAX, "must do without tags of its own (!name)")
         if self._expects_key():
             self._fault(Code.BAD_SYNTAX, "must have text as its keys")
-        self.stack.append(_Open(value, event.anchor))
+        self.stack.append(_OpenNode(value, event.anchor))
         if event.anchor:
             self.anchors.pop(event.anchor, None)
 

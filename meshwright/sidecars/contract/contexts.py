@@ -43,7 +43,7 @@ class CertificateManager(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class AcknowledgedSecrets:
     """What a connected proxy has taken of the secrets in force, and goes by: PEM, empty where it has not.
 
     `trust_bundle` are the roots by which it verifies its peers, `chain` is what it shows to them.
@@ -88,7 +88,7 @@ def _nobody_watches(node: NodeKey, requests: Sequence[TappedRequest]) -> bool:
     return False
 
 
-def _tell_nobody(taken: Callable[[], Iterable[Taken]]) -> None:
+def _tell_nobody(taken: Callable[[], Iterable[AcknowledgedSecrets]]) -> None:
     """Pass over what proxies have taken."""
     del taken
 
@@ -118,5 +118,5 @@ class ControllerContext:
     events: Events
     debug: DebugHandlers
     lifetime: Lifetime
-    secrets: Callable[[Callable[[], Iterable[Taken]]], None] = _tell_nobody
+    secrets: Callable[[Callable[[], Iterable[AcknowledgedSecrets]]], None] = _tell_nobody
     tapped: TappedHere = _nobody_watches

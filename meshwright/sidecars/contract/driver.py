@@ -14,11 +14,11 @@ from typing import Any, Protocol, runtime_checkable
 from catalog.policy import left_out, units
 from catalog.policy.units import Unit
 from catalog.policy.values.destinations import ServiceDestination
-from catalog.policy.values.parts import Part, Whole
+from catalog.policy.values.parts import Part, WholePolicy
 from catalog.policy.values.proxy import ProxyPolicy
 from certs.keys.material import ServiceCertificate
 from meshwright.mesh.names import TrustDomain
-from meshwright.mesh.values.hashing import HashedOnce, hashed_once
+from meshwright.mesh.values.hashing import CachedHash, hashed_once
 from meshwright.sidecars.contract.contexts import ControllerContext
 from meshwright.sidecars.contract.health import HealthProbes
 from meshwright.sidecars.contract.kubernetes import Pod
@@ -63,7 +63,7 @@ def no_steps(*arguments: object) -> Iterator[None]:
 
 @hashed_once
 @dataclass(frozen=True, slots=True)
-class Piece(HashedOnce):
+class Piece(CachedHash):
     """A pure function that makes resources, and all that it makes them from; equal pieces make equal ones.
 
     What is sent for a policy is made piece by piece, so that a piece which many policies have in common, or
@@ -77,7 +77,7 @@ class Piece(HashedOnce):
 
     make: Callable[..., "Resource | tuple[Resource, ...]"]
     arguments: tuple[Any, ...] = ()
-    about: Part = field(default=Whole(), compare=False)
+    about: Part = field(default=WholePolicy(), compare=False)
     destinations: tuple[ServiceDestination, ...] = ()
     faults: Callable[[Resource], tuple[str, ...]] = field(default=no_faults, compare=False)
     ahead: Callable[..., Iterator[None]] = field(default=no_steps, compare=False)
@@ -117,7 +117,7 @@ class Piece(HashedOnce):
 
 @hashed_once
 @dataclass(frozen=True, slots=True)
-class Pieces(HashedOnce):
+class Pieces(CachedHash):
     """A pure function that makes pieces, and all that it makes them from: what many policies have in common.
 
     Equal ones are made once, with their resources, for all groups of proxies that have them: such a group

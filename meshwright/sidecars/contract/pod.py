@@ -42,7 +42,7 @@ class Placement(enum.StrEnum):
     CLASSIC = "classic"
 
 
-class RulesBy(enum.StrEnum):
+class RulesOwner(enum.StrEnum):
     """Who sets the rules that lead a pod's traffic through its proxy.
 
     INIT_CONTAINER: one of the pod, which must be permitted to (NET_ADMIN). CNI: the node, before any
@@ -54,7 +54,7 @@ class RulesBy(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Joining:
+class TokenEnrolment:
     """How a pod's agent comes by its certificate without a Secret: by its own ServiceAccount token.
 
     The ports are those of the control plane's Service at which it joins and renews. It believes the control
@@ -122,11 +122,11 @@ class InjectorContext:
     kubernetes: KubernetesClient | None = None
     image_pull_policy: PullPolicy = PullPolicy.IF_NOT_PRESENT
     interception: Transparent = field(default_factory=Transparent)
-    rules_by: RulesBy = RulesBy.INIT_CONTAINER
+    rules_by: RulesOwner = RulesOwner.INIT_CONTAINER
     exclusions: Exclusions = field(default_factory=Exclusions)
     original_probes: tuple[OriginalProbe, ...] = ()
     dry_run: bool = False
-    joining: Joining | None = None
+    joining: TokenEnrolment | None = None
     placement: Placement = Placement.NATIVE
     resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     pull_secrets: tuple[str, ...] = ()

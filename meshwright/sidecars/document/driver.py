@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Final
 
-from catalog.policy.values.parts import Certified
+from catalog.policy.values.parts import IdentityCertificate
 from catalog.policy.values.proxy import ProxyPolicy
-from meshwright.mesh.values.hashing import Shared
+from meshwright.mesh.values.hashing import SharedTuple
 from meshwright.sidecars.contract.contexts import ControllerContext
 from meshwright.sidecars.contract.driver import Capability, Credentials, Piece
 from meshwright.sidecars.contract.health import HealthProbes
@@ -50,13 +50,13 @@ class DocumentDriver:
 
     def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
         """Return the document as the one piece; all endpoints are in it."""
-        parts = (replace(each, destinations=Shared()) for each in policy.reachable)
+        parts = (replace(each, destinations=SharedTuple()) for each in policy.reachable)
         rest = replace(policy, reachable=tuple(parts))
         return (Piece(document, (rest,), destinations=policy.service_destinations),)
 
     def credentials(self, credentials_: Credentials) -> tuple[Piece, ...]:
         """Return the certificate, key and roots as one piece."""
-        return (Piece(credentials, (credentials_,), Certified(credentials_.certificate.identity)),)
+        return (Piece(credentials, (credentials_,), IdentityCertificate(credentials_.certificate.identity)),)
 
     def empty(self, reference: Reference) -> Resource | None:
         """Return None: readers of documents confirm a version, or go on with the one before; none rejects."""

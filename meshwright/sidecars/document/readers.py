@@ -7,7 +7,7 @@ from typing import Final
 
 from meshwright.sidecars.document.translate import DOCUMENT, NAME
 from xds.cache import NodeKey, Snapshots, Watch
-from xds.hooks import Ending, Observer, Peer
+from xds.hooks import Observer, Peer, StreamEnd
 from xds.limits import Limits
 from xds.protocol.resources.resource import Version
 from xds.protocol.wire import Nonce, Response
@@ -87,12 +87,12 @@ class Readers:
         """Forget who has not asked for a while."""
         for node, reader in tuple(self._readers.items()):
             if not reader.asking and now - reader.seen > LINGER_SECONDS:
-                self._gone(node, Ending.CLIENT)
+                self._gone(node, StreamEnd.CLIENT)
 
     def all_gone(self) -> None:
         """Forget everybody: the server ends."""
         for node in tuple(self._readers):
-            self._gone(node, Ending.SHUTDOWN)
+            self._gone(node, StreamEnd.SHUTDOWN)
 
     def statuses(self) -> tuple[StreamStatus, ...]:
         """Describe the readers, in the order in which they came."""
@@ -110,7 +110,7 @@ class Readers:
             for node, reader in self._readers.items()
         ]
 
-    def _gone(self, node: NodeKey, ending: Ending) -> None:
+    def _gone(self, node: NodeKey, ending: StreamEnd) -> None:
         reader = self._readers.pop(node)
         self._catalog.unwatch(reader.watch)
         self._observer.closed(node, reader.peer, ending, "")

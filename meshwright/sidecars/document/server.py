@@ -24,7 +24,7 @@ from meshwright.sidecars.document.readers import Readers
 from meshwright.sidecars.document.tls import server_context
 from meshwright.sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
 from xds.cache import NodeKey
-from xds.hooks import Peer, Refused
+from xds.hooks import Peer, StreamRefused
 from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Response
 
@@ -95,9 +95,9 @@ class DocumentServer:
                 self.readers.confirmed(node, "" if ANY in tags else had, newest)
                 await self._changed(node, had, wait)
                 if self._clients.authenticator.authenticate(peer) != node:  # much may happen in a minute
-                    raise Refused("identity changed")
+                    raise StreamRefused("identity changed")
                 return self._current(node, tags, request.method)
-        except Refused as refused:
+        except StreamRefused as refused:
             self._clients.observer.refused(peer, refused.reason)
             return _said(403, "refused")
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from catalog.policy.values.parts import Certified, Roots
+from catalog.policy.values.parts import IdentityCertificate, Roots
 from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.sidecars.contract.contexts import ControllerContext
 from meshwright.sidecars.contract.driver import Capability, Credentials, Piece, Pieces
@@ -57,7 +57,7 @@ class EnvoyDriver:
         """Return both secrets: the service certificate with its key, and the roots."""
         certificate, domain = credentials.certificate, credentials.trust_domain
         return (
-            Piece(service_certificate, (certificate,), Certified(certificate.identity)),
+            Piece(service_certificate, (certificate,), IdentityCertificate(certificate.identity)),
             Piece(trust_root, (domain, credentials.trust_bundle), Roots(domain)),
         )
 

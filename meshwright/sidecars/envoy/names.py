@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from catalog.policy.values.destinations import Destination, ExternalDestination, ServiceDestination
-from catalog.policy.values.inbound import Asked
+from catalog.policy.values.inbound import ExternalAuthorizer
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.outbound import OutboundService, WeightedBackend
 from catalog.policy.values.outside import OutsideRange
@@ -55,7 +55,7 @@ def cluster(place: WeightedBackend | Destination) -> str:
     return f"{name}|as-called" if place.as_called else name
 
 
-def authorizer_cluster(asked: Asked) -> str:
+def authorizer_cluster(asked: ExternalAuthorizer) -> str:
     """Return the name of the cluster of an authorizer: the mesh's, or one that an object names."""
     return AUTHORIZER_CLUSTER if asked.by is None else f"{AUTHORIZER_CLUSTER}|{asked.authorizer.server}"
 

@@ -18,17 +18,17 @@ from catalog.policy.values.interception import InterceptionKind
 from catalog.policy.values.outbound import OutboundService, RequestRule
 from catalog.policy.values.outside import OutsidePort, OutsideRange
 from catalog.policy.values.parts import (
-    Admitting,
     AllInbound,
     AllOutbound,
     Application,
     Calls,
-    Leaving,
+    DestinationPolicy,
+    InboundAdmission,
     MeshWide,
-    Reached,
+    OutsideAccess,
 )
-from catalog.policy.values.proxy import ProxyPolicy, Reachable
-from catalog.policy.values.terms import Logging, MeshTerms
+from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
+from catalog.policy.values.terms import AccessLogPolicy, MeshTerms
 from catalog.store.settings import MethodOverrides
 from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.policies.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
@@ -37,7 +37,7 @@ from meshwright.mesh.policies.resilience import RetryPolicy
 from meshwright.mesh.policies.routing import Abort, RouteActions
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import EscapedSlashes, ExternalHost, ServiceKey, Upstream
-from meshwright.mesh.values.hashing import Shared
+from meshwright.mesh.values.hashing import SharedTuple
 from meshwright.sidecars.contract.driver import Piece, Pieces, each_piece
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.clusters import cluster as clusters
@@ -45,7 +45,7 @@ from meshwright.sidecars.envoy.clusters import endpoints
 from meshwright.sidecars.envoy.judging import judged
 from meshwright.sidecars.envoy.listeners import inbound as inbound_listeners
 from meshwright.sidecars.envoy.listeners import outbound as outbound_listeners
-from meshwright.sidecars.envoy.listeners.outbound import Calling
+from meshwright.sidecars.envoy.listeners.outbound import OutboundInputs
 from meshwright.sidecars.envoy.routes import route as routes
 
 _Judged = partial(Piece, faults=judged)
@@ -100,7 +100,7 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
         reachable=(),
         outside=(),
         passthrough=False,
-        closed=Shared(),
+        closed=SharedTuple(),
         method_overrides=MethodOverrides.KEEP,  # the affair of routes
     )
     yield _Judged(inbound_listeners.inbound, (called,), AllInbound())
@@ -117,7 +117,7 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
             behind = replace(bare, access=OnlyRules(), rates=RateLimits(), named=(), tapped=())
             yield _Judged(clusters.application, (headers, reuse, primary, behind), Application(port.services))
             if port.protocol.is_http:
-                admitting = Admitting(port.port, port.protocol, port.services)
+                admitting = InboundAdmission(port.port, port.protocol, port.services)
                 terms = (policy.trust_domain, policy.denials, primary, bare, policy.method_overrides)
                 yield _Judged(routes.inbound, terms, admitting)
 
@@ -143,15 +143,15 @@ def _counting(port: InboundPort) -> tuple[RateLimitService, ...]:
     return port.rates.services if inbound_listeners.is_open(port) else ()
 
 
-def _outbound(calling: Calling) -> Iterator[Piece | Pieces]:
+def _outbound(calling: OutboundInputs) -> Iterator[Piece | Pieces]:
     """Yield all that a proxy's own calls need; who it is makes no difference."""
     for each in calling.reachable:
         yield from _batches(calling.terms.of_destinations, each)
     yield from _own_listeners(calling)
 
 
-def _own_listeners(calling: Calling) -> Iterator[Piece]:
-    terms = replace(calling.terms, logs=Logging())
+def _own_listeners(calling: OutboundInputs) -> Iterator[Piece]:
+    terms = replace(calling.terms, logs=AccessLogPolicy())
     bare = replace(calling, terms=terms, reachable=tuple(map(_of_listener, calling.reachable)))
     yield _Judged(
         outbound_listeners.outbound,
@@ -173,13 +173,15 @@ def _outside(policy: ProxyPolicy) -> Iterator[Piece]:
     for port in _ports_out(policy):
         for each in port.ranges:
             if each.hosts:
-                yield _Judged(routes.outside, (port.port, replace(each, server_names=())), Leaving())
+                yield _Judged(routes.outside, (port.port, replace(each, server_names=())), OutsideAccess())
                 found = (route for host in each.hosts for route in host.routes)
                 ways.update((port.port, route.host, route.limits) for route in found)
     for number, to, limits in sorted(ways, key=str):
         if to is not None:
             place = ExternalDestination(to, number, is_http=True, limits=limits)
-            yield _Judged(clusters.external, (policy.headers, policy.resilience.reuse, place), Leaving())
+            yield _Judged(
+                clusters.external, (policy.headers, policy.resilience.reuse, place), OutsideAccess()
+            )
     if any(to is None for _, to, _ in ways):
         yield _Judged(clusters.passthrough_http, (policy.headers, policy.resilience.reuse), MeshWide())
 
@@ -194,7 +196,7 @@ def _goes_on(what: OutsideRange) -> bool:
     return what.connections or bool(what.server_names)
 
 
-def _batches(terms: MeshTerms, part: Reachable) -> Iterator[Pieces]:
+def _batches(terms: MeshTerms, part: ReachableServices) -> Iterator[Pieces]:
     """Yield what makes all that may be called, a batch at a time: by its name each service is in one."""
     batches: dict[int, tuple[list[OutboundService], list[Destination]]] = {}
     for service in part.services:
@@ -203,14 +205,14 @@ def _batches(terms: MeshTerms, part: Reachable) -> Iterator[Pieces]:
         place = destination.service if isinstance(destination, ServiceDestination) else destination.host
         batches.setdefault(_batch(place), ([], []))[1].append(destination)
     for _, found in sorted(batches.items()):
-        yield Pieces(_reached, (terms, Reachable.of(*found)))
+        yield Pieces(_reached, (terms, ReachableServices.of(*found)))
 
 
 def _batch(upstream: Upstream) -> int:
     return crc32(str(upstream).encode()) % BATCHES
 
 
-def _reached(terms: MeshTerms, part: Reachable) -> Iterator[Pieces]:
+def _reached(terms: MeshTerms, part: ReachableServices) -> Iterator[Pieces]:
     """Yield what makes the routes, clusters and endpoints of what may be called."""
     for service in part.services:
         if service.protocol.is_http:
@@ -246,19 +248,19 @@ def _destination(terms: MeshTerms, destination: Destination) -> Iterator[Piece]:
             caller=destination.caller,
             near=destination.near,
         )
-        reached = Reached(destination.service, destination.target_port)
+        reached = DestinationPolicy(destination.service, destination.target_port)
         yield _Judged(endpoints.assignment, about=reached, destinations=(places,))
 
 
 @lru_cache(REMEMBERED)
 def _cluster(terms: MeshTerms, place: ServiceDestination) -> Piece:
-    reached = Reached(place.service, place.target_port)
+    reached = DestinationPolicy(place.service, place.target_port)
     return _Judged(clusters.destination, (terms, place), reached)
 
 
-def _calling(policy: ProxyPolicy) -> Calling:
+def _calling(policy: ProxyPolicy) -> OutboundInputs:
     """Return what the listeners for a proxy's own calls are made from."""
-    return Calling(
+    return OutboundInputs(
         policy.interception,
         policy.transparent.ipv6,
         policy.terms,
@@ -288,9 +290,9 @@ def _port_of_listener(port: InboundPort) -> InboundPort:
     return replace(port, services=(), access=access, rates=rates, named=(), tapped=())
 
 
-def _of_listener(part: Reachable) -> Reachable:
+def _of_listener(part: ReachableServices) -> ReachableServices:
     """Leave out where calls go."""
-    return Reachable.of(map(_service_of_listener, part.services))
+    return ReachableServices.of(map(_service_of_listener, part.services))
 
 
 @lru_cache(REMEMBERED)

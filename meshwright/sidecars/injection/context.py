@@ -28,13 +28,13 @@ from meshwright.sidecars.contract.errors import CannotPatchError
 from meshwright.sidecars.contract.kubernetes import Pod, spec_of
 from meshwright.sidecars.contract.pod import (
     InjectorContext,
-    Joining,
     KubernetesClient,
     Overlay,
     Placement,
     PodOs,
     PullPolicy,
-    RulesBy,
+    RulesOwner,
+    TokenEnrolment,
 )
 from meshwright.sidecars.contract.selection import select
 from meshwright.sidecars.injection import author_container as own
@@ -83,10 +83,10 @@ class Injector:
     image_pull_policy: PullPolicy = PullPolicy.IF_NOT_PRESENT
     pull_secrets: tuple[str, ...] = ()
     resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    joining: Joining | None = None
+    joining: TokenEnrolment | None = None
     placement: Placement | None = None
     version: tuple[int, int] | None = None
-    rules_by: RulesBy = RulesBy.INIT_CONTAINER
+    rules_by: RulesOwner = RulesOwner.INIT_CONTAINER
 
 
 def injector_context(

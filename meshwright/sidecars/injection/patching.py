@@ -7,7 +7,7 @@ from typing import Final
 
 from meshwright.sidecars.contract.errors import CannotPatchError
 from meshwright.sidecars.contract.kubernetes import Pod, Probe
-from meshwright.sidecars.contract.pod import InjectorContext, OriginalProbe, Placement, RulesBy
+from meshwright.sidecars.contract.pod import InjectorContext, OriginalProbe, Placement, RulesOwner
 from meshwright.sidecars.injection import author_container as own
 from meshwright.sidecars.injection import hooks, names, probes, resources, scraping
 from meshwright.sidecars.injection.author_container import OwnContainer
@@ -15,7 +15,7 @@ from meshwright.sidecars.injection.checks import all_containers, check
 from meshwright.sidecars.injection.containers.init_container import arguments
 from meshwright.sidecars.injection.containers.parts import Parts, parts, require_whole
 from meshwright.sidecars.injection.hooks import OriginalHook
-from meshwright.sidecars.injection.restoring import Added, empty, restored
+from meshwright.sidecars.injection.restoring import AddedParts, empty, restored
 from meshwright.sidecars.injection.sidecar import Sidecar
 from meshwright.specs.annotations import OWN_UID
 
@@ -67,7 +67,7 @@ def _require_room(pod: Pod, said: Mapping[str, str]) -> None:
         )
 
 
-def _placed(pod: Pod, made: Parts, context: InjectorContext) -> Added:
+def _placed(pod: Pod, made: Parts, context: InjectorContext) -> AddedParts:
     """Put the parts into a pod; return the names of what was not there."""
     spec = pod["spec"]
     first = spec.get("initContainers") or []
@@ -86,7 +86,7 @@ def _placed(pod: Pod, made: Parts, context: InjectorContext) -> Added:
     new = tuple(each for each in dict.fromkeys(context.pull_secrets) if each not in known)
     if new:
         spec["imagePullSecrets"] = [*there, *({"name": each} for each in new)]
-    return Added(volumes=tuple(each["name"] for each in made.volumes), pull_secrets=new)
+    return AddedParts(volumes=tuple(each["name"] for each in made.volumes), pull_secrets=new)
 
 
 def _said(context: InjectorContext, pod: Pod, theirs: tuple[OwnContainer, ...]) -> dict[str, str]:
@@ -109,7 +109,7 @@ def _led(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> dict[str, str]
     said: dict[str, str] = {}
     if sidecar.joins and context.joining is not None and context.joining.roots:
         said[names.ROOTS_ANNOTATION] = context.joining.roots.decode("ascii")
-    if sidecar.intercepts and context.rules_by is RulesBy.CNI:
+    if sidecar.intercepts and context.rules_by is RulesOwner.CNI:
         said[names.INTERCEPTION_ANNOTATION] = " ".join(arguments(context))
     if sidecar.ready_port is not None:
         ours, theirs = scraping.annotations(context, pod)
@@ -140,7 +140,7 @@ def _noted(
     }
 
 
-def _mark(pod: Pod, context: InjectorContext, said: dict[str, str], added: Added) -> None:
+def _mark(pod: Pod, context: InjectorContext, said: dict[str, str], added: AddedParts) -> None:
     """Put labels and annotations on a pod, and note which of them its author did not write."""
     metadata = pod.setdefault("metadata", {})
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}

@@ -25,7 +25,7 @@ _WORDS: Final[tuple[Literal["annotations", "labels"], ...]] = ("annotations", "l
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddedParts:
     """Names of what the patch put into a pod beside its two containers.
 
     `empty` are the fields that it had before, and that held nothing: they stay when all else is taken out.
@@ -49,7 +49,7 @@ class Added:
         return json.dumps({name: list(each) for name, each in found.items() if each}, sort_keys=True)
 
     @classmethod
-    def read(cls, text: str) -> "Added":
+    def read(cls, text: str) -> "AddedParts":
         """Return it from text; raise ValueError for text that is none."""
         said = json.loads(text)
         if not isinstance(said, dict) or any(not isinstance(each, list) for each in said.values()):
@@ -88,13 +88,13 @@ def restored(pod: Pod) -> Pod:
         if copies.is_copy(plain):
             plain.setdefault("metadata", {})
             resources.narrow(plain, [each for each in _containers(plain) if each.get("name") in _NAMES])
-            _take_out(plain, Added(volumes=copies.volumes(plain)))
+            _take_out(plain, AddedParts(volumes=copies.volumes(plain)))
             _require_no_others(plain, _COPIED)
         return plain
     annotations = plain["metadata"]["annotations"]
     name = names.ADDED_ANNOTATION
     try:
-        added = Added.read(annotations[name])
+        added = AddedParts.read(annotations[name])
         name = names.ORIGINALS_ANNOTATION
         originals = json.loads(annotations.get(name, "{}"))
         name = names.OWN_ANNOTATION
@@ -160,7 +160,7 @@ def _require_no_others(pod: Pod, why: str) -> None:
                 )
 
 
-def _take_out(pod: Pod, added: Added) -> None:
+def _take_out(pod: Pod, added: AddedParts) -> None:
     spec, metadata = pod["spec"], pod["metadata"]
     volumes, secrets = frozenset(added.volumes), frozenset(added.pull_secrets)  # an annotation may name many
     for field in FIELDS:

@@ -6,7 +6,7 @@ from typing import Final
 
 from meshwright.mesh.workload import Capture
 from meshwright.sidecars.contract.kubernetes import spec_of
-from meshwright.sidecars.contract.pod import InjectorContext, Joining, Placement
+from meshwright.sidecars.contract.pod import InjectorContext, Placement, TokenEnrolment
 from meshwright.sidecars.injection import names, scraping
 from meshwright.sidecars.injection.restoring import restored
 from meshwright.sidecars.layout import AUTHORITY_FILE, PROXY_UID, STATUS_PORT
@@ -83,7 +83,7 @@ def _credentials(context: InjectorContext) -> tuple[str, ...]:
         case None:
             # A Secret's files belong to root, and their modes are the kubelet's.
             return ("--credentials", names.CREDENTIALS_DIRECTORY, "--shared-credentials")
-        case Joining() as joining:
+        case TokenEnrolment() as joining:
             return (
                 *("--credentials", f"{names.RUN_DIRECTORY}/credentials"),
                 *("--enrol", f"{_host(context)}:{joining.enrolment_port}"),

@@ -10,7 +10,6 @@ from typing import Final
 
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.policies.rate_services import (
-    Contains,
     CountedConnections,
     CountedRequests,
     Descriptor,
@@ -18,14 +17,15 @@ from meshwright.mesh.policies.rate_services import (
     Exact,
     GenericKey,
     HeaderCriterion,
+    HeaderPresence,
     HeaderValue,
     HeaderValueMatch,
     Prefix,
-    Present,
     RateLimitService,
     Regex,
     RemoteAddress,
     RequestHeader,
+    Substring,
     Suffix,
 )
 from meshwright.specs.codes import Code
@@ -51,11 +51,11 @@ _TIMEOUT: Final = timedelta(milliseconds=20)
 _LONGEST: Final = 256
 _PSEUDO: Final = frozenset({":authority", ":method", ":path"})
 _ENTRIES: Final = ("genericKey", "remoteAddress", "requestHeader", "headerValueMatch")
-_TEXTS: Final[Mapping[str, type[Exact | Prefix | Suffix | Contains | Regex]]] = {
+_TEXTS: Final[Mapping[str, type[Exact | Prefix | Suffix | Substring | Regex]]] = {
     "exact": Exact,
     "prefix": Prefix,
     "suffix": Suffix,
-    "contains": Contains,
+    "contains": Substring,
     "regex": Regex,
 }
 
@@ -172,7 +172,7 @@ def _criterion(fields: Fields) -> HeaderCriterion:
     there = [each for each in (*_TEXTS, "present") if fields.has(each)]
     if len(there) != 1:
         fields.notes.refuse(Code.WRONG_VALUE, fields.path, VALUE_RULE, ", ".join(there))
-    value: HeaderValue = Present(fields.flag_if_said("present") or False)
+    value: HeaderValue = HeaderPresence(fields.flag_if_said("present") or False)
     for each in there:
         if each != "present":
             value = _TEXTS[each](_text(fields, each))

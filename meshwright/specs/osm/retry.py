@@ -8,7 +8,7 @@ from typing import Final
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import SERVICE, SERVICE_ACCOUNT
 from meshwright.mesh.names import ServiceAccountName, ServiceName
-from meshwright.mesh.policies.retries import FailedWith, Retries, Retry
+from meshwright.mesh.policies.retries import Retries, Retry, RetryCondition
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
 from meshwright.specs.codes import Code
@@ -23,7 +23,7 @@ WITHOUT_EFFECT: Final = ("http3-post-connect-failure", "retriable-headers", "ret
 """Words of Envoy's that need something which no Retry says, or HTTP/3."""
 
 MOST: Final = 2**32 - 1
-_WORDS: Final = tuple(FailedWith)
+_WORDS: Final = tuple(RetryCondition)
 ON_RULE: Final = f"{one_of(_WORDS)}, or several of them with commas between"
 _DEFAULT: Final = Retries(())
 
@@ -86,7 +86,7 @@ def _retries(fields: Fields) -> Retries:
     return found
 
 
-def _on(fields: Fields) -> tuple[FailedWith, ...]:
+def _on(fields: Fields) -> tuple[RetryCondition, ...]:
     text = fields.required_text("retryOn", ON_RULE, never)
     words = [each.strip() for each in text.split(",")] if text else []
     if any(each not in _WORDS and each not in WITHOUT_EFFECT for each in words):
@@ -94,4 +94,4 @@ def _on(fields: Fields) -> tuple[FailedWith, ...]:
     if idle := [each for each in words if each in WITHOUT_EFFECT]:
         said = not_enforced(f"nothing is tried again for {', '.join(idle)}: a Retry cannot say what that is")
         fields.notes.warn(Code.NOT_ENFORCED, fields.at("retryOn"), said)
-    return tuple(each for each in FailedWith if each in words)
+    return tuple(each for each in RetryCondition if each in words)

@@ -6,14 +6,14 @@ from typing import Final
 
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.policies.upstreams import (
-    Balancing,
-    Ejecting,
+    BalancingAlgorithm,
     HashKey,
     KeyKind,
     LoadBalancing,
-    Nearest,
+    LocalityPreference,
+    LocalityScope,
+    OutlierDetectionOverride,
     UpstreamPolicy,
-    Within,
 )
 from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields, one_of
@@ -40,7 +40,7 @@ _LONGEST: Final = timedelta(minutes=5)
 _YEAR: Final = timedelta(days=365)
 _PARAMETER: Final = re.compile(PARAMETER)
 _PATH: Final = re.compile(COOKIE_PATH)
-NOT_HASHED: Final = f"has no effect but with policy: {Balancing.CONSISTENT_HASH}"
+NOT_HASHED: Final = f"has no effect but with policy: {BalancingAlgorithm.CONSISTENT_HASH}"
 
 
 def upstream_policy(manifest: Manifest) -> UpstreamPolicy:
@@ -68,15 +68,15 @@ def upstream_policy(manifest: Manifest) -> UpstreamPolicy:
     )
 
 
-def _nearest(fields: Fields) -> Nearest:
-    within = fields.choice("prefer", tuple(Within), Within.ZONE)
-    found = Nearest(Within(within), fails_over=fields.flag("failover", default=True))
+def _nearest(fields: Fields) -> LocalityPreference:
+    within = fields.choice("prefer", tuple(LocalityScope), LocalityScope.ZONE)
+    found = LocalityPreference(LocalityScope(within), fails_over=fields.flag("failover", default=True))
     fields.close()
     return found
 
 
-def _ejecting(fields: Fields) -> Ejecting:
-    found = Ejecting(
+def _ejecting(fields: Fields) -> OutlierDetectionOverride:
+    found = OutlierDetectionOverride(
         failures=fields.whole("consecutiveFailures", 0, MOST_FAILURES),
         server_errors=fields.whole("consecutiveServerErrors", 0, MOST_FAILURES),
         ejected_for=bounded(fields, "baseEjectionTime", _SHORTEST, _LONGEST, EJECTED_RULE),
@@ -87,10 +87,12 @@ def _ejecting(fields: Fields) -> Ejecting:
 
 
 def _load(fields: Fields) -> LoadBalancing:
-    policy = Balancing(fields.choice("policy", tuple(Balancing), Balancing.ROUND_ROBIN))
+    policy = BalancingAlgorithm(
+        fields.choice("policy", tuple(BalancingAlgorithm), BalancingAlgorithm.ROUND_ROBIN)
+    )
     key = _key(fields.section("hash"), given=fields.has("hash"))
     fields.close()
-    if policy is Balancing.CONSISTENT_HASH:
+    if policy is BalancingAlgorithm.CONSISTENT_HASH:
         if not fields.has("hash"):
             fields.wrong("hash", NO_HASH)
         return LoadBalancing(policy, key)

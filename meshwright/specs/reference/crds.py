@@ -11,9 +11,9 @@ from typing import Final
 from meshwright.mesh.kinds import Kind
 from meshwright.specs.kinds import READ
 from meshwright.specs.manifest import split_api_version
-from meshwright.specs.reference.meanings.installed import AGE, INSTALLED, Installed
+from meshwright.specs.reference.meanings.installed import AGE, INSTALLED, DefinitionFacts
 from meshwright.specs.reference.schema import of_shape
-from meshwright.specs.reference.shapes import Described
+from meshwright.specs.reference.shapes import DescribedKind
 from meshwright.specs.reference.structural import Structural, merged, structural
 
 _LABEL: Final = {"app.kubernetes.io/name": "meshwright"}
@@ -65,7 +65,7 @@ _STATUS: Final[Structural] = {
 """What of an object's status is ours, in the form that Kubernetes' own kinds have."""
 
 
-def crd(described: Described) -> Structural:
+def crd(described: DescribedKind) -> Structural:
     """Return a kind's CustomResourceDefinition; raise KeyError if it is one of Kubernetes' own."""
     kind, installed = described.kind, INSTALLED[described.kind]
     singular, plural = kind.name.lower(), plural_of(kind)
@@ -90,7 +90,7 @@ def crd(described: Described) -> Structural:
     }
 
 
-def crds(described: Sequence[Described]) -> tuple[Structural, ...]:
+def crds(described: Sequence[DescribedKind]) -> tuple[Structural, ...]:
     """Return those of all kinds that have one, in their order."""
     return tuple(crd(each) for each in described if each.kind in INSTALLED)
 
@@ -103,7 +103,7 @@ def plural_of(kind: Kind) -> str:
     return f"{name}es" if name.endswith("s") else f"{name}s"
 
 
-def _versions(described: Described, installed: Installed) -> Iterator[Structural]:
+def _versions(described: DescribedKind, installed: DefinitionFacts) -> Iterator[Structural]:
     """Yield the versions, newest first, as kubectl prefers them."""
     bodies = {
         split_api_version(each)[1]: _body(structural(of_shape(shape)))
@@ -127,7 +127,7 @@ def _versions(described: Described, installed: Installed) -> Iterator[Structural
         }
 
 
-def _status(installed: Installed) -> Structural:
+def _status(installed: DefinitionFacts) -> Structural:
     """Return the status, if anything is written into it."""
     if installed.status:
         return {"status": copy.deepcopy(_STATUS)}
@@ -160,7 +160,7 @@ def _whole(version: str, bodies: Mapping[str, Structural]) -> Structural:
     return whole
 
 
-def _ask_more(body: Structural, installed: Installed) -> None:
+def _ask_more(body: Structural, installed: DefinitionFacts) -> None:
     """Add what must differ between items, and what must hold between fields."""
     for place, key in installed.keys.items():
         if (found := _at(body, place)) is not None:
@@ -181,7 +181,7 @@ def _at(body: Structural, place: str) -> Structural | None:
     return found
 
 
-def _columns(installed: Installed, own: Structural) -> Iterator[Structural]:
+def _columns(installed: DefinitionFacts, own: Structural) -> Iterator[Structural]:
     """Yield what is printed of objects of a version, from where its own form has it."""
     for column in (*installed.columns, AGE):
         paths = (path for path in column.paths if path.startswith(_OF_EVERY) or _at(own, _place(path)))

@@ -8,7 +8,7 @@ from meshwright.mesh.config import TlsVersion, TracingProtocol
 from meshwright.mesh.names import DNS_LABEL, DNS_SUBDOMAIN, INTERFACE, LONGEST_NAME
 from meshwright.mesh.policies.egress import EgressProtocol
 from meshwright.mesh.policies.limits import RateUnit
-from meshwright.mesh.policies.retries import FailedWith
+from meshwright.mesh.policies.retries import RetryCondition
 from meshwright.mesh.policies.smi import RouteKind
 from meshwright.specs.osm.egress import MATCHES
 from meshwright.specs.osm.retry import WITHOUT_EFFECT
@@ -74,7 +74,7 @@ def _in_any_case(*allowed: str) -> Form:
 _SERVICE: Final = rf"{DNS_LABEL}(\.{DNS_LABEL}(\.svc(\.{DNS_SUBDOMAIN})?)?)?"
 _ANY_CASE_LABEL: Final = DNS_LABEL.replace("a-z", "A-Za-z")
 _PATTERN: Final = rf"\s*(\*|{DNS_LABEL})/(\*|{DNS_LABEL})\s*"
-_RETRY: Final = f"({'|'.join((*FailedWith, *WITHOUT_EFFECT))})"
+_RETRY: Final = f"({'|'.join((*RetryCondition, *WITHOUT_EFFECT))})"
 _SUITE: Final = f"({'|'.join(sorted(CIPHER_SUITES))})"
 
 NAME: Final = _pattern("name", DNS_SUBDOMAIN, maxLength=LONGEST_NAME)

@@ -9,6 +9,7 @@ from typing import Final
 from meshwright.mesh.kinds import Kind
 from meshwright.specs.reference.meaning import Form
 from meshwright.specs.reference.recording import (
+    AnyContent,
     Asked,
     Choice,
     Flag,
@@ -19,10 +20,9 @@ from meshwright.specs.reference.recording import (
     Section,
     Text,
     Texts,
-    Untouched,
-    Whole,
+    WholeNumber,
 )
-from meshwright.specs.reference.shapes import Described, Field, Mapped, Shape, walked
+from meshwright.specs.reference.shapes import DescribedKind, Field, MappingShape, Shape, walked
 
 _HEAD: Final = """# Reference: kinds and fields
 
@@ -67,7 +67,7 @@ class Row:
     versions: tuple[str, ...]
 
 
-def page(described: Sequence[Described], text_of: Callable[[Kind], str]) -> str:
+def page(described: Sequence[DescribedKind], text_of: Callable[[Kind], str]) -> str:
     """Return the page, on which kinds with one table stand together.
 
     `text_of` gives a kind's examples as they are written.
@@ -76,7 +76,7 @@ def page(described: Sequence[Described], text_of: Callable[[Kind], str]) -> str:
     return "\n".join((_HEAD, *sections))
 
 
-def rows(described: Described) -> tuple[Row, ...]:
+def rows(described: DescribedKind) -> tuple[Row, ...]:
     """Return all fields of a kind, those of its newest version first."""
     found: dict[Row, list[str]] = {}
     for shape in reversed(described.shapes):
@@ -91,7 +91,7 @@ def rows(described: Described) -> tuple[Row, ...]:
     )
 
 
-def as_records(described: Sequence[Described]) -> list[dict[str, object]]:
+def as_records(described: Sequence[DescribedKind]) -> list[dict[str, object]]:
     """Return all kinds and fields for programs."""
     return [
         {
@@ -118,21 +118,21 @@ def _without_example(row: Row) -> tuple[str, ...]:
     return (row.field, row.what, row.default, row.meaning)
 
 
-def _versions(described: Described, have: Sequence[str], every: set[str]) -> tuple[str, ...]:
+def _versions(described: DescribedKind, have: Sequence[str], every: set[str]) -> tuple[str, ...]:
     return () if set(have) == every else tuple(each for each in described.api_versions if each in have)
 
 
-def _alike(described: Sequence[Described]) -> Iterator[list[Described]]:
+def _alike(described: Sequence[DescribedKind]) -> Iterator[list[DescribedKind]]:
     """Yield kinds with the same purpose and fields together; they stand one after the other."""
 
-    def alike(each: Described) -> object:
+    def alike(each: DescribedKind) -> object:
         return each.purpose, tuple(_without_example(row) for row in rows(each))
 
     for _, same in itertools.groupby(described, alike):
         yield list(same)
 
 
-def _section(same: Sequence[Described], examples: str) -> str:
+def _section(same: Sequence[DescribedKind], examples: str) -> str:
     first = same[0]
     versions = [
         f"`{each.kind.name}`: {', '.join(f'`{name}`' for name in each.api_versions)}" for each in same
@@ -155,11 +155,11 @@ def _section(same: Sequence[Described], examples: str) -> str:
     return "\n".join((*lines, "```yaml", examples.rstrip("\n"), "```", ""))
 
 
-def _closed(described: Described) -> bool:
+def _closed(described: DescribedKind) -> bool:
     return all(shape.body.closed for shape in described.shapes)
 
 
-def _unused(described: Described) -> tuple[str, ...]:
+def _unused(described: DescribedKind) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for shape in described.shapes:
         for prefix, mapped in _mappings(shape):
@@ -167,7 +167,7 @@ def _unused(described: Described) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _mappings(shape: Shape) -> Iterator[tuple[str, Mapped]]:
+def _mappings(shape: Shape) -> Iterator[tuple[str, MappingShape]]:
     yield "", shape.body
     for field in walked(shape.body):
         yield f"{field.place}.", field.inside
@@ -229,7 +229,7 @@ def _words(asked: Asked, field: Field) -> str:
             return form.words if form else "text"
         case Choice(allowed=allowed):
             return " or ".join(f"`{each}`" for each in allowed)
-        case Whole(low=low, high=high):
+        case WholeNumber(low=low, high=high):
             return f"{low} to {high}"
         case Flag() | Percent() | Section() | Pairs():
             return _PLAIN[type(asked)]
@@ -241,5 +241,5 @@ def _words(asked: Asked, field: Field) -> str:
             return "list of 1 to 65535"
         case Items():
             return "list of mappings"
-        case Untouched():
+        case AnyContent():
             return "anything"

@@ -22,6 +22,7 @@ from meshwright.specs.own_names import check_own_names
 from meshwright.specs.reference.meaning import LABEL, NAME, Meaning, Meanings
 from meshwright.specs.reference.meanings.kinds import KINDS
 from meshwright.specs.reference.recording import (
+    AnyContent,
     Asked,
     Items,
     Ports,
@@ -29,10 +30,9 @@ from meshwright.specs.reference.recording import (
     Recorder,
     Text,
     Texts,
-    Untouched,
     place,
 )
-from meshwright.specs.reference.shapes import Described, Document, Field, Mapped, Shape, walked
+from meshwright.specs.reference.shapes import DescribedKind, Document, Field, MappingShape, Shape, walked
 
 _ORIGIN: Final = FromSource("reference")
 _INDEX: Final = re.compile(r"\[\d+\]")
@@ -41,7 +41,7 @@ _NAME: Final = Meaning("The object's name.", form=NAME)
 _NAMED: Final = Meaning("Its namespace.", "`default`", LABEL)
 
 
-def described(kind: Kind, examples: Sequence[Document]) -> Described:
+def described(kind: Kind, examples: Sequence[Document]) -> DescribedKind:
     """Return what a kind's documents may hold.
 
     LookupError names a version of which there is no example, a field of which nothing is said, or one of
@@ -61,10 +61,10 @@ def described(kind: Kind, examples: Sequence[Document]) -> Described:
         Shape(tuple(api_version for api_version, _ in same), body)
         for body, same in itertools.groupby(found, lambda pair: pair[1])
     )
-    return Described(kind, purpose, shapes, mine)
+    return DescribedKind(kind, purpose, shapes, mine)
 
 
-def all_described(examples: Sequence[Document]) -> tuple[Described, ...]:
+def all_described(examples: Sequence[Document]) -> tuple[DescribedKind, ...]:
     """Return what the documents of all kinds may hold, in the order of the page."""
     return tuple(described(kind, examples) for kind in KINDS)
 
@@ -153,7 +153,7 @@ def _refusals(
     return tuple(each for each in notes.problems if each.severity is Severity.ERROR)
 
 
-def _body(kind: Kind, answers: _Answers, meanings: Meanings) -> Mapped:
+def _body(kind: Kind, answers: _Answers, meanings: Meanings) -> MappingShape:
     head = {"metadata": Meaning("Who it is."), "metadata.name": _NAME}
     if kind != NAMESPACE:
         head["metadata.namespace"] = _NAMED
@@ -164,13 +164,13 @@ def _body(kind: Kind, answers: _Answers, meanings: Meanings) -> Mapped:
     return _mapped("", answers, {**head, **meanings})
 
 
-def _mapped(parent: str, answers: _Answers, meanings: Meanings) -> Mapped:
+def _mapped(parent: str, answers: _Answers, meanings: Meanings) -> MappingShape:
     record = answers.record
     order = {where: index for index, where in enumerate(meanings)}
     names = sorted(record.fields.get(parent, {}), key=lambda name: order.get(place(parent, name), len(order)))
     asked = {name: record.asked(parent, name) for name in names}
-    untouched = tuple(sorted(name for name, each in asked.items() if each == (Untouched(),)))
-    return Mapped(
+    untouched = tuple(sorted(name for name, each in asked.items() if each == (AnyContent(),)))
+    return MappingShape(
         tuple(
             _field(parent, name, each, answers, meanings)
             for name, each in asked.items()

@@ -34,7 +34,7 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class WholeNumber:
     """A whole number from `low` to `high`."""
 
     low: int
@@ -73,17 +73,17 @@ class Ports:
 
 
 @dataclass(frozen=True, slots=True)
-class Untouched:
+class AnyContent:
     """May stand there, whatever it holds."""
 
 
-Asked = Text | Choice | Flag | Whole | Percent | Section | Pairs | Items | Texts | Ports | Untouched
+Asked = Text | Choice | Flag | WholeNumber | Percent | Section | Pairs | Items | Texts | Ports | AnyContent
 
 _SAID_BETTER: Final[Mapping[type[Asked], tuple[type[Asked], ...]]] = {
     Text: (Choice,),
     Section: (Pairs,),
     Items: (Texts, Ports),
-    Untouched: (Text, Choice, Flag, Whole, Percent, Section, Pairs, Items, Texts, Ports),
+    AnyContent: (Text, Choice, Flag, WholeNumber, Percent, Section, Pairs, Items, Texts, Ports),
 }
 """What says nothing beside one of those that follow it: getters stand on each other."""
 
@@ -154,7 +154,7 @@ class Recorder(Fields):
     def accept(self, *names: str) -> None:
         """Note names that may hold anything."""
         for name in names:
-            self._note(name, Untouched())
+            self._note(name, AnyContent())
         super().accept(*names)
 
     def text(
@@ -181,7 +181,7 @@ class Recorder(Fields):
 
     def whole(self, name: str, low: int, high: int, default: int | None = None) -> int | None:
         """Note a number."""
-        self._note(name, Whole(low, high, default))
+        self._note(name, WholeNumber(low, high, default))
         return super().whole(name, low, high, default)
 
     def percent(self, name: str, default: float | None = None) -> float:

@@ -21,9 +21,9 @@ from meshwright.specs.reference.recording import (
     Section,
     Text,
     Texts,
-    Whole,
+    WholeNumber,
 )
-from meshwright.specs.reference.shapes import Described, Field, Mapped, Shape
+from meshwright.specs.reference.shapes import DescribedKind, Field, MappingShape, Shape
 
 Schema = dict[str, object]
 
@@ -31,7 +31,7 @@ _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 _PORT: Final[Mapping[str, object]] = {"type": "integer", "minimum": 1, "maximum": 65535}
 
 
-def of_kind(described: Described) -> Schema:
+def of_kind(described: DescribedKind) -> Schema:
     """Return the schema of a kind's documents."""
     return {"$schema": _DRAFT, **_of_kind(described)}
 
@@ -41,12 +41,12 @@ def of_shape(shape: Shape) -> Schema:
     return _mapping(shape.body)
 
 
-def reference(described: Described, file: str) -> Schema:
+def reference(described: DescribedKind, file: str) -> Schema:
     """Return a kind's schema as one that refers to the file of all."""
     return {"$schema": _DRAFT, "title": described.kind.full, "$ref": f"{file}#/$defs/{described.kind.name}"}
 
 
-def of_all(described: Sequence[Described]) -> Schema:
+def of_all(described: Sequence[DescribedKind]) -> Schema:
     """Return the schema of any document: of our kinds by theirs; no kind that their groups do not have."""
     return {
         "$schema": _DRAFT,
@@ -88,7 +88,7 @@ def _group_pattern(group: str) -> str:
     return f"^{escaped}/[^/]*$" if group else "^[^/]*$"
 
 
-def _of_kind(described: Described) -> Schema:
+def _of_kind(described: DescribedKind) -> Schema:
     head: Schema = {
         "title": described.kind.full,
         "description": described.purpose,
@@ -126,7 +126,7 @@ def _properties(schema: Schema) -> Mapping[str, object]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _mapping(mapped: Mapped) -> Schema:
+def _mapping(mapped: MappingShape) -> Schema:
     """Return what a mapping may be; a choice of two fields is that exactly one of them is there."""
     choices = [
         {"oneOf": [_given(each.name), _given(each.meaning.instead)]}
@@ -150,7 +150,7 @@ def _given(name: str) -> Schema:
     return {"required": [name], "properties": {name: {"not": {"type": "null"}}}}
 
 
-def _required(mapped: Mapped) -> list[str]:
+def _required(mapped: MappingShape) -> list[str]:
     return [each.name for each in mapped.fields if each.required and not each.meaning.instead]
 
 
@@ -196,7 +196,7 @@ def _schema(asked: Asked, field: Field) -> Schema:
             return {"enum": list(allowed)}
         case Flag():
             return {"type": "boolean"}
-        case Whole(low=low, high=high):
+        case WholeNumber(low=low, high=high):
             return {"type": "integer", "minimum": low, "maximum": high}
         case Percent():
             return {"type": "number", "minimum": 0, "maximum": 100}

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from meshwright.mesh.kinds import Kind
 from meshwright.specs.kinds import READ
 from meshwright.specs.reference.meaning import Meaning
-from meshwright.specs.reference.recording import Asked, Choice, Flag, Whole
+from meshwright.specs.reference.recording import Asked, Choice, Flag, WholeNumber
 
 Document = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Mapped:
+class MappingShape:
     """A mapping: its fields, the names that may hold anything, whether nothing else may stand there.
 
     With `pairs` it may hold any names, each with a text.
@@ -39,14 +39,14 @@ class Field:
     required: bool
     not_empty: bool
     example: object
-    inside: Mapped
-    items: Mapped
+    inside: MappingShape
+    items: MappingShape
 
     @property
     def default(self) -> object:
         """What the reader takes where the field is absent; None if it says nothing of that."""
         for each in self.asked:
-            if isinstance(each, Choice | Flag | Whole) and each.default not in (None, ""):
+            if isinstance(each, Choice | Flag | WholeNumber) and each.default not in (None, ""):
                 return None if self.required else each.default
         return None
 
@@ -56,11 +56,11 @@ class Shape:
     """What a kind's documents hold in some of its versions."""
 
     api_versions: tuple[str, ...]
-    body: Mapped
+    body: MappingShape
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedKind:
     """A kind, what it is for, its shapes in the order of its versions, and its examples."""
 
     kind: Kind
@@ -74,7 +74,7 @@ class Described:
         return READ[self.kind].api_versions
 
 
-def walked(mapped: Mapped) -> Iterator[Field]:
+def walked(mapped: MappingShape) -> Iterator[Field]:
     """Yield all fields, each before those that stand in it."""
     for field in mapped.fields:
         yield field

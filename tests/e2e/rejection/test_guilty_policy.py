@@ -19,7 +19,7 @@ from certs.contract import Usage
 from certs.keys.pair import issue_pair
 from certs.manager import service_names
 from meshwright.controller.app import run
-from meshwright.controller.server import Bound
+from meshwright.controller.server import BoundAddresses
 from meshwright.controller.settings.settings import load
 from meshwright.controller.state_files import VERDICTS
 from meshwright.mesh.identity import ServiceIdentity
@@ -81,7 +81,7 @@ class ControlPlane:
         settings = load(flags | anywhere | {"ads_address": self._ads, "verify": True})
         task = asyncio.create_task(run(settings, stop, started=started.set_result))
         try:
-            bound: Bound = await started
+            bound: BoundAddresses = await started
             self._ads = str(bound.ads)
             server = Server(self._folder / "mesh", self._folder / "state", bound)
             yield server

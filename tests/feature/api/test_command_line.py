@@ -19,7 +19,7 @@ from aiohttp import web
 from yarl import URL
 
 from meshwright.admin.http.servers import SOCKET_NAME, serving, unix_socket
-from meshwright.cli.errors import NotUnderstood, Status
+from meshwright.cli.errors import Status, UnexpectedResponse
 from meshwright.cli.socket.client import api
 from tests.feature.identity.conftest import Server
 from tests.feature.pages.conftest import AFTER, DOCUMENTS, ONE, TWO, mesh
@@ -170,7 +170,7 @@ async def test_of_an_older_server_it_is_said_that_it_is_one(
 
 async def test_of_a_server_that_lacks_one_path_it_is_said_which(between: Between, asked: list[str]) -> None:
     """As a server with an API says it; that of what it has one is not there is another thing."""
-    with pytest.raises(NotUnderstood, match=rf"^the server that runs with .* has no {API}/what/now: "):
+    with pytest.raises(UnexpectedResponse, match=rf"^the server that runs with .* has no {API}/what/now: "):
         await asyncio.to_thread(api, between.state, "/what%2Fnow")
     asked.clear()
     answer = await between.run("proxy", "show", "nobody/at-all")

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from certs.contract import KeyKind
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.watched import WatchedFiles, WatchedIssuer
-from certs.keys.pair import Making
+from certs.keys.pair import KeyPairOptions
 from certs.keys.signing_request import judged
 from certs.ledger.sqlite import SqliteLedger
 from certs.manager import CertificateManager
@@ -178,7 +178,7 @@ def _made(
 def _service(
     issuer: CertificateAuthority | WatchedIssuer, pairs: PairFiles, kind: KeyKind, now: datetime
 ) -> bytes:
-    manager = CertificateManager(issuer, pairs, DAY, lambda: 0.5, Making(kind))
+    manager = CertificateManager(issuer, pairs, DAY, lambda: 0.5, KeyPairOptions(kind))
     return manager.ensure(SHOP, ("shop.example", "shop.default"), now).chain_pem
 
 

@@ -14,7 +14,7 @@ from catalog.relations.groups import groups
 from catalog.store.view import View
 from meshwright.cli.offline.mesh import read
 from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
-from meshwright.delivery.snapshots.changes import Change, Changed, Comparison, Kind, compare
+from meshwright.delivery.snapshots.changes import Change, ChangedProxies, Comparison, Kind, compare
 from meshwright.mesh.identity import ProxyName
 from tests.meshes import texts
 from tests.meshes.resources import resources
@@ -223,6 +223,6 @@ def test_proxies_with_the_same_change_are_told_together() -> None:
     }
     change = (Change("route", "r", Kind.CHANGED),)
     assert compare(before, after) == Comparison(
-        (Changed(("a", "b"), change), Changed(("c",), change)), 1, (), ()
+        (ChangedProxies(("a", "b"), change), ChangedProxies(("c",), change)), 1, (), ()
     )
     assert not compare(before, before)

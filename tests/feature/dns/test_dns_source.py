@@ -12,9 +12,9 @@ import pytest
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
 from meshwright.mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
 from meshwright.providers.contract import Counts
-from meshwright.providers.dns.last_answers import Kept
+from meshwright.providers.dns.last_answers import SavedAnswers
 from meshwright.providers.dns.nameserver import Nameserver
-from meshwright.providers.dns.records import Failed, Found, Question, RecordType
+from meshwright.providers.dns.records import DnsAnswer, DnsFailure, Question, RecordType
 from meshwright.providers.dns.resolver import Resolver
 from meshwright.providers.dns.schedule import Pacing
 from meshwright.providers.dns.source import DnsSource
@@ -61,7 +61,7 @@ async def _watching(
     *services: Service,
     hold: timedelta = NEVER,
     patience: float = 5.0,
-    keep: Callable[[Kept], None] = lambda _: None,
+    keep: Callable[[SavedAnswers], None] = lambda _: None,
 ) -> AsyncIterator[Watched]:
     resolver = Resolver((Nameserver.parse(server.nameserver),), patience)
     source = DnsSource(resolver, lambda: datetime.now(UTC), pacing=SOON, hold=hold, keep=keep)
@@ -70,11 +70,11 @@ async def _watching(
         yield found
 
 
-def _found_at(server: Dnsmasq, ttl: float, *addresses: str) -> Found:
-    return Found(ttl, tuple(map(IpAddress, addresses)), nameserver=server.nameserver)
+def _found_at(server: Dnsmasq, ttl: float, *addresses: str) -> DnsAnswer:
+    return DnsAnswer(ttl, tuple(map(IpAddress, addresses)), nameserver=server.nameserver)
 
 
-async def _ask(server: Dnsmasq, name: str, record: RecordType) -> Found | Failed:
+async def _ask(server: Dnsmasq, name: str, record: RecordType) -> DnsAnswer | DnsFailure:
     return await Resolver((Nameserver.parse(server.nameserver),)).ask(Question(name, record))
 
 
@@ -100,10 +100,10 @@ async def test_what_the_resolver_makes_of_answers(tmp_path: Path) -> None:
         assert (target.name, target.port, target.priority, target.weight) == ("db.mesh.test", 5432, 10, 5)
         for name, record in (("slow.mesh.test", aaaa), ("none.mesh.test", a), ("_gone._tcp.mesh.test", srv)):
             found = await _ask(server, name, record)
-            assert isinstance(found, Found)
+            assert isinstance(found, DnsAnswer)
             assert (found.addresses, found.targets) == ((), ())
         refused = f"127.0.0.1 port {server.port}: REFUSED"
-        assert await _ask(server, "other.test", a) == Failed(refused)
+        assert await _ask(server, "other.test", a) == DnsFailure(refused)
     finally:
         server.stop()
 
@@ -120,7 +120,7 @@ async def test_nobody_who_answers_is_a_failure(server: Dnsmasq) -> None:
     """Within the time that a question may take."""
     server.stop()
     resolver = Resolver((Nameserver.parse(server.nameserver),), 0.2)
-    assert await resolver.ask(Question("db.mesh.test", RecordType.A)) == Failed("no answer within 0.2 s")
+    assert await resolver.ask(Question("db.mesh.test", RecordType.A)) == DnsFailure("no answer within 0.2 s")
 
 
 async def test_a_zone_that_changes_changes_the_slices(server: Dnsmasq) -> None:
@@ -203,7 +203,7 @@ async def test_a_server_that_is_away_empties_nothing(server: Dnsmasq) -> None:
 async def test_what_is_known_is_kept_soon_after_a_change_and_in_the_end(server: Dnsmasq) -> None:
     """The dates of answers that came since are those of the last time; nothing is written for them before."""
     server.zone(db=["10.0.0.1"])
-    kept: list[Kept] = []
+    kept: list[SavedAnswers] = []
     question = Question("db.mesh.test", RecordType.A)
     async with (
         _watching(server, _service(DnsName("db.mesh.test")), keep=kept.append) as watched,

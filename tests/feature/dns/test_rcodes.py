@@ -11,7 +11,7 @@ import dns.rrset
 
 from meshwright.mesh.names import IpAddress
 from meshwright.providers.dns.nameserver import Nameserver
-from meshwright.providers.dns.records import Failed, Found, Question, RecordType
+from meshwright.providers.dns.records import DnsAnswer, DnsFailure, Question, RecordType
 from meshwright.providers.dns.resolver import Resolver
 
 NAME = Question("db.mesh.test", RecordType.A)
@@ -54,20 +54,20 @@ async def test_a_server_that_fails_has_given_no_answer() -> None:
     for rcode in (dns.rcode.SERVFAIL, dns.rcode.REFUSED):
         async with _answering(rcode) as server:
             said = f"127.0.0.1 port {server.port}: {dns.rcode.to_text(rcode)}"
-            assert await Resolver((server,)).ask(NAME) == Failed(said)
+            assert await Resolver((server,)).ask(NAME) == DnsFailure(said)
 
 
 async def test_that_there_is_no_such_name_is_an_answer() -> None:
     """NXDOMAIN: empty, and not a failure."""
     async with _answering(dns.rcode.NXDOMAIN) as server:
         answer = await Resolver((server,)).ask(NAME)
-    assert isinstance(answer, Found)
+    assert isinstance(answer, DnsAnswer)
     assert answer.addresses == ()
 
 
 async def test_the_next_nameserver_is_asked_where_one_fails() -> None:
     """In the order of the setting."""
     async with _answering(dns.rcode.SERVFAIL) as bad, _answering(dns.rcode.NOERROR) as good:
-        assert await Resolver((bad, good)).ask(NAME) == Found(
+        assert await Resolver((bad, good)).ask(NAME) == DnsAnswer(
             60, (IpAddress("10.0.0.1"),), nameserver=str(good)
         )

@@ -27,7 +27,7 @@ from meshwright.sidecars.document.driver import DocumentDriver
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.snapshots import OwnSnapshots
 from xds.cache import NodeKey, SnapshotCache
-from xds.hooks import AnyNode, Unobserved
+from xds.hooks import AnyNode, NoObserver
 from xds.limits import Limits
 from xds.server.tls import TlsIdentity
 from xds.stream_status import StreamStatus
@@ -85,7 +85,7 @@ class Running:
                 config=MeshConfig,
                 catalog=OwnSnapshots(SnapshotCache(), driver.types),
                 certificates=Certificates(),
-                clients=Clients(AnyNode(NodeKey("a.store.shop")), Unobserved(), Limits()),
+                clients=Clients(AnyNode(NodeKey("a.store.shop")), NoObserver(), Limits()),
                 events=Broker(),
                 debug=self.pages,
                 lifetime=self.tasks.lifetime,

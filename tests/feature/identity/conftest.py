@@ -23,7 +23,7 @@ from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
 from certs.state import sealed_state
 from meshwright.controller.app import run
-from meshwright.controller.server import Bound
+from meshwright.controller.server import BoundAddresses
 from meshwright.controller.settings.settings import load
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
@@ -84,7 +84,9 @@ class Client:
 class Server:
     """The running server, its mesh directory, and clients with the certificates that a test wants."""
 
-    def __init__(self, mesh: Path, state: Path, bound: Bound, signs: Authority | None = None) -> None:
+    def __init__(
+        self, mesh: Path, state: Path, bound: BoundAddresses, signs: Authority | None = None
+    ) -> None:
         self.mesh = mesh
         self.state = state
         self.bound = bound
@@ -192,7 +194,7 @@ async def serving(folder: Path) -> AsyncIterator[Callable[..., Any]]:
         mesh, state = folder / "mesh", folder / "state"
         mesh.mkdir()
         (mesh / "mesh.yaml").write_text("\n---\n".join((SERVICE, *documents)))
-        started: asyncio.Future[Bound] = asyncio.get_running_loop().create_future()
+        started: asyncio.Future[BoundAddresses] = asyncio.get_running_loop().create_future()
         anywhere = "127.0.0.1:0"
         flags = {"mesh": mesh, "state": state, "drain_seconds": 1}
         flags |= dict.fromkeys(("ads_address", "http_address", "debug_address"), anywhere)

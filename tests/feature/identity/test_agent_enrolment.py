@@ -27,8 +27,13 @@ from meshwright.agent import certificates
 from meshwright.agent import credential_check as reading
 from meshwright.agent.certificates import certificate
 from meshwright.agent.enrolment import files, program
-from meshwright.agent.enrolment.keeping import Enrolled, monotonic
-from meshwright.agent.enrolment.settings import Asking, EnrolmentSettings, Failed, Obtained
+from meshwright.agent.enrolment.keeping import EnrolledCertificate, monotonic
+from meshwright.agent.enrolment.settings import (
+    EnrolmentFailure,
+    EnrolmentRequestKind,
+    EnrolmentResult,
+    EnrolmentSettings,
+)
 from meshwright.agent.errors import AgentError
 from meshwright.agent.subprocess_call import ApartFailed
 from meshwright.enrolment.tokens import read_token
@@ -50,7 +55,7 @@ class Joining:
 
     folder: Path
     settings: EnrolmentSettings
-    enrolled: Enrolled = field(init=False)
+    enrolled: EnrolledCertificate = field(init=False)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     taken: int = 0
     apart: bool = False
@@ -60,7 +65,7 @@ class Joining:
     def __post_init__(self) -> None:
         """Take files into use by looking at them."""
         ask = None if self.apart else lambda asked: asyncio.to_thread(program.answer, asked)
-        self.enrolled = Enrolled(self.settings, self.folder, self._replace, self.shown, ask=ask)
+        self.enrolled = EnrolledCertificate(self.settings, self.folder, self._replace, self.shown, ask=ask)
 
     def shown(self) -> Any:
         """Return the certificate in use."""
@@ -197,8 +202,8 @@ async def test_a_token_that_is_gone_by_the_time_of_the_answer_loses_nothing(
     server = await serve(workload("one"), **PORTS)
     token = await _token(server)
     machine = joining(server, tmp_path, token)
-    joined = await machine.enrolled._asked(Asking.JOIN)
-    assert isinstance(joined, Obtained)
+    joined = await machine.enrolled._asked(EnrolmentRequestKind.JOIN)
+    assert isinstance(joined, EnrolmentResult)
     (tmp_path / "token").unlink()
     await machine.enrolled._put_joined(joined)
     assert files.joined_by(machine.folder) == token.partition(".")[0]
@@ -250,8 +255,8 @@ async def test_a_refused_one_is_told_where_to_look(serve: Serve, tmp_path: Path)
     with pytest.raises(AgentError, match="has refused it; the server's log has the reason"):
         await machine.enrolled.begin(machine.stop)
     (tmp_path / "token").chmod(0o644)
-    answered = await machine.enrolled._asked(Asking.JOIN)
-    assert isinstance(answered, Failed)
+    answered = await machine.enrolled._asked(EnrolmentRequestKind.JOIN)
+    assert isinstance(answered, EnrolmentFailure)
     assert "can be read by others" in answered.why
 
 
@@ -324,8 +329,8 @@ async def test_who_stands_between_is_not_shown_the_secret(serve: Serve, tmp_path
     ):
         async with between(chain, shown.key.reveal(), server) as (at, seen):
             machine = joining(server, tmp_path, token, join=at)
-            answered = await machine.enrolled._asked(Asking.JOIN)
-        assert isinstance(answered, Failed)
+            answered = await machine.enrolled._asked(EnrolmentRequestKind.JOIN)
+        assert isinstance(answered, EnrolmentFailure)
         assert words in answered.why
         assert seen == []
 
@@ -348,8 +353,8 @@ async def test_a_workload_cannot_pass_for_the_control_plane(serve: Serve, tmp_pa
     for more, words in ((b"", "shows no root with the pin of the join token"), (ours, "is not believed")):
         async with between(chain + more, held.key.reveal(), server) as (at, seen):
             machine = joining(server, tmp_path, await _token(server), join=at)
-            answered = await machine.enrolled._asked(Asking.JOIN)
-        assert isinstance(answered, Failed), answered
+            answered = await machine.enrolled._asked(EnrolmentRequestKind.JOIN)
+        assert isinstance(answered, EnrolmentFailure), answered
         assert words in answered.why
         assert seen == []
 
@@ -364,8 +369,8 @@ async def test_a_clock_that_is_an_hour_off_is_said(serve: Serve, tmp_path: Path,
     chain = shown.chain_pem + server.authority.trust_bundle()
     async with between(chain, shown.key.reveal(), server) as (at, seen):
         machine = joining(server, tmp_path, await _token(server), join=at)
-        answered = await machine.enrolled._asked(Asking.JOIN)
-    assert isinstance(answered, Failed)
+        answered = await machine.enrolled._asked(EnrolmentRequestKind.JOIN)
+    assert isinstance(answered, EnrolmentFailure)
     said = r"its certificate is valid from \S+ to \S+, and the clock here says \S+: set the clock"
     assert re.search(said, answered.why), answered.why
     assert (seen, answered.refused) == ([], False)
@@ -407,8 +412,8 @@ async def test_an_answer_that_was_lost_is_asked_for_again(serve: Serve, tmp_path
     """With the same key: of a token of one use nothing more is used."""
     server = await serve(workload("one"), **PORTS)
     machine = joining(server, tmp_path, await _token(server))
-    lost = await machine.enrolled._asked(Asking.JOIN)
-    assert isinstance(lost, Obtained)
+    lost = await machine.enrolled._asked(EnrolmentRequestKind.JOIN)
+    assert isinstance(lost, EnrolmentResult)
     await machine.enrolled.begin(machine.stop)
     assert str(certificates.read(machine.folder).name) == NAME
     (listed,) = (await server.ask("GET", "/certs/tokens"))["join_tokens"]

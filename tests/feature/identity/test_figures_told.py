@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from certs.keys.pair import Pair
-from meshwright.agent.statistics.sending import NotTaken, send
+from meshwright.agent.statistics.sending import ReportRefused, send
 from meshwright.mesh.host_port import HostPort
 from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
@@ -33,7 +33,7 @@ async def told(server: Any, files: Path, name: str = SERVER_NAME, port: str = "r
     """Send a report; return what is answered, or why it is not taken."""
     try:
         return await send(server.bound.enrolment[port], name, files, REPORT)
-    except NotTaken as error:
+    except ReportRefused as error:
         return str(error)
 
 
@@ -56,10 +56,10 @@ async def test_a_port_that_is_another_refuses_it(serve: Serve, tmp_path: Path) -
     """As an older control plane does: it is not asked soon again. One that is not there may come back."""
     server = await serve(workload("one"), **PORTS)
     files = put(tmp_path / "good", server.certificate(NAME), server.authority.trust_bundle())
-    with pytest.raises(NotTaken) as refused:
+    with pytest.raises(ReportRefused) as refused:
         await send(server.bound.enrolment["enrolment"], SERVER_NAME, files, REPORT)
     assert (refused.value.refused, refused.value.unfit) == (True, False)
-    with pytest.raises(NotTaken) as away:
+    with pytest.raises(ReportRefused) as away:
         await send(HostPort("127.0.0.1", 1), SERVER_NAME, files, REPORT)
     assert not away.value.refused
 
@@ -72,7 +72,7 @@ async def test_a_report_that_cannot_be_counted_is_unfit(serve: Serve, tmp_path: 
     requests = wire.Requests(by_class=(0, 2**31 + 1, 0, 0, 0))
     edge = wire.Edge(direction=wire.OUTBOUND, protocol=wire.HTTP, called=called, requests=requests)
     report = wire.ReportRequest(run="a", number=1, seconds=10, edges=[edge]).SerializeToString()
-    with pytest.raises(NotTaken, match="it must be at most 2147483648") as unfit:
+    with pytest.raises(ReportRefused, match="it must be at most 2147483648") as unfit:
         await send(server.bound.enrolment["renewal"], SERVER_NAME, files, report)
     assert (unfit.value.refused, unfit.value.unfit) == (True, True)
     assert await told(server, files) == 10

@@ -21,9 +21,9 @@ from certs.keys.pair import Pair, issue_pair
 from certs.state.files import write_private
 from meshwright.agent.certificates import certificate, trust_domain
 from meshwright.agent.reach.client import DISCOVERY, REASON
-from meshwright.agent.reach.observations import Observed
-from meshwright.agent.reach.probing import Dialling, observe
-from meshwright.agent.reach.reasons import Reason, Unreached, unreached
+from meshwright.agent.reach.observations import ReachObservation
+from meshwright.agent.reach.probing import ReachTarget, observe
+from meshwright.agent.reach.reasons import Reason, UnreachableReason, unreached
 from meshwright.controller import delivery as delivering
 from meshwright.mesh.host_port import HostPort
 from tests.e2e.agent.conftest import missing_for_namespaces
@@ -47,13 +47,15 @@ def _credentials(server: Any, shown: Pair, out: Path) -> Path:
     return out
 
 
-async def _why(at: str, credentials: Path, seconds: float = PATIENCE) -> tuple[Unreached | None, Observed]:
+async def _why(
+    at: str, credentials: Path, seconds: float = PATIENCE
+) -> tuple[UnreachableReason | None, ReachObservation]:
     shown, domain = certificate(credentials / "proxy.pem"), trust_domain(credentials)
-    seen = await observe(Dialling(HostPort.parse(at), credentials, shown, domain, seconds))
+    seen = await observe(ReachTarget(HostPort.parse(at), credentials, shown, domain, seconds))
     return unreached(seen), seen
 
 
-async def _found(at: str, credentials: Path, seconds: float = PATIENCE) -> Unreached:
+async def _found(at: str, credentials: Path, seconds: float = PATIENCE) -> UnreachableReason:
     """Return why; the sentence names where to, says what to do, and is one line."""
     why, _ = await _why(at, credentials, seconds)
     assert why is not None
@@ -271,7 +273,7 @@ def test_a_network_that_says_nothing_or_no(credentials: Path) -> None:
     with pair() as (there, here):
         at = f"{WORKLOAD[v4]}:15128"
 
-        def why(to: str) -> Unreached:
+        def why(to: str) -> UnreachableReason:
             return here.do(lambda: asyncio.run(_found(to, credentials, 0.5)))
 
         assert why(at).reason is Reason.PORT_CLOSED

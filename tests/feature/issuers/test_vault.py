@@ -28,7 +28,7 @@ from certs.issuers.vault.http import VaultApi, VaultRefused
 from certs.issuers.vault.issuer import VaultIssuer, VaultPki
 from certs.issuers.vault.login import ByAppRole, ByKubernetes, ByToken, Login
 from certs.keys.bundle import TrustBundle
-from certs.keys.pair import Making, Pair, issue_pair
+from certs.keys.pair import KeyPairOptions, Pair, issue_pair
 from tests.feature.issuers.conftest import DOMAIN, Pki
 from tests.tools.openbao import OpenBao
 
@@ -44,15 +44,15 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _issued(issuer: VaultIssuer, names: Names = NAMES, making: Making | None = None) -> Pair:
-    return issue_pair(issuer, Usage.SERVICE, names, HOUR, _now(), making or Making())
+def _issued(issuer: VaultIssuer, names: Names = NAMES, making: KeyPairOptions | None = None) -> Pair:
+    return issue_pair(issuer, Usage.SERVICE, names, HOUR, _now(), making or KeyPairOptions())
 
 
 @pytest.mark.parametrize("kind", [KeyKind.ECDSA_P256, KeyKind.RSA_2048])
 def test_a_role_signs_what_was_asked_for(pki: Pki, tmp_path: Path, kind: KeyKind) -> None:
     """By a token; names and usages are ours, and OpenSSL believes it below the mount's root."""
     issuer = pki.issuer()
-    pair = _issued(issuer, making=Making(kind))
+    pair = _issued(issuer, making=KeyPairOptions(kind))
     assert pair.leaf.names.alternatives == NAMES.alternatives
     assert pair.leaf.serves(Usage.SERVICE)
     assert abs(pair.leaf.not_after - _now() - HOUR) < timedelta(minutes=2)

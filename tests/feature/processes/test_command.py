@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from meshwright.processes.command import Command, Ended, run
+from meshwright.processes.command import Command, CommandResult, run
 from tests.tools.child_processes import children, gone
 from tests.tools.deadline import until
 
@@ -24,25 +24,25 @@ def shell(text: str, given: bytes | None = None) -> Command:
 @pytest.mark.parametrize(
     ("command", "wanted"),
     [
-        (shell("echo out; echo bad >&2"), Ended(0, b"out\n", b"bad\n")),
-        (shell("exit 3"), Ended(3, b"", b"")),
-        (shell("kill -TERM $$"), Ended(-15, b"", b"")),
-        (shell("cat", given=b"text"), Ended(0, b"text", b"")),
-        (shell("cat", given=b""), Ended(0, b"", b"")),
-        (shell("cat"), Ended(0, b"", b"")),
-        (shell("exit 0", given=b"nobody reads it" * 100_000), Ended(0, b"", b"")),
+        (shell("echo out; echo bad >&2"), CommandResult(0, b"out\n", b"bad\n")),
+        (shell("exit 3"), CommandResult(3, b"", b"")),
+        (shell("kill -TERM $$"), CommandResult(-15, b"", b"")),
+        (shell("cat", given=b"text"), CommandResult(0, b"text", b"")),
+        (shell("cat", given=b""), CommandResult(0, b"", b"")),
+        (shell("cat"), CommandResult(0, b"", b"")),
+        (shell("exit 0", given=b"nobody reads it" * 100_000), CommandResult(0, b"", b"")),
         (
             Command((*SHELL, "echo a; echo b >&2; echo c"), merged=True),
-            Ended(0, b"a\nb\nc\n", b""),
+            CommandResult(0, b"a\nb\nc\n", b""),
         ),
         (
             Command((*SHELL, "echo $A"), environment={"A": "b", "PATH": os.environ["PATH"]}),
-            Ended(0, b"b\n", b""),
+            CommandResult(0, b"b\n", b""),
         ),
-        (Command(("pwd",), folder=Path("/usr")), Ended(0, b"/usr\n", b"")),
+        (Command(("pwd",), folder=Path("/usr")), CommandResult(0, b"/usr\n", b"")),
     ],
 )
-async def test_how_it_ends(command: Command, wanted: Ended) -> None:
+async def test_how_it_ends(command: Command, wanted: CommandResult) -> None:
     """Its status, its output and its errors, each as the shell has them."""
     assert await run(command, 60) == wanted
 
@@ -50,13 +50,13 @@ async def test_how_it_ends(command: Command, wanted: Ended) -> None:
 async def test_all_that_is_given_comes_back() -> None:
     """More than any pipe holds, both ways."""
     given = os.urandom(5_000_000)
-    assert await run(Command(("cat",), given=given), 60) == Ended(0, given, b"")
+    assert await run(Command(("cat",), given=given), 60) == CommandResult(0, given, b"")
 
 
 async def test_no_more_is_kept_than_there_is_room_for() -> None:
     """The rest is read: a command that says too much ends as others do."""
     said = await run(Command((*SHELL, "head -c 5000000 /dev/zero; echo e >&2"), most_bytes=1000), 60)
-    assert said == Ended(0, bytes(1000), b"e\n")
+    assert said == CommandResult(0, bytes(1000), b"e\n")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_what_is_given_and_said_shows_in_no_repr() -> None:
     """Keys and tokens go through here."""
     command = Command(("cat",), environment={"TOKEN": "secret"}, given=b"secret")
     assert "secret" not in repr(command)
-    assert "secret" not in repr(Ended(0, b"secret", b"secret"))
+    assert "secret" not in repr(CommandResult(0, b"secret", b"secret"))
 
 
 # What a command may have started in its session, and that holds its pipes.

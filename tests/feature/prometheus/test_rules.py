@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 import yaml
 
-from meshwright.agent.statistics.counted import Who
+from meshwright.agent.statistics.counted import WorkloadLabels
 from meshwright.agent.statistics.edges import Edges
 from meshwright.agent.statistics.exposition import written
 from meshwright.agent.statistics.statistics import read
@@ -124,7 +124,9 @@ async def test_promtool_finds_nothing_wrong_with_our_metrics(programs: tuple[str
     stats: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in CALLED.items()]
     totals = [{"lower_bound": 4.0, "width": 0.1, "count": 9}]
     histogram = {"histograms": {"details": [TIMES | {"totals": totals}]}}
-    edges = written(Edges().families(read({"stats": [*stats, histogram]}), Who("default", "alice", "alice")))
+    edges = written(
+        Edges().families(read({"stats": [*stats, histogram]}), WorkloadLabels("default", "alice", "alice"))
+    )
     for text in (page, edges):
         found = await asyncio.to_thread(run, programs[0], "check", "metrics", given=text)
         assert (found.returncode, found.stderr, found.stdout) == (0, "", "")

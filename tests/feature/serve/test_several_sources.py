@@ -11,7 +11,7 @@ import pytest
 from meshwright.controller.parts import core
 from meshwright.controller.settings.settings import Settings
 from meshwright.mesh.config import MeshConfig
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InCluster
 from meshwright.providers.directory.source import DirectorySource
 from meshwright.providers.sources import Sources
@@ -38,7 +38,7 @@ BUYER = IN_FILE % ("buyer-1", "buyer", "10.0.0.9", "buyer-1", "buyer")
 ONE = IN_FILE % ("one", "store", "10.0.0.1", "one", "store")
 
 
-def _in_cluster(*things: object) -> dict[ObjectKey, Sourced]:
+def _in_cluster(*things: object) -> dict[ObjectKey, SourcedObject]:
     found = a.objects(*things)
     return {key: replace(each, origin=InCluster("east", "17")) for key, each in found.items()}
 

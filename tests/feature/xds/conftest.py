@@ -20,9 +20,9 @@ from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.tools.deadline import until
-from xds.budget import Bound, Excess
+from xds.budget import Excess, LimitKind
 from xds.cache import NodeKey, SnapshotCache
-from xds.hooks import AnyNode, Authenticator, Cause, Ending, Peer
+from xds.hooks import AnyNode, Authenticator, Cause, Peer, StreamEnd
 from xds.limits import Limits
 from xds.protocol.wire import Node, Rejection, Response
 from xds.server.ads import SERVICE, AdsServer
@@ -87,8 +87,8 @@ class Seen:
     handshakes: int = 0
     refusals: list[str] = field(default_factory=list)
     answers: list[Rejection | None] = field(default_factory=list)
-    endings: list[tuple[Ending, str]] = field(default_factory=list)
-    excesses: list[tuple[Bound, int, int]] = field(default_factory=list)
+    endings: list[tuple[StreamEnd, str]] = field(default_factory=list)
+    excesses: list[tuple[LimitKind, int, int]] = field(default_factory=list)
     sent_bytes: int = 0
     larges: list[tuple[str, str, int]] = field(default_factory=list)
     ended_connections: list[tuple[Peer, Cause]] = field(default_factory=list)
@@ -126,7 +126,7 @@ class Seen:
         """Remember the answer."""
         self.answers.append(rejection)
 
-    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str, stream: int = 0) -> None:
+    def closed(self, node_key: NodeKey, peer: Peer, ending: StreamEnd, detail: str, stream: int = 0) -> None:
         """Remember why."""
         self.endings.append((ending, detail))
 

@@ -14,7 +14,7 @@ import pytest
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.hooks import AnyNode, Ending, Peer, Refused
+from xds.hooks import AnyNode, Peer, StreamEnd, StreamRefused
 from xds.limits import Limits
 from xds.protocol.resources.resource import CLUSTER, ENDPOINT, Resource, encode
 from xds.protocol.resources.snapshot import Snapshot
@@ -85,7 +85,7 @@ async def test_s12_a_stream_with_nothing_to_serve_ends_at_the_deadline(
     await client.ask(ENDPOINT, "a")
 
     assert await client.status() == (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet")
-    assert served.seen.endings[0][0] is Ending.NOT_SERVED
+    assert served.seen.endings[0][0] is StreamEnd.NOT_SERVED
 
 
 async def test_s12_a_stream_whose_node_is_served_no_more_ends_at_the_deadline(
@@ -108,7 +108,7 @@ async def test_s12_a_stream_whose_node_is_served_no_more_ends_at_the_deadline(
 
     served.cache.publish({}, {})
     assert await client.status() == (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet")
-    assert served.seen.endings[0][0] is Ending.NOT_SERVED
+    assert served.seen.endings[0][0] is StreamEnd.NOT_SERVED
 
 
 async def test_w6_a_nack_is_seen_with_the_clients_words(
@@ -165,13 +165,13 @@ class Doorkeeper:
         """Refuse at the door, or call the peer `n`."""
         self.certificates.append(peer.certificate)
         if self.at_door:
-            raise Refused(self.at_door)
+            raise StreamRefused(self.at_door)
         return NodeKey("n")
 
     def accept_node(self, node_key: NodeKey, node: Node) -> None:
         """Refuse the node."""
         if self.at_node:
-            raise Refused(self.at_node)
+            raise StreamRefused(self.at_node)
 
 
 @pytest.mark.parametrize("keeper", [Doorkeeper(at_door="secret reason"), Doorkeeper(at_node="secret reason")])
@@ -189,7 +189,7 @@ async def test_s4_who_is_refused_learns_no_reason_and_gets_nothing(
     await eventually(
         lambda: (
             served.seen.refusals == ["secret reason"]
-            or served.seen.endings == [(Ending.REFUSED, "secret reason")]
+            or served.seen.endings == [(StreamEnd.REFUSED, "secret reason")]
         )
     )
     assert served.seen.sent_bytes == 0
@@ -207,7 +207,7 @@ async def test_s4_who_is_refused_later_is_ended(serve: Serve, connect: Connect) 
     keeper.at_door = "revoked"
 
     assert (await client.status())[0] is grpc.StatusCode.PERMISSION_DENIED
-    assert (Ending.REFUSED, "revoked") in served.seen.endings
+    assert (StreamEnd.REFUSED, "revoked") in served.seen.endings
 
 
 async def test_s9_streams_of_one_node_are_bounded_and_independent(
@@ -240,7 +240,7 @@ async def test_s10_a_half_close_ends_the_stream(
 
     assert (await client.status())[0] is grpc.StatusCode.OK
     await eventually(lambda: served.server.statuses() == ())
-    assert served.seen.endings == [(Ending.CLIENT, "")]
+    assert served.seen.endings == [(StreamEnd.CLIENT, "")]
 
 
 async def test_n8_a_slow_reader_is_ended_and_delays_nobody(serve: Serve, connect: Connect) -> None:
@@ -261,7 +261,7 @@ async def test_n8_a_slow_reader_is_ended_and_delays_nobody(serve: Serve, connect
         served.cache.publish({group: editions[number % 2]}, {node: group})
         await quick.response()
 
-    assert served.seen.endings[0][0] is Ending.SLOW
+    assert served.seen.endings[0][0] is StreamEnd.SLOW
     assert len(served.server.statuses()) == 1
 
 
@@ -351,7 +351,7 @@ async def test_s11_stopping_ends_streams_and_refuses_new_ones(serve: Serve, conn
     await served.server.stop(2.0)
 
     assert (await client.status())[0] is grpc.StatusCode.OK
-    assert served.seen.endings == [(Ending.SHUTDOWN, "")]
+    assert served.seen.endings == [(StreamEnd.SHUTDOWN, "")]
 
 
 async def test_s2_one_type_after_another_on_one_stream(serve: Serve, connect: Connect) -> None:

@@ -15,10 +15,10 @@ import pytest
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from protos.envoy.service.status.v3 import csds_pb2
-from xds.budget import Bound
+from xds.budget import LimitKind
 from xds.cache import GroupKey, NodeKey
 from xds.discovery import CLIENT_STATUS
-from xds.hooks import Ending, Peer, Refused
+from xds.hooks import Peer, StreamEnd, StreamRefused
 from xds.limits import Limits
 from xds.protocol.resources.resource import CLUSTER, ENDPOINT, encode
 from xds.protocol.resources.snapshot import Snapshot
@@ -76,9 +76,9 @@ async def read_to_the_end(client: Any) -> tuple[grpc.StatusCode, str]:
 @pytest.mark.parametrize(
     ("limits", "excess"),
     [
-        (Limits(names_per_certificate=5), (Bound.NAMES, 6, 5)),
-        (Limits(types_per_certificate=1), (Bound.TYPES, 2, 1)),
-        (Limits(bytes_per_certificate=17_000), (Bound.BYTES, 17_460, 17_000)),
+        (Limits(names_per_certificate=5), (LimitKind.NAMES, 6, 5)),
+        (Limits(types_per_certificate=1), (LimitKind.TYPES, 2, 1)),
+        (Limits(bytes_per_certificate=17_000), (LimitKind.BYTES, 17_460, 17_000)),
     ],
     ids=lambda each: each[0] if isinstance(each, tuple) else "",
 )
@@ -89,7 +89,7 @@ async def test_streams_of_one_certificate_share_its_budget(
     pki: Any,
     eventually: Eventually,
     limits: Limits,
-    excess: tuple[Bound, int, int],
+    excess: tuple[LimitKind, int, int],
     variant: Variant,
 ) -> None:
     """Two that ask for half of it and a little are one too many; another certificate has its own."""
@@ -109,7 +109,7 @@ async def test_streams_of_one_certificate_share_its_budget(
     assert words.startswith(f"{value} ")
     assert words.endswith(f"; {limit} are allowed")
     assert served.seen.excesses == [(bound, value, limit)]
-    assert (Ending.TOO_LARGE, words) in served.seen.endings
+    assert (StreamEnd.TOO_LARGE, words) in served.seen.endings
     await eventually(lambda: asked_for(served) == [[ENDPOINT]] * 2)
 
 
@@ -185,7 +185,7 @@ async def test_answers_that_are_never_acknowledged_are_kept_and_cost(
         )
 
     await eventually(lambda: served.seen.excesses)
-    assert [bound for bound, _, _ in served.seen.excesses] == [Bound.BYTES]
+    assert [bound for bound, _, _ in served.seen.excesses] == [LimitKind.BYTES]
 
 
 @pytest.mark.parametrize("variant", list(Variant))
@@ -293,7 +293,7 @@ class Revoking:
     def authenticate(self, peer: Peer) -> NodeKey:
         """Refuse who is revoked."""
         if self.revoked:
-            raise Refused("revoked")
+            raise StreamRefused("revoked")
         return NodeKey("n")
 
     def accept_node(self, node_key: NodeKey, node: Node) -> None:

@@ -14,10 +14,10 @@ import grpc.aio
 import pytest
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.budget import Bound
+from xds.budget import LimitKind
 from xds.cache import NodeKey
 from xds.discovery import CLIENT_STATUS, DISCOVERY, HEALTH
-from xds.hooks import Ending, Peer, Refused
+from xds.hooks import Peer, StreamEnd, StreamRefused
 from xds.limits import Limits
 from xds.protocol.wire import Node
 from xds.server.ads import AdsServer
@@ -42,7 +42,7 @@ class Doorkeeper:
         """Refuse for the present reason, if there is one."""
         self.asked += 1
         if self.reason:
-            raise Refused(self.reason)
+            raise StreamRefused(self.reason)
         return NodeKey("n")
 
     def accept_node(self, node_key: NodeKey, node: Node) -> None:
@@ -164,8 +164,8 @@ async def test_s9_every_call_counts(
 
     for other in METHODS:
         assert await code(channel.stream_stream(other)()) is grpc.StatusCode.RESOURCE_EXHAUSTED, other
-    assert served.seen.excesses == [(Bound.STREAMS, 4, 3)] * len(METHODS)
-    assert served.seen.refusals == [Ending.TOO_MANY] * len(METHODS)
+    assert served.seen.excesses == [(LimitKind.STREAMS, 4, 3)] * len(METHODS)
+    assert served.seen.refusals == [StreamEnd.TOO_MANY] * len(METHODS)
     calls[0].cancel()
     await eventually(lambda: served.server.calls == 2)
     again = await begin(channel, method)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.hooks import Ending
+from xds.hooks import StreamEnd
 from xds.limits import Limits, StreamQuota
 from xds.protocol.resources.resource import ENDPOINT
 from xds.stream_status import Variant
@@ -86,7 +86,7 @@ async def test_streams_in_all_are_bounded(serve: Serve, connect: Connect, eventu
     second = connect(served.port)
 
     assert await second.status() == (TOO_MUCH, "too many streams")
-    assert served.seen.refusals == [Ending.TOO_MANY]
+    assert served.seen.refusals == [StreamEnd.TOO_MANY]
 
 
 async def test_new_streams_wait_for_their_turn_or_are_turned_away(
@@ -107,7 +107,7 @@ async def test_s11_a_stream_ends_at_its_age(serve: Serve, connect: Connect) -> N
     await client.ask(ENDPOINT, "a")
 
     assert (await client.status())[0] is grpc.StatusCode.OK
-    assert served.seen.endings == [(Ending.AGED, "")]
+    assert served.seen.endings == [(StreamEnd.AGED, "")]
 
 
 @given(st.floats(0, 1))

@@ -18,12 +18,12 @@ from cryptography.hazmat.primitives import serialization
 
 from certs.contract import Issuer, IssuerKind, KeyKind, Usage
 from certs.errors import IssuerError, StateError
-from certs.issuer_selection import CertManagerTold, open_issuer
+from certs.issuer_selection import CertManagerSettings, open_issuer
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.reference import IssuerReference
 from certs.issuers.succession import SETTLING
 from certs.keys.bundle import TrustBundle
-from certs.keys.pair import Making
+from certs.keys.pair import KeyPairOptions
 from certs.roots.succeeding_authority import OpenedAuthority
 from certs.state.pair_files import PairFiles
 from certs.state.stored import Holder
@@ -62,7 +62,7 @@ def test_an_issuer_signs_what_was_asked_for(
     signing.secret(new_ca("intermediate", above=root), root)
     issuer = opened(signing.open(signing.ca_issuer()))
     assert issuer.trust_bundle() == TrustBundle.of([root.pem]).pem
-    pair = issued(issuer, Making(kind))
+    pair = issued(issuer, KeyPairOptions(kind))
     assert pair.leaf.names == NAMES
     assert pair.leaf.serves(Usage.SERVICE)
     assert abs(pair.leaf.not_after - now() - HOUR) < timedelta(minutes=2)
@@ -153,7 +153,7 @@ def test_a_ca_that_is_another_is_trusted_before_it_signs(
     kept(built_in.issuer, "before")
     signing.secret(first)
     reference = IssuerReference.parse(signing.ca_issuer())
-    told = CertManagerTold(reference, signing.namespace, SECONDS, kubeconfig=signing.kubeconfig)
+    told = CertManagerSettings(reference, signing.namespace, SECONDS, kubeconfig=signing.kubeconfig)
     now_asked = open_issuer(told, whose, state, now())
     try:
         assert now_asked.issuer.trust_bundle() == trusted("own", "first")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import yaml
 
 from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
-from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.kubernetes.injection.injecting import InjectionInputs, injected
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.registry import DriverRegistry
@@ -39,7 +39,7 @@ def _configuration(home: str, image: str) -> Document:
 def _injected(home: str, namespace: str, pod: Document) -> Document:
     """Put a sidecar into a Pod, as by hand."""
     config = InjectionConfig(image=IMAGE, control_plane_namespace=Namespace(home))
-    known = Known(config, DriverRegistry.discover().drivers)
+    known = InjectionInputs(config, DriverRegistry.discover().drivers)
     made = injected(known, NamespaceObject(Namespace(namespace)), copy.deepcopy(pod)).pod  # type: ignore[arg-type]
     assert made is not None
     return dict(made)

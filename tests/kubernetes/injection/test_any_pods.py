@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from meshwright.kubernetes.injection.configuration.configuration import read
-from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.kubernetes.injection.injecting import InjectionInputs, injected
 from meshwright.kubernetes.injection.shapes import checked
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
@@ -43,7 +43,7 @@ class Injecting:
         self._ask, self._namespace = ask, namespace
         self.became = Counter[str]()
 
-    def one(self, pod: Pod, known: Known) -> None:
+    def one(self, pod: Pod, known: InjectionInputs) -> None:
         """Inject a Pod as a file has it, and as an API server gives it to a webhook."""
         taken = self._dry(pod)
         self.became["valid" if taken.status == 201 else "not valid"] += 1
@@ -51,7 +51,7 @@ class Injecting:
         if taken.status == 201:
             self._injected(_as_asked(taken.body), known, is_valid=True)
 
-    def _injected(self, pod: Pod, known: Known, *, is_valid: bool) -> None:
+    def _injected(self, pod: Pod, known: InjectionInputs, *, is_valid: bool) -> None:
         space = NamespaceObject(Namespace(self._namespace))
         before = copy.deepcopy(pod)
         try:
@@ -90,14 +90,14 @@ def test_what_is_valid_is_valid_with_a_sidecar(shared_cluster: RunningCluster, n
         schemas = ask("GET", "/openapi/v3/api/v1").body["components"]["schemas"]
         injecting = Injecting(ask, namespace)
         configs = some.sampled_from(
-            [Known(read(each, "config.yaml"), {"envoy": EnvoyDriver()}) for each in _CONFIGS]
+            [InjectionInputs(read(each, "config.yaml"), {"envoy": EnvoyDriver()}) for each in _CONFIGS]
         )
 
         @settings(
             max_examples=DRAWN, deadline=None, derandomize=DRAWN <= 60, suppress_health_check=[*HealthCheck]
         )
         @given(pod=Pods(schemas).any, known=configs)
-        def drawn(pod: Any, known: Known) -> None:
+        def drawn(pod: Any, known: InjectionInputs) -> None:
             injecting.one(pod, known)
 
         drawn()

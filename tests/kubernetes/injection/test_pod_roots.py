@@ -19,10 +19,10 @@ from meshwright.kubernetes.injection.credentials.pod_roots import Reach, at_home
 from meshwright.kubernetes.injection.credentials.roots_writer import PodRoots
 from meshwright.mesh.kinds import NAMESPACE
 from meshwright.mesh.names import Namespace
-from meshwright.mesh.objects import NamespaceObject, ObjectKey, Sourced
+from meshwright.mesh.objects import NamespaceObject, ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.values.picture import Picture
-from meshwright.providers.merge import Merged
+from meshwright.providers.merge import MergedObjects
 from tests.kubernetes.conftest import namespaced
 from tests.kubernetes.tools import faulty_proxy as spoiling
 from tests.kubernetes.tools import objects
@@ -141,7 +141,7 @@ async def _keeping(kubeconfig: Path, namespace: str) -> AsyncIterator[PodRoots]:
     """Keep it in one namespace, by an account."""
     key = ObjectKey(NAMESPACE, Namespace(""), namespace)
     said = NamespaceObject(Namespace(namespace), ((INJECT, "true"),))
-    merged = Merged((("test", Picture({key: Sourced(key, said, InFile("a.yaml"))})),))
+    merged = MergedObjects((("test", Picture({key: SourcedObject(key, said, InFile("a.yaml"))})),))
     async with Api(found(kubeconfig, "")) as api:
         roots, reach = (lambda: b"roots"), Reach(at_home(HOME))
         made = PodRoots(api, NAME, HOME, reach, roots, lambda: merged, partial(datetime.now, UTC))

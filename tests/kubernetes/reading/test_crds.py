@@ -17,7 +17,7 @@ from meshwright.specs.manifest import DEFAULT_NAMESPACE, key_of, split_api_versi
 from meshwright.specs.reader import read
 from meshwright.specs.reference.meanings.installed import INSTALLED
 from meshwright.specs.reference.recording import Choice
-from meshwright.specs.reference.shapes import Described, Field, walked
+from meshwright.specs.reference.shapes import DescribedKind, Field, walked
 from tests.kubernetes.tools.api_requests import DRY, STRICT, TABLE, Asking, established, path
 from tests.unit.specs.reference.test_schema import _bare, _probed
 from tools.real_parts.cluster import cluster
@@ -142,7 +142,7 @@ def _plain(value: Any) -> Mapping[str, object]:
 
 
 @pytest.mark.parametrize("described", DESCRIBED, ids=lambda each: each.kind.name)
-def test_the_api_server_and_the_reader_refuse_the_same(asking: Asking, described: Described) -> None:
+def test_the_api_server_and_the_reader_refuse_the_same(asking: Asking, described: DescribedKind) -> None:
     """Each value of each example is exchanged for one of another type, out of range, none, or nothing.
 
     What the API server refuses the reader does, but for an empty text where it takes its default for that,

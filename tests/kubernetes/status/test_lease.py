@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from meshwright.kube.api import Api
 from meshwright.kube.connection.connection import found
-from meshwright.kube.errors import Unreachable
+from meshwright.kube.errors import ApiUnreachable
 from meshwright.kube.lease import LEASES, Lease, Terms
 from meshwright.kube.resource import Raw, Resource
 from tools.real_parts.cluster import RunningCluster
@@ -35,7 +35,7 @@ class Cut(Api):
 
     def _try(self) -> None:
         if self.is_cut:
-            raise Unreachable("nobody is there")
+            raise ApiUnreachable("nobody is there")
 
 
 class Leading:

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 import meshwright.kubernetes.status.conditions.writer
 import meshwright.kubernetes.status.events.writer
 from meshwright.controller.app import run
-from meshwright.controller.server import Bound
+from meshwright.controller.server import BoundAddresses
 from meshwright.controller.settings.settings import load
 from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol
 from tests.e2e.envoys import running
@@ -62,7 +62,7 @@ class Reports:
         task = asyncio.create_task(run(settings, stop, started=started.set_result))
         try:
             await asyncio.wait({task, started}, return_when=asyncio.FIRST_COMPLETED)
-            bound: Bound = started.result() if started.done() else await asyncio.shield(started)
+            bound: BoundAddresses = started.result() if started.done() else await asyncio.shield(started)
             yield Server(self.state, self.state / state, bound)
         finally:
             stop.set()

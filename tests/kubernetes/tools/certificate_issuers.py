@@ -13,11 +13,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from certs.contract import Issuer, Names, Usage
-from certs.issuers.cert_manager.issuer import Asked, CertManagerIssuer
+from certs.issuers.cert_manager.issuer import CertificateRequestSettings, CertManagerIssuer
 from certs.issuers.exchanges import Exchanges
 from certs.issuers.reference import IssuerReference
 from certs.keys.bundle import TrustBundle
-from certs.keys.pair import Making, Pair, issue_pair
+from certs.keys.pair import KeyPairOptions, Pair, issue_pair
 from meshwright.kube.connection.connection import found
 from meshwright.mesh.names import TrustDomain
 from tests.kubernetes.tools.api_requests import Answer, Asking
@@ -47,9 +47,9 @@ def new_ca(name: str = "root", **more: Any) -> Ca:
     return ca(name, now(), **more)
 
 
-def issued(issuer: Issuer, making: Making | None = None) -> Pair:
+def issued(issuer: Issuer, making: KeyPairOptions | None = None) -> Pair:
     """Have a certificate signed for an hour."""
-    return issue_pair(issuer, Usage.SERVICE, NAMES, HOUR, now(), making or Making())
+    return issue_pair(issuer, Usage.SERVICE, NAMES, HOUR, now(), making or KeyPairOptions())
 
 
 def text(content: bytes) -> str:
@@ -118,7 +118,9 @@ class Signing:
         namespace: str = "",
     ) -> CertManagerIssuer:
         """Open an issuer as a server does."""
-        asked = Asked(IssuerReference.parse(issuer), namespace or self.namespace, seconds, roots)
+        asked = CertificateRequestSettings(
+            IssuerReference.parse(issuer), namespace or self.namespace, seconds, roots
+        )
         connection = found(kubeconfig or self.kubeconfig, "")
         return CertManagerIssuer.open(
             connection, asked, DOMAIN, known or TrustBundle.of([]), now(), Exchanges()

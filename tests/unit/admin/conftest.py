@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from catalog.policy.provenance import MadeFrom
+from catalog.policy.provenance import InputObject
 from catalog.store.view import MeshSettings, View
 from certs.contract import IssuerKind
 from certs.keys.material import PrivateKey, ServiceCertificate
 from certs.ledger.entry import LedgerEntry
-from certs.roots.succeeding_authority import Standing
+from certs.roots.succeeding_authority import AuthorityStatus
 from meshwright.admin.reading import LateMoment
 from meshwright.delivery.history.push import Answer, Push, Trigger
 from meshwright.delivery.proxies.held_certificates import HeldCertificate
@@ -22,7 +22,7 @@ from meshwright.delivery.wave import Cause, Change, Wave
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.kinds import TRAFFIC_TARGET, Kind
 from meshwright.mesh.names import Namespace, ProxyUuid, ServiceAccountName
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.problems.problem import Problem, Problems, Severity
 from meshwright.providers.contract import Counts, Freshness
@@ -93,7 +93,7 @@ class FakeReading:
     the_streams: tuple[StreamStatus, ...] = ()
     the_proxies: tuple[ProxyStatus, ...] = ()
     the_snapshot: Snapshot | None = None
-    the_objects: Mapping[ObjectKey, Sourced] = field(default_factory=dict)
+    the_objects: Mapping[ObjectKey, SourcedObject] = field(default_factory=dict)
     the_problems: Problems = ()
     the_certificates: Mapping[ServiceIdentity, ServiceCertificate] = field(default_factory=dict)
     the_held: Mapping[ProxyName, HeldCertificate] = field(default_factory=dict)
@@ -165,10 +165,10 @@ class FakeReading:
 
     def objects_behind(
         self, name: ProxyName, type_url: TypeUrl, resource: ResourceName
-    ) -> tuple[MadeFrom, ...]:
+    ) -> tuple[InputObject, ...]:
         """Answer one TrafficTarget for every resource of the one proxy."""
         key = ObjectKey(TRAFFIC_TARGET, Namespace("shop"), "buyers")
-        return (MadeFrom(key, InFile("mesh.yaml", 5, 31)),) if name == NAME else ()
+        return (InputObject(key, InFile("mesh.yaml", 5, 31)),) if name == NAME else ()
 
     def unreceived(self, name: ProxyName) -> str:
         """Answer as told, for the one proxy."""
@@ -182,7 +182,7 @@ class FakeReading:
         """Answer as told."""
         return self.the_view
 
-    def objects(self) -> Mapping[ObjectKey, Sourced]:
+    def objects(self) -> Mapping[ObjectKey, SourcedObject]:
         """Answer as told."""
         return self.the_objects
 
@@ -210,9 +210,9 @@ class FakeReading:
         """Answer as told."""
         return self.the_ledger
 
-    def authority(self) -> Standing:
+    def authority(self) -> AuthorityStatus:
         """Answer that the CA is the server's own."""
-        return Standing(IssuerKind.BUILT_IN, "/state/ca", "ab12", datetime(2036, 1, 1, tzinfo=UTC))
+        return AuthorityStatus(IssuerKind.BUILT_IN, "/state/ca", "ab12", datetime(2036, 1, 1, tzinfo=UTC))
 
     def counts(self) -> Mapping[str, Counts]:
         """Answer one of each for the directory."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from meshwright.admin.proxy_names import NotShown, find
+from meshwright.admin.proxy_names import NothingToShow, find
 from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
 from meshwright.mesh.identity import ProxyName
 
@@ -29,7 +29,7 @@ def test_a_proxy_is_found_by_each_of_its_names(three: Any, wanted: str) -> None:
 def test_a_proxy_is_found_by_the_beginning_of_its_uuid(three: Any) -> None:
     """If it is the only one."""
     assert str(find(three, "x").name) == "x.old.shop"
-    with pytest.raises(NotShown) as raised:
+    with pytest.raises(NothingToShow) as raised:
         find(three, "uuid")
     assert str(raised.value) == (
         "'uuid' may be any of 2 proxies: shop/store-1 (uuid-1.store.shop), shop/buyer-1 (uuid-2.buyer.shop)"
@@ -38,12 +38,12 @@ def test_a_proxy_is_found_by_the_beginning_of_its_uuid(three: Any) -> None:
 
 def test_an_unknown_name_is_said_with_those_that_are_like_it(three: Any) -> None:
     """Or with all where none is."""
-    with pytest.raises(NotShown) as raised:
+    with pytest.raises(NothingToShow) as raised:
         find(three, "stroe-1")
     assert str(raised.value) == "there is no proxy 'stroe-1'; there is shop/store-1 (uuid-1.store.shop)"
-    with pytest.raises(NotShown) as raised:
+    with pytest.raises(NothingToShow) as raised:
         find(three, "")
     assert str(raised.value).endswith("(uuid-2.buyer.shop), x.old.shop")
     three.the_proxies = ()
-    with pytest.raises(NotShown, match="'a'; no proxy is known at all"):
+    with pytest.raises(NothingToShow, match="'a'; no proxy is known at all"):
         find(three, "a")

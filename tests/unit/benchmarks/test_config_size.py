@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.config_size import Found, Growth, Series, all_growths, listeners
+from benchmarks.config_size import Growth, ProxyConfigSize, Series, all_growths, listeners
 from benchmarks.meshes.config_meshes import CLIENT, SERVER, Size
 from meshwright.mesh.service import Protocol
 
@@ -28,7 +28,7 @@ def test_it_grows_in_proportion(growth: Growth) -> None:
 
 def test_growth_beyond_proportion_is_noticed() -> None:
     """The check above can fail: bytes that grow as the square do not pass."""
-    squares = tuple(Found(each, {"LDS": 1}, {"LDS": each * each}) for each in STEPS)
+    squares = tuple(ProxyConfigSize(each, {"LDS": 1}, {"LDS": each * each}) for each in STEPS)
     series = Series(CLIENT, "http", "services", squares)
     assert series.per_unit == pytest.approx((30, 60))
     assert not series.is_linear

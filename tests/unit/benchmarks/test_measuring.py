@@ -8,7 +8,7 @@ import pytest
 from benchmarks.measurements import change_cost as measuring
 from benchmarks.measurements.change_cost import distribution
 from benchmarks.mesh import arguments, cases
-from benchmarks.processes.quiet import LIMIT, PAUSE, SLACK, WINDOW, Spent, idled, until_quiet
+from benchmarks.processes.quiet import LIMIT, PAUSE, SLACK, WINDOW, CpuUsage, idled, until_quiet
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_what_idling_costs_is_of_the_windows_around_a_change() -> None:
 
 def test_idle_windows_count_by_the_second() -> None:
     """One that was longer says no more than another, and what a longer change is charged with is more."""
-    assert Spent(0.020, 2.0).beyond(Spent(0.004, 1.0), Spent(0.024, 4.0)) == pytest.approx(0.010)
+    assert CpuUsage(0.020, 2.0).beyond(CpuUsage(0.004, 1.0), CpuUsage(0.024, 4.0)) == pytest.approx(0.010)
 
 
 def test_a_mesh_is_measured_with_nobody_there_with_those_concerned_and_with_all() -> None:

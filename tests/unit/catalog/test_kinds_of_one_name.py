@@ -9,8 +9,8 @@ import catalog.store.view
 from catalog.explain import explain
 from catalog.lint.problems import problems
 from catalog.oracle.decide import Decision, Request, decide
-from catalog.policy.provenance import MadeFrom, made_from
-from catalog.policy.values.parts import Whole
+from catalog.policy.provenance import InputObject, made_from
+from catalog.policy.values.parts import WholePolicy
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.view import IN_VIEW, View, kind
@@ -27,7 +27,7 @@ from meshwright.mesh.kinds import (
     Kind,
 )
 from meshwright.mesh.names import Namespace, Port
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import Protocol
@@ -80,7 +80,7 @@ def _put_theirs(mesh: View, key: ObjectKey) -> ObjectKey:
     """Put an object of another group beside one of ours, of the same kind by name, namespace and name."""
     theirs = ObjectKey.of(Kind(key.kind.name, GROUP), key)
     value = Theirs(PolicyKey(key.namespace or Namespace("default"), key.name))
-    mesh.apply(Edits({theirs: Sourced(theirs, value, OTHER)}))  # type: ignore[arg-type]
+    mesh.apply(Edits({theirs: SourcedObject(theirs, value, OTHER)}))  # type: ignore[arg-type]
     return theirs
 
 
@@ -94,8 +94,8 @@ def _everything(mesh: View) -> tuple[object, ...]:
     )
 
 
-def _made_from(mesh: View) -> list[tuple[MadeFrom, ...]]:
-    return [made_from(mesh, each, Whole()) for each in groups(mesh)]
+def _made_from(mesh: View) -> list[tuple[InputObject, ...]]:
+    return [made_from(mesh, each, WholePolicy()) for each in groups(mesh)]
 
 
 @pytest.mark.parametrize("of", THINGS, ids=str)

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from certs.contract import CertificateRequest, Names, Usage
 from certs.errors import IssuerError
 from certs.issuers.authority import CertificateAuthority
-from certs.keys.pair import Making, Pair, issue_pair
+from certs.keys.pair import KeyPairOptions, Pair, issue_pair
 from certs.keys.profile import PURPOSES, alternative_names, key_usage, subject
 from certs.renewal import alarm_at, renew_at
 from meshwright.mesh.names import TrustDomain
@@ -23,14 +23,14 @@ DAY = timedelta(days=1)
 NAMES = Names("service-1", uris=("spiffe://mesh.example/ns/shop/sa/store",), dns_names=("store.shop",))
 
 
-def _made(issuer: CertificateAuthority, now: datetime, making: Making) -> Pair:
+def _made(issuer: CertificateAuthority, now: datetime, making: KeyPairOptions) -> Pair:
     return issue_pair(issuer, Usage.SERVICE, NAMES, DAY, now, making)
 
 
 def test_it_is_valid_from_as_long_ago_as_is_set(authority: CertificateAuthority, now: datetime) -> None:
     """A minute unless told otherwise."""
-    assert _made(authority, now, Making()).leaf.not_before == now - timedelta(seconds=60)
-    made = _made(authority, now, Making(backdated=timedelta(minutes=5)))
+    assert _made(authority, now, KeyPairOptions()).leaf.not_before == now - timedelta(seconds=60)
+    made = _made(authority, now, KeyPairOptions(backdated=timedelta(minutes=5)))
     assert made.leaf.not_before == now - timedelta(minutes=5)
 
 
@@ -40,7 +40,7 @@ def test_however_short_its_life_it_is_not_due_when_it_is_made(
     authority: CertificateAuthority, now: datetime, seconds: int, backdated: int
 ) -> None:
     """It serves for a third of its life before that: half of a life is not what lies before its making."""
-    life, making = timedelta(seconds=seconds), Making(backdated=timedelta(seconds=backdated))
+    life, making = timedelta(seconds=seconds), KeyPairOptions(backdated=timedelta(seconds=backdated))
     for _ in range(10):  # the moment is drawn by its serial
         made = issue_pair(authority, Usage.SERVICE, NAMES, life, now, making).leaf
         assert now + life / 3 < renew_at(made) < now + life * 0.6
@@ -49,7 +49,7 @@ def test_however_short_its_life_it_is_not_due_when_it_is_made(
 
 def test_serials_are_of_128_random_bits(authority: CertificateAuthority, now: datetime) -> None:
     """No bit of them is always the same."""
-    made = (_made(authority, now, Making()).chain_pem for _ in range(64))
+    made = (_made(authority, now, KeyPairOptions()).chain_pem for _ in range(64))
     serials = [x509.load_pem_x509_certificate(each).serial_number for each in made]
     assert all(0 < each < 2**128 for each in serials)
     for bit in range(128):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import structlog.testing
 
-from certs.custody import LEDGER_FILE, Opened, opened, rebuilt
+from certs.custody import LEDGER_FILE, AuthorityWithLedger, opened, rebuilt
 from certs.errors import RequestError, StateError
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.mark import RevocationMark
@@ -22,7 +22,7 @@ NAMES = tuple(ProxyName.parse(f"{each}.shop.market") for each in ("one", "two", 
 YEAR = timedelta(days=90)
 
 
-def issue(found: Opened, name: ProxyName) -> str:
+def issue(found: AuthorityWithLedger, name: ProxyName) -> str:
     """Issue a certificate, and return its serial."""
     return issue_proxy(found.authority, found.ledger, name, YEAR, START).serial
 

@@ -11,7 +11,7 @@ from meshwright.controller.settings.settings import load
 from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig, read
 from meshwright.mesh.names import Namespace
 from meshwright.providers.kubernetes.scope import selector
-from meshwright.sidecars.contract.pod import RulesBy
+from meshwright.sidecars.contract.pod import RulesOwner
 from tests.tools import libyaml
 from tests.tools.forked_cli import ROOT
 
@@ -70,13 +70,13 @@ def test_the_injector_reads_its_configuration() -> None:
     """Its image and namespace, whoever sets the rules, and what whoever installs it says."""
     made = _injection()
     assert (made.image, made.control_plane_namespace) == ("meshwright/proxy:0.1.0", Namespace("mesh"))
-    assert made.rules_by is RulesBy.INIT_CONTAINER
+    assert made.rules_by is RulesOwner.INIT_CONTAINER
     said = _injection(
         cni={"enabled": True},
         imagePullSecrets=["registry"],
         injection={"config": {"policy": "disabled", "sidecar": {"image": "mine:1"}}},
     )
-    assert said.rules_by is RulesBy.CNI
+    assert said.rules_by is RulesOwner.CNI
     assert (said.image, said.pull_secrets, said.policy) == ("mine:1", ("registry",), "disabled")
 
 

@@ -10,7 +10,7 @@ from aiohttp import web
 from meshwright.admin.api.mesh import Api
 from meshwright.admin.api.routes import add_api
 from meshwright.admin.http.servers import SOCKET_NAME, serving, unix_socket
-from meshwright.admin.pages.trying import Trying
+from meshwright.admin.pages.trying import TrialRunner
 from meshwright.admin.reading import MeshReading
 from meshwright.controller.sources import as_read
 
@@ -19,6 +19,6 @@ from meshwright.controller.sources import as_read
 async def answering(reading: MeshReading, state: Path) -> AsyncIterator[None]:
     """Answer there, and at no other path."""
     app = web.Application()
-    add_api(app, Api(reading, lambda: datetime.now(UTC), Trying(reading, as_read)))
+    add_api(app, Api(reading, lambda: datetime.now(UTC), TrialRunner(reading, as_read)))
     async with serving(app, unix_socket(state / SOCKET_NAME)):
         yield

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from meshwright.cli.checking.cluster.injection import config_of_all
-from meshwright.cli.offline.mesh import Held, seen
+from meshwright.cli.offline.mesh import LoadedManifests, seen
 from meshwright.kube.resource import Resource
 from meshwright.mesh.service import Protocol, Service
 from meshwright.mesh.values.picture import Picture
@@ -14,8 +14,8 @@ from tests.meshes import values as a
 OLD, NEW = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
 
 
-def _held(*things: object) -> Held:
-    return Held(Picture(a.objects(*things)))
+def _held(*things: object) -> LoadedManifests:
+    return LoadedManifests(Picture(a.objects(*things)))
 
 
 def _raw(name: str, created: str, level: str) -> dict[str, object]:

@@ -16,7 +16,7 @@ from meshwright.delivery.quarantine.verdicts import Verdict
 from meshwright.kube.reflector.object_cache import Item
 from meshwright.kube.resource import Resource
 from meshwright.mesh.names import IpAddress
-from meshwright.providers.dns.last_answers import LONG_DUE, Kept
+from meshwright.providers.dns.last_answers import LONG_DUE, SavedAnswers
 from meshwright.providers.dns.records import Question, QuestionState, RecordType
 from meshwright.providers.kubernetes import last_state as kept
 from meshwright.providers.kubernetes.identity import Identity
@@ -25,11 +25,13 @@ from xds.protocol.resources.resource import ROUTE, ResourceName
 
 THEN = datetime(2026, 1, 2, tzinfo=UTC)
 QUESTION = Question("db.test", RecordType.A)
-ANSWERS = Kept({QUESTION: QuestionState(LONG_DUE, THEN, (IpAddress("10.0.0.1"),))})
+ANSWERS = SavedAnswers({QUESTION: QuestionState(LONG_DUE, THEN, (IpAddress("10.0.0.1"),))})
 VERDICT = Verdict(NodeKey("u1.shop.default"), UnitId("a"), ROUTE, ResourceName("r"), "about", "no", 1, THEN)
 
 PODS = Resource("", "v1", "pods", "Pod")
-CLUSTER = kept.Kept(Identity("east"), (kept.KeptWatch(PODS, None, THEN, {("shop", "a"): Item("7", "{}")}),))
+CLUSTER = kept.SavedState(
+    Identity("east"), (kept.SavedWatch(PODS, None, THEN, {("shop", "a"): Item("7", "{}")}),)
+)
 
 FORMS = pytest.mark.parametrize(
     ("form", "value"),

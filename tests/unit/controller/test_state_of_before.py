@@ -13,7 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from certs.custody import LEDGER_FILE, opened
-from certs.ledger.entry import LedgerEntry, Noted, Stamp
+from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
 from certs.lifetimes import ProxyTerms
 from certs.manager import CertificateManager
 from certs.server import ads_server_certificate
@@ -52,7 +52,7 @@ def state(tmp_path: Path) -> Path:
 def _entry(serial: str, uuid: str, days: int, **stamps: datetime) -> LedgerEntry:
     at = THEN + timedelta(days=days)
     issued = LedgerEntry(serial, f"{uuid}.shop.default", ProxyUuid(uuid), at, at + 365 * DAY, signer=SIGNER)
-    return issued.stamped({Stamp(each): Noted(moment) for each, moment in stamps.items()})
+    return issued.stamped({Stamp(each): StampDetail(moment) for each, moment in stamps.items()})
 
 
 def test_ca_and_ledger_belong_together_and_nothing_is_forgotten(state: Path) -> None:

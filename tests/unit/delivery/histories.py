@@ -10,8 +10,8 @@ from meshwright.delivery.model import Inputs
 from meshwright.delivery.problems import AllProblems
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.record import Moment
-from meshwright.delivery.snapshots.published import Published, Step
-from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
+from meshwright.delivery.snapshots.serving import GroupSnapshots
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.delivery.verifying import verify
 from meshwright.sidecars.envoy.driver import EnvoyDriver
@@ -29,8 +29,8 @@ class Replica:
         self.mesh = mesh
         self.view = View(mesh.settings)
         self.translate = translation(EnvoyDriver())
-        self.serving = Serving(self.view, self.translate)
-        self.published = Published()
+        self.serving = GroupSnapshots(self.view, self.translate)
+        self.published = PublishedSnapshots()
         self.quarantine = Quarantine(empty, jitter=lambda: 0.0)
         self.cache = SnapshotCache()
         self.linter = Linter(self.view)

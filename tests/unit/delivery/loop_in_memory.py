@@ -9,16 +9,16 @@ from certs.issuers.authority import CertificateAuthority
 from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.delivery.ack_handling import Answers
-from meshwright.delivery.certificates.certificates import Counted, ServiceCertificates
-from meshwright.delivery.gathering import Gathering, Paces
+from meshwright.delivery.certificates.certificates import IssuanceCounts, ServiceCertificates
+from meshwright.delivery.gathering import MeshSources, Paces
 from meshwright.delivery.loop import Loop, MeshState
 from meshwright.delivery.model import Model, Work
-from meshwright.delivery.presence import Lingering, Presence
-from meshwright.delivery.publishing import Publishing
+from meshwright.delivery.presence import ConnectionGracePeriod, Presence
+from meshwright.delivery.publishing import Publisher
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.published import Step
 from meshwright.delivery.snapshots.translation import translation
-from meshwright.delivery.snapshots.wanted import WhoIsHere
+from meshwright.delivery.snapshots.wanted import ConnectedGroups
 from meshwright.delivery.timing.debounce import Pace
 from meshwright.delivery.verifying import Verification
 from meshwright.delivery.wave import Wave
@@ -40,7 +40,7 @@ class Plane:
     def __init__(self, state: Path, now: datetime, *objects: object) -> None:
         self.source = MemorySource("cluster", a.objects(*objects))
         self.now, self.seconds = now, 0.0
-        self.presence = Presence(Lingering(LINGERING), lambda: self.seconds)
+        self.presence = Presence(ConnectionGracePeriod(LINGERING), lambda: self.seconds)
         self.cache = SnapshotCache(self.presence.attended)
         self.metrics = Metrics()
         self.told: list[Wave] = []
@@ -49,13 +49,13 @@ class Plane:
         self.authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
         self.issued = 0
         self.certificates = ServiceCertificates(self.authority, PairFiles(state), self._issued, lambda: 0.0)
-        self.gathering = Gathering(Sources((self.source,)), Paces(Pace(0, 0), Pace(0, 0)), self.metrics)
-        self.publishing = Publishing(self.cache, Quarantine(empty), self.metrics, self._told)
+        self.gathering = MeshSources(Sources((self.source,)), Paces(Pace(0, 0), Pace(0, 0)), self.metrics)
+        self.publishing = Publisher(self.cache, Quarantine(empty), self.metrics, self._told)
         self.answers = Answers(self.publishing, self.gathering.changed, lambda: now)
         translate, preview = (translation(EnvoyDriver(), secrets=each) for each in (True, False))
         self.loop = Loop(
             self.gathering,
-            lambda: Model(translate, MeshSettings(), wanted=WhoIsHere, preview=preview),
+            lambda: Model(translate, MeshSettings(), wanted=ConnectedGroups, preview=preview),
             self.certificates,
             self.publishing,
             clock=lambda: self.now,
@@ -69,7 +69,7 @@ class Plane:
         self.told.append(wave)
         self.published.append(step.members)
 
-    def _issued(self, found: Counted) -> None:
+    def _issued(self, found: IssuanceCounts) -> None:
         self.issued += found.issued
 
     @property

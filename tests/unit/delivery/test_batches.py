@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshwright.delivery.batches import parts
-from meshwright.delivery.snapshots.published import Failure, Published, Step
+from meshwright.delivery.snapshots.published import Failure, PublishedSnapshots, Step
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resources.layers import Layers
 from xds.protocol.resources.resource import CLUSTER, Resource, ResourceName, Version
@@ -17,26 +17,28 @@ from xds.protocol.resources.snapshot import Snapshot
 GROUPS = [GroupKey(f"group {number}") for number in range(8)]
 NODES = [NodeKey(f"node {number}") for number in range(12)]
 
-Parting = Callable[[Step, Published, int], Iterator[Step]]
+Parting = Callable[[Step, PublishedSnapshots, int], Iterator[Step]]
 
 
 def _snapshot(version: object) -> Snapshot:
     return Snapshot.of((Resource(CLUSTER, ResourceName("c"), Version(str(version)), b""),))
 
 
-def _published(dice: random.Random, era: str) -> Published:
+def _published(dice: random.Random, era: str) -> PublishedSnapshots:
     """Return groups with some proxies each, of which some are in none."""
     members = {node: dice.choice(GROUPS) for node in NODES if dice.random() < 0.8}
     there = sorted(set(members.values()))
-    return Published(Layers({group: _snapshot(f"{era} {group}") for group in there}), Layers(members))
+    return PublishedSnapshots(
+        Layers({group: _snapshot(f"{era} {group}") for group in there}), Layers(members)
+    )
 
 
-def _step(dice: random.Random, before: Published) -> Step:
+def _step(dice: random.Random, before: PublishedSnapshots) -> Step:
     """Return the step to other groups, of which some are as they were."""
     after = _published(dice, "after")
     if dice.random() < 0.5:  # nobody moves
         changed = {group: _snapshot(f"after {group}") for group in before.snapshots}
-        after = Published(Layers(changed), before.members)
+        after = PublishedSnapshots(Layers(changed), before.members)
     kept = {group for group in after.snapshots if group in before.snapshots and dice.random() < 0.3}
     snapshots = {
         group: after.snapshots.get(group) for group in sorted({*before.snapshots, *after.snapshots} - kept)
@@ -69,7 +71,7 @@ def _halves(seed: int, parting: Parting) -> list[str]:
     return found
 
 
-def _heedless(step: Step, before: Published, size: int) -> Iterator[Step]:
+def _heedless(step: Step, before: PublishedSnapshots, size: int) -> Iterator[Step]:
     """Part a step by its groups alone, whoever moves between them: first what comes, in the end what goes."""
     del before
     here = [group for group, snapshot in step.snapshots.items() if snapshot is not None]
@@ -111,5 +113,7 @@ def test_all_parts_together_are_the_step(seed: int) -> None:
 def test_groups_that_nobody_leaves_go_so_many_at_a_time(size: int) -> None:
     """A change of everything is published in parts of that size."""
     step = Step({group: _snapshot("after") for group in GROUPS})
-    found = list(parts(step, Published(Layers({group: _snapshot("before") for group in GROUPS})), size))
+    found = list(
+        parts(step, PublishedSnapshots(Layers({group: _snapshot("before") for group in GROUPS})), size)
+    )
     assert [len(part.snapshots) for part in found] == {1: [1] * 8, 3: [3, 3, 2]}[size]

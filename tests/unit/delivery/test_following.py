@@ -15,11 +15,11 @@ from certs.issuers.authority import CertificateAuthority
 from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.delivery.certificates.certificates import ServiceCertificates
-from meshwright.delivery.gathering import Gathering, Paces
+from meshwright.delivery.gathering import MeshSources, Paces
 from meshwright.delivery.loop import Loop
 from meshwright.delivery.model import Model
-from meshwright.delivery.presence import Lingering, Presence
-from meshwright.delivery.publishing import Publishing
+from meshwright.delivery.presence import ConnectionGracePeriod, Presence
+from meshwright.delivery.publishing import Publisher
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.published import Step
 from meshwright.delivery.snapshots.translation import translation
@@ -28,7 +28,7 @@ from meshwright.delivery.wave import Wave
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.names import IpAddress, TrustDomain
 from meshwright.mesh.service import DnsName, Service
-from meshwright.providers.dns.records import Found, Question, RecordType
+from meshwright.providers.dns.records import DnsAnswer, Question, RecordType
 from meshwright.providers.dns.resolver import Resolver
 from meshwright.providers.dns.source import DnsSource
 from meshwright.providers.sources import Sources
@@ -58,11 +58,11 @@ class Nameserver(Resolver):
         self.open = asyncio.Event()
         self.asked: list[Question] = []
 
-    async def ask(self, question: Question) -> Found:
+    async def ask(self, question: Question) -> DnsAnswer:
         """Answer once it is open."""
         self.asked.append(question)
         await self.open.wait()
-        return Found(3600, (ADDRESS,) if question.record is RecordType.A else (), nameserver="10.9.0.1")
+        return DnsAnswer(3600, (ADDRESS,) if question.record is RecordType.A else (), nameserver="10.9.0.1")
 
 
 class Running:
@@ -82,7 +82,7 @@ class Running:
         self.causes: list[str] = []
         self._heard = asyncio.Event()
         metrics = Metrics()
-        self.gathering = Gathering(self.sources, Paces(PACE, PACE), metrics)
+        self.gathering = MeshSources(self.sources, Paces(PACE, PACE), metrics)
         translate = translation(EnvoyDriver())
         self.loop = Loop(
             self.gathering,
@@ -92,11 +92,11 @@ class Running:
                 PairFiles(state),
                 lambda _: None,
             ),
-            Publishing(SnapshotCache(), Quarantine(lambda _: None), metrics, self._told),
+            Publisher(SnapshotCache(), Quarantine(lambda _: None), metrics, self._told),
             clock=lambda: now,
             meter=metrics,
             on_state=lambda _: None,
-            presence=Presence(Lingering(300.0)),
+            presence=Presence(ConnectionGracePeriod(300.0)),
         )
 
     def _told(self, wave: Wave, step: Step, _: Mapping[GroupKey, Snapshot]) -> None:

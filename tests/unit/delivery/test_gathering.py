@@ -6,7 +6,7 @@ import pytest
 
 from catalog.store.settings import Admission
 from meshwright.admin.metrics.registry import Metrics
-from meshwright.delivery.gathering import Gathering, Paces, matter
+from meshwright.delivery.gathering import MeshSources, Paces, matter
 from meshwright.delivery.timing.debounce import Matter, Pace
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import ADMISSION, ENDPOINT_SLICE, SERVICE, TRAFFIC_TARGET, WORKLOAD
@@ -23,7 +23,7 @@ def test_every_change_is_counted_once(source_of: Callable[..., DirectorySource])
     source, dns = source_of(("a", "store")), MemorySource("dns")
     admitted: dict[ProxyName, Admission] = {}
     pace = Pace()
-    gathering = Gathering(Sources((source, dns)), Paces(pace, pace), Metrics(), lambda: dict(admitted))
+    gathering = MeshSources(Sources((source, dns)), Paces(pace, pace), Metrics(), lambda: dict(admitted))
     assert gathering.look() == {("directory", SERVICE): 1, ("directory", WORKLOAD): 1}
     assert gathering.look() == {}
     source_of(("a", "other"), ("b", "store"))

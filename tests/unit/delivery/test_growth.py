@@ -14,7 +14,7 @@ from catalog.store.view import MeshSettings
 from certs.issuers.authority import CertificateAuthority
 from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
-from meshwright.controller.observing.gauges import Gauging
+from meshwright.controller.observing.gauges import GaugeBuilder
 from meshwright.delivery.assembly import Delivery, delivery
 from meshwright.delivery.certificates.certificates import ServiceCertificates
 from meshwright.delivery.gathering import Paces
@@ -22,7 +22,7 @@ from meshwright.delivery.model import Model
 from meshwright.delivery.proxies.readiness import EndpointReadiness
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.translation import translation
-from meshwright.delivery.snapshots.wanted import WhoIsHere
+from meshwright.delivery.snapshots.wanted import ConnectedGroups
 from meshwright.delivery.timing.debounce import Pace
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.objects import MeshObject, ObjectKey
@@ -30,7 +30,7 @@ from meshwright.providers.sources import Sources
 from meshwright.sidecars.document.driver import DocumentDriver
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.envoy.empty import empty
-from meshwright.sidecars.lint import Installed
+from meshwright.sidecars.lint import InstalledDrivers
 from tests.meshes.sources import MemorySource
 from tests.unit.catalog.lint.test_growth import CHANGES, LARGE, SMALL, Calls
 from xds.cache import NodeKey
@@ -58,7 +58,7 @@ class Plane:
     def __init__(self, state: Path, now: datetime, services: int, permissive: bool) -> None:
         self._services, self._permissive = services, permissive
         self._source = MemorySource("memory", meshes.mesh(services, permissive=permissive).objects)
-        self._gauging, self._now = Gauging(), now
+        self._gauging, self._now = GaugeBuilder(), now
         self.woken: list[NodeKey] = []
         self.delivery = _delivery(state, now, self._source)
         for number in HERE:
@@ -91,7 +91,10 @@ class Plane:
 
 
 def _delivery(state: Path, now: datetime, source: MemorySource) -> Delivery:
-    metrics, installed = Metrics(), Installed({"document": DocumentDriver(), "envoy": EnvoyDriver()}, {})
+    metrics, installed = (
+        Metrics(),
+        InstalledDrivers({"document": DocumentDriver(), "envoy": EnvoyDriver()}, {}),
+    )
     authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
     pace = Pace(0.001, 0.01)
     return delivery(
@@ -99,7 +102,9 @@ def _delivery(state: Path, now: datetime, source: MemorySource) -> Delivery:
         paces=Paces(pace, pace),
         readiness=EndpointReadiness((), EndpointAdmission.OFF),
         certificates=ServiceCertificates(authority, PairFiles(state), lambda _: None, lambda: 0.0),
-        new_model=lambda: Model(translation(EnvoyDriver()), MeshSettings(), lambda: installed, WhoIsHere),
+        new_model=lambda: Model(
+            translation(EnvoyDriver()), MeshSettings(), lambda: installed, ConnectedGroups
+        ),
         new_quarantine=lambda acknowledged: Quarantine(empty, acknowledged=acknowledged),
         lingering=60.0,
         meter=metrics,

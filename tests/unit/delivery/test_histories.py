@@ -17,7 +17,7 @@ from catalog.policy.objects.telemetry import logging
 from catalog.policy.outbound import visible
 from catalog.policy.reachable import reachable
 from catalog.policy.values.destinations import ServiceDestination
-from catalog.policy.values.terms import Logging
+from catalog.policy.values.terms import AccessLogPolicy
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.view import View
@@ -33,11 +33,17 @@ from meshwright.mesh.names import Namespace, SecretName, ServiceName
 from meshwright.mesh.policies.authorization import Authorizer, ExternalAuthorization
 from meshwright.mesh.policies.limits import ConnectionLimits, UpstreamTrafficSetting
 from meshwright.mesh.policies.mutual_tls import MutualTLS, PlainText, TlsMode
-from meshwright.mesh.policies.retries import FailedWith, Retries, Retry
+from meshwright.mesh.policies.retries import Retries, Retry, RetryCondition
 from meshwright.mesh.policies.roots import MeshRootCertificate, Role
 from meshwright.mesh.policies.routing import RouteActions, RoutePolicy, RouteRule
 from meshwright.mesh.policies.telemetry import AccessLog, ExtensionService, LogExport, LogFilter, Telemetry
-from meshwright.mesh.policies.upstreams import Balancing, HashKey, KeyKind, LoadBalancing, UpstreamPolicy
+from meshwright.mesh.policies.upstreams import (
+    BalancingAlgorithm,
+    HashKey,
+    KeyKind,
+    LoadBalancing,
+    UpstreamPolicy,
+)
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.tap import TapChoice
 from tests.meshes import values as a
@@ -273,7 +279,7 @@ def test_logs_follow_their_policy(forgotten: str, monkeypatch: pytest.MonkeyPatc
 
 
 @derived
-def _logging(view: View, _: str) -> Logging:
+def _logging(view: View, _: str) -> AccessLogPolicy:
     (group,) = groups(view)
     return logging(view, group)
 
@@ -293,7 +299,7 @@ def test_retries_follow_their_policy(forgotten: str, monkeypatch: pytest.MonkeyP
 
     seen = [tried()]
     for attempts in (1, 2):
-        retries = Retries((FailedWith.RESET,), attempts)
+        retries = Retries((RetryCondition.RESET,), attempts)
         retry = Retry(a.policy_key("r"), a.identity("buyer"), (a.service_key("shop"),), retries)
         view.apply(view.edits_to(a.view(*things, retry).known()))
         seen.append(tried())
@@ -346,7 +352,7 @@ def test_destinations_and_routes_follow_their_policy(forgotten: str, monkeypatch
     (group,) = groups(view)
     pin = Pin(reachable, view, group)
 
-    def reached() -> list[tuple[Balancing, tuple[HashKey, ...]]]:
+    def reached() -> list[tuple[BalancingAlgorithm, tuple[HashKey, ...]]]:
         return [
             (to.balancing, route.keys)
             for part in pin.value()
@@ -357,16 +363,19 @@ def test_destinations_and_routes_follow_their_policy(forgotten: str, monkeypatch
         ]
 
     key, seen = HashKey(KeyKind.HEADER, "x-user"), [reached()]
-    for load in (LoadBalancing(Balancing.RANDOM), LoadBalancing(Balancing.CONSISTENT_HASH, key)):
+    for load in (
+        LoadBalancing(BalancingAlgorithm.RANDOM),
+        LoadBalancing(BalancingAlgorithm.CONSISTENT_HASH, key),
+    ):
         policy = UpstreamPolicy(a.policy_key("p"), a.service_key("shop"), load=load)
         view.apply(view.edits_to(a.view(*things, policy).known()))
         seen.append(reached())
     assert (
         seen
         == [
-            [(Balancing.ROUND_ROBIN, ())],
-            [(Balancing.RANDOM, ())],
-            [(Balancing.CONSISTENT_HASH, (key,))],
+            [(BalancingAlgorithm.ROUND_ROBIN, ())],
+            [(BalancingAlgorithm.RANDOM, ())],
+            [(BalancingAlgorithm.CONSISTENT_HASH, (key,))],
         ]
     ) is (not forgotten)
 

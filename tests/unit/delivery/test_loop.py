@@ -18,12 +18,12 @@ from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.delivery.ack_handling import Answers
 from meshwright.delivery.certificates.certificates import ServiceCertificates
-from meshwright.delivery.gathering import Gathering, Paces
-from meshwright.delivery.linting import Linting
+from meshwright.delivery.gathering import MeshSources, Paces
+from meshwright.delivery.linting import IncrementalLint
 from meshwright.delivery.loop import Loop, MeshState
 from meshwright.delivery.model import Model
-from meshwright.delivery.presence import Lingering, Presence
-from meshwright.delivery.publishing import Publishing
+from meshwright.delivery.presence import ConnectionGracePeriod, Presence
+from meshwright.delivery.publishing import Publisher
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.rendering import GroupInput, Translate
 from meshwright.delivery.snapshots.translation import translation
@@ -88,8 +88,8 @@ class Plane:
 
         pace = Pace(0.001, 0.01)
         given = settings or MeshSettings()
-        self.gathering = Gathering(Sources((self.source,)), Paces(pace, pace), self.metrics)
-        self.publishing = Publishing(self.cache, Quarantine(lambda _: None), self.metrics)
+        self.gathering = MeshSources(Sources((self.source,)), Paces(pace, pace), self.metrics)
+        self.publishing = Publisher(self.cache, Quarantine(lambda _: None), self.metrics)
         self.answers = Answers(self.publishing, self.gathering.changed, lambda: self.now)
         return Loop(
             self.gathering,
@@ -99,7 +99,7 @@ class Plane:
             clock=lambda: self.now,
             meter=self.metrics,
             on_state=on_state,
-            presence=Presence(Lingering(300.0)),
+            presence=Presence(ConnectionGracePeriod(300.0)),
             verification=Verification(self.metrics) if verify or "MESHWRIGHT_VERIFY" in os.environ else None,
         )
 
@@ -272,7 +272,7 @@ async def test_waves_of_a_burst_are_looked_at_together(plane: Plane) -> None:
     loop = plane.loop()
     await loop.wave()
     gates, found = asyncio.Semaphore(0), asyncio.Queue[object]()
-    linting = Linting(lambda: loop.model, found.put_nowait, gates.acquire)
+    linting = IncrementalLint(lambda: loop.model, found.put_nowait, gates.acquire)
     task = asyncio.create_task(linting.run())
     await asyncio.sleep(0)
     for _ in range(3):

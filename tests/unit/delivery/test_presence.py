@@ -2,20 +2,20 @@
 
 import asyncio
 
-from meshwright.delivery.presence import Lingering, Presence
+from meshwright.delivery.presence import ConnectionGracePeriod, Presence
 from meshwright.mesh.identity import ProxyName
 from xds.cache import NodeKey, SnapshotCache
 
 ONE, TWO, THREE = (NodeKey(f"{each}.store.shop") for each in ("one", "two", "three"))
 
 
-def _here(lingering: Lingering, now: float) -> list[str]:
+def _here(lingering: ConnectionGracePeriod, now: float) -> list[str]:
     return [each.uuid for each in lingering.here(now)]
 
 
 def test_a_proxy_is_here_until_a_while_after_its_last_stream() -> None:
     """And the picture is the very same as long as nobody comes or goes."""
-    lingering = Lingering(10.0)
+    lingering = ConnectionGracePeriod(10.0)
     assert lingering.came(ONE)
     assert lingering.due() is None
     here = lingering.here(0.0)
@@ -29,7 +29,7 @@ def test_a_proxy_is_here_until_a_while_after_its_last_stream() -> None:
 
 def test_one_that_comes_back_in_time_was_never_gone() -> None:
     """Nothing is made for it again; it lingers anew when it leaves."""
-    lingering = Lingering(10.0)
+    lingering = ConnectionGracePeriod(10.0)
     lingering.came(ONE)
     here = lingering.here(0.0)
     lingering.left(ONE, 1.0)
@@ -41,7 +41,7 @@ def test_one_that_comes_back_in_time_was_never_gone() -> None:
 
 def test_one_that_comes_and_goes_between_two_looks_lingers_too() -> None:
     """What it had asked for is made: it may be back."""
-    lingering = Lingering(10.0)
+    lingering = ConnectionGracePeriod(10.0)
     lingering.came(ONE)
     lingering.left(ONE, 1.0)
     assert _here(lingering, 1.0) == ["one"]
@@ -50,7 +50,7 @@ def test_one_that_comes_and_goes_between_two_looks_lingers_too() -> None:
 
 def test_without_lingering_one_is_gone_at_once() -> None:
     """The setting may be 0."""
-    lingering = Lingering(0.0)
+    lingering = ConnectionGracePeriod(0.0)
     lingering.came(ONE)
     assert _here(lingering, 0.0) == ["one"]
     lingering.left(ONE, 1.0)
@@ -59,7 +59,7 @@ def test_without_lingering_one_is_gone_at_once() -> None:
 
 def test_so_many_linger_and_no_more() -> None:
     """Beyond that those that left first are gone: flapping thousands do not keep everything."""
-    lingering = Lingering(10.0, most=2)
+    lingering = ConnectionGracePeriod(10.0, most=2)
     for moment, each in enumerate((ONE, TWO, THREE)):
         lingering.came(each)
         lingering.left(each, float(moment))
@@ -87,7 +87,7 @@ def test_the_cache_tells_of_first_watches_and_last_ones() -> None:
 async def test_arrivals_after_quiet_are_due_at_once_and_those_that_follow_together() -> None:
     """Of a burst each is looked at with those that came meanwhile."""
     now = [100.0]
-    presence = Presence(Lingering(10.0), lambda: now[0])
+    presence = Presence(ConnectionGracePeriod(10.0), lambda: now[0])
     presence.attended(ONE, here=True)
     await presence.due()
     assert len(presence.here()) == 1
@@ -104,7 +104,7 @@ async def test_arrivals_after_quiet_are_due_at_once_and_those_that_follow_togeth
 async def test_the_end_of_lingering_is_due() -> None:
     """Nobody has to come for it."""
     now = [100.0]
-    presence = Presence(Lingering(10.0), lambda: now[0])
+    presence = Presence(ConnectionGracePeriod(10.0), lambda: now[0])
     presence.attended(ONE, here=True)
     assert len(presence.here()) == 1
     presence.attended(ONE, here=False)

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.delivery import publishing
 from meshwright.delivery.batches import GROUPS, parts
-from meshwright.delivery.publishing import Publishing
+from meshwright.delivery.publishing import Publisher
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.published import Step
 from meshwright.delivery.timing.time_slices import SLICE_SECONDS, Slices
@@ -18,7 +18,7 @@ from meshwright.delivery.wave import Wave
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resources.resource import CLUSTER, Resource, ResourceName, Version
 from xds.protocol.resources.snapshot import Snapshot
-from xds.server.streams.waking import Waking
+from xds.server.streams.waking import WakeQueue
 
 ALL = range(2 * GROUPS + 10)
 WAVE = Wave(0, (), 0, 0.0, 0.0, datetime(2026, 1, 1, tzinfo=UTC))
@@ -44,7 +44,7 @@ class Plane:
 
     def __init__(self, told: publishing.OnPublished = publishing.nobody) -> None:
         self.cache = SnapshotCache()
-        self.publishing = Publishing(self.cache, Quarantine(lambda _: None), Metrics(), told)
+        self.publishing = Publisher(self.cache, Quarantine(lambda _: None), Metrics(), told)
         self.turns = [0]
         for number in ALL:
             self.cache.watch(NodeKey(f"{number}"), self._woken)
@@ -83,9 +83,9 @@ async def test_streams_have_their_turn_before_anything_is_said() -> None:
     resource = Resource(CLUSTER, ResourceName("c"), Version("1"), b"")
     step = Step({group: Snapshot.of((resource,))}, {node: group})
     with capture_logs() as lines:
-        waking = Waking()
+        waking = WakeQueue()
         cache.watch(node, lambda: waking.wake(lambda: said.append(len(lines))))
-        await Publishing(cache, Quarantine(lambda _: None), Metrics()).publish(WAVE, step, Slices())
+        await Publisher(cache, Quarantine(lambda _: None), Metrics()).publish(WAVE, step, Slices())
     assert said == [0]
     assert [each["event"] for each in lines] == ["snapshots published"]
 

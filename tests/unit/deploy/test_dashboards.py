@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.admin.metrics.tallies import Durations
-from meshwright.agent.statistics.counted import Who
+from meshwright.agent.statistics.counted import WorkloadLabels
 from meshwright.agent.statistics.edges import Edges
 from meshwright.agent.statistics.exposition import written
 from meshwright.agent.statistics.statistics import read
@@ -53,7 +53,7 @@ def of_agents() -> Iterator[Series]:
     details = [{"name": name, "totals": bins} for name in (*TIMED, *TIMED_UP)]
     numbers: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in COUNTED.items()]
     found = read({"stats": [*numbers, {"histograms": {"details": details}}]})
-    families = Edges().families(found, Who("n", "a", "a"))
+    families = Edges().families(found, WorkloadLabels("n", "a", "a"))
     assert [each.name for each in families if not each.samples] == []
     for family in text_string_to_metric_families(written(families)):
         for sample in family.samples:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from meshwright.engine.derived import Observed, derived
+from meshwright.engine.derived import ObservedValues, derived
 from meshwright.engine.graph import Graph, sources
 from meshwright.engine.table import Column, Table
 
@@ -59,7 +59,7 @@ def test_a_part_that_is_none_is_not_there() -> None:
 def test_another_part_of_the_value_concerns_nobody(price: int, computed: int) -> None:
     """Who reads the price is not even in doubt when a shop moves."""
     town = Town()
-    seen: Observed[str, bool] = Observed(dear, town)
+    seen: ObservedValues[str, bool] = ObservedValues(dear, town)
     seen.add("baker")
     assert not seen.value("baker")
     assert seen.take_changed() == ("baker",)

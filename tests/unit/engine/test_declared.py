@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from meshwright.engine.declared import Declarations, Declared
+from meshwright.engine.declared import Declarations, DeclaredPart
 from meshwright.engine.derived import derived
 from meshwright.engine.graph import Graph
 from meshwright.engine.table import Table
@@ -14,11 +14,11 @@ class Source:
     """A source of one table, with whatever was declared."""
 
     graph: Graph = field(default_factory=Graph)
-    made: dict[Declared[Any, Any], Any] = field(default_factory=dict)
+    made: dict[DeclaredPart[Any, Any], Any] = field(default_factory=dict)
 
 
 DECLARED: Final = Declarations[Source]()
-numbers: Final[Declared[Source, Table[str, int]]] = DECLARED.table("numbers")
+numbers: Final[DeclaredPart[Source, Table[str, int]]] = DECLARED.table("numbers")
 
 
 def _parity(_: str, number: int) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from meshwright.engine import node, sorted_keys
 from meshwright.engine.graph import Graph
 from meshwright.engine.index import Entries
-from meshwright.engine.node import Derivation, Node, Raised
+from meshwright.engine.node import Derivation, Node, RaisedError
 from meshwright.engine.sorted_keys import with_key
 from meshwright.engine.table import Table
 from tests.tools.hypothesis_profiles import examples
@@ -65,7 +65,11 @@ def _replacing(target: type, name: str, replacement: Callable[..., object]) -> P
 
 
 def _only_values(self: Derivation, outcome: object) -> bool:
-    return bool(self.outcome == outcome) or isinstance(self.outcome, Raised) or isinstance(outcome, Raised)
+    return (
+        bool(self.outcome == outcome)
+        or isinstance(self.outcome, RaisedError)
+        or isinstance(outcome, RaisedError)
+    )
 
 
 def _equal(self: Derivation, outcome: object) -> bool:

@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass, field
 
-from meshwright.engine.derived import Observed, derived
+from meshwright.engine.derived import ObservedValues, derived
 from meshwright.engine.graph import Graph
 from meshwright.engine.index import Index
 from meshwright.engine.table import Table
@@ -43,7 +43,7 @@ def test_one_more_or_less_of_several_concerns_nobody() -> None:
     """Nor does a street of one shop."""
     town = Town()
     town.graph.apply([town.shops.set("a", "x"), town.shops.set("b", "x")])
-    seen: Observed[str, tuple[str, ...]] = Observed(busy, town)
+    seen: ObservedValues[str, tuple[str, ...]] = ObservedValues(busy, town)
     seen.add("")
     assert (seen.value(""), seen.take_changed()) == (("x",), ("",))
     town.graph.apply([town.shops.set("c", "x"), town.shops.set("d", "y")])

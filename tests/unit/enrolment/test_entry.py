@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from meshwright.enrolment.entry import origin_of
-from meshwright.enrolment.limits import EnrolmentLimits, Exhausted
+from meshwright.enrolment.limits import EnrolmentLimits, LimitExhausted
 from meshwright.enrolment.proofs.contract import Evidence, ProofRefused
 from meshwright.enrolment.proofs.join_token import KIND
-from meshwright.enrolment.proofs.kubernetes import KubernetesProof, Seen
+from meshwright.enrolment.proofs.kubernetes import KubernetesProof, PodIdentity
 from meshwright.enrolment.store.sqlite import SqliteTokens
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName
@@ -39,9 +39,9 @@ async def test_a_guesser_keeps_out_nobody_behind_his_address(
     joining, request = enrolment(signs, store), csr()
     put_off = 0
     for _ in range(200):
-        with pytest.raises((ProofRefused, Exhausted)) as refused:
+        with pytest.raises((ProofRefused, LimitExhausted)) as refused:
             await joining.join(request, KIND, guess, NAT)
-        put_off += refused.type is Exhausted
+        put_off += refused.type is LimitExhausted
     assert put_off == 200 - int(EnrolmentLimits().by_address.at_once)
     assert (await joining.join(csr(), KIND, DATA, NAT)).signed.not_after > NOW
 
@@ -91,9 +91,9 @@ async def test_a_pod_is_recognised_by_its_uid_and_the_api_server_is_not_asked(
 
     identity = ServiceIdentity(Namespace("shop"), ServiceAccountName("cart"))
 
-    def seen_as(key: WorkloadKey) -> Seen | None:
+    def seen_as(key: WorkloadKey) -> PodIdentity | None:
         known = key == WorkloadKey(Namespace("shop"), "cart-1")
-        return Seen(identity, "5a3c", "node", None) if known else None
+        return PodIdentity(identity, "5a3c", "node", None) if known else None
 
     proof = KubernetesProof(review, seen_as)
     assert await proof.recognise(Evidence(token, "", NAT)) == name

@@ -4,7 +4,7 @@ import structlog
 
 from certs.errors import IssuerError
 from meshwright.enrolment.faults import Faults
-from meshwright.enrolment.proofs.contract import NotYet, Unproven
+from meshwright.enrolment.proofs.contract import ProofPending, ProofUndecided
 
 
 async def test_a_flood_of_connections_is_a_line_per_cause_and_a_count() -> None:
@@ -28,7 +28,12 @@ async def test_proofs_that_nobody_can_judge_are_a_line_per_kind() -> None:
     faults = Faults()
     with structlog.testing.capture_logs() as logs:
         for _ in range(100):
-            for error in (Unproven("away"), NotYet("soon"), IssuerError("no disk"), RuntimeError("ours")):
+            for error in (
+                ProofUndecided("away"),
+                ProofPending("soon"),
+                IssuerError("no disk"),
+                RuntimeError("ours"),
+            ):
                 faults.failed(error)
         faults.flush()
     assert [each["event"] for each in logs[:4]] == [

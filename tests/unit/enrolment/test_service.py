@@ -21,11 +21,11 @@ from certs.keys.signing_request import SigningRequest
 from certs.ledger.contract import Judge
 from certs.ledger.sqlite import SqliteLedger
 from certs.proxy import sign_proxy
-from meshwright.enrolment.limits import Allowances, EnrolmentLimits, Exhausted, Pace
-from meshwright.enrolment.proofs.contract import Entitled, Evidence, ProofRefused
+from meshwright.enrolment.limits import Allowances, EnrolmentLimits, LimitExhausted, Pace
+from meshwright.enrolment.proofs.contract import Entitlement, Evidence, ProofRefused
 from meshwright.enrolment.proofs.join_token import KIND, JoinTokenProof
 from meshwright.enrolment.proofs.registry import accepted
-from meshwright.enrolment.service import Enrolment, Granted
+from meshwright.enrolment.service import Enrolment, EnrolmentGrant
 from meshwright.enrolment.store.sqlite import SqliteTokens
 from meshwright.enrolment.trust import Confirmation
 from meshwright.mesh.identity import ProxyName
@@ -92,9 +92,9 @@ class AtHand:
 
     kind = "certificate"
 
-    async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
+    async def prove(self, evidence: Evidence, now: datetime) -> Entitlement:
         """Return it."""
-        return Entitled(NAME, serial=read_leaf(evidence.certificate or b"").serial)
+        return Entitlement(NAME, serial=read_leaf(evidence.certificate or b"").serial)
 
 
 def enrolment(signs: Signs, store: SqliteTokens, **changes: object) -> Enrolment:
@@ -194,7 +194,7 @@ async def test_who_asks_too_often_is_refused_and_does_not_fill_the_log(
     joining = enrolment(signs, store)
     with structlog.testing.capture_logs() as logs:
         for _ in range(200):
-            with pytest.raises((ProofRefused, Exhausted)):
+            with pytest.raises((ProofRefused, LimitExhausted)):
                 await joining.join(csr(), KIND, b"no token", "10.0.0.1")
     assert len(logs) == 20
     assert (await joining.join(csr(), KIND, DATA, "10.0.0.2")).signed.not_after > NOW
@@ -215,7 +215,7 @@ async def test_who_knows_a_token_s_id_keeps_nobody_out(signs: Signs, store: Sqli
     for _ in range(3):
         with pytest.raises(ProofRefused, match="token_used_up"):
             await proof.prove(evidence, NOW)
-    with pytest.raises(Exhausted, match=TOKEN.id):
+    with pytest.raises(LimitExhausted, match=TOKEN.id):
         await proof.prove(evidence, NOW)
 
 
@@ -226,7 +226,7 @@ async def test_who_joins_again_and_again_is_told_to_come_back_later(
     joining, request = enrolment(signs, store), csr()
     for _ in range(10):
         await joining.join(request, KIND, DATA, "10.0.0.1")
-    with structlog.testing.capture_logs() as logs, pytest.raises(Exhausted, match="proxy"):
+    with structlog.testing.capture_logs() as logs, pytest.raises(LimitExhausted, match="proxy"):
         await joining.join(request, KIND, DATA, "10.0.0.1")
     assert [each["reason"] for each in logs] == ["too_many"]
     assert len(signs.ledger.entries()) == 10
@@ -257,13 +257,13 @@ async def test_who_asked_while_nothing_could_be_signed_is_let_in_soon_after(
     joining, request = enrolment(signs, store, monotonic=lambda: clock), csr()
     signs.failing = IssuerError("away")
     for _ in range(100):
-        with pytest.raises((IssuerError, Exhausted)):
+        with pytest.raises((IssuerError, LimitExhausted)):
             await joining.join(request, KIND, DATA, "10.0.0.1")
         clock += 5.0
     signs.failing, began = None, clock
-    joined = list[Granted]()
+    joined = list[EnrolmentGrant]()
     while not joined and clock < began + 600:
-        with suppress(Exhausted):
+        with suppress(LimitExhausted):
             joined.append(await joining.join(request, KIND, DATA, "10.0.0.1"))
         clock += 5.0
     assert joined
@@ -275,9 +275,9 @@ class Installed:
 
     kind = "third"
 
-    async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
+    async def prove(self, evidence: Evidence, now: datetime) -> Entitlement:
         """Entitle everybody."""
-        return Entitled(NAME)
+        return Entitlement(NAME)
 
 
 def raising() -> Installed:
@@ -381,8 +381,8 @@ async def test_who_is_shut_out_takes_along_nobody_whose_proof_begins_like_his(
     class Third:
         kind = "third"
 
-        async def prove(self, evidence: Evidence, now: datetime) -> Entitled:
-            return Entitled(NAME, evidence.data.decode())
+        async def prove(self, evidence: Evidence, now: datetime) -> Entitlement:
+            return Entitlement(NAME, evidence.data.decode())
 
     service = Enrolment(signs, {"third": Third()}, AtHand(), clock=lambda: NOW, monotonic=lambda: 0.0)
     long, lines = b"x" * 300, b"a\n1"

@@ -15,16 +15,16 @@ from catalog.store.view import MeshSettings, View
 from meshwright.admin.pages import access
 from meshwright.admin.pages.calls import explain
 from meshwright.admin.pages.proxies import description as describe
-from meshwright.delivery.snapshots.rendering import Rendering, resources
+from meshwright.delivery.snapshots.rendering import RenderInputs, resources
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.kubernetes.admission.trial import Trial
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.values.picture import Picture
 from meshwright.providers.merge import merge
 from meshwright.sidecars.document.driver import DocumentDriver
 from meshwright.sidecars.envoy.driver import EnvoyDriver
-from meshwright.specs.reader import Reading, read
+from meshwright.specs.reader import ManifestReading, read
 from tests.tools.counted_work import Work, uncounted
 from tests.unit.growth.objects import LARGE, MESH, Document
 
@@ -33,14 +33,14 @@ MOST: Final = 2.3
 SPARE: Final = 30
 """Lines that may be run besides: at so small a size a single line more is some percent."""
 
-Objects = Mapping[ObjectKey, Sourced]
+Objects = Mapping[ObjectKey, SourcedObject]
 ORIGIN: Final = InFile("mesh.yaml")
 QUERY: Final = {"from": "shop/client", "to": "shop/web:80", "method": "GET", "path": "/one"}
 
 
-def _objects(reading: Reading) -> Objects:
+def _objects(reading: ManifestReading) -> Objects:
     assert reading.objects, reading.problems
-    return {key: Sourced(key, value, ORIGIN) for key, value in reading.objects}
+    return {key: SourcedObject(key, value, ORIGIN) for key, value in reading.objects}
 
 
 OTHERS: Final = {key: each for one in MESH for key, each in _objects(read(one, ORIGIN)).items()}
@@ -56,7 +56,7 @@ def _works(large: Document) -> Mapping[str, int]:
     objects = _objects(reading)
     with works["serve"]:
         view = View.build({**OTHERS, **objects}, MeshSettings())
-        rendering = Rendering(view, translation(EnvoyDriver(), DocumentDriver(), secrets=False))
+        rendering = RenderInputs(view, translation(EnvoyDriver(), DocumentDriver(), secrets=False))
         for group in groups(view):
             works["serve"].said(*(each.body for each in resources(rendering, group).resources))
     _show(works["show"], view)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from meshwright.kubernetes.injection.configuration.configuration import read
-from meshwright.kubernetes.injection.injecting import Known
+from meshwright.kubernetes.injection.injecting import InjectionInputs
 from meshwright.kubernetes.injection.webhook.reviewing import Result, answer, response
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
@@ -19,7 +19,7 @@ from tests.unit.growth.objects import many
 from tests.unit.growth.test_one_object import MOST, SIZE, SPARE
 
 SHOP: Final = NamespaceObject(Namespace("shop"), (("meshwright.dev/inject", "true"),))
-KNOWN: Final = Known(
+KNOWN: Final = InjectionInputs(
     read({"sidecar": {"image": "proxy:1"}}, "config.yaml"), DriverRegistry.discover().drivers, version=(1, 30)
 )
 PROBE: Final = {"httpGet": {"path": "/healthz", "port": "http"}}

@@ -11,7 +11,7 @@ from meshwright.kube import responses as answers
 from meshwright.kube.api import Api
 from meshwright.kube.connection.access import Access, Server, User
 from meshwright.kube.connection.connection import Connection
-from meshwright.kube.errors import ApiError, KubeError, Nonsense, Reason, Unreachable
+from meshwright.kube.errors import ApiError, ApiUnreachable, KubeError, Nonsense, Reason
 from meshwright.kube.resource import Raw, Resource
 from tests.unit.kube.scripted_api import (
     SERVICES,
@@ -153,9 +153,9 @@ async def _html(_: Asked, line: Line) -> None:
 
 
 FAILURES: list[tuple[Part, type[KubeError], Reason, str]] = [
-    (_close, Unreachable, Reason.UNREACHABLE, "cannot get services shop/cart at URL: "),
-    (_short, Unreachable, Reason.UNREACHABLE, "cannot get services shop/cart at URL: "),
-    (_no_http, Unreachable, Reason.UNREACHABLE, "cannot get services shop/cart at URL: "),
+    (_close, ApiUnreachable, Reason.UNREACHABLE, "cannot get services shop/cart at URL: "),
+    (_short, ApiUnreachable, Reason.UNREACHABLE, "cannot get services shop/cart at URL: "),
+    (_no_http, ApiUnreachable, Reason.UNREACHABLE, "cannot get services shop/cart at URL: "),
     (_html, ApiError, Reason.SERVER, "cannot get services shop/cart: X (502)"),
     (answering([]), Nonsense, Reason.NONSENSE, "the answer is no JSON object: '[]'"),
     (answering({}, 302, "Location: http://elsewhere/"), Nonsense, Reason.NONSENSE,
@@ -202,7 +202,7 @@ async def test_a_server_that_does_not_answer() -> None:
 
     for part in (silent, slow):
         async with Played(part) as played, api_at(Server("x", played.url), User(), answer=0.3) as api:
-            with pytest.raises(Unreachable, match="no answer in time") as caught:
+            with pytest.raises(ApiUnreachable, match="no answer in time") as caught:
                 await api.get(SERVICES, "shop", "cart")
             assert caught.value.reason is Reason.TIMEOUT
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from meshwright.kube.discovery import Served, newness, served
+from meshwright.kube.discovery import ServedResources, newness, served
 from meshwright.kube.errors import KubeError, Nonsense
 from meshwright.kube.resource import Resource
 from tests.unit.kube.scripted_api import Asked, Line, Played, answering, api_of, failure
@@ -57,9 +57,9 @@ async def test_aggregated() -> None:
 
     async with Played(play) as played, api_of(played) as api:
         found = await served(api)
-        assert found == Served((SERVICES, NAMESPACES, *SPLITS), frozenset({"metrics.k8s.io"}))
+        assert found == ServedResources((SERVICES, NAMESPACES, *SPLITS), frozenset({"metrics.k8s.io"}))
         assert found.of("split.smi-spec.io", "TrafficSplit") == tuple(SPLITS)
-        assert await served(api, {"split.smi-spec.io"}) == Served(tuple(SPLITS))
+        assert await served(api, {"split.smi-spec.io"}) == ServedResources(tuple(SPLITS))
 
 
 async def test_group_by_group() -> None:
@@ -88,7 +88,7 @@ async def test_group_by_group() -> None:
 
     async with Played(play) as played, api_of(played) as api:
         found = await served(api, {"", "split.smi-spec.io", "metrics.k8s.io"})
-        assert found == Served((SERVICES, NAMESPACES, *SPLITS), frozenset({"metrics.k8s.io"}))
+        assert found == ServedResources((SERVICES, NAMESPACES, *SPLITS), frozenset({"metrics.k8s.io"}))
         assert "/apis/apps/v1" not in [each.path for each in played.asked]
 
 
@@ -137,8 +137,8 @@ async def test_of_a_group_of_wrong_types_nothing_is_known(versions: object) -> N
     routes = Resource("specs.smi-spec.io", "v1", "tcproutes", "TCPRoute")
     async with Played(answering(said)) as played, api_of(played) as api:
         named = {"split.smi-spec.io", "specs.smi-spec.io"}
-        assert await served(api, named) == Served((routes,), frozenset({"split.smi-spec.io"}))
-        assert await served(api, {"specs.smi-spec.io"}) == Served((routes,))
+        assert await served(api, named) == ServedResources((routes,), frozenset({"split.smi-spec.io"}))
+        assert await served(api, {"specs.smi-spec.io"}) == ServedResources((routes,))
 
 
 async def test_an_older_server_s_group_of_wrong_types_is_not_known() -> None:
@@ -157,7 +157,7 @@ async def test_an_older_server_s_group_of_wrong_types_is_not_known() -> None:
 
     named = {"split.smi-spec.io", "specs.smi-spec.io"}
     async with Played(play) as played, api_of(played) as api:
-        assert await served(api, named) == Served((), frozenset(named))
+        assert await served(api, named) == ServedResources((), frozenset(named))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from meshwright.kube.lease import LONGEST, TERMS, Held, Seen, Step, document, seen, step
+from meshwright.kube.lease import LONGEST, TERMS, LeaseObservation, LeaseRecord, Step, document, seen, step
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 
@@ -16,9 +16,9 @@ RAW = {
 }
 
 
-def held(holder: str, renewed: str = "t1", lasts: float = 15.0, changes: int = 3) -> Held:
+def held(holder: str, renewed: str = "t1", lasts: float = 15.0, changes: int = 3) -> LeaseRecord:
     """Make what a Lease says."""
-    return Held(holder, renewed, lasts, changes, "t0", RAW)
+    return LeaseRecord(holder, renewed, lasts, changes, "t0", RAW)
 
 
 def test_a_lease_that_is_not_there_is_made() -> None:
@@ -39,23 +39,23 @@ def test_it_is_waited_for_as_long_as_it_lasts_since_we_saw_it_renewed() -> None:
 
 def test_it_counts_how_long_the_lease_itself_says_it_lasts() -> None:
     """Its holder may be of another version; but it is not waited for ever."""
-    assert step(Seen(held("b", lasts=40.0), 0.0), "a", 39.0) is Step.WAIT
-    assert Held.of({"spec": {"leaseDurationSeconds": 10**9}}, TERMS).lasts == LONGEST
+    assert step(LeaseObservation(held("b", lasts=40.0), 0.0), "a", 39.0) is Step.WAIT
+    assert LeaseRecord.of({"spec": {"leaseDurationSeconds": 10**9}}, TERMS).lasts == LONGEST
 
 
 def test_one_that_was_given_back_is_taken_at_once() -> None:
     """Nobody waits for a holder that said goodbye."""
-    assert step(Seen(held(""), 100.0), "a", 100.0) is Step.TAKE
+    assert step(LeaseObservation(held(""), 100.0), "a", 100.0) is Step.TAKE
 
 
 def test_our_own_is_renewed() -> None:
     """However long ago that was: nobody has taken it."""
-    assert step(Seen(held("a"), 0.0), "a", 1000.0) is Step.RENEW
+    assert step(LeaseObservation(held("a"), 0.0), "a", 1000.0) is Step.RENEW
 
 
 def test_what_is_written() -> None:
     """When it was acquired, and how often it changed hands, is kept right."""
-    known, mine = Seen(held("b"), 0.0), Seen(held("a"), 0.0)
+    known, mine = LeaseObservation(held("b"), 0.0), LeaseObservation(held("a"), 0.0)
     moment = "2026-01-02T03:04:05.000678Z"
     written = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": moment}
     made = document(Step.CREATE, None, NAMED, "a", NOW, TERMS)
@@ -75,12 +75,12 @@ def test_what_is_written() -> None:
 @pytest.mark.parametrize("what", [Step.TAKE, Step.RENEW])
 def test_what_others_put_on_a_lease_stays(what: Step) -> None:
     """And it is replaced as it was seen: who changed it meanwhile is not overwritten."""
-    after = document(what, Seen(held("a"), 0.0), NAMED, "a", NOW, TERMS)
+    after = document(what, LeaseObservation(held("a"), 0.0), NAMED, "a", NOW, TERMS)
     assert after["metadata"] == RAW["metadata"]
 
 
 def test_nonsense_in_a_lease_is_a_lease_that_nobody_holds() -> None:
     """It can be taken, and is right then."""
     for raw in ({}, {"spec": 7}, {"spec": {"holderIdentity": None, "leaseDurationSeconds": "x"}}):
-        found = Held.of(raw, TERMS)
+        found = LeaseRecord.of(raw, TERMS)
         assert (found.holder, found.lasts) == ("", 15.0)

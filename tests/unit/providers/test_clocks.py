@@ -11,7 +11,7 @@ import pytest
 from meshwright.mesh.names import Namespace, Port, ServiceName
 from meshwright.mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
 from meshwright.providers.directory.source import DirectorySource
-from meshwright.providers.dns.records import Found, Question
+from meshwright.providers.dns.records import DnsAnswer, Question
 from meshwright.providers.dns.resolver import Resolver
 from meshwright.providers.dns.schedule import Pacing
 from meshwright.providers.dns.source import DnsSource
@@ -47,12 +47,12 @@ class Asked(Resolver):
         self.count = 0
         self.often = asyncio.Event()
 
-    async def ask(self, question: Question) -> Found:
+    async def ask(self, question: Question) -> DnsAnswer:
         """Say that there is no such name."""
         self.count += question.record == "A"
         if self.count == 3:
             self.often.set()
-        return Found(0)
+        return DnsAnswer(0)
 
 
 async def _asked_often(monotonic: Callable[[], Moment], seconds: float) -> None:

@@ -4,31 +4,31 @@ from datetime import timedelta
 
 import pytest
 
-from meshwright.providers.guard import Guarded, guard
+from meshwright.providers.guard import GuardedValue, guard
 from meshwright.providers.moments import Moment
 
 NOW = timedelta(hours=3)
 WAIT = timedelta(seconds=30)
 SOON, LATE = NOW + WAIT - timedelta(seconds=1), NOW + WAIT
-HELD = Guarded("ab", NOW)
+HELD = GuardedValue("ab", NOW)
 
 
 @pytest.mark.parametrize(
     ("before", "answer", "now", "after"),
     [
-        (Guarded(""), "ab", NOW, Guarded("ab")),
-        (Guarded("ab"), "c", NOW, Guarded("c")),
-        (Guarded(""), "", NOW, Guarded("")),
-        (Guarded("ab"), None, NOW, Guarded("ab")),
-        (Guarded("ab"), "", NOW, HELD),
+        (GuardedValue(""), "ab", NOW, GuardedValue("ab")),
+        (GuardedValue("ab"), "c", NOW, GuardedValue("c")),
+        (GuardedValue(""), "", NOW, GuardedValue("")),
+        (GuardedValue("ab"), None, NOW, GuardedValue("ab")),
+        (GuardedValue("ab"), "", NOW, HELD),
         (HELD, "", SOON, HELD),
-        (HELD, "", LATE, Guarded("")),
+        (HELD, "", LATE, GuardedValue("")),
         (HELD, None, LATE, HELD),
-        (HELD, "a", SOON, Guarded("a")),
+        (HELD, "a", SOON, GuardedValue("a")),
     ],
 )
 def test_only_emptiness_waits(
-    before: Guarded[str], answer: str | None, now: Moment, after: Guarded[str]
+    before: GuardedValue[str], answer: str | None, now: Moment, after: GuardedValue[str]
 ) -> None:
     """Anything else is believed at once, an error never, and what comes back ends the waiting."""
     assert guard(before, answer, now, WAIT) == after
@@ -36,4 +36,4 @@ def test_only_emptiness_waits(
 
 def test_without_a_wait_emptiness_is_believed_at_once() -> None:
     """Zero turns the guard off: what the cases above would look like without it."""
-    assert guard(Guarded("ab"), "", NOW, timedelta(0)) == Guarded("")
+    assert guard(GuardedValue("ab"), "", NOW, timedelta(0)) == GuardedValue("")

@@ -13,7 +13,7 @@ from meshwright.providers.directory.file_form import read_file
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.providers.objects import read_form
 from meshwright.specs.kinds import READ
-from meshwright.specs.reader import Reading, Unread
+from meshwright.specs.reader import ManifestReading, UnreadManifest
 from tests.meshes.texts import account, account_key, workload, workload_key
 from tests.tools.hypothesis_profiles import examples
 from tests.unit.providers.directory.test_foreign_kinds import BODIES
@@ -182,7 +182,7 @@ def _thoughts(number: int) -> int:
     _Counted.thoughts = 0
     good = "---\n".join(_text(kinds.SERVICE, name=f"s{each}") for each in range(number))
     keys = [_Counted(kinds.WORKLOAD, Namespace("shop"), f"w{each}") for each in range(number)]
-    bad = [(InFile("x.yaml", 1, 1), Reading(unread=(Unread(key, key.name),))) for key in keys]
+    bad = [(InFile("x.yaml", 1, 1), ManifestReading(unread=(UnreadManifest(key, key.name),))) for key in keys]
     assert not read_form("", bad, read_file("x.yaml", good, None)).objects
     return _Counted.thoughts
 

@@ -6,21 +6,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshwright.mesh.names import IpAddress, Namespace
-from meshwright.mesh.objects import EndpointSlice, ObjectKey, Sourced
+from meshwright.mesh.objects import EndpointSlice, ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.mesh.values.picture import Picture
-from meshwright.providers.merge import Merged, merge
+from meshwright.providers.merge import MergedObjects, merge
 from tests.meshes import values as a
 
-Objects = dict[ObjectKey, Sourced]
+Objects = dict[ObjectKey, SourcedObject]
 
 W = a.workload("w", "10.0.0.1")
 SLICE = EndpointSlice("s", Namespace("default"), "s-1", ("10.0.0.1",), (("", 80),))
 TARGET = a.target("t", "a", "b", a.http("all"))
 
 
-def _said(*things: object, at: str = "test") -> Picture[ObjectKey, Sourced]:
+def _said(*things: object, at: str = "test") -> Picture[ObjectKey, SourcedObject]:
     found = a.objects(*things)
     return Picture({key: replace(each, origin=InFile(at)) for key, each in found.items()})
 
@@ -64,7 +64,7 @@ def test_what_is_one_object_under_two_kinds_is_one() -> None:
 
 def test_nothing_merges_to_nothing_and_no_news_is_the_same() -> None:
     """No source, no answer, no problem."""
-    assert merge([]) == Merged()
+    assert merge([]) == MergedObjects()
     merged = merge([("one", _said(W))])
     assert merge(merged.of, merged) is merged
 
@@ -76,7 +76,7 @@ def test_a_source_that_is_no_more_takes_its_objects_with_it() -> None:
 
 
 POD = a.pod("w", "10.0.0.9")
-THINGS: tuple[Sourced, ...] = (
+THINGS: tuple[SourcedObject, ...] = (
     *_said(W, SLICE, TARGET, at="one").values(),
     *_said(replace(W, address=IpAddress("10.0.0.2")), a.workload("v", "10.0.0.3"), at="two").values(),
     POD,
@@ -89,8 +89,8 @@ HELD = st.lists(st.sampled_from(THINGS), unique_by=lambda each: each.key.claim).
 @given(st.lists(st.tuples(HELD, HELD), min_size=1, max_size=5))
 def test_what_is_other_is_found_whoever_holds_it(history: list[tuple[Objects, Objects]]) -> None:
     """One source or two, before or after: the difference leads from all there was to all there is now."""
-    pictures: list[Picture[ObjectKey, Sourced]] = [Picture(), Picture()]
-    merged, known = merge([("one", pictures[0]), ("two", pictures[1])]), dict[ObjectKey, Sourced]()
+    pictures: list[Picture[ObjectKey, SourcedObject]] = [Picture(), Picture()]
+    merged, known = merge([("one", pictures[0]), ("two", pictures[1])]), dict[ObjectKey, SourcedObject]()
     for both in history:
         gone = [dict.fromkeys(picture) for picture in pictures]
         pictures = [

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InCluster
 from meshwright.providers.objects import Objects, read_form
 from meshwright.specs.reader import read
@@ -36,7 +36,7 @@ class Cluster(Objects[ObjectKey]):
         )
 
     @staticmethod
-    def holder_of(sourced: Sourced) -> ObjectKey:
+    def holder_of(sourced: SourcedObject) -> ObjectKey:
         """Return the object's own key."""
         return sourced.key
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.values.picture import Picture
 from meshwright.providers.directory.manifests import Manifests
-from meshwright.providers.merge import Merged, merge
+from meshwright.providers.merge import MergedObjects, merge
 from tests.meshes.texts import account, workload
 
 POD = """
@@ -79,12 +79,14 @@ def test_sources_merge_to_what_they_say(steps: list[tuple[str, str | None]]) -> 
     assert dict(sorted(lazy.items())) == merged.objects()
 
 
-def _caught_up(held: dict[ObjectKey, Sourced], merged: Merged, before: Merged) -> Merged:
+def _caught_up(
+    held: dict[ObjectKey, SourcedObject], merged: MergedObjects, before: MergedObjects
+) -> MergedObjects:
     _follow(held, merged.since(before))
     return merged
 
 
-def _follow(held: dict[ObjectKey, Sourced], edits: Mapping[ObjectKey, Sourced | None]) -> None:
+def _follow(held: dict[ObjectKey, SourcedObject], edits: Mapping[ObjectKey, SourcedObject | None]) -> None:
     for key, sourced in edits.items():
         if sourced is None:
             del held[key]

@@ -28,14 +28,14 @@ from meshwright.sidecars.codes import Code
 from meshwright.sidecars.contract.driver import Capability
 from meshwright.sidecars.document.driver import DocumentDriver
 from meshwright.sidecars.envoy.driver import EnvoyDriver
-from meshwright.sidecars.lint import Installed, problems
+from meshwright.sidecars.lint import InstalledDrivers, problems
 from meshwright.sidecars.requirements import Requirement, requirements
 from tests.meshes.texts import DRIVER
 from tests.meshes.views import POLICY, mesh_config, namespace, view, workload
 
 STORE = ServiceKey(Namespace("shop"), ServiceName("store"))
 BY_PATH, HALVES = PolicyKey(Namespace("shop"), "by-path"), PolicyKey(Namespace("shop"), "halves")
-INSTALLED = Installed({"document": DocumentDriver(), "envoy": EnvoyDriver()}, {})
+INSTALLED = InstalledDrivers({"document": DocumentDriver(), "envoy": EnvoyDriver()}, {})
 
 
 def _needs(of: View, name: str = "one") -> tuple[Requirement, ...]:
@@ -43,7 +43,7 @@ def _needs(of: View, name: str = "one") -> tuple[Requirement, ...]:
     return requirements(proxy_policy(of, group))
 
 
-def _said(of: View, installed: Installed = INSTALLED) -> list[tuple[str, str, str, str]]:
+def _said(of: View, installed: InstalledDrivers = INSTALLED) -> list[tuple[str, str, str, str]]:
     return [(each.code, str(each.key), each.field, each.value) for each in problems(of, installed)]
 
 

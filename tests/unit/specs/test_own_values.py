@@ -6,7 +6,7 @@ import pytest
 
 from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
 from meshwright.kubernetes.injection.decision import decide
-from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.kubernetes.injection.injecting import InjectionInputs, injected
 from meshwright.mesh.kinds import NAMESPACE, POD
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
@@ -88,7 +88,7 @@ def test_the_places_are_those_of_the_injector() -> None:
 def test_who_makes_a_pod_is_warned_of_a_slip_in_its_annotations() -> None:
     """By the webhook that gives it a sidecar: lint looks later, and elsewhere."""
     metadata = {"annotations": {"meshwright.dev/overlay": "large", f"{OSM}/metricz": "enabled"}}
-    known = Known(InjectionConfig(image="proxy:1"), DriverRegistry.discover().drivers)
+    known = InjectionInputs(InjectionConfig(image="proxy:1"), DriverRegistry.discover().drivers)
     pod = {"metadata": {"name": "one", **metadata}, "spec": CONTAINERS}
     warnings = injected(known, NamespaceObject(Namespace("shop")), pod).warnings  # type: ignore[arg-type]
     assert [each.partition(":")[0] for each in warnings] == [

@@ -5,7 +5,7 @@ from threading import Barrier
 
 import pytest
 
-from tools.steps import Make, Result, SlowTest, environment, parse, run_stages, slowest, table
+from tools.steps import MakeTarget, Result, SlowTest, environment, parse, run_stages, slowest, table
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="tests.unit.test_a" name="test_one[x]" time="0.5"/>
@@ -92,7 +92,7 @@ def test_the_output_of_a_target_is_printed_with_how_it_ended(
     """By a real make, and a Makefile of its own."""
     (tmp_path / "Makefile").write_text("good: ; @echo well done\nbad: ; @echo badly >&2; exit 3\n")
     monkeypatch.chdir(tmp_path)
-    make = Make(tmp_path)
+    make = MakeTarget(tmp_path)
     assert [make(target).status for target in ("good", "bad")] == [0, 2]
     lines = capfd.readouterr().out.splitlines()
     assert lines[:3] == ["--- good begins", "well done", "--- good passed in 0 s"]

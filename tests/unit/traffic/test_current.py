@@ -1,14 +1,27 @@
 """Which rows come of what was counted."""
 
 from meshwright.mesh.identity import ProxyName
-from meshwright.traffic.current import Row, Wanted, of_proxies, rows
-from meshwright.traffic.statistics import OTHERS, Called, Calls, Direction, Figures, Kind, Of, Protocol
+from meshwright.traffic.current import Row, RowFilter, of_proxies, rows
+from meshwright.traffic.statistics import (
+    OTHERS,
+    CalledPort,
+    Calls,
+    Direction,
+    Figures,
+    Kind,
+    Protocol,
+    RowKind,
+)
 from meshwright.traffic.traffic import BySource, Caller
 
 IN, OUT, HTTP, TCP = Direction.INBOUND, Direction.OUTBOUND, Protocol.HTTP, Protocol.TCP
 BUYER, STORE = Caller("shop", "buyer"), Caller("shop", "store")
-TO_STORE, TO_BANK, V2 = Called("shop", "store", 80), Called("pay", "bank", 80), Called("shop", "v2", 80)
-PORT, OTHER_PORT = Called("", "", 8080), Called("", "", 9090)
+TO_STORE, TO_BANK, V2 = (
+    CalledPort("shop", "store", 80),
+    CalledPort("pay", "bank", 80),
+    CalledPort("shop", "v2", 80),
+)
+PORT, OTHER_PORT = CalledPort("", "", 8080), CalledPort("", "", 9090)
 
 
 def counted(requests: int) -> Figures:
@@ -32,8 +45,8 @@ FOUND: dict[BySource, Figures] = {
 
 def test_services_are_counted_by_themselves_or_else_by_their_callers() -> None:
     """A service's ports together; who stands for others is no service."""
-    bank, store = Called("pay", "bank", 0), Called("shop", "store", 0)
-    assert rows(Of.SERVICES, FOUND) == (
+    bank, store = CalledPort("pay", "bank", 0), CalledPort("shop", "store", 0)
+    assert rows(RowKind.SERVICES, FOUND) == (
         Row(None, bank, OUT, HTTP, counted(6)),
         Row(None, store, IN, HTTP, counted(48)),
         Row(None, store, IN, TCP, counted(0)),
@@ -42,7 +55,7 @@ def test_services_are_counted_by_themselves_or_else_by_their_callers() -> None:
 
 def test_edges_are_counted_where_they_begin() -> None:
     """Both ends are known there."""
-    assert rows(Of.EDGES, FOUND) == (
+    assert rows(RowKind.EDGES, FOUND) == (
         Row(BUYER, OTHERS, OUT, HTTP, counted(8)),
         Row(BUYER, TO_BANK, OUT, HTTP, counted(2)),
         Row(STORE, TO_BANK, OUT, HTTP, counted(4)),
@@ -52,11 +65,11 @@ def test_edges_are_counted_where_they_begin() -> None:
 
 def test_routes_and_backends() -> None:
     """A route that is counted where it comes in is that service's own."""
-    assert rows(Of.ROUTES, FOUND) == (
+    assert rows(RowKind.ROUTES, FOUND) == (
         Row(BUYER, TO_BANK, OUT, HTTP, counted(256), route="pay/all"),
-        Row(None, Called("shop", "store", 8080), IN, HTTP, counted(128), route="shop/api.get"),
+        Row(None, CalledPort("shop", "store", 8080), IN, HTTP, counted(128), route="shop/api.get"),
     )
-    assert rows(Of.BACKENDS, FOUND) == (Row(BUYER, None, OUT, HTTP, counted(64), backend=V2),)
+    assert rows(RowKind.BACKENDS, FOUND) == (Row(BUYER, None, OUT, HTTP, counted(64), backend=V2),)
 
 
 def test_proxies() -> None:
@@ -73,16 +86,16 @@ def test_proxies() -> None:
 
 def test_rows_are_chosen_by_their_ends() -> None:
     """By whole names: no namespace is the beginning of another."""
-    every = rows(Of.EDGES, FOUND)
-    assert Wanted().of(every) == every
-    assert [row.source for row in Wanted(destination="pay/bank").of(every)] == [BUYER, STORE]
-    assert [row.destination for row in Wanted(source="shop/store").of(every)] == [TO_BANK]
-    assert [row.destination for row in Wanted(service="shop/store").of(every)] == [TO_BANK, TO_STORE]
-    assert len(Wanted(namespace="pay").of(every)) == 2
-    assert Wanted(namespace="pa").of(every) == ()
-    backends = rows(Of.BACKENDS, FOUND)
-    assert len(Wanted(service="shop/v2").of(backends)) == 1
-    assert Wanted(destination="shop/apex").of(backends) == ()
-    assert len(Wanted(destination="shop/apex", behind=frozenset({"shop/v2"})).of(backends)) == 1
-    store = rows(Of.SERVICES, FOUND)
-    assert len(Wanted(service="shop/store").of(store)) == 2
+    every = rows(RowKind.EDGES, FOUND)
+    assert RowFilter().of(every) == every
+    assert [row.source for row in RowFilter(destination="pay/bank").of(every)] == [BUYER, STORE]
+    assert [row.destination for row in RowFilter(source="shop/store").of(every)] == [TO_BANK]
+    assert [row.destination for row in RowFilter(service="shop/store").of(every)] == [TO_BANK, TO_STORE]
+    assert len(RowFilter(namespace="pay").of(every)) == 2
+    assert RowFilter(namespace="pa").of(every) == ()
+    backends = rows(RowKind.BACKENDS, FOUND)
+    assert len(RowFilter(service="shop/v2").of(backends)) == 1
+    assert RowFilter(destination="shop/apex").of(backends) == ()
+    assert len(RowFilter(destination="shop/apex", behind=frozenset({"shop/v2"})).of(backends)) == 1
+    store = rows(RowKind.SERVICES, FOUND)
+    assert len(RowFilter(service="shop/store").of(store)) == 2

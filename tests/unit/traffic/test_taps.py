@@ -9,7 +9,15 @@ from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceName
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.tap import TapChoice, TappedRequest
-from meshwright.traffic.taps import MOST_TAPS, PER_SECOND, WAITING, Taps, TapTable, TooManyTaps, Watched
+from meshwright.traffic.taps import (
+    MOST_TAPS,
+    PER_SECOND,
+    WAITING,
+    Taps,
+    TapSubscription,
+    TapTable,
+    TooManyTaps,
+)
 
 SHOP = ServiceKey(Namespace("shop"), ServiceName("shop"))
 BANK = ServiceKey(Namespace("shop"), ServiceName("bank"))
@@ -50,9 +58,9 @@ def test_what_is_asked_of_sidecars_is_what_anybody_watches() -> None:
     """Of a service all that is watched together, each choice once; nothing once the last has ended."""
     taps, changes = _taps()
     posts = TapChoice(methods=("POST",))
-    first = taps.begin(Watched(SHOP, posts), _nobody)
-    same = taps.begin(Watched(SHOP, posts, ONE, range(500, 600)), _nobody)
-    every = taps.begin(Watched(SHOP), _nobody)
+    first = taps.begin(TapSubscription(SHOP, posts), _nobody)
+    same = taps.begin(TapSubscription(SHOP, posts, ONE, range(500, 600)), _nobody)
+    every = taps.begin(TapSubscription(SHOP), _nobody)
     for each in (first, every, same):
         taps.end(each)
     assert changes == [
@@ -66,17 +74,17 @@ def test_what_is_asked_of_sidecars_is_what_anybody_watches() -> None:
 @pytest.mark.parametrize(
     ("watched", "fits"),
     [
-        (Watched(SHOP), True),
-        (Watched(BANK), False),
-        (Watched(SHOP, TapChoice((ALICE, BOB), ("GET",), "/books"), ONE, range(200, 201)), True),
-        (Watched(SHOP, TapChoice(callers=(BOB,))), False),
-        (Watched(SHOP, TapChoice(methods=("POST",))), False),
-        (Watched(SHOP, TapChoice(path_prefix="/book/")), False),
-        (Watched(SHOP, proxy=OTHER), False),
-        (Watched(SHOP, statuses=range(500, 600)), False),
+        (TapSubscription(SHOP), True),
+        (TapSubscription(BANK), False),
+        (TapSubscription(SHOP, TapChoice((ALICE, BOB), ("GET",), "/books"), ONE, range(200, 201)), True),
+        (TapSubscription(SHOP, TapChoice(callers=(BOB,))), False),
+        (TapSubscription(SHOP, TapChoice(methods=("POST",))), False),
+        (TapSubscription(SHOP, TapChoice(path_prefix="/book/")), False),
+        (TapSubscription(SHOP, proxy=OTHER), False),
+        (TapSubscription(SHOP, statuses=range(500, 600)), False),
     ],
 )
-def test_each_is_told_what_it_asked_for(watched: Watched, fits: bool) -> None:
+def test_each_is_told_what_it_asked_for(watched: TapSubscription, fits: bool) -> None:
     """Whatever a sidecar tells, as it does for others, or by itself."""
     taps, _ = _taps()
     tap = taps.begin(watched, _nobody)
@@ -87,7 +95,7 @@ def test_each_is_told_what_it_asked_for(watched: Watched, fits: bool) -> None:
 def test_a_proxy_is_believed_of_its_own_services_alone() -> None:
     """It is told so, and ends its stream; a proxy that nobody knows answers for none."""
     taps, _ = _taps()
-    tap = taps.begin(Watched(SHOP), _nobody)
+    tap = taps.begin(TapSubscription(SHOP), _nobody)
     stranger = ProxyName.parse("x.shop.shop")
     assert [taps.told(each, [REQUEST], 0.0) for each in (ONE, BANKER, stranger)] == [True, False, False]
     assert tap.take() == ([(ONE, REQUEST)], 0)
@@ -98,8 +106,8 @@ def test_a_proxy_is_believed_of_its_own_services_alone() -> None:
 def test_what_is_kept_is_bounded() -> None:
     """By the second, and by what waits to be read; what was lost is counted, once."""
     taps, _ = _taps()
-    tap = taps.begin(Watched(SHOP), _nobody)
-    other = taps.begin(Watched(SHOP, statuses=range(500, 600)), _nobody)
+    tap = taps.begin(TapSubscription(SHOP), _nobody)
+    other = taps.begin(TapSubscription(SHOP, statuses=range(500, 600)), _nobody)
     taps.told(ONE, [REQUEST] * (PER_SECOND + 7), 1.5)
     found, lost = tap.take()
     assert (len(found), lost) == (PER_SECOND, 7)
@@ -116,7 +124,7 @@ def test_what_is_kept_is_bounded() -> None:
 def test_who_watches_is_told_that_there_is_something() -> None:
     """For each request that fits, and for no other."""
     taps, noticed = _taps()[0], list[str]()
-    taps.begin(Watched(SHOP), lambda: noticed.append("it"))
+    taps.begin(TapSubscription(SHOP), lambda: noticed.append("it"))
     taps.told(ONE, [REQUEST], 0.0)
     taps.told(BANKER, [REQUEST], 0.0)
     assert noticed == ["it"]
@@ -125,12 +133,12 @@ def test_who_watches_is_told_that_there_is_something() -> None:
 def test_no_more_watch_than_may() -> None:
     """The next is turned away, and changes nothing; there is room again when one has ended."""
     taps, changes = _taps()
-    first, *_ = [taps.begin(Watched(SHOP), _nobody) for _ in range(MOST_TAPS)]
+    first, *_ = [taps.begin(TapSubscription(SHOP), _nobody) for _ in range(MOST_TAPS)]
     with pytest.raises(TooManyTaps):
-        taps.begin(Watched(BANK), _nobody)
+        taps.begin(TapSubscription(BANK), _nobody)
     assert changes == [{SHOP: (TapChoice(),)}]
     taps.end(first)
-    assert taps.begin(Watched(BANK), _nobody).watched == Watched(BANK)
+    assert taps.begin(TapSubscription(BANK), _nobody).watched == TapSubscription(BANK)
 
 
 def test_who_showed_no_certificate_is_no_caller_that_was_chosen() -> None:

@@ -8,14 +8,23 @@ from hypothesis import strategies as st
 
 from meshwright.mesh.identity import ProxyName
 from meshwright.traffic.cells import Cells, Grain
-from meshwright.traffic.statistics import OTHERS, Called, Calls, Direction, Figures, Kind, Protocol, Report
+from meshwright.traffic.statistics import (
+    OTHERS,
+    CalledPort,
+    Calls,
+    Direction,
+    Figures,
+    Kind,
+    Protocol,
+    Report,
+)
 from meshwright.traffic.traffic import MOST_ROWS, Caller, Traffic, every_seconds
 
 BUYER = ProxyName.parse("one.buyer.shop")
 AGAIN = ProxyName.parse("two.buyer.shop")
 SHOP = Caller("shop", "buyer")
-TO_STORE = Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, Called("shop", "store", 80))
-COMING = Calls(Kind.EDGE, Direction.INBOUND, Protocol.HTTP, Called("", "", 8080))
+TO_STORE = Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, CalledPort("shop", "store", 80))
+COMING = Calls(Kind.EDGE, Direction.INBOUND, Protocol.HTTP, CalledPort("", "", 8080))
 
 
 def requests(count: int) -> Figures:
@@ -66,7 +75,7 @@ def test_it_is_remembered_for_an_hour_and_not_longer() -> None:
 def test_no_report_fills_the_memory() -> None:
     """Rows beyond what is read are counted together; nothing of them is lost."""
     many = [
-        (Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, Called("x", f"s{n}", 80)), requests(1))
+        (Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, CalledPort("x", f"s{n}", 80)), requests(1))
         for n in range(1000)
     ]
     traffic = Traffic()
@@ -92,7 +101,7 @@ def test_cells_are_bounded_in_all() -> None:
 def forged(first: int, count: int) -> list[tuple[Calls, Figures]]:
     """Return rows of services that a proxy has made up."""
     return [
-        (Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, Called("x", f"s{n}", 80)), requests(1))
+        (Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, CalledPort("x", f"s{n}", 80)), requests(1))
         for n in range(first, first + count)
     ]
 
@@ -118,7 +127,7 @@ def test_a_share_begins_anew() -> None:
     traffic.take(BUYER, report(1, *forged(0, 256)), 0.0)
     traffic.take(BUYER, report(2, *forged(1000, 1)), 299.0)
     traffic.take(BUYER, report(3, *forged(1000, 1)), 300.0)
-    named = Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, Called("x", "s1000", 80))
+    named = Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, CalledPort("x", "s1000", 80))
     assert traffic.by_source(3600, 301.0).summed()[SHOP, named].requests == 1
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xds.budget import ENTRY_BYTES, TYPE_BYTES, Account, Accounts, Bill, Bound, Cost, Excess, Share, cost
+from xds.budget import ENTRY_BYTES, TYPE_BYTES, Account, Accounts, Bill, Cost, Excess, LimitKind, Share, cost
 from xds.limits import Limits
 from xds.protocol.delta import DeltaStream
 from xds.protocol.resources.name_sets import first_of
@@ -33,7 +33,7 @@ def test_calls_of_one_certificate_share_what_there_is() -> None:
 
     with pytest.raises(Excess) as over:
         two.charge(ENDPOINT, Cost(names=1))
-    assert (over.value.bound, over.value.value, over.value.limit) == (Bound.NAMES, 11, 10)
+    assert (over.value.bound, over.value.value, over.value.limit) == (LimitKind.NAMES, 11, 10)
     assert str(over.value) == "11 resource names with one certificate; 10 are allowed"
     two.settle()
     one.charge(CLUSTER, Cost(names=10))
@@ -69,12 +69,12 @@ def test_who_asks_too_much_ends_nobody_else() -> None:
 @pytest.mark.parametrize(
     ("limits", "over", "bound"),
     [
-        (Limits(types_per_certificate=1), Cost(types=2), Bound.TYPES),
-        (Limits(names_per_certificate=1), Cost(names=2), Bound.NAMES),
-        (Limits(bytes_per_certificate=1), Cost(bytes=2), Bound.BYTES),
+        (Limits(types_per_certificate=1), Cost(types=2), LimitKind.TYPES),
+        (Limits(names_per_certificate=1), Cost(names=2), LimitKind.NAMES),
+        (Limits(bytes_per_certificate=1), Cost(bytes=2), LimitKind.BYTES),
     ],
 )
-def test_each_bound_holds_and_can_be_lifted(limits: Limits, over: Cost, bound: Bound) -> None:
+def test_each_bound_holds_and_can_be_lifted(limits: Limits, over: Cost, bound: LimitKind) -> None:
     """As much as is allowed is allowed, one more is not; without the bound nothing is too much."""
     with pytest.raises(Excess) as found:
         Bill(Account(limits)).charge(CLUSTER, over)

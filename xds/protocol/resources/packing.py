@@ -22,38 +22,38 @@ _MEMORY: Final = 6
 each packing, and wins nothing here."""
 
 
-class Packed(bytes):
+class DeflatedBytes(bytes):
     """Bytes as zlib's deflate left them."""
 
     __slots__ = ()
 
 
-class _Packing:
+class _PackingMethod:
     """How bytes of one kind are packed. Threads may share it."""
 
     def __init__(self, like: bytes) -> None:
         self._like = like
         self._begun = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zdict=like)
 
-    def packed(self, plain: bytes) -> Packed:
+    def packed(self, plain: bytes) -> DeflatedBytes:
         packing = self._begun.copy()
-        return Packed(packing.compress(plain) + packing.flush())
+        return DeflatedBytes(packing.compress(plain) + packing.flush())
 
-    def unpacked(self, kept: Packed) -> bytes:
+    def unpacked(self, kept: DeflatedBytes) -> bytes:
         return zlib.decompressobj(_WINDOW, zdict=self._like).decompress(kept)
 
 
-_BY_KIND: Final[dict[str, _Packing]] = {}
+_BY_KIND: Final[dict[str, _PackingMethod]] = {}
 
 
 def packed(plain: bytes, kind: str) -> bytes:
     """Return bytes as they are to be kept; those of one kind are much like one another, and no secret."""
     if not LEAST <= len(plain) <= MOST:
         return plain
-    packing = _BY_KIND.get(kind) or _BY_KIND.setdefault(kind, _Packing(plain))
+    packing = _BY_KIND.get(kind) or _BY_KIND.setdefault(kind, _PackingMethod(plain))
     return packing.packed(plain)
 
 
 def unpacked(kept: bytes, kind: str) -> bytes:
     """Return bytes as they were before they were packed, if they were; `kind` is the one they had then."""
-    return _BY_KIND[kind].unpacked(kept) if isinstance(kept, Packed) else kept
+    return _BY_KIND[kind].unpacked(kept) if isinstance(kept, DeflatedBytes) else kept

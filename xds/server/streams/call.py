@@ -13,13 +13,13 @@ from collections.abc import Callable, Coroutine, MutableMapping
 
 from xds.budget import Account, Bill, Excess
 from xds.cache import NodeKey
-from xds.hooks import Authenticator, Ending, Peer, Refused
+from xds.hooks import Authenticator, Peer, StreamEnd, StreamRefused
 from xds.limits import Limits
 from xds.protocol.wire import WireError
-from xds.server.streams.outgoing import Outgoing
-from xds.transport import Disconnected, Transport
+from xds.server.streams.outgoing import MessageWriter
+from xds.transport import ClientDisconnected, Transport
 
-Result = tuple[Ending, str]
+Result = tuple[StreamEnd, str]
 """Why a call ended, and details for a log."""
 
 
@@ -68,7 +68,7 @@ class Call:
         self.excess: Excess | None = None
         self.leaving: Result | None = None
         self.on_leave: Callable[[], None] | None = None
-        self.outgoing: Outgoing | None = None
+        self.outgoing: MessageWriter | None = None
         self._loop = asyncio.get_running_loop()
         self._ending: Result | BaseException | None = None
         self._worker: asyncio.Task[object] | None = None
@@ -110,7 +110,7 @@ class Call:
             finally:
                 self._worker = None  # it holds its frames, and they hold the call
         except asyncio.CancelledError:
-            self.end(Ending.CLIENT)
+            self.end(StreamEnd.CLIENT)
             if not self._is_cut:
                 raise  # as gRPC does where the client is gone
             self._is_cut = False
@@ -130,13 +130,13 @@ class Call:
         if not isinstance(ending, BaseException):
             assert ending is not None  # noqa: S101 - it is over
             return ending
-        self._ending = (Ending.FAILED, "an error of ours")
+        self._ending = (StreamEnd.FAILED, "an error of ours")
         try:
             raise ending
         finally:
             del ending  # its traceback holds this frame
 
-    def end(self, ending: Ending, detail: str = "") -> None:
+    def end(self, ending: StreamEnd, detail: str = "") -> None:
         """End it; the first reason given counts."""
         self._end((ending, detail))
 
@@ -150,7 +150,7 @@ class Call:
             if self._worker is not None:
                 self._is_cut = self._worker.cancel()
 
-    def leave(self, ending: Ending, detail: str = "") -> None:
+    def leave(self, ending: StreamEnd, detail: str = "") -> None:
         """End it in order, when what is due has been written: `on_leave` sees to it; at once without."""
         self.leaving = self.leaving or (ending, detail)
         if self.on_leave is not None:
@@ -162,9 +162,9 @@ class Call:
         """Ask again who the client is; end the call if it is refused by now, or somebody else."""
         try:
             if authenticator.authenticate(self.peer) != self.node_key:
-                self.end(Ending.REFUSED, "identity changed")
-        except Refused as refused:
-            self.end(Ending.REFUSED, refused.reason)
+                self.end(StreamEnd.REFUSED, "identity changed")
+        except StreamRefused as refused:
+            self.end(StreamEnd.REFUSED, refused.reason)
         except Exception as error:  # noqa: BLE001 - a hook that fails ends this call, not the round
             self.fail(error)
 
@@ -175,12 +175,12 @@ class Call:
         for each write costs more than the rest of it, and one for each call stays as long as that does.
         """
         if now >= self._until and self.leaving is None:
-            self.leave(Ending.AGED)
+            self.leave(StreamEnd.AGED)
         since, longest = self._writing_since, limits.write_seconds
         if self.outgoing is not None:
             since = self.outgoing.since
         if since is not None and now - since > longest:
-            self.end(Ending.SLOW, f"a write took over {longest} s")
+            self.end(StreamEnd.SLOW, f"a write took over {longest} s")
 
     async def write(self, transport: Transport, message: bytes) -> None:
         """Write a message, and be watched at it."""
@@ -213,16 +213,16 @@ class Call:
     def end_by(self, error: Exception) -> None:
         """End it as an error demands that a part of it raised; raise one of ours that nobody would see."""
         match error:
-            case Refused():
-                self.end(Ending.REFUSED, error.reason)
+            case StreamRefused():
+                self.end(StreamEnd.REFUSED, error.reason)
             case Excess():
                 # Without its traceback: what the frames hold would be kept, in a cycle.
                 self.excess = self.excess or error.with_traceback(None)
-                self.end(Ending.TOO_LARGE, str(error))
+                self.end(StreamEnd.TOO_LARGE, str(error))
             case WireError():
-                self.end(Ending.INVALID, str(error))
-            case Disconnected():
-                self.end(Ending.CLIENT)
+                self.end(StreamEnd.INVALID, str(error))
+            case ClientDisconnected():
+                self.end(StreamEnd.CLIENT)
             case _ if self.is_over:
                 raise error
             case _:

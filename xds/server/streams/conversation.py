@@ -12,10 +12,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from xds.budget import Bound, Cost, check, cost
+from xds.budget import Cost, LimitKind, check, cost
 from xds.cache import Snapshots
 from xds.discovery import Discovery
-from xds.hooks import LARGE, Authenticator, Ending, Observer
+from xds.hooks import LARGE, Authenticator, Observer, StreamEnd
 from xds.limits import Limits
 from xds.protocol.delta import DeltaStream
 from xds.protocol.resources.name_sets import longest
@@ -23,14 +23,14 @@ from xds.protocol.resources.resource import ResourceName, TypeUrl, Version
 from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.sotw import AdsStream
 from xds.protocol.wire import DeltaRequest, Node, Request, Response, WireError
-from xds.server.resource_status import Described, TypeResources, resource_statuses
+from xds.server.resource_status import StreamDescription, TypeResources, resource_statuses
 from xds.server.streams.call import Call, Result
 from xds.server.streams.decoder import Decoder
 from xds.server.streams.encoder import Encoder
 from xds.server.streams.name_lists import AnyRequest
-from xds.server.streams.outgoing import FORGOTTEN, Outgoing
+from xds.server.streams.outgoing import FORGOTTEN, MessageWriter
 from xds.server.streams.pieces import WHOLE, joined, pieces
-from xds.server.streams.waking import Waking
+from xds.server.streams.waking import WakeQueue
 from xds.stream_status import StreamStatus, Variant, type_status
 from xds.transport import Transport
 
@@ -69,7 +69,7 @@ class Conversation:
         authenticator: Authenticator,
         observer: Observer,
         limits: Limits,
-        waking: Waking,
+        waking: WakeQueue,
     ) -> None:
         self.node_key = call.node_key
         self._call = call
@@ -98,7 +98,7 @@ class Conversation:
 
     async def run(self, transport: Transport) -> Result:
         """Converse until one side ends it; return why, with details for a log."""
-        self._call.outgoing = self._outgoing = Outgoing(transport)
+        self._call.outgoing = self._outgoing = MessageWriter(transport)
         watch = self._cache.watch(self.node_key, self._wake)
         self._hold()
         self._call.on_leave = self._push  # between two messages, when all that is due has been written
@@ -129,14 +129,14 @@ class Conversation:
             types,
         )
 
-    def described(self, snapshot: Snapshot | None) -> Described:
+    def described(self, snapshot: Snapshot | None) -> StreamDescription:
         """Describe what the client has of each resource; `snapshot` is what there is for it now."""
         scope = f"stream {self._call.number} ({self._variant}) of {self.node_key}"
         types = (
             TypeResources(c.type_url, self._last_sent(c.type_url), resource_statuses(c, snapshot))
             for c in self._stream.channels
         )
-        return Described(self._node, scope, tuple(types))
+        return StreamDescription(self._node, scope, tuple(types))
 
     @property
     def node(self) -> Node | None:
@@ -161,7 +161,7 @@ class Conversation:
             while len(self._outbox) >= self._limits.unsent_responses:
                 self._room = asyncio.Event()
                 await self._room.wait()
-        return Ending.CLIENT, ""
+        return StreamEnd.CLIENT, ""
 
     def _acknowledge(self, message: bytes) -> bool:
         """Take the most frequent request in short: an ACK that others have sent as well, and no more.
@@ -220,19 +220,19 @@ class Conversation:
         return responses
 
     def _check(self, names: Collection[ResourceName]) -> None:
-        check(Bound.NAMES, len(names), self._limits.names_per_certificate)
-        check(Bound.NAME, longest(names), self._limits.name_characters)
+        check(LimitKind.NAMES, len(names), self._limits.names_per_certificate)
+        check(LimitKind.NAME, longest(names), self._limits.name_characters)
 
     def _looked_at(self, request: AnyRequest) -> AnyRequest:
         """Check the first request's node (S2, S3, S4) and any request's type (S6), and tell of answers."""
         if self._node is None:
             if request.node is None or not request.node.id:
                 raise WireError("the first request has no node.id")
-            check(Bound.NODE, request.node.size, self._limits.node_bytes)
+            check(LimitKind.NODE, request.node.size, self._limits.node_bytes)
             self._call.bill.charge(Node, Cost(bytes=request.node.size))
             self._authenticator.accept_node(self.node_key, request.node)
             self._node = request.node
-        check(Bound.TYPE_URL, len(request.type_url), self._limits.type_url_characters)
+        check(LimitKind.TYPE_URL, len(request.type_url), self._limits.type_url_characters)
         if self._only_type is not None and not request.type_url:
             request = replace(request, type_url=self._only_type)
         if not request.type_url:
@@ -375,4 +375,4 @@ class Conversation:
     def _end_unserved(self) -> None:
         self._unserved = None
         if self._cache.snapshot(self.node_key) is None:
-            self._call.end(Ending.NOT_SERVED, f"nothing to serve for {self._limits.unserved_seconds} s")
+            self._call.end(StreamEnd.NOT_SERVED, f"nothing to serve for {self._limits.unserved_seconds} s")

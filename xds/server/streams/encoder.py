@@ -89,7 +89,7 @@ class _Body:
     needed: int
 
 
-class _Last(NamedTuple):
+class _LastMessage(NamedTuple):
     """The message that was made last, with its nonce."""
 
     response: Response
@@ -109,7 +109,7 @@ class Encoder:
         self._owned: Counter[Hashable] = Counter()
         self._tuples: dict[int, tuple[tuple[Resource, ...], Hashable]] = {}
         self._size = 0
-        self._last: _Last | None = None
+        self._last: _LastMessage | None = None
         self._age = 0
         self._fields = {variant: _Fields(variant) for variant in Variant}
         self.made = 0
@@ -155,7 +155,7 @@ class Encoder:
         if last is not None and body is last.body and response.nonce == last.response.nonce:
             return last.message  # of an equal response: who comes at once with others is as far as they are
         message = with_nonce(body.parts, response.nonce)
-        self._last = _Last(response, body, message) if len(message) <= LAST else None
+        self._last = _LastMessage(response, body, message) if len(message) <= LAST else None
         return message
 
     def _key(self, variant: Variant, response: Response) -> _Key:

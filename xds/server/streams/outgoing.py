@@ -9,13 +9,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from xds.transport import Disconnected, Transport, Writing
+from xds.transport import ClientDisconnected, Transport, Writing
 
 FORGOTTEN: Final = 4096
 """Bytes of a message that may stay in memory until somebody asks; a longer one is let go when it has gone."""
 
 
-class Outgoing:
+class MessageWriter:
     """Writes messages to a transport, one at a time."""
 
     __slots__ = ("_loop", "_transport", "_waits_for", "_writing", "_writing_since")
@@ -28,13 +28,13 @@ class Outgoing:
         self._writing_since = 0.0
 
     def begin(self, message: bytes) -> None:
-        """Begin to write a message; to be called only when it is free. Raises Disconnected."""
+        """Begin to write a message; to be called only when it is free. Raises ClientDisconnected."""
         self._writing = self._transport.send(message)
         self._writing_since = self._loop.time()
         self._step()
 
     def is_free(self) -> bool:
-        """Say whether the message before is written; raise Disconnected if it could not be."""
+        """Say whether the message before is written; raise ClientDisconnected if it could not be."""
         if self._waits_for is None:
             return True
         if not self._waits_for.done():
@@ -70,4 +70,4 @@ class Outgoing:
             self._writing = self._waits_for = None
         except Exception as error:  # grpc raises errors of private types for a stream that has ended
             self._writing = self._waits_for = None
-            raise Disconnected from error
+            raise ClientDisconnected from error

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from xds.budget import Bound, Excess, check
+from xds.budget import Excess, LimitKind, check
 from xds.limits import Limits
 from xds.protocol.fields import fields
 from xds.protocol.wire import (
@@ -50,18 +50,20 @@ def pieces(data: bytes, variant: Variant, limits: Limits) -> Iterator[bytes]:
         if end - content > limits.node_bytes:
             if number != _ERROR[variant]:
                 raise Excess(
-                    Bound.NODE if number == _NODE[variant] else Bound.FIELD, end - content, limits.node_bytes
+                    LimitKind.NODE if number == _NODE[variant] else LimitKind.FIELD,
+                    end - content,
+                    limits.node_bytes,
                 )
             yield data[begun:begin]
             yield kind + length_delimited(number, _shortened(data, content, end))
             begun, count = end, 0
         elif count == FIELDS or end - begun >= WHOLE:
-            check(Bound.NAMES, names, limits.names_per_certificate)
+            check(LimitKind.NAMES, names, limits.names_per_certificate)
             yield data[begun:end]
             begun, count = end, 0
         if number == _TYPE_URL[variant]:
             kind = data[begin:end]
-    check(Bound.NAMES, names, limits.names_per_certificate)
+    check(LimitKind.NAMES, names, limits.names_per_certificate)
     yield data[begun:]
 
 

@@ -18,7 +18,7 @@ TURN_SECONDS: Final = 0.02
 """How long that turn may last: no further stream has its turn in it then."""
 
 
-class Waking:
+class WakeQueue:
     """Calls what streams have to do, AT_ONCE in one turn of the loop, in the order of asking.
 
     `clock` is any that only goes forward, in seconds.

@@ -6,8 +6,8 @@ from typing import Final
 from meshwright.admin.html import links
 from meshwright.admin.html.fields import records, said, words
 from meshwright.admin.html.forms import Field, Form
-from meshwright.admin.html.frame import Asked
-from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.frame import PageRequest
+from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.html.markup import Markup, code, joined, listed, text
 from meshwright.admin.html.tables import Column, table
 from meshwright.admin.html.tones import Tone, Verdict, badge, counted
@@ -58,12 +58,12 @@ _ACCESS: Final = (
 )
 
 
-def _access(found: Document, _asked: Asked) -> Iterable[Markup]:
+def _access(found: Document, _asked: PageRequest) -> Iterable[Markup]:
     empty = "Nobody calls anybody. It fills when a Service and a Workload with a serviceAccount are read."
     yield table(records(found, "access"), _ACCESS, empty)
 
 
-ACCESS: Final = Look(
+ACCESS: Final = PageLook(
     "Access",
     of_access,
     _access,

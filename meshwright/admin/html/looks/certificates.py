@@ -6,8 +6,8 @@ from typing import Final
 
 from meshwright.admin.html import links
 from meshwright.admin.html.fields import number, part, records, said, words
-from meshwright.admin.html.frame import Asked
-from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.frame import PageRequest
+from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.html.markup import Markup, code, joined, name, tag, text
 from meshwright.admin.html.tables import Column, table
 from meshwright.admin.html.timeline import Span, timeline
@@ -152,7 +152,7 @@ def _timeline(found: Document, now: datetime | None) -> Iterable[Markup]:
         yield tag("p", text(words_), class_="empty")
 
 
-def _certificates(found: Document, asked: Asked) -> Iterable[Markup]:
+def _certificates(found: Document, asked: PageRequest) -> Iterable[Markup]:
     yield from _timeline(found, _read(asked.at))
     yield tag("h2", text("Of services"))
     empty = "None yet: one is made for each serviceAccount of a Workload."
@@ -169,6 +169,6 @@ def _certificates(found: Document, asked: Asked) -> Iterable[Markup]:
     )
 
 
-CERTIFICATES: Final = Look(
+CERTIFICATES: Final = PageLook(
     "Certificates", of_certificates, _certificates, shows="The certificates issued; never their keys."
 )

@@ -6,9 +6,9 @@ from typing import Final
 from meshwright.admin.html import links
 from meshwright.admin.html.fields import items, records, said, words
 from meshwright.admin.html.forms import CALL, Form
-from meshwright.admin.html.frame import Asked
+from meshwright.admin.html.frame import PageRequest
 from meshwright.admin.html.looks.explain import of_explained
-from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.html.markup import Markup, listed, name, tag, text
 from meshwright.admin.html.tables import Column, table
 from meshwright.admin.html.tones import Tone, Verdict, badge, counted, worst
@@ -62,7 +62,7 @@ _ENDPOINT: Final = (
 )
 
 
-def _connectivity(found: Document, _asked: Asked) -> Iterable[Markup]:
+def _connectivity(found: Document, _asked: PageRequest) -> Iterable[Markup]:
     if "usage" in found:
         return
     yield tag("h2", text("The caller's sidecars"))
@@ -73,7 +73,7 @@ def _connectivity(found: Document, _asked: Asked) -> Iterable[Markup]:
     yield table(records(found, "called"), _SIDECAR, "No sidecar there gets traffic.")
 
 
-CONNECTIVITY: Final = Look(
+CONNECTIVITY: Final = PageLook(
     "Connectivity",
     of_connectivity,
     _connectivity,

@@ -6,8 +6,8 @@ from typing import Final
 from meshwright.admin.html import links
 from meshwright.admin.html.fields import number, records, said, words
 from meshwright.admin.html.forms import CALL, Field, Form
-from meshwright.admin.html.frame import Asked
-from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.frame import PageRequest
+from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.html.markup import NOTHING, Markup, joined, listed, tag, text
 from meshwright.admin.html.tables import Column, table
 from meshwright.admin.html.tones import Tone, Verdict, badge, tone_of, worst
@@ -30,7 +30,7 @@ def of_explained(found: Document) -> Verdict:
 _IN_FORCE: Final = {"yes": Tone.GOOD, "no": Tone.BAD, "unknown": Tone.WARNING}
 
 
-def _explained(found: Document, _asked: Asked) -> Iterable[Markup]:
+def _explained(found: Document, _asked: PageRequest) -> Iterable[Markup]:
     if "usage" in found:
         return
     yield pairs(
@@ -113,7 +113,7 @@ def _step(step: Document) -> Markup:
     )
 
 
-EXPLAIN: Final = Look(
+EXPLAIN: Final = PageLook(
     "Explain",
     of_explained,
     _explained,

@@ -5,8 +5,8 @@ from typing import Final
 
 from meshwright.admin.html import links
 from meshwright.admin.html.fields import number, part, records, said, words
-from meshwright.admin.html.frame import Asked
-from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.frame import PageRequest
+from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.html.markup import Markup, joined, listed, name, tag, text
 from meshwright.admin.html.tables import Column, table
 from meshwright.admin.html.tones import Tone, Verdict, badge, counted
@@ -105,7 +105,7 @@ _WATCH: Final = (
 )
 
 
-def _sources(found: Document, _asked: Asked) -> Iterable[Markup]:
+def _sources(found: Document, _asked: PageRequest) -> Iterable[Markup]:
     empty = "No source is configured: `meshwright serve --mesh DIRECTORY` reads manifests of a directory."
     sources = records(found, "sources")
     yield table(sources, _SOURCE, empty, lambda each: said(each, "name"))
@@ -124,7 +124,7 @@ def of_config(found: Document) -> Verdict:
     )
 
 
-def _config(found: Document, _asked: Asked) -> Iterable[Markup]:
+def _config(found: Document, _asked: PageRequest) -> Iterable[Markup]:
     for title, field in ((MESH_CONFIG.name, "mesh_config"), ("Settings", "settings")):
         yield tag("h2", text(title))
         yield shown(found.get(field))
@@ -146,12 +146,16 @@ _LATE: Final = (
 )
 
 
-def _loop(found: Document, _asked: Asked) -> Iterable[Markup]:
+def _loop(found: Document, _asked: PageRequest) -> Iterable[Markup]:
     yield table(records(found, "late"), _LATE, "It fills when the loop turns late.")
 
 
-SOURCES: Final = Look("Sources", of_sources, _sources, shows="How fresh each source is, and what it holds.")
-CONFIG: Final = Look("Configuration", of_config, _config, shows="The MeshConfig in force, and the settings.")
-LOOP: Final = Look(
+SOURCES: Final = PageLook(
+    "Sources", of_sources, _sources, shows="How fresh each source is, and what it holds."
+)
+CONFIG: Final = PageLook(
+    "Configuration", of_config, _config, shows="The MeshConfig in force, and the settings."
+)
+LOOP: Final = PageLook(
     "Event loop", of_loop, _loop, shows="When the event loop was held, and by what; newest first."
 )

@@ -6,8 +6,8 @@ from typing import Final
 from meshwright.admin.html import links
 from meshwright.admin.html.fields import items, records, said, words
 from meshwright.admin.html.forms import Field, Form
-from meshwright.admin.html.frame import Asked
-from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.frame import PageRequest
+from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.html.markup import NOTHING, Markup, code, detail, joined, name, tag, text
 from meshwright.admin.html.tables import Column, plain, table
 from meshwright.admin.html.tones import Tone, Verdict, badge, counted, tone_of
@@ -85,7 +85,7 @@ _OBJECT: Final = (
 )
 
 
-def _policies(found: Document, asked: Asked) -> Iterable[Markup]:
+def _policies(found: Document, asked: PageRequest) -> Iterable[Markup]:
     one = any(each == "object" for each, _ in asked.query)
     yield tag("h2", text("Problems"))
     order = list(Tone)
@@ -123,7 +123,7 @@ def _one(found: Document) -> Markup:
     return joined((pairs(head), raw(found.get("value"))))
 
 
-POLICIES: Final = Look(
+POLICIES: Final = PageLook(
     "Policies",
     of_policies,
     _policies,

@@ -6,8 +6,8 @@ from typing import Final
 from meshwright.admin.html import links
 from meshwright.admin.html.fields import part, records, said, words
 from meshwright.admin.html.forms import Field, Form
-from meshwright.admin.html.frame import Asked
-from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.frame import PageRequest
+from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.html.looks.pushes import PROXY, pushes
 from meshwright.admin.html.markup import NOTHING, Markup, code, detail, joined, listed, name, tag, text
 from meshwright.admin.html.tables import Column, table
@@ -125,7 +125,7 @@ def tabs(cn: str, here: str) -> Markup:
     return tag("p", *drawn, class_="tabs")
 
 
-def _configured(found: Document, asked: Asked) -> Iterable[Markup]:
+def _configured(found: Document, asked: PageRequest) -> Iterable[Markup]:
     if "proxies" in found:
         yield from _all(found)
         return
@@ -155,7 +155,7 @@ def _resource(cn: str, word: str, named: str, content: Document, *, changed: boo
     return detail(name(named), tag("p", *ways, class_="tabs"), raw(content.get("resource")))
 
 
-def _told(found: Document, asked: Asked) -> Iterable[Markup]:
+def _told(found: Document, asked: PageRequest) -> Iterable[Markup]:
     if "usage" in found:
         return
     yield tabs(said(found, "cn"), asked.path)
@@ -213,14 +213,14 @@ def _services(line: Document) -> Iterable[str]:
     yield from (said(each, "service") for each in records(line, "backends"))
 
 
-PROXIES: Final = Look(
+PROXIES: Final = PageLook(
     "Proxies",
     of_one,
     _configured,
     (Form((PROXY,), "Show its configuration"),),
     "Every proxy that is or should be here, and why one is behind; the worst first.",
 )
-TOLD: Final = Look(
+TOLD: Final = PageLook(
     "One proxy",
     of_one,
     _told,

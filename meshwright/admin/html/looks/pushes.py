@@ -6,8 +6,8 @@ from typing import Final
 from meshwright.admin.html import links
 from meshwright.admin.html.fields import number, part, records, said, words
 from meshwright.admin.html.forms import Field, Form
-from meshwright.admin.html.frame import Asked
-from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.frame import PageRequest
+from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.html.markup import NOTHING, Markup, joined, listed, name, tag, text
 from meshwright.admin.html.tables import Column, table
 from meshwright.admin.html.tones import Tone, Verdict, badge, badges, counted, tone_of, worst
@@ -117,7 +117,7 @@ def _answer(push: Document) -> Markup:
     return joined((badge(said(push, "answer")), took, said_so))
 
 
-def _xds(found: Document, _asked: Asked) -> Iterable[Markup]:
+def _xds(found: Document, _asked: PageRequest) -> Iterable[Markup]:
     if cn := said(found, "proxy"):
         yield tag("p", links.proxy(cn, "What this proxy was told"), class_="tabs")
     if "objects" in found:
@@ -150,7 +150,7 @@ def made_from(found: Document) -> Markup:
     )
 
 
-STREAMS: Final = Look(
+STREAMS: Final = PageLook(
     "Streams",
     of_streams,
     _xds,

@@ -6,8 +6,8 @@ from typing import Final
 from meshwright.admin.html import links
 from meshwright.admin.html.fields import number, part, records, said, words
 from meshwright.admin.html.forms import Field, Form
-from meshwright.admin.html.frame import Asked
-from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.frame import PageRequest
+from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.html.looks.traffic import tone as tone_of_calls
 from meshwright.admin.html.markup import Markup, listed, name, tag, text
 from meshwright.admin.html.picture import Arrow, Node, picture
@@ -44,7 +44,7 @@ def _tone(edge: Document) -> Tone:
     return Tone.WARNING if is_claimed and found is Tone.BAD else found
 
 
-def _topology(found: Document, asked: Asked) -> Iterable[Markup]:
+def _topology(found: Document, asked: PageRequest) -> Iterable[Markup]:
     nodes, edges, query = records(found, "nodes"), records(found, "edges"), dict(asked.query)
     leads = {said(each, "id"): _href(each, query.get("window", "")) for each in nodes}
     if 0 < len(nodes) <= MOST_DRAWN:
@@ -195,7 +195,7 @@ _OF_NODES: Final = (
     Column("Verdict", lambda each: badge(said(each, "verdict"), _TONES[said(each, "verdict")]), ("verdict",)),
 )
 
-TOPOLOGY: Final = Look(
+TOPOLOGY: Final = PageLook(
     "Topology",
     of_topology,
     _topology,

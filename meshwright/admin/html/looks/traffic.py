@@ -6,14 +6,14 @@ from typing import Final
 from meshwright.admin.html import links
 from meshwright.admin.html.fields import part, records, said
 from meshwright.admin.html.forms import Field, Form
-from meshwright.admin.html.frame import Asked
-from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.frame import PageRequest
+from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.html.markup import Markup, joined, name, text
 from meshwright.admin.html.tables import Column, table
 from meshwright.admin.html.tones import Tone, Verdict, badge, counted, worst
 from meshwright.admin.html.values import NONE
 from meshwright.admin.jsonable import Document
-from meshwright.traffic.statistics import Of
+from meshwright.traffic.statistics import RowKind
 
 WELL: Final = 0.99
 BADLY: Final = 0.9
@@ -110,7 +110,7 @@ _NAMES: Final = {
 _PROTOCOL: Final = Column("Protocol", lambda row: text(said(row, "protocol")), ("protocol",))
 
 
-def _traffic(found: Document, _asked: Asked) -> Iterable[Markup]:
+def _traffic(found: Document, _asked: PageRequest) -> Iterable[Markup]:
     rows = sorted(records(found, "rows"), key=lambda row: list(Tone).index(tone(row)))
     first = [column for field, column in _NAMES.items() if any(row.get(field) for row in rows)]
     empty = (
@@ -125,14 +125,14 @@ def _traffic(found: Document, _asked: Asked) -> Iterable[Markup]:
 
 _SAID: Final = ("failures", "connections", "per_second")
 
-TRAFFIC: Final = Look(
+TRAFFIC: Final = PageLook(
     "Traffic",
     of_traffic,
     _traffic,
     (
         Form(
             (
-                Field("of", "Of", choices=tuple(Of), required=True),
+                Field("of", "Of", choices=tuple(RowKind), required=True),
                 Field("window", "Over the last seconds, 10 to 3600", "60"),
                 Field("namespace", "In the namespace", "shop"),
                 Field("from", "From: namespace/service", "shop/buyer"),

@@ -5,8 +5,8 @@ from typing import Final
 
 from meshwright.admin.html import links
 from meshwright.admin.html.fields import number, records, said, words
-from meshwright.admin.html.frame import Asked
-from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.frame import PageRequest
+from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.html.looks.versions import difference
 from meshwright.admin.html.markup import Markup, detail, joined, tag, text
 from meshwright.admin.html.tables import Column, plain, table
@@ -34,7 +34,7 @@ def of_trial(found: Document) -> Verdict:
     return Verdict(Tone.BAD, f"{read}; {counted(len(wrong), 'problem')}; {concerns}. Nothing was applied.")
 
 
-def _trial(found: Document, asked: Asked) -> Iterable[Markup]:
+def _trial(found: Document, asked: PageRequest) -> Iterable[Markup]:
     yield _form(said(found, "manifests"), asked.path)
     if "objects" not in found:
         return
@@ -94,7 +94,7 @@ _FAILED: Final = (
     Column("Proxies", lambda each: _names(words(each, "proxies")), ("proxies",)),
 )
 
-TRIAL: Final = Look(
+TRIAL: Final = PageLook(
     "Try",
     of_trial,
     _trial,

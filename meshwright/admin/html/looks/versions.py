@@ -6,8 +6,8 @@ from typing import Final
 from meshwright.admin.html import links
 from meshwright.admin.html.fields import part, records, said, words
 from meshwright.admin.html.forms import Field, Form
-from meshwright.admin.html.frame import Asked
-from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.frame import PageRequest
+from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.html.looks.pushes import PROXY, made_from
 from meshwright.admin.html.markup import Markup, code, joined, listed, tag, text
 from meshwright.admin.html.tables import Column, table
@@ -30,7 +30,7 @@ def of_difference(found: Document) -> Verdict:
     return Verdict(Tone.PLAIN, f"{named}: {counted(more, 'line')} more, {less} less.")
 
 
-def _difference(found: Document, _asked: Asked) -> Iterable[Markup]:
+def _difference(found: Document, _asked: PageRequest) -> Iterable[Markup]:
     if "usage" in found:
         return
     versions = {each: code(said(found, each)) for each in ("from", "to")}
@@ -60,7 +60,7 @@ def of_published(found: Document) -> Verdict:
     return Verdict(Tone.GOOD, f"{many} served {counted(len(snapshots), 'configuration')}.")
 
 
-def _published(found: Document, _asked: Asked) -> Iterable[Markup]:
+def _published(found: Document, _asked: PageRequest) -> Iterable[Markup]:
     snapshots = records(found, "snapshots")
     if not snapshots:
         yield tag("p", text("It fills as soon as a Workload with a uuid is read."), class_="empty")
@@ -95,7 +95,7 @@ def _versions(cn: str) -> tuple[Column, ...]:
     )
 
 
-DIFFERENCE: Final = Look(
+DIFFERENCE: Final = PageLook(
     "Compare",
     of_difference,
     _difference,
@@ -113,6 +113,6 @@ DIFFERENCE: Final = Look(
     ),
     "Two versions of a resource that a proxy was sent.",
 )
-PUBLISHED: Final = Look(
+PUBLISHED: Final = PageLook(
     "Published", of_published, _published, shows="The resources of each proxy, by version."
 )

@@ -22,14 +22,14 @@ from meshwright.admin.jsonable import Document, Json
 from meshwright.admin.pages.calls import explain as explaining
 from meshwright.admin.pages.calls import route_hops as on_the_way
 from meshwright.admin.pages.calls.explain import QueryError
-from meshwright.admin.pages.calls.sidecars import Stood, stands
+from meshwright.admin.pages.calls.sidecars import SidecarStatus, stands
 from meshwright.admin.pages.proxies.differences import kept
 from meshwright.admin.pages.proxies.proxies import known
 from meshwright.admin.pages.proxies.proxy import ProxyPage, policy_of
 from meshwright.admin.pages.proxies.pushes import push
 from meshwright.admin.pages.proxies.streams import stream
 from meshwright.admin.pages.proxies.sync_reason import newest, why
-from meshwright.admin.proxy_names import NotShown
+from meshwright.admin.proxy_names import NothingToShow
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import Namespace, ServiceName
 from meshwright.mesh.service import Service, ServiceKey, ServicePort
@@ -42,7 +42,7 @@ USAGE: Final = explaining.USAGE
 async def connectivity(
     reading: ProxyPage, query: Mapping[str, str], headers: Iterable[str], now: datetime
 ) -> Document:
-    """Return the facts about one request; raise QueryError, or NotShown where there is no such service.
+    """Return the facts about one request; raise QueryError, or NothingToShow where there is no such service.
 
     `callers` and `called` are the sidecars that it goes by, with where each stands; `called` are those whose
     endpoints get traffic. `endpoints` are all, with why one gets none.
@@ -51,7 +51,7 @@ async def connectivity(
         return {"usage": USAGE}
     view = reading.view()
     if view is None:
-        raise NotShown("nothing has been read yet")
+        raise NothingToShow("nothing has been read yet")
     asked, service, port = _asked(view, query, headers)
     found, concerned = await asyncio.to_thread(explaining.explained, view, asked)
     issued = newest(await asyncio.to_thread(reading.ledger), now)
@@ -104,7 +104,7 @@ def _asked(
     service = view.services.get(asked.service)
     port = service.port(asked.port) if service is not None else None
     if service is None or port is None:
-        raise NotShown(explaining.explained(view, asked)[0].steps[0].text)
+        raise NothingToShow(explaining.explained(view, asked)[0].steps[0].text)
     return asked, service, port
 
 
@@ -144,7 +144,7 @@ def _lacks(
 def _sidecar(
     reading: ProxyPage,
     name: ProxyName,
-    stood: Stood,
+    stood: SidecarStatus,
     issued: Mapping[str, LedgerEntry],
     now: datetime,
 ) -> Document:

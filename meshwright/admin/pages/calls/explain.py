@@ -5,9 +5,9 @@ from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from catalog.explain import (
+    Enforcement,
     Explanation,
-    Outside,
-    Standing,
+    OutsideExplanation,
     Step,
     address_outside,
     call_to,
@@ -19,7 +19,7 @@ from catalog.explain import (
     not_asked,
     standing,
 )
-from catalog.explain.enforcement import InForce, Sidecar, headline
+from catalog.explain.enforcement import EnforcementState, Sidecar, headline
 from catalog.oracle.decide import Request
 from catalog.store.view import View
 from meshwright.admin.jsonable import Json, jsonable
@@ -96,7 +96,7 @@ def _client(text: str) -> Client:
     return Outsider(found, words.get("name", ""), bool(words), words.get("server", "").lower())
 
 
-def read_outside(view: View, query: Mapping[str, str], headers: Iterable[str]) -> Outside | None:
+def read_outside(view: View, query: Mapping[str, str], headers: Iterable[str]) -> OutsideExplanation | None:
     """Explain a call out of the mesh; raise QueryError.
 
     `to` is `<IP address>:<port>`, `<host>:<port>`, or the `<namespace>/<service>:<port>` of a Service outside
@@ -122,7 +122,9 @@ def read_outside(view: View, query: Mapping[str, str], headers: Iterable[str]) -
     return explain_outside(view, client, where, call_to(view, client, where, method, path, given))
 
 
-def _service_outside(view: View, query: Mapping[str, str], headers: tuple[str, ...]) -> Outside | None:
+def _service_outside(
+    view: View, query: Mapping[str, str], headers: tuple[str, ...]
+) -> OutsideExplanation | None:
     """Explain a call to a Service that is outside the mesh; None for any other."""
     if not {"/", ":"} <= set(query.get("to", "")):
         return None
@@ -152,7 +154,7 @@ def _as_sent(host: str) -> str:
     return str(mapped or address)
 
 
-def outside(view: View, found: Outside) -> dict[str, Json]:
+def outside(view: View, found: OutsideExplanation) -> dict[str, Json]:
     """Return the explanation of a call to an address outside the mesh, with the fields that others have.
 
     No sidecar is asked: whether the setting is in force everywhere, `/debug/proxy` says.
@@ -165,7 +167,7 @@ def outside(view: View, found: Outside) -> dict[str, Json]:
         "headers": [],
         "answer": found.answer.value,
         "policy": found.answer.value,
-        "in_force": InForce.NOT_ASKED.value,
+        "in_force": EnforcementState.NOT_ASKED.value,
         "in_force_because": ["policy alone was looked at"],
         "headline": found.answer.value,
         "because": [str(key) for key in found.because],
@@ -207,7 +209,7 @@ def held(view: View, found: Explanation, sidecars: Mapping[ProxyName, Sidecar]) 
     return document(view, found, standing(view, found.request, found.decision, sidecars))
 
 
-def document(view: View, found: Explanation, stands: Standing) -> dict[str, Json]:
+def document(view: View, found: Explanation, stands: Enforcement) -> dict[str, Json]:
     """Return an explanation as JSON.
 
     `answer` is what is in force, or, where that is not known, what policy says; `policy` is always that.

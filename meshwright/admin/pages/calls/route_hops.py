@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 
 from catalog.oracle import decide as oracle
-from catalog.oracle.decide import Request, TurnedDown
+from catalog.oracle.decide import LocalReply, Request
 from catalog.policy.values.proxy import ProxyPolicy
 from catalog.relations.backends.addresses import called_addresses
 from catalog.relations.backends.endpoints import endpoints
@@ -20,7 +20,7 @@ from meshwright.mesh.workload import Endpoint, Explicit, Workload
 def behind(view: View, asked: Request, port: ServicePort) -> tuple[Endpoint, ...]:
     """Return the endpoints of the services that share a request, whether they get traffic or not."""
     arrived = oracle.arriving(view, asked)
-    if isinstance(arrived, TurnedDown):
+    if isinstance(arrived, LocalReply):
         return ()
     split = oracle.split_for(view, arrived, port)
     shares = oracle.backends(view, arrived, port, split)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from catalog.explain.enforcement import Sidecar, Without
+from catalog.explain.enforcement import ExcludedPolicy, Sidecar
 from meshwright.admin.pages.proxies.streams import by_proxy
 from meshwright.admin.pages.proxies.sync_reason import type_state
 from meshwright.admin.reading import OriginReading, ProxyReading, RejectionReading, StreamReading
@@ -19,7 +19,7 @@ class SidecarReading(OriginReading, ProxyReading, RejectionReading, StreamReadin
     """What is read of the sidecars that a call goes by."""
 
 
-class Stand(enum.StrEnum):
+class SidecarState(enum.StrEnum):
     """Where a sidecar stands; in all but IN_STEP it is not known whether it has what policy says."""
 
     IN_STEP = "in step"
@@ -36,15 +36,15 @@ def known_sidecars(reading: SidecarReading, names: Iterable[ProxyName]) -> Mappi
 
 
 @dataclass(frozen=True, slots=True)
-class Stood:
+class SidecarStatus:
     """Where a sidecar stands, with the predicate that says so, empty of one in step; and what it is without.
 
     `status` is None where nobody knows of it.
     """
 
-    stand: Stand
+    stand: SidecarState
     clause: str
-    without: tuple[Without, ...]
+    without: tuple[ExcludedPolicy, ...]
     status: ProxyStatus | None
     streams: tuple[StreamStatus, ...]
 
@@ -54,17 +54,17 @@ class Stood:
         return Sidecar(self.clause, self.without)
 
 
-def stands(reading: SidecarReading, names: Iterable[ProxyName]) -> Mapping[ProxyName, Stood]:
+def stands(reading: SidecarReading, names: Iterable[ProxyName]) -> Mapping[ProxyName, SidecarStatus]:
     """Return where each of these sidecars stands; what there is of all proxies is looked at once."""
     statuses = {each.name: each for each in reading.proxies()}
     streams, left_out = by_proxy(reading.streams()), reading.left_out()
 
-    def stood(name: ProxyName) -> Stood:
+    def stood(name: ProxyName) -> SidecarStatus:
         status, theirs = statuses.get(name), tuple(streams.get(str(name), ()))
         missed = tuple(
-            Without(each.object, each.match, each.said) for each in left_out if name in each.proxies
+            ExcludedPolicy(each.object, each.match, each.said) for each in left_out if name in each.proxies
         )
-        return Stood(*_stand(reading, name, status, theirs, missed), missed, status, theirs)
+        return SidecarStatus(*_stand(reading, name, status, theirs, missed), missed, status, theirs)
 
     return {name: stood(name) for name in names}
 
@@ -74,15 +74,15 @@ def _stand(
     name: ProxyName,
     status: ProxyStatus | None,
     streams: Iterable[StreamStatus],
-    without: Iterable[Without],
-) -> tuple[Stand, str]:
+    without: Iterable[ExcludedPolicy],
+) -> tuple[SidecarState, str]:
     served = [each for each in streams if each.served]
     if status is None or status.state is not ProxyState.CONNECTED:
-        return Stand.NOT_CONNECTED, "is not connected"
+        return SidecarState.NOT_CONNECTED, "is not connected"
     if not served:
-        return Stand.HELD, "is served nothing yet"
+        return SidecarState.HELD, "is served nothing yet"
     if failure := reading.failure(name):
-        return Stand.FAILED, f"could not be configured anew: {failure}"
+        return SidecarState.FAILED, f"could not be configured anew: {failure}"
     waiting = {
         short_type(each.type_url)
         for stream in served
@@ -91,10 +91,13 @@ def _stand(
     }
     if waiting:
         sent = ", ".join(sorted(waiting))
-        return Stand.BEHIND, f"has not acknowledged yet what it was sent ({sent})"
+        return SidecarState.BEHIND, f"has not acknowledged yet what it was sent ({sent})"
     parts = {each.object for each in without}
     for type_url, resource in reading.rejected(name):
         behind = {each.key for each in reading.objects_behind(name, type_url, resource)}
         if not parts & behind:
-            return Stand.REJECTED, f"rejects {short_type(type_url)} {resource}, and has what was good before"
-    return Stand.IN_STEP, ""
+            return (
+                SidecarState.REJECTED,
+                f"rejects {short_type(type_url)} {resource}, and has what was good before",
+            )
+    return SidecarState.IN_STEP, ""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from certs.keys.material import ServiceCertificate
 from certs.ledger.entry import LedgerEntry
-from certs.roots.succeeding_authority import Standing
+from certs.roots.succeeding_authority import AuthorityStatus
 from meshwright.admin.jsonable import Document, Json, jsonable
 from meshwright.admin.reading import CertificateReading, ProxyReading
 from meshwright.delivery.proxies.held_certificates import HeldCertificate
@@ -47,7 +47,9 @@ async def certificates(reading: CertificatePage, now: datetime) -> Document:
     return await asyncio.to_thread(made)
 
 
-def offline_certificates(entries: Iterable[LedgerEntry], now: datetime, authority: Standing) -> Document:
+def offline_certificates(
+    entries: Iterable[LedgerEntry], now: datetime, authority: AuthorityStatus
+) -> Document:
     """Return the same without a server: nobody knows service certificates then, which is not that none are.
 
     `service_certificates` is null, and so is `participants`: nobody is connected.
@@ -60,7 +62,7 @@ def offline_certificates(entries: Iterable[LedgerEntry], now: datetime, authorit
     }
 
 
-def authority_document(found: Standing) -> Document:
+def authority_document(found: AuthorityStatus) -> Document:
     """Return who signs for proxies: whose CA, where it is, and the former ones that are trusted still."""
     return {
         "kind": found.kind.value,

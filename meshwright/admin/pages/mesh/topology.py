@@ -14,9 +14,9 @@ from meshwright.admin.jsonable import Document, Json, jsonable
 from meshwright.admin.pages.mesh.traffic import figures_document, window_seconds
 from meshwright.admin.pages.paging import page
 from meshwright.admin.pages.proxies.streams import by_proxy, sync
-from meshwright.admin.proxy_names import NotShown
+from meshwright.admin.proxy_names import NothingToShow
 from meshwright.admin.reading import ProxyReading, StreamReading, TrafficReading
-from meshwright.admin.topology.graph import Calls, Counted, Graph, Proxies, Sidecar, graph
+from meshwright.admin.topology.graph import Calls, EdgeCounts, Graph, Proxies, Sidecar, graph
 from meshwright.admin.topology.names import OUTSIDE, Name
 from meshwright.admin.topology.parts import around, by_namespace, within
 from meshwright.delivery.proxies.status import ProxyState
@@ -26,14 +26,15 @@ MOST_SERVICES: Final = 300
 """A mesh of more is shown by namespace, unless something of it is asked for."""
 
 
-class Reading(ProxyReading, StreamReading, TrafficReading, Protocol):
+class TopologyReading(ProxyReading, StreamReading, TrafficReading, Protocol):
     """What it is made of."""
 
 
-async def topology(reading: Reading, query: Mapping[str, str], now: datetime) -> Document:
+async def topology(reading: TopologyReading, query: Mapping[str, str], now: datetime) -> Document:
     """Return the nodes and edges that are asked for.
 
-    Raises web.HTTPBadRequest for what cannot be asked, NotShown for a service or namespace that there is not.
+    Raises web.HTTPBadRequest for what cannot be asked, NothingToShow for a service or namespace that there is
+    not.
     """
     view = reading.view()
     if view is None:
@@ -43,7 +44,7 @@ async def topology(reading: Reading, query: Mapping[str, str], now: datetime) ->
     hour, sidecars = traffic.by_source(HOUR, at), tuple(_sidecars(reading))
 
     def made() -> Document:
-        whole = graph(view, sidecars, Counted(span.summed(), hour.summed()))
+        whole = graph(view, sidecars, EdgeCounts(span.summed(), hour.summed()))
         part, by = _asked(whole, query)
         return {
             "at": jsonable(now),
@@ -61,7 +62,7 @@ async def topology(reading: Reading, query: Mapping[str, str], now: datetime) ->
     return await asyncio.to_thread(made)
 
 
-def _sidecars(reading: Reading) -> Iterable[Sidecar]:
+def _sidecars(reading: TopologyReading) -> Iterable[Sidecar]:
     streams = by_proxy(reading.streams())
     for each in reading.proxies():
         states = sync(streams.get(str(each.name), ())).values()
@@ -79,11 +80,11 @@ def _asked(whole: Graph, query: Mapping[str, str]) -> tuple[Graph, str]:
     if service := query.get("service", ""):
         named = next((each for each in whole.nodes if identifier(each) == service), None)
         if named is None:
-            raise NotShown(f"there is no service {service[:200]!r}, such as 'shop/cart'")
+            raise NothingToShow(f"there is no service {service[:200]!r}, such as 'shop/cart'")
         return around(whole, named), "service"
     if namespace := query.get("namespace", ""):
         if all(node[0] != namespace for node in whole.nodes):
-            raise NotShown(f"there is no service in a namespace {namespace[:200]!r}")
+            raise NothingToShow(f"there is no service in a namespace {namespace[:200]!r}")
         return within(whole, namespace), "service"
     if by == "namespace" or (not by and len(whole.nodes) > MOST_SERVICES):
         return by_namespace(whole), "namespace"

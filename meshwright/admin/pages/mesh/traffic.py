@@ -19,8 +19,8 @@ from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import Namespace, ServiceName
 from meshwright.mesh.service import ServiceKey
 from meshwright.traffic.cells import Span
-from meshwright.traffic.current import QUANTILES, Row, Wanted, of_proxies, rows
-from meshwright.traffic.statistics import Called, Figures, Of
+from meshwright.traffic.current import QUANTILES, Row, RowFilter, of_proxies, rows
+from meshwright.traffic.statistics import CalledPort, Figures, RowKind
 from meshwright.traffic.traffic import BySource, Caller, Traffic
 
 LEAST_SECONDS: Final = 10
@@ -29,19 +29,19 @@ DEFAULT_SECONDS: Final = 60
 """Or as long as it takes until each proxy has reported, where that is longer."""
 
 
-class Reading(ProxyReading, TrafficReading, Protocol):
+class MeshTrafficReading(ProxyReading, TrafficReading, Protocol):
     """What it is made of."""
 
 
-async def stat(reading: Reading, of: Of, query: Mapping[str, str], now: datetime) -> Document:
+async def stat(reading: MeshTrafficReading, of: RowKind, query: Mapping[str, str], now: datetime) -> Document:
     """Return the rows that are asked for; raises web.HTTPBadRequest for what cannot be asked."""
     traffic, at = reading.traffic(), time.monotonic()
     window, shown = window_seconds(query, traffic), page(query)
     wanted = _wanted(
-        query, backends_of(reading.view(), query.get("to", "")) if of is Of.BACKENDS else frozenset()
+        query, backends_of(reading.view(), query.get("to", "")) if of is RowKind.BACKENDS else frozenset()
     )
     # Entries of a large mesh are many: their sums are not for the event loop.
-    if of is Of.PROXIES:
+    if of is RowKind.PROXIES:
         by_proxy = traffic.by_proxy(window, at)
         found, seconds = of_proxies(await asyncio.to_thread(by_proxy.summed)), by_proxy.seconds
     else:
@@ -62,14 +62,14 @@ async def stat(reading: Reading, of: Of, query: Mapping[str, str], now: datetime
     }
 
 
-def _rows(of: Of, span: Span[BySource], view: View | None) -> tuple[Row, ...]:
+def _rows(of: RowKind, span: Span[BySource], view: View | None) -> tuple[Row, ...]:
     """Return all rows; those of services are of calls that policy allows, because anybody can be reported.
 
     Where a service's own proxies report, their figures are taken. Where none does, those of its callers are,
     and a caller that may not call the service has no say in them.
     """
     summed = span.summed()
-    if of is Of.SERVICES and view is not None:
+    if of is RowKind.SERVICES and view is not None:
         summed = verified(view, summed)
     return rows(of, summed)
 
@@ -112,7 +112,7 @@ def _party(end: Caller | ProxyName | None) -> Json:
     return None if end is None else {"namespace": str(end.namespace), "service": str(end.service)}
 
 
-def _called(end: Called | None) -> Json:
+def _called(end: CalledPort | None) -> Json:
     if end is None:
         return None
     return {"namespace": end.namespace, "service": end.service, "port": end.port or end.port_name or None}
@@ -144,12 +144,12 @@ def backends_of(view: View | None, called: str) -> frozenset[str]:
     return frozenset(f"{namespace}/{backend.service}" for split in splits for backend in split.backends)
 
 
-def _wanted(query: Mapping[str, str], behind: frozenset[str]) -> Wanted:
+def _wanted(query: Mapping[str, str], behind: frozenset[str]) -> RowFilter:
     for name in ("from", "to", "service"):
         if name in query and query[name].count("/") != 1:
             words = f"{name} is {query[name][:80]!r}: it must be namespace/service"
             raise web.HTTPBadRequest(reason=words)
-    return Wanted(
+    return RowFilter(
         query.get("namespace", ""),
         query.get("from", ""),
         query.get("to", ""),

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from meshwright.admin.jsonable import Document
 from meshwright.admin.pages.proxies.decoding import decode
 from meshwright.admin.pages.proxies.pushes import Kept
-from meshwright.admin.proxy_names import NotShown
+from meshwright.admin.proxy_names import NothingToShow
 from meshwright.admin.reading import PushReading, SnapshotReading
 from meshwright.delivery.history.push import Push
 from meshwright.mesh.identity import ProxyName
@@ -36,13 +36,16 @@ class Pair:
 
 
 def read_type(word: str, served: Iterable[TypeUrl] = ()) -> TypeUrl:
-    """Return the type of a word such as `route`, or of a type URL: of xDS or `served`; raise NotShown."""
+    """Return the type of a word such as `route`, or of a type URL: of xDS or `served`.
+
+    Raise NothingToShow.
+    """
     known = dict.fromkeys((*TYPES, *served))
     for type_url in known:
         if word in (type_url, type_word(type_url)):
             return type_url
     words = ", ".join(sorted(map(type_word, known)))
-    raise NotShown(f"there is no type {word[:200]!r}: it is one of {words}")
+    raise NothingToShow(f"there is no type {word[:200]!r}: it is one of {words}")
 
 
 def pair(
@@ -53,7 +56,7 @@ def pair(
     before: Version | None = None,
     after: Version | None = None,
 ) -> Pair:
-    """Return the two versions; raise NotShown with a sentence.
+    """Return the two versions; raise NothingToShow with a sentence.
 
     Without `after` it is the version in force, without `before` the one that the proxy was sent before it.
     """
@@ -61,20 +64,24 @@ def pair(
     snapshot = reading.snapshot(proxy)
     current = snapshot.resources(type_url).get(name) if snapshot is not None else None
     if type_url == SECRET or (current is not None and current.secret):
-        raise NotShown("what a secret holds is never shown, nor what changed in it")
+        raise NothingToShow("what a secret holds is never shown, nor what changed in it")
     if after is None:
         if current is None:
-            raise NotShown(f"{proxy} is not served {what}{_kept(reading, proxy, type_url, name)}")
+            raise NothingToShow(f"{proxy} is not served {what}{_kept(reading, proxy, type_url, name)}")
         after = current.version
     if before is None:
         before = next(_before(reading.pushes(proxy), type_url, name, after), None)
         if before is None:
-            raise NotShown(f"no earlier version of {what} than {after} is known to have been sent to {proxy}")
+            raise NothingToShow(
+                f"no earlier version of {what} than {after} is known to have been sent to {proxy}"
+            )
 
     def found(version: Version) -> Resource:
         if (there := _find(reading, current, (type_url, name, version))) is not None:
             return there
-        raise NotShown(f"version {version[:40]} of {what} is not kept{_kept(reading, proxy, type_url, name)}")
+        raise NothingToShow(
+            f"version {version[:40]} of {what} is not kept{_kept(reading, proxy, type_url, name)}"
+        )
 
     return Pair(proxy, found(before), found(after))
 

@@ -11,7 +11,7 @@ from catalog.store.view import View
 from certs.ledger.entry import LedgerEntry
 from meshwright.admin.jsonable import Document, Json, jsonable
 from meshwright.admin.pages.proxies.streams import NACKED, by_proxy, sync
-from meshwright.admin.pages.proxies.sync_reason import Known, duration, is_dead, newest, pending, why
+from meshwright.admin.pages.proxies.sync_reason import ProxyEvidence, duration, is_dead, newest, pending, why
 from meshwright.admin.proxy_names import workload_of
 from meshwright.admin.reading import ProxyReading, RejectionReading, StreamReading
 from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
@@ -48,7 +48,7 @@ def known(
     issued: Mapping[str, LedgerEntry],
     left: Iterator[object],
     ejected: Mapping[str, tuple[ProxyName, ...]],
-) -> Known:
+) -> ProxyEvidence:
     """Return what is known of one proxy; `issued` are the newest certificates by common name.
 
     `ejected` is who has ejected endpoints, by address. Why it rejected a resource is said as often as `left`
@@ -61,7 +61,7 @@ def known(
     entry, failure, rejected = issued.get(str(name)), reading.failure(name), reading.rejected(name)
     waits, unreceived = _waits_for(reading.view(), name), reading.unreceived(name)
     by = _ejected_by(reading.view(), name, ejected) if ejected else ()
-    return Known(
+    return ProxyEvidence(
         tuple(streams), entry, failure, rejected, refusal, waits, unreceived, by, reading.dead_after()
     )
 
@@ -102,7 +102,7 @@ def _placed(workload: Workload | None, view: View | None) -> Mapping[str, Json]:
     return {"pod": str(workload.key) if is_pod else None, "node": workload.node or None}
 
 
-def proxy(status: ProxyStatus, found: Known, view: View | None, now: datetime) -> Document:
+def proxy(status: ProxyStatus, found: ProxyEvidence, view: View | None, now: datetime) -> Document:
     """Return one proxy.
 
     `held` says that it is connected, and nothing can be served to it (yet); `admitted` that its workload gets

@@ -19,7 +19,7 @@ from meshwright.admin.pages.proxies.proxies import one, proxies
 from meshwright.admin.pages.proxies.pushes import push
 from meshwright.admin.pages.proxies.streams import stream
 from meshwright.admin.proxy_document import SECTIONS
-from meshwright.admin.proxy_names import NotShown, find, workload_of
+from meshwright.admin.proxy_names import NothingToShow, find, workload_of
 from meshwright.admin.reading import (
     CertificateReading,
     ObjectReading,
@@ -96,7 +96,7 @@ def pushed(reading: ProxyPage, query: Query) -> Document:
     if (wanted := query.get("resource")) is not None:
         word, slash, resource = wanted.partition("/")
         if not slash:
-            raise NotShown(f"resource is {wanted[:200]!r}: must be <type>/<name>")
+            raise NothingToShow(f"resource is {wanted[:200]!r}: must be <type>/<name>")
         type_url = read_type(word, _served(reading, name))
         found = reading.objects_behind(name, type_url, ResourceName(resource))
         shown["resource"] = wanted
@@ -110,7 +110,7 @@ async def differing(reading: ProxyPage, query: Query) -> Document:
     if not query:
         return {"usage": DIFF_USAGE}
     if missing := [each for each in ("proxy", "type", "name") if each not in query]:
-        raise NotShown(f"{missing[0]} is missing: {DIFF_USAGE}")
+        raise NothingToShow(f"{missing[0]} is missing: {DIFF_USAGE}")
     name = find(reading, query["proxy"]).name
     type_url = read_type(query["type"], _served(reading, name))
     before, after = (Version(query[each]) if each in query else None for each in ("from", "to"))
@@ -135,10 +135,10 @@ async def told(reading: ProxyPage, query: Query, now: datetime) -> Document:
     if not query:
         return {"usage": SHOW_USAGE}
     if "proxy" not in query:
-        raise NotShown(f"proxy is missing: {SHOW_USAGE}")
+        raise NothingToShow(f"proxy is missing: {SHOW_USAGE}")
     wanted = query.get("section")
     if wanted is not None and wanted not in SECTIONS:
-        raise NotShown(f"there is no section {wanted[:200]!r}: it is one of {', '.join(SECTIONS)}")
+        raise NothingToShow(f"there is no section {wanted[:200]!r}: it is one of {', '.join(SECTIONS)}")
     status = find(reading, query["proxy"])
     shown = one(reading, status, await asyncio.to_thread(reading.ledger), now)
     shown["left_out"] = left_out(await reading.problems(), status, reading.view())

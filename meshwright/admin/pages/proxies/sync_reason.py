@@ -26,7 +26,7 @@ Refusal = Callable[[TypeUrl, ResourceName], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ProxyEvidence:
     """What is known of one proxy besides its standing; `entry`: see `newest`.
 
     `failure` is why its group could not be computed, empty where it was. `rejected` is what it has rejected
@@ -60,7 +60,7 @@ def newest(entries: Iterable[LedgerEntry], now: datetime) -> Mapping[str, Ledger
     return {each.common_name: each for each in sorted(entries, key=rank)}
 
 
-def why(proxy: ProxyStatus, known: Known, now: datetime) -> str:
+def why(proxy: ProxyStatus, known: ProxyEvidence, now: datetime) -> str:
     """Return why a proxy is not in step, or its workload gets no traffic; empty if neither is so."""
     waits = f"not admitted yet: {known.waits_for}" if known.waits_for else ""
     behind = _behind(proxy, known, now, waits)
@@ -68,7 +68,7 @@ def why(proxy: ProxyStatus, known: Known, now: datetime) -> str:
     return f"dead: {found}" if is_dead(proxy, known, now) else found
 
 
-def is_dead(proxy: ProxyStatus, known: Known, now: datetime) -> bool:
+def is_dead(proxy: ProxyStatus, known: ProxyEvidence, now: datetime) -> bool:
     """Say whether a proxy is gone for long, and callers have ejected it: neither proves it alone.
 
     A proxy whose workload is gone is not dead: nobody calls it.
@@ -77,7 +77,7 @@ def is_dead(proxy: ProxyStatus, known: Known, now: datetime) -> bool:
     return should_be_here and bool(known.ejected_by) and now - proxy.since > known.dead_after
 
 
-def _behind(proxy: ProxyStatus, known: Known, now: datetime, waits: str) -> str:
+def _behind(proxy: ProxyStatus, known: ProxyEvidence, now: datetime, waits: str) -> str:
     match proxy.state:
         case ProxyState.EXPECTED:
             if refused := _refused(known.entry, now):
@@ -150,7 +150,7 @@ def _refused(entry: LedgerEntry | None, now: datetime) -> str:
     return CERTIFICATE_UNUSED if entry.unclaimed_too_long(now) else ""
 
 
-def _connected(proxy: ProxyStatus, known: Known, now: datetime) -> str:
+def _connected(proxy: ProxyStatus, known: ProxyEvidence, now: datetime) -> str:
     failed = f"{GROUP_FAILED}: {known.failure}" if known.failure else ""
     if not any(stream.served for stream in known.streams):
         if not proxy.known:
@@ -172,7 +172,7 @@ def _connected(proxy: ProxyStatus, known: Known, now: datetime) -> str:
     return ""
 
 
-def _rejected(known: Known) -> str:
+def _rejected(known: ProxyEvidence) -> str:
     """Say why what stands first was rejected, or its name where that is not known."""
     found = [
         (status.type_url, name)

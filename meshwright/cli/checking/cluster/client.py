@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
-from meshwright.cli.checking.judgements.check import Check, Unseen
+from meshwright.cli.checking.judgements.check import Check, UnavailableCheck
 from meshwright.cli.checking.judgements.permissions import Need
 from meshwright.kube.api import Api
 from meshwright.kube.errors import ApiError, KubeError
@@ -21,7 +21,7 @@ _OTHER: Final = Resource(
 )
 
 
-class Asking:
+class ClusterClient:
     """Asks an API server; a list that was asked for is asked for once."""
 
     def __init__(self, api: Api) -> None:
@@ -54,12 +54,12 @@ class Asking:
                 return None
             raise
 
-    async def may(self, needs: Sequence[Need], user: str = "") -> Mapping[Need, bool | Unseen]:
+    async def may(self, needs: Sequence[Need], user: str = "") -> Mapping[Need, bool | UnavailableCheck]:
         """Return what the authorizer says of each need, of us or of a user."""
         answers = await asyncio.gather(*(self._may(each, user) for each in needs))
         return dict(zip(needs, answers, strict=True))
 
-    async def _may(self, need: Need, user: str) -> bool | Unseen:
+    async def _may(self, need: Need, user: str) -> bool | UnavailableCheck:
         resource, _, subresource = need.resource.partition("/")
         attributes = {
             "verb": need.verb,
@@ -79,7 +79,7 @@ class Asking:
         try:
             answer = await self.api.create(review, None, body)
         except KubeError as error:
-            return Unseen(str(error), "ask as an administrator of the cluster")
+            return UnavailableCheck(str(error), "ask as an administrator of the cluster")
         return bool(answer.get("status", {}).get("allowed"))
 
 
@@ -89,12 +89,12 @@ async def looked(name: str, look: Callable[[], Awaitable[Check | Sequence[Check]
         async with asyncio.timeout(SECONDS):
             found = await look()
     except TimeoutError:
-        return (Check.unseen(name, Unseen(f"no answer in {SECONDS:g} s")),)
+        return (Check.unseen(name, UnavailableCheck(f"no answer in {SECONDS:g} s")),)
     except ApiError as error:
         do = "ask as an administrator of the cluster" if error.is_forbidden else "try again"
-        return (Check.unseen(name, Unseen(str(error), do)),)
+        return (Check.unseen(name, UnavailableCheck(str(error), do)),)
     except KubeError as error:
-        return (Check.unseen(name, Unseen(str(error))),)
+        return (Check.unseen(name, UnavailableCheck(str(error))),)
     except Exception as error:  # noqa: BLE001 - whatever it is: it is said in its line, and the others go on
-        return (Check.unseen(name, Unseen(" ".join(f"{type(error).__name__}: {error}".split()))),)
+        return (Check.unseen(name, UnavailableCheck(" ".join(f"{type(error).__name__}: {error}".split()))),)
     return (found,) if isinstance(found, Check) else found

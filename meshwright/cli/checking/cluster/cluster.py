@@ -10,7 +10,7 @@ from typing import Any, Final
 import yaml
 
 from meshwright.cli.checking.cluster import installation as installed
-from meshwright.cli.checking.cluster.client import Asking, looked
+from meshwright.cli.checking.cluster.client import ClusterClient, looked
 from meshwright.cli.checking.cluster.webhooks import ready_behind
 from meshwright.cli.checking.judgements import cluster as judging
 from meshwright.cli.checking.judgements import permissions, storage
@@ -31,7 +31,7 @@ from meshwright.kube.builtin import (
     minor_version,
 )
 from meshwright.kube.connection.connection import found
-from meshwright.kube.discovery import Served, served
+from meshwright.kube.discovery import ServedResources, served
 from meshwright.kube.errors import KubeError
 from meshwright.kubernetes.injection.decision import OSM_UUID
 from meshwright.mesh.kinds import STATEFUL_SET, Kind
@@ -71,7 +71,7 @@ def checks(place: Place, *, before: bool) -> Sequence[Check]:
 
 async def _checks(api: Api, place: Place, *, before: bool) -> Sequence[Check]:
     async with api:
-        asking = Asking(api)
+        asking = ClusterClient(api)
         version, text = (0, 0), ""
         try:
             version, text = await _version(api)
@@ -105,25 +105,25 @@ async def _version(api: Api) -> tuple[tuple[int, int], str]:
     return minor_version(said) or (0, 0), str(said.get("gitVersion", "?"))
 
 
-async def _served(api: Api) -> Served | KubeError:
+async def _served(api: Api) -> ServedResources | KubeError:
     try:
         return await served(api)
     except KubeError as error:
         return error
 
 
-def _there(found: Served | KubeError) -> Served:
+def _there(found: ServedResources | KubeError) -> ServedResources:
     if isinstance(found, KubeError):
         raise found
     return found
 
 
-async def _kinds(there: Served, *, before: bool) -> Check:
+async def _kinds(there: ServedResources, *, before: bool) -> Check:
     versions = {kind: tuple(each.version for each in there.of(kind.group, kind.name)) for kind in INSTALLED}
     return judging.kinds(versions, before=before)
 
 
-async def _conversions(asking: Asking) -> Sequence[Check]:
+async def _conversions(asking: ClusterClient) -> Sequence[Check]:
     """Look who converts kinds that are read; nothing where none is converted."""
     found: dict[str, list[str]] = {}
     for raw in await asking.all(DEFINITIONS):
@@ -142,7 +142,7 @@ def _converter(config: Mapping[str, Any]) -> str:
     return f"{_SERVICE}{service['namespace']}/{service['name']}" if service else str(config.get("url"))
 
 
-async def _permissions(asking: Asking, there: Served, place: Place) -> Check:
+async def _permissions(asking: ClusterClient, there: ServedResources, place: Place) -> Check:
     plurals = {(each.group, each.kind): each.plural for each in there.resources}
     unknown = permissions.unserved(place.manifests, plurals)
     answers = await asking.may(permissions.to_apply(place.manifests, plurals))
@@ -150,7 +150,7 @@ async def _permissions(asking: Asking, there: Served, place: Place) -> Check:
     return permissions.permitted("permissions", "you", answers, do, unknown)
 
 
-async def _volume(asking: Asking, place: Place) -> Check:
+async def _volume(asking: ClusterClient, place: Place) -> Check:
     """Look whether the claim of the control plane's StatefulSet can be bound."""
     claims = [
         claim["spec"]
@@ -169,7 +169,7 @@ async def _volume(asking: Asking, place: Place) -> Check:
     return storage.volume(wanted, found)
 
 
-async def _definitions(asking: Asking, place: Place) -> Check:
+async def _definitions(asking: ClusterClient, place: Place) -> Check:
     """Look for definitions of the chart's names that no release of ours in this namespace has made."""
     of_chart = {str(each["metadata"]["name"]) for each in place.manifests if each["kind"] == DEFINITIONS.kind}
     ours = {f"{kind.group}/{kind.name}" for kind in INSTALLED}
@@ -189,7 +189,7 @@ def _is_of_release(metadata: Mapping[str, Any], home: str) -> bool:
     return managed and annotations.get("meta.helm.sh/release-namespace") == home
 
 
-async def _other_meshes(asking: Asking) -> Check:
+async def _other_meshes(asking: ClusterClient) -> Check:
     found = [
         Injector(str(each.get("name")), str(raw["metadata"]["name"]), each.get("failurePolicy") != "Ignore")
         for raw in await asking.all(MUTATING)
@@ -203,7 +203,7 @@ async def _other_meshes(asking: Asking) -> Check:
     return judging.other_meshes(found, daemons)
 
 
-async def _osm(asking: Asking) -> Check:
+async def _osm(asking: ClusterClient) -> Check:
     planes = [
         f"{raw['metadata']['namespace']}/{raw['metadata']['name']}"
         for raw in await asking.all(DEPLOYMENTS)

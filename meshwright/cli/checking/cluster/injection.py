@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from catalog.store.view import MeshSettings, View
-from meshwright.cli.checking.cluster.client import Asking
+from meshwright.cli.checking.cluster.client import ClusterClient
 from meshwright.cli.checking.cluster.pods import Injection, config_of
 from meshwright.controller.errors import SettingsError
 from meshwright.controller.settings.config_file import only_in
@@ -15,14 +15,14 @@ from meshwright.kubernetes.injection.configuration.place import CONFIG_KEY, CONF
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.kinds import MESH_CONFIG
 from meshwright.mesh.names import Namespace
-from meshwright.mesh.objects import Sourced
+from meshwright.mesh.objects import SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.providers.kubernetes.resources import newest
 from meshwright.sidecars.registry import DriverRegistry
 from meshwright.specs.displayed import read_shown
 
 
-async def place_of(asking: Asking, home: str) -> ConfigMapKey:
+async def place_of(asking: ClusterClient, home: str) -> ConfigMapKey:
     """Return where a control plane has the configuration: as its settings say, or else the chart.
 
     Raises ConfigurationError for settings that cannot be read, KubeError where nobody may look.
@@ -39,7 +39,7 @@ async def place_of(asking: Asking, home: str) -> ConfigMapKey:
         raise ConfigurationError(f"{what}: injection_config_map {error}") from error
 
 
-async def config_in(asking: Asking, home: str) -> tuple[ConfigMapKey, InjectionConfig | None]:
+async def config_in(asking: ClusterClient, home: str) -> tuple[ConfigMapKey, InjectionConfig | None]:
     """Return the configuration of a cluster and its place; None where there is none. Raises as `place_of`."""
     place = await place_of(asking, home)
     raw = await asking.one(CONFIG_MAPS, place.namespace, place.name)
@@ -49,14 +49,14 @@ async def config_in(asking: Asking, home: str) -> tuple[ConfigMapKey, InjectionC
         raise ConfigurationError(f"ConfigMap {place.namespace}/{place.name}: {error}") from error
 
 
-async def injection_of(asking: Asking, home: str, version: tuple[int, int]) -> Injection:
+async def injection_of(asking: ClusterClient, home: str, version: tuple[int, int]) -> Injection:
     """Return what the injector would do; raise ConfigurationError, KubeError, or DriverError."""
     _, config = await config_in(asking, home)
     drivers = DriverRegistry.discover().drivers
     return Injection(config or config_of(None, home), drivers, await mesh_config(asking, home), version)
 
 
-async def mesh_config(asking: Asking, home: str) -> MeshConfig:
+async def mesh_config(asking: ClusterClient, home: str) -> MeshConfig:
     """Return the MeshConfig of a control plane, the defaults without; raise KubeError."""
     resource = newest(MESH_CONFIG, await served(asking.api, {MESH_CONFIG.group}))
     if resource is None:
@@ -70,5 +70,5 @@ def config_of_all(items: Iterable[Raw], resource: Resource) -> MeshConfig:
     for raw in items:
         document = {**raw, "apiVersion": resource.api_version, "kind": resource.kind}
         for key, value in read_shown(document, InFile("")).objects:
-            objects[key] = Sourced(key, value, InFile(""))
+            objects[key] = SourcedObject(key, value, InFile(""))
     return View.build(objects, MeshSettings()).config

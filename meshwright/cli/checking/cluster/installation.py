@@ -6,20 +6,20 @@ from typing import Any, Final
 
 from meshwright.cli.checking.cluster import measurements as answered
 from meshwright.cli.checking.cluster import streams
-from meshwright.cli.checking.cluster.client import Asking
+from meshwright.cli.checking.cluster.client import ClusterClient
 from meshwright.cli.checking.cluster.injection import injection_of
-from meshwright.cli.checking.cluster.pods import Injection, Sorted, is_active, sorted_out
+from meshwright.cli.checking.cluster.pods import Injection, PodsByState, is_active, sorted_out
 from meshwright.cli.checking.cluster.webhooks import Webhooks, certificates
 from meshwright.cli.checking.judgements import installed as judging
 from meshwright.cli.checking.judgements import permissions, reported
 from meshwright.cli.checking.judgements.check import Check
 from meshwright.cli.checking.judgements.installed import Offer, Runner
 from meshwright.kube.builtin import CONFIG_MAPS, MUTATING, NAMESPACES, PODS, STATEFUL_SETS, VALIDATING
-from meshwright.kube.discovery import Served
+from meshwright.kube.discovery import ServedResources
 from meshwright.kube.errors import ApiError
 from meshwright.kube.resource import Raw
 from meshwright.kubernetes.injection.configuration.configuration import ConfigurationError
-from meshwright.kubernetes.injection.credentials.pod_roots import Standing, asks_for_sidecars
+from meshwright.kubernetes.injection.credentials.pod_roots import ConfigMapState, asks_for_sidecars
 from meshwright.kubernetes.injection.namespaces import namespace_of
 from meshwright.kubernetes.status.event import EVENTS
 from meshwright.kubernetes.status.events.open_problems import LABEL, unmended
@@ -56,15 +56,15 @@ _POD: Final[Mapping[str, Any]] = {
 
 
 def looks(
-    asking: Asking,
+    asking: ClusterClient,
     home: str,
     manifests: Sequence[Mapping[str, Any]],
     version: tuple[int, int],
-    there: Callable[[], Served],
+    there: Callable[[], ServedResources],
 ) -> list[Look]:
     """Return what is looked at, by the name of its line; `there` raises KubeError."""
     webhooks = Webhooks(asking, home, {str(each["kind"]) for each in manifests})
-    found = _Installed(asking, home, webhooks, version)
+    found = _InstallationReader(asking, home, webhooks, version)
     return [
         ("control plane", found.control_plane),
         ("readiness", found.answered),
@@ -80,27 +80,27 @@ def looks(
     ]
 
 
-async def _permissions(asking: Asking, home: str, manifests: Sequence[Mapping[str, Any]]) -> Check:
+async def _permissions(asking: ClusterClient, home: str, manifests: Sequence[Mapping[str, Any]]) -> Check:
     needs = permissions.granted(manifests)
     answers = await asking.may(needs, f"system:serviceaccount:{home}:{ACCOUNT}")
     do = "`meshwright install --print | kubectl apply -f -`, with this installation's values (--values)"
     return permissions.permitted("its permissions", f"ServiceAccount {home}/{ACCOUNT}", answers, do)
 
 
-async def _reported(asking: Asking, home: str) -> Check:
+async def _reported(asking: ClusterClient, home: str) -> Check:
     """Look at the Events about objects of the control plane's namespace, which only Events report."""
     events = await asking.all(EVENTS, home, LABEL)
     found = [
-        reported.Reported(str(each.about), each.reason, each.note)
+        reported.ReportedProblem(str(each.about), each.reason, each.note)
         for each in unmended(events, datetime.now(UTC))
     ]
     return reported.reported(found, home)
 
 
-class _Installed:
+class _InstallationReader:
     def __init__(
         self,
-        asking: Asking,
+        asking: ClusterClient,
         home: str,
         webhooks: Webhooks,
         version: tuple[int, int],
@@ -153,7 +153,7 @@ class _Installed:
     async def _injection(self) -> Injection:
         return await injection_of(self._asking, self._home, self._version)
 
-    async def _sorted(self) -> Sorted:
+    async def _sorted(self) -> PodsByState:
         found = await self._asking.all(NAMESPACES)
         namespaces = [namespace_of(each) for each in found if is_active(each)]
         injection, revision = await self._injection(), await self._webhooks.revision()
@@ -190,12 +190,16 @@ class _Installed:
         standings = {each: await self._standing(each, name, trusted) for each in where}
         return (judging.roots(standings, name),)
 
-    async def _standing(self, namespace: str, name: str, trusted: Collection[bytes]) -> Standing:
+    async def _standing(self, namespace: str, name: str, trusted: Collection[bytes]) -> ConfigMapState:
         raw = await self._asking.one(CONFIG_MAPS, namespace, name)
         if raw is None:
-            return Standing.ABSENT
+            return ConfigMapState.ABSENT
         there = set(certificates(str((raw.get("data") or {}).get(AUTHORITY_FILE, "")).encode()))
-        return Standing.WRONG if not there or (trusted and not there <= {*trusted}) else Standing.RIGHT
+        return (
+            ConfigMapState.WRONG
+            if not there or (trusted and not there <= {*trusted})
+            else ConfigMapState.RIGHT
+        )
 
 
 def _containers(pod: Raw) -> list[Raw]:

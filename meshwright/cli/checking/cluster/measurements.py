@@ -22,7 +22,7 @@ _FIRST: Final = "meshwright_certificate_acknowledged_expiry_seconds"
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ServerMeasurements:
     """What its metrics say of proxies, by state, and of the certificates that these hold."""
 
     proxies: Mapping[str, int]
@@ -45,10 +45,10 @@ async def looked_at(api: Api, home: str, pods: Sequence[Raw]) -> Sequence[Check]
     )
 
 
-def measured(text: str) -> Measured:
+def measured(text: str) -> ServerMeasurements:
     """Read metrics; raise ValueError for what are none."""
     series = [each for family in text_string_to_metric_families(text) for each in family.samples]
-    return Measured(
+    return ServerMeasurements(
         {each.labels["state"]: int(each.value) for each in series if each.name == _PROXIES},
         sum(int(each.value) for each in series if each.name == _RUNNING_OUT),
         {each.labels["kind"]: timedelta(seconds=each.value) for each in series if each.name == _FIRST},

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from meshwright.cli.checking.cluster.starts import Start, trouble_of
 from meshwright.cli.checking.judgements.check import counted
-from meshwright.cli.checking.judgements.installed import PodFound
+from meshwright.cli.checking.judgements.installed import PodFinding
 from meshwright.controller.errors import SettingsError
 from meshwright.controller.settings.config_file import only_in
 from meshwright.kubernetes.injection.comparing import differences
@@ -16,7 +16,7 @@ from meshwright.kubernetes.injection.configuration.configuration import read as 
 from meshwright.kubernetes.injection.configuration.place import CONFIG_KEY
 from meshwright.kubernetes.injection.credentials.pod_roots import is_injected, is_of
 from meshwright.kubernetes.injection.decision import Reason, decide
-from meshwright.kubernetes.injection.injecting import Known
+from meshwright.kubernetes.injection.injecting import InjectionInputs
 from meshwright.kubernetes.injection.selectors import required
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.kinds import NAMESPACE
@@ -42,7 +42,7 @@ class Injection:
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted:
+class PodsByState:
     """Pods by what is to be said of them, and the namespaces that ask for sidecars, or have some.
 
     `injected` counts Pods with sidecars, in any phase. `unready` are Pods whose sidecars cannot start, or run
@@ -51,15 +51,15 @@ class Sorted:
     annotation of ours that has an unknown name or value.
     """
 
-    without: tuple[PodFound, ...]
-    outdated: tuple[PodFound, ...]
-    unready: tuple[PodFound, ...]
-    late: tuple[PodFound, ...]
+    without: tuple[PodFinding, ...]
+    outdated: tuple[PodFinding, ...]
+    unready: tuple[PodFinding, ...]
+    late: tuple[PodFinding, ...]
     ready: tuple[Mapping[str, Any], ...]
     injected: int
     asking: frozenset[str]
     namespaces: frozenset[str]
-    misworded: tuple[PodFound, ...] = ()
+    misworded: tuple[PodFinding, ...] = ()
 
 
 def config_of(raw: Mapping[str, Any] | None, home: str, key: str = CONFIG_KEY) -> InjectionConfig:
@@ -88,7 +88,7 @@ def sorted_out(
     pods: Sequence[Mapping[str, Any]],
     now: datetime,
     revision: str = "",
-) -> Sorted:
+) -> PodsByState:
     """Sort the Pods of a cluster that have not ended; those of namespaces of another revision are its own."""
     by_name = {str(each.name): each for each in namespaces if is_of(each, revision)}
     config = injection.config
@@ -100,11 +100,11 @@ def sorted_out(
     troubles = [(name_of(each), found) for each in ours if (found := trouble_of(each, now)) is not None]
     faulty = {name: found.why for name, found in troubles if found.start is Start.FAULTY}
     unready = {name_of(each): why for each in running if (why := _unready(each))}
-    return Sorted(
+    return PodsByState(
         without=tuple(_without(config, by_name, others, revision)),
         outdated=tuple(_outdated(injection, by_name, ours)),
-        unready=tuple(PodFound(name, why) for name, why in sorted((unready | faulty).items())),
-        late=tuple(PodFound(name, found.why) for name, found in troubles if found.start is Start.LATE),
+        unready=tuple(PodFinding(name, why) for name, why in sorted((unready | faulty).items())),
+        late=tuple(PodFinding(name, found.why) for name, found in troubles if found.start is Start.LATE),
         ready=tuple(each for each in running if not _unready(each)),
         injected=len(ours),
         asking=asking,
@@ -113,15 +113,15 @@ def sorted_out(
     )
 
 
-def _misworded(namespaces: Sequence[NamespaceObject]) -> Iterator[PodFound]:
+def _misworded(namespaces: Sequence[NamespaceObject]) -> Iterator[PodFinding]:
     """Yield namespaces whose labels or annotations have a value or a name that is none of ours."""
     for each in sorted(namespaces, key=lambda one: str(one.name)):
         for section, pairs in (("labels", each.labels), ("annotations", each.annotations)):
             for wrong in wrong_values(NAMESPACE, section, pairs):
-                yield PodFound(str(each.name), str(wrong))
+                yield PodFinding(str(each.name), str(wrong))
             for name, _ in pairs:
                 if why := unread(NAMESPACE, section, name) or unread_name(NAMESPACE, section, name):
-                    yield PodFound(str(each.name), f"metadata.{section}[{name}]: {why}")
+                    yield PodFinding(str(each.name), f"metadata.{section}[{name}]: {why}")
 
 
 def _is_there(pod: Mapping[str, Any]) -> bool:
@@ -145,25 +145,27 @@ def _without(
     namespaces: Mapping[str, NamespaceObject],
     pods: Sequence[Mapping[str, Any]],
     revision: str,
-) -> Iterator[PodFound]:
+) -> Iterator[PodFinding]:
     """Yield the Pods that would get a sidecar if they were made now, with what decides that."""
     for each in pods:
         namespace = namespaces[each["metadata"]["namespace"]]
         try:
             decision = decide(config, namespace, cast("kubernetes.Pod", each))
         except CannotPatchError as error:
-            yield PodFound(name_of(each), f"would be refused: {error}")
+            yield PodFinding(name_of(each), f"would be refused: {error}")
             continue
         if decision.inject and (decision.reason is Reason.POD or is_injected(config, namespace, revision)):
-            yield PodFound(name_of(each), decision.words)
+            yield PodFinding(name_of(each), decision.words)
 
 
 def _outdated(
     injection: Injection,
     namespaces: Mapping[str, NamespaceObject],
     pods: Sequence[Mapping[str, Any]],
-) -> Iterator[PodFound]:
-    known = Known(injection.config, injection.drivers, injection.mesh_config, version=injection.version)
+) -> Iterator[PodFinding]:
+    known = InjectionInputs(
+        injection.config, injection.drivers, injection.mesh_config, version=injection.version
+    )
     for each in pods:
         pod = cast("kubernetes.Pod", each)
         if not is_patched(pod):
@@ -171,13 +173,13 @@ def _outdated(
         try:
             other = differences(known, namespaces[each["metadata"]["namespace"]], pod)
         except DriverError as error:
-            yield PodFound(name_of(each), f"would be refused: {' '.join(str(error).split())}")
+            yield PodFinding(name_of(each), f"would be refused: {' '.join(str(error).split())}")
             continue
         if other is None:
-            yield PodFound(name_of(each), "would have none")
+            yield PodFinding(name_of(each), "would have none")
         elif other:
             more = f"; and {counted(len(other) - 1, 'more field')}" if len(other) > 1 else ""
-            yield PodFound(name_of(each), f"{other[0]}{more}")
+            yield PodFinding(name_of(each), f"{other[0]}{more}")
 
 
 def _unready(pod: Mapping[str, Any]) -> str:

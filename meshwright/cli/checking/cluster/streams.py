@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from meshwright.cli.checking.cluster.pods import name_of
-from meshwright.cli.checking.judgements.installed import PodFound
+from meshwright.cli.checking.judgements.installed import PodFinding
 from meshwright.kube.api import Api
 from meshwright.kube.errors import ApiError, KubeError
 from meshwright.sidecars.layout import READY_PATH, STATUS_PORT
@@ -18,17 +18,17 @@ _BUT: Final = "but: "
 """What an agent says before a remark on a proxy that is ready (`meshwright.agent.status.server`)."""
 
 
-async def without(api: Api, pods: Sequence[Mapping[str, Any]]) -> tuple[PodFound, ...]:
+async def without(api: Api, pods: Sequence[Mapping[str, Any]]) -> tuple[PodFinding, ...]:
     """Return the Pods whose proxies are without, and why; raise KubeError where nobody may ask.
 
     A Pod that has gone meanwhile is none; one that does not answer is named.
     """
     turn = asyncio.Semaphore(_AT_ONCE)
 
-    async def asked(pod: Mapping[str, Any]) -> PodFound | None:
+    async def asked(pod: Mapping[str, Any]) -> PodFinding | None:
         async with turn:
             why = await _why(api, str(pod["metadata"]["namespace"]), str(pod["metadata"]["name"]))
-        return PodFound(name_of(pod), why) if why else None
+        return PodFinding(name_of(pod), why) if why else None
 
     found = await asyncio.gather(*(asked(each) for each in sorted(pods, key=name_of)[:MOST]))
     return tuple(each for each in found if each is not None)

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from typing import Final
 
 from certs.keys.pem import as_pem, certificates_in
-from meshwright.cli.checking.cluster.client import Asking
+from meshwright.cli.checking.cluster.client import ClusterClient
 from meshwright.cli.checking.cluster.pods import is_active, selects
 from meshwright.cli.checking.judgements import installed as judging
 from meshwright.cli.checking.judgements.check import Check
-from meshwright.cli.checking.judgements.installed import Registered
+from meshwright.cli.checking.judgements.installed import WebhookRegistration
 from meshwright.kube.builtin import MUTATING, NAMESPACES, SLICES, VALIDATING
 from meshwright.kube.errors import ApiError
 from meshwright.kube.resource import Raw, Resource
@@ -25,7 +25,7 @@ _WRONG: Final = {"matches": [{"name": "wrong", "pathRegex": "(", "methods": ["*"
 class Webhooks:
     """Those of the control plane whose own namespace is `home`; `wanted` are the kinds that are installed."""
 
-    def __init__(self, asking: Asking, home: str, wanted: Collection[str]) -> None:
+    def __init__(self, asking: ClusterClient, home: str, wanted: Collection[str]) -> None:
         self._asking, self._home, self._wanted = asking, home, wanted
 
     async def ours(self, resource: Resource) -> Raw | None:
@@ -99,14 +99,14 @@ class Webhooks:
         return ""
 
 
-async def ready_behind(asking: Asking, namespace: str, service: str) -> int:
+async def ready_behind(asking: ClusterClient, namespace: str, service: str) -> int:
     """Return how many ready endpoints a Service has; raise KubeError."""
     slices = await asking.all(SLICES, namespace, f"kubernetes.io/service-name={service}")
     endpoints = [each for raw in slices for each in raw.get("endpoints") or ()]
     return sum(1 for each in endpoints if (each.get("conditions") or {}).get("ready") is not False)
 
 
-def registered(raw: Raw) -> Registered:
+def registered(raw: Raw) -> WebhookRegistration:
     """Read a webhook configuration as the API server has it."""
     webhooks = raw.get("webhooks") or ()
     configs = [each.get("clientConfig") or {} for each in webhooks]
@@ -118,7 +118,7 @@ def registered(raw: Raw) -> Registered:
     bundles = [_decoded(str(each.get("caBundle") or "")) for each in configs]
     roots = [root for each in bundles for root in certificates(each)]
     ends = tuple(end for each in bundles for end in _ends(each))
-    return Registered(str(raw["metadata"]["name"]), len(webhooks), services, ends, frozenset(roots))
+    return WebhookRegistration(str(raw["metadata"]["name"]), len(webhooks), services, ends, frozenset(roots))
 
 
 def certificates(pem: bytes) -> Iterator[bytes]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from certs.renewal import CA_ENDS_SOON, Lived, alarm_at, renewed_by
+from certs.renewal import CA_ENDS_SOON, Validity, alarm_at, renewed_by
 from meshwright.agent.reach.times import length, stamp
 from meshwright.cli.checking.judgements.check import Check, counted, listed
 
@@ -26,7 +26,7 @@ class Certificate:
     not_after: datetime
 
 
-def authority(found: Lived, now: datetime) -> Check:
+def authority(found: Validity, now: datetime) -> Check:
     """Judge the CA of a state directory."""
     name, until = "CA", stamp(found.not_after)
     if now < found.not_before:
@@ -44,7 +44,7 @@ def authority(found: Lived, now: datetime) -> Check:
     return Check.ok(name, left)
 
 
-def given_authority(found: Lived | None, now: datetime, place: str) -> Check:
+def given_authority(found: Validity | None, now: datetime, place: str) -> Check:
     """Judge a CA that somebody else renews, in files at a place; None where there is none."""
     name, do = "CA", f"whoever renews {place} must put a CA there: the server takes it as soon as it is good"
     if found is None:

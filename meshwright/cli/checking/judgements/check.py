@@ -39,13 +39,13 @@ class Check:
         return cls(name, Status.FAILED, said, do)
 
     @classmethod
-    def unseen(cls, name: str, seen: "Unseen") -> Self:
+    def unseen(cls, name: str, seen: "UnavailableCheck") -> Self:
         """Return one that could not be found out."""
         return cls(name, Status.WARNING, f"cannot be found out: {seen.why}", seen.do)
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
+class UnavailableCheck:
     """What could not be looked at, why not, and what would help."""
 
     why: str

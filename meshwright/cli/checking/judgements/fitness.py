@@ -7,7 +7,7 @@ from typing import Final
 
 from meshwright.agent.interception.owners import named
 from meshwright.cli.checking.judgements.check import Check, counted
-from meshwright.cli.checking.judgements.problems import Found, judged
+from meshwright.cli.checking.judgements.problems import ObjectProblem, judged
 
 _PYTHON: Final = (3, 11)
 
@@ -38,7 +38,7 @@ def directory(name: str, found: Directory, option: str) -> Check:
     return Check.ok(name, f"{found.path} {'can be written' if found.there else 'can be made'}")
 
 
-def mesh(where: Path, objects: int, found: Sequence[Found], error: str = "") -> Check:
+def mesh(where: Path, objects: int, found: Sequence[ObjectProblem], error: str = "") -> Check:
     """Judge the mesh directory as lint does."""
     name = "mesh directory"
     if error:
@@ -49,7 +49,7 @@ def mesh(where: Path, objects: int, found: Sequence[Found], error: str = "") -> 
     )
 
 
-def cluster(objects: int, found: Sequence[Found], error: str = "") -> Check:
+def cluster(objects: int, found: Sequence[ObjectProblem], error: str = "") -> Check:
     """Judge a cluster as lint does."""
     name = "cluster"
     if error:

@@ -7,7 +7,7 @@ from datetime import datetime
 from certs.renewal import CA_ENDS_SOON
 from meshwright.agent.reach.times import length, stamp
 from meshwright.cli.checking.judgements.check import Check, counted, listed
-from meshwright.kubernetes.injection.credentials.pod_roots import Standing
+from meshwright.kubernetes.injection.credentials.pod_roots import ConfigMapState
 from meshwright.mesh.kinds import POD
 
 _RESTART = "have them made anew: `kubectl rollout restart` of what they belong to"
@@ -27,7 +27,7 @@ class Runner:
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class WebhookRegistration:
     """A webhook configuration of ours: where its webhooks are asked for, and the ends of the roots it trusts.
 
     `services` are namespace and name; empty where all are URLs. `roots` are the certificates of `ca`.
@@ -41,7 +41,7 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True)
-class PodFound:
+class PodFinding:
     """A Pod of which something is wrong, and what."""
 
     name: str
@@ -78,7 +78,7 @@ def no_control_plane(replicas: Mapping[str, int], home: str) -> Check:
     return Check.failed(name, f"no Pod of it is in namespace {home}", do)
 
 
-def webhook(name: str, found: Registered | None, now: datetime, *, wanted: bool) -> Check:
+def webhook(name: str, found: WebhookRegistration | None, now: datetime, *, wanted: bool) -> Check:
     """Judge one configuration of webhooks: that it is there, has been filled in, and whom it trusts."""
     if found is None and not wanted:
         return Check.ok(name, "none is registered, and none is installed")
@@ -155,11 +155,11 @@ def offers(name: str, found: Sequence[Offer], namespaces: int) -> tuple[Check, .
     if judged is not None:
         answer = judged.image or judged.refused or "it has no sidecar"
         lines.append(injects(name, judged.namespace, answer, ours=bool(judged.image)))
-    refused = [PodFound(each.namespace, each.refused) for each in found if each.is_refused_by_the_cluster]
+    refused = [PodFinding(each.namespace, each.refused) for each in found if each.is_refused_by_the_cluster]
     return (*lines, takes(refused, len(found), namespaces))
 
 
-def takes(refused: Sequence[PodFound], asked: int, namespaces: int) -> Check:
+def takes(refused: Sequence[PodFinding], asked: int, namespaces: int) -> Check:
     """Judge whether Pods with sidecars can be made: where one is refused, its controller tries in vain."""
     name = "Pods with sidecar"
     if not refused:
@@ -185,7 +185,7 @@ def outside(found: Sequence[str]) -> Check:
     return Check.failed(name, said, do)
 
 
-def misworded(found: Sequence[PodFound]) -> Check:
+def misworded(found: Sequence[PodFinding]) -> Check:
     """Judge the labels and annotations of namespaces: a wrong word has no effect, and nobody refuses it."""
     name = "labels of namespaces"
     if not found:
@@ -195,7 +195,7 @@ def misworded(found: Sequence[PodFound]) -> Check:
     )
 
 
-def uninjected(found: Sequence[PodFound], namespaces: int) -> Check:
+def uninjected(found: Sequence[PodFinding], namespaces: int) -> Check:
     """Judge the Pods that are to have a sidecar, and have none."""
     if found:
         without = listed(map(str, found), _NAMED)
@@ -208,7 +208,7 @@ def uninjected(found: Sequence[PodFound], namespaces: int) -> Check:
     return Check.ok("Pods without sidecar", said)
 
 
-def outdated(found: Sequence[PodFound], injected: int) -> Check:
+def outdated(found: Sequence[PodFinding], injected: int) -> Check:
     """Judge the Pods whose sidecar is another one than would be made now."""
     name = "Pods of another make"
     if not found:
@@ -218,7 +218,7 @@ def outdated(found: Sequence[PodFound], injected: int) -> Check:
     return Check.warning(name, said, _RESTART)
 
 
-def sidecars(found: Sequence[PodFound], late: Sequence[PodFound], injected: int) -> Check:
+def sidecars(found: Sequence[PodFinding], late: Sequence[PodFinding], injected: int) -> Check:
     """Judge the sidecars of all Pods that have one, also of Pods that cannot start.
 
     `found` are those that are not ready or cannot start. `late` are those that have not started in time, or
@@ -239,7 +239,7 @@ def sidecars(found: Sequence[PodFound], late: Sequence[PodFound], injected: int)
     return Check.ok(name, f"all of {injected} are ready, or starting" if injected else "no Pod has one")
 
 
-def streams(found: Sequence[PodFound], ready: int, most: int) -> Check:
+def streams(found: Sequence[PodFinding], ready: int, most: int) -> Check:
     """Judge whether proxies of Pods that are ready have their control plane; at most so many are asked."""
     name, asked = "proxies of Pods", min(ready, most)
     if found:
@@ -253,13 +253,16 @@ def streams(found: Sequence[PodFound], ready: int, most: int) -> Check:
     return Check.ok(name, f"all of {asked} have their control plane{more}")
 
 
-def roots(found: Mapping[str, Standing], config_map: str) -> Check:
+def roots(found: Mapping[str, ConfigMapState], config_map: str) -> Check:
     """Judge the ConfigMaps by which Pods believe the control plane, by namespace."""
     name = "roots"
     said = {
-        Standing.ABSENT: ("is missing", "Pods wait for it (FailedMount)"),
-        Standing.WRONG: ("has other roots than the webhook trusts", "Pods that join believe somebody else"),
-        Standing.ANOTHER_S: ("is somebody else's, with other roots", "take it away, or move the Pods"),
+        ConfigMapState.ABSENT: ("is missing", "Pods wait for it (FailedMount)"),
+        ConfigMapState.WRONG: (
+            "has other roots than the webhook trusts",
+            "Pods that join believe somebody else",
+        ),
+        ConfigMapState.ANOTHER_S: ("is somebody else's, with other roots", "take it away, or move the Pods"),
     }
     for standing, (what, means) in said.items():
         if where := sorted(each for each, how in found.items() if how is standing):

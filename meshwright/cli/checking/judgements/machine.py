@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from meshwright.agent.interception.iptables import Led
+from meshwright.agent.interception.iptables import Redirection
 from meshwright.agent.interception.owners import complaint, named
-from meshwright.agent.reach.reasons import Reason, Unreached
+from meshwright.agent.reach.reasons import Reason, UnreachableReason
 from meshwright.agent.sockets import Holder, Owner
 from meshwright.cli.checking.judgements.check import Check, Status, counted, listed
 from meshwright.mesh.host_port import HostPort
@@ -99,14 +99,14 @@ def credentials(directory: Path, name: str, error: str, *, before: bool = False)
     return Check.ok("credentials", said)
 
 
-def control_plane(at: HostPort, why: Unreached | None) -> Check:
+def control_plane(at: HostPort, why: UnreachableReason | None) -> Check:
     """Judge the way there."""
     if why is not None:
         return Check.failed("control plane", f"{why.reason.value}: {why.said}", why.do)
     return Check.ok("control plane", f"{at} answers, and serves this proxy")
 
 
-def workload(name: str, why: Unreached | None) -> Check:
+def workload(name: str, why: UnreachableReason | None) -> Check:
     """Judge the certificate's name: the control plane knows who should have it."""
     if why is None:
         return Check.ok("workload", f"{name} is the name of a workload of the mesh")
@@ -161,7 +161,7 @@ def envoy(found: Envoy | str, program: Version | None) -> Check:
     return Check.ok(name, f"it is live, and is version {found.version or 'unknown'}")
 
 
-def interception(led: Led, listeners: Iterable[Listener], waits_at: Sequence[int] | None) -> Check:
+def interception(led: Redirection, listeners: Iterable[Listener], waits_at: Sequence[int] | None) -> Check:
     """Judge whose the ports are to which the rules in force lead; `waits_at` is where Envoy expects that.
 
     None where no Envoy could be asked. The proxy must be whose own traffic is left alone.

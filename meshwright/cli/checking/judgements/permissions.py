@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from meshwright.cli.checking.judgements.check import Check, Unseen, counted, listed
+from meshwright.cli.checking.judgements.check import Check, UnavailableCheck, counted, listed
 
 Manifest = Mapping[str, Any]
 
@@ -71,7 +71,7 @@ def _granted(manifests: Iterable[Manifest]) -> Iterator[Need]:
 
 
 def permitted(
-    name: str, who: str, answers: Mapping[Need, bool | Unseen], do: str, unknown: Sequence[str] = ()
+    name: str, who: str, answers: Mapping[Need, bool | UnavailableCheck], do: str, unknown: Sequence[str] = ()
 ) -> Check:
     """Judge what the API server's authorizer said of each need; `unknown` are kinds that are not served."""
     if unknown:
@@ -80,6 +80,6 @@ def permitted(
     denied = [str(need) for need, answer in answers.items() if answer is False]
     if denied:
         return Check.failed(name, f"{who} may not: {listed(denied, 5)}", do)
-    if unseen := next((each for each in answers.values() if isinstance(each, Unseen)), None):
+    if unseen := next((each for each in answers.values() if isinstance(each, UnavailableCheck)), None):
         return Check.unseen(name, unseen)
     return Check.ok(name, f"{who} may do all that is needed: {counted(len(answers), 'permission')}")

@@ -8,7 +8,7 @@ from meshwright.mesh.problems.problem import Severity
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ObjectProblem:
     """Something that is wrong with objects, by its code and in one line."""
 
     code: str
@@ -16,7 +16,7 @@ class Found:
     line: str
 
 
-def judged(name: str, found: Sequence[Found], do: str, none: str, what: str = "") -> Check:
+def judged(name: str, found: Sequence[ObjectProblem], do: str, none: str, what: str = "") -> Check:
     """Return FAILED where there are errors, WARNING where there are warnings; else `none` is said.
 
     `what` is said before how much there is.

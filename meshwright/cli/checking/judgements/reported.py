@@ -16,7 +16,7 @@ _NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class ReportedProblem:
     """A problem that an Event reports: the object, the Event's reason, and its note."""
 
     about: str
@@ -27,7 +27,7 @@ class Reported:
         return f"{self.about}: {self.note} ({self.reason})"
 
 
-def reported(found: Sequence[Reported], home: str) -> Check:
+def reported(found: Sequence[ReportedProblem], home: str) -> Check:
     """Judge the problems of objects in the control plane's namespace, those first that stop something."""
     if not found:
         return Check.ok(NAME, f"no Event reports a problem of an object in namespace {home}")

@@ -8,7 +8,7 @@ from typing import Final
 
 from meshwright.agent.reach.times import length, stamp
 from meshwright.cli.checking.judgements.check import Check, counted, listed
-from meshwright.cli.checking.judgements.problems import Found, judged
+from meshwright.cli.checking.judgements.problems import ObjectProblem, judged
 from meshwright.delivery.quarantine.problems import LEFT_OUT, REJECTED
 
 LITTLE_ROOM: Final = 128 * 1024 * 1024
@@ -138,14 +138,14 @@ def source(found: Source) -> Check:
     return Check.ok(name, f"{counted(found.good, 'object')} in force{read}")
 
 
-def problems(found: Sequence[Found]) -> Check:
+def problems(found: Sequence[ObjectProblem]) -> Check:
     """Judge what is wrong with objects and between them, but what proxies do not take."""
     others = [each for each in found if each.code not in (REJECTED, LEFT_OUT)]
     do = "`meshwright lint` and `/debug/policies` have them all"
     return judged("problems", others, do, "nothing is wrong with the objects, or between them")
 
 
-def rejections(proxies: Sequence[Proxy], found: Sequence[Found]) -> Check:
+def rejections(proxies: Sequence[Proxy], found: Sequence[ObjectProblem]) -> Check:
     """Judge what proxies have rejected."""
     who = [f"{each.name} ({', '.join(each.rejects)})" for each in proxies if each.rejects]
     why = next((each.line for each in found if each.code == REJECTED), "")
@@ -156,7 +156,7 @@ def rejections(proxies: Sequence[Proxy], found: Sequence[Found]) -> Check:
     return Check.failed("rejections", said, do)
 
 
-def withheld(found: Sequence[Found], failures: Sequence[str]) -> Check:
+def withheld(found: Sequence[ObjectProblem], failures: Sequence[str]) -> Check:
     """Judge which parts of policy are not in force, and which groups of proxies are not kept current."""
     left = [each for each in found if each.code == LEFT_OUT]
     if failures:

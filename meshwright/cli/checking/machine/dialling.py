@@ -10,14 +10,14 @@ from pathlib import Path
 from certs.state.privacy import user_of
 from meshwright.agent.certificates import certificate, read, trust_domain
 from meshwright.agent.credentials import Credentials, CredentialsError
-from meshwright.agent.reach.observations import Observed, Shown
+from meshwright.agent.reach.observations import PresentedCertificate, ReachObservation
 from meshwright.agent.reach.place import place, remedy
-from meshwright.agent.reach.probing import Dialling, listener, observe
+from meshwright.agent.reach.probing import ReachTarget, listener, observe
 from meshwright.agent.reach.reasons import unreached
 from meshwright.cli.checking import kernel
 from meshwright.cli.checking.judgements import certificates, clock, machine
 from meshwright.cli.checking.judgements.certificates import Certificate
-from meshwright.cli.checking.judgements.check import Check, Unseen
+from meshwright.cli.checking.judgements.check import Check, UnavailableCheck
 from meshwright.cli.checking.machine.sending import send_as
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain
@@ -25,7 +25,7 @@ from meshwright.sidecars.layout import CHAIN_FILE
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DialSettings:
     """Where things are on the machine; None is where the agent, or its Envoy, says that it is."""
 
     credentials: Path
@@ -43,15 +43,15 @@ class Asked:
 
 
 def dials_in(
-    where: Asked,
-    files: Credentials | str | Unseen,
-    way: Observed | str | Unseen | None,
+    where: DialSettings,
+    files: Credentials | str | UnavailableCheck,
+    way: ReachObservation | str | UnavailableCheck | None,
     ads: HostPort | None,
     *,
     before: bool = False,
 ) -> Iterator[Check]:
     """Yield what concerns the way to the control plane: files, name, clock, what stands there."""
-    if isinstance(files, Unseen):
+    if isinstance(files, UnavailableCheck):
         yield Check.unseen("credentials", files)
     else:
         name, error = ("", files) if isinstance(files, str) else (str(files.name), "")
@@ -59,22 +59,22 @@ def dials_in(
     shown = _certificate(where.credentials)
     if shown is not None:
         yield certificates.own(shown, datetime.now(UTC))
-    ahead = way.clock_ahead if isinstance(way, Observed) else None
+    ahead = way.clock_ahead if isinstance(way, ReachObservation) else None
     yield clock.beside_control_plane(kernel.clock(), ahead)
     if ads is None:
         do = "say where it is with --ads (or MESHWRIGHT_ADS)"
-        yield Check.unseen("control plane", Unseen("nobody has said where it is", do))
+        yield Check.unseen("control plane", UnavailableCheck("nobody has said where it is", do))
         return
     match way:
         case None:
             yield Check.ok(
                 "control plane", f"somebody listens at {ads}, who that is only credentials can tell"
             )
-        case Unseen():
+        case UnavailableCheck():
             yield Check.unseen("control plane", way)
         case str():
-            yield Check.unseen("control plane", Unseen(way, "mend the line `credentials` first"))
-        case Observed():
+            yield Check.unseen("control plane", UnavailableCheck(way, "mend the line `credentials` first"))
+        case ReachObservation():
             why = unreached(way)
             if why is not None:
                 why = replace(why, do=remedy(why, ads, place()))
@@ -83,7 +83,7 @@ def dials_in(
                 yield machine.workload(shown.whose, why)
 
 
-def files_of(where: Asked) -> Credentials | str:
+def files_of(where: DialSettings) -> Credentials | str:
     """Return the credentials, or why they cannot be used by whom they belong to."""
     try:
         user = user_of(where.credentials) if where.credentials.exists() else None
@@ -99,7 +99,7 @@ def _certificate(directory: Path) -> Certificate | None:
     return None
 
 
-def way_to(where: Asked, ads: HostPort | None, user: int | None) -> Observed | str | None:
+def way_to(where: DialSettings, ads: HostPort | None, user: int | None) -> ReachObservation | str | None:
     """Go the way to the control plane, as `user`: whose traffic rules leave alone, None where there are none.
 
     Without credentials it is only dialled, and None is that somebody listens.
@@ -113,13 +113,13 @@ def way_to(where: Asked, ads: HostPort | None, user: int | None) -> Observed | s
     try:
         shown = certificate(where.credentials / CHAIN_FILE)
         domain = trust_domain(where.credentials, where.trust_domain)
-        return asyncio.run(observe(Dialling(ads, where.credentials, shown, domain)))
+        return asyncio.run(observe(ReachTarget(ads, where.credentials, shown, domain)))
     except CredentialsError as error:
         return " ".join(str(error).split())
 
 
-async def _dialled(ads: HostPort) -> Observed | None:
+async def _dialled(ads: HostPort) -> ReachObservation | None:
     found, now = await listener(ads), datetime.now(UTC)
     if isinstance(found, HostPort):
         return None
-    return Observed(ads, Shown("", "", now, now), now, found)
+    return ReachObservation(ads, PresentedCertificate("", "", now, now), now, found)

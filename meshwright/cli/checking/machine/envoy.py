@@ -22,7 +22,7 @@ _SECONDS: Final = 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class EnvoyState:
     """What a running Envoy says: its state, its listeners, and where it calls the application."""
 
     envoy: Envoy
@@ -66,7 +66,7 @@ def program(path: str, user: int | None = None) -> tuple[str, Version | None]:
     return (said if found else f"what it says is not Envoy's version: {said[:80]!r}"), found
 
 
-async def running(admin: HostPort | Path, bootstrap: Path) -> Running | str:
+async def running(admin: HostPort | Path, bootstrap: Path) -> EnvoyState | str:
     """Ask the Envoy that runs with this bootstrap; return why not, where it does not answer."""
     try:
         async with EnvoyAdmin(admin, bootstrap) as asked:
@@ -76,7 +76,7 @@ async def running(admin: HostPort | Path, bootstrap: Path) -> Running | str:
     except AdminUnreachable as error:
         return str(error)
     envoy = Envoy(str(info.get("state", "unknown")), read_version(str(info.get("version"))))
-    return Running(envoy, known, tuple(sorted(set(_applications(clusters)))))
+    return EnvoyState(envoy, known, tuple(sorted(set(_applications(clusters)))))
 
 
 def _applications(page: Mapping[str, object]) -> Iterator[HostPort]:

@@ -13,16 +13,16 @@ from typing import Final
 from meshwright.agent.credentials import Credentials
 from meshwright.agent.envoy.runtime import RuntimeDirectory
 from meshwright.agent.hosts.file import BEGIN, END, called, lines
-from meshwright.agent.interception.iptables import Led, ProgramFailed, led
+from meshwright.agent.interception.iptables import ProgramFailed, Redirection, led
 from meshwright.agent.reach.place import Place, place
 from meshwright.agent.status.client import AgentSilent, status_of
 from meshwright.cli.checking import kernel
 from meshwright.cli.checking.judgements import fitness, machine, ports
-from meshwright.cli.checking.judgements.check import Check, Unseen
+from meshwright.cli.checking.judgements.check import Check, UnavailableCheck
 from meshwright.cli.checking.judgements.machine import Agent, Hosts
-from meshwright.cli.checking.looking import Look
+from meshwright.cli.checking.looking import TimedLook
 from meshwright.cli.checking.machine import envoy
-from meshwright.cli.checking.machine.dialling import Asked, dials_in, files_of, way_to
+from meshwright.cli.checking.machine.dialling import DialSettings, dials_in, files_of, way_to
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import Namespace
 from meshwright.sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, TPROXY_PORT
@@ -32,24 +32,27 @@ _WAY_SECONDS: Final = 30.0
 """For the way to a control plane: its steps have five seconds each."""
 
 
-def checks(where: Asked) -> Iterator[Check]:
+def checks(where: DialSettings) -> Iterator[Check]:
     """Look at a machine that is set up, or at a Pod from its sidecar's container."""
     in_a_pod = place() is Place.POD
     return (machine.in_a_pod(each) if in_a_pod else each for each in _checks(where))
 
 
-def _checks(where: Asked) -> Iterator[Check]:
-    files = Look("credentials", partial(files_of, where))
-    status, listening = Look("agent", partial(_status, where.status)), Look("sockets", kernel.listeners)
+def _checks(where: DialSettings) -> Iterator[Check]:
+    files = TimedLook("credentials", partial(files_of, where))
+    status, listening = (
+        TimedLook("agent", partial(_status, where.status)),
+        TimedLook("sockets", kernel.listeners),
+    )
     bootstrap = RuntimeDirectory(where.run.absolute()).bootstrap
-    proxy = Look("Envoy", lambda: asyncio.run(envoy.running(where.admin, bootstrap)))
-    rules = Look("rules", _rules).seen()
+    proxy = TimedLook("Envoy", lambda: asyncio.run(envoy.running(where.admin, bootstrap)))
+    rules = TimedLook("rules", _rules).seen()
     said = status.seen()
     path, user_of_it = (where.envoy, None) if where.envoy else _run_by(said)
-    program = Look("Envoy's program", partial(envoy.program, path, user_of_it))
-    ads = where.ads or (None if isinstance(said, Unseen | str) else said[1])
+    program = TimedLook("Envoy's program", partial(envoy.program, path, user_of_it))
+    ads = where.ads or (None if isinstance(said, UnavailableCheck | str) else said[1])
     user = _left_alone(rules)
-    way = Look("control plane", lambda: way_to(where, ads, user), _WAY_SECONDS)
+    way = TimedLook("control plane", lambda: way_to(where, ads, user), _WAY_SECONDS)
 
     yield from dials_in(where, files.seen(), way.seen(), ads)
     yield program.judged("Envoy's program", lambda found: machine.envoy_program(path, *found))
@@ -57,14 +60,14 @@ def _checks(where: Asked) -> Iterator[Check]:
         "agent", lambda found: machine.agent(where.status, found if isinstance(found, str) else found[0])
     )
     found, binary = proxy.seen(), program.seen()
-    known = found if isinstance(found, envoy.Running) else None
-    version = None if isinstance(binary, Unseen) else binary[1]
+    known = found if isinstance(found, envoy.EnvoyState) else None
+    version = None if isinstance(binary, UnavailableCheck) else binary[1]
     yield proxy.judged(
         "Envoy",
-        lambda each: machine.envoy(each.envoy if isinstance(each, envoy.Running) else each, version),
+        lambda each: machine.envoy(each.envoy if isinstance(each, envoy.EnvoyState) else each, version),
     )
     yield _interception(rules, listening, known)
-    yield Look("hosts file", lambda: _hosts(where, known, files.seen())).judged(
+    yield TimedLook("hosts file", lambda: _hosts(where, known, files.seen())).judged(
         "hosts file", machine.hosts_file
     )
     own = known.sockets if known else frozenset()
@@ -72,11 +75,11 @@ def _checks(where: Asked) -> Iterator[Check]:
         yield listening.judged(f"application port {at.port}", partial(machine.application, at, own=own))
 
 
-def before(where: Asked) -> Iterator[Check]:
+def before(where: DialSettings) -> Iterator[Check]:
     """Look at a machine that is to be set up: whether an agent could run there, and its rules be made."""
-    files, path = Look("credentials", partial(files_of, where)), where.envoy or _ENVOY
-    program = Look("Envoy's program", partial(envoy.program, path))
-    way = Look("control plane", lambda: way_to(where, where.ads, None), _WAY_SECONDS)
+    files, path = TimedLook("credentials", partial(files_of, where)), where.envoy or _ENVOY
+    program = TimedLook("Envoy's program", partial(envoy.program, path))
+    way = TimedLook("control plane", lambda: way_to(where, where.ads, None), _WAY_SECONDS)
     yield kernel.python()
     yield fitness.user(where.uid, known=_is_user(where.uid))
     yield program.judged("Envoy's program", lambda found: machine.envoy_program(path, *found))
@@ -101,18 +104,18 @@ def before(where: Asked) -> Iterator[Check]:
     )
     yield fitness.program("iptables", shutil.which("iptables-restore"), need, do)
     for at in where.applications:
-        yield Look("sockets", kernel.listeners).judged(
+        yield TimedLook("sockets", kernel.listeners).judged(
             f"application port {at.port}", partial(machine.application, at)
         )
 
 
-def _run_by(status: tuple[Agent, HostPort] | str | Unseen) -> tuple[str, int | None]:
+def _run_by(status: tuple[Agent, HostPort] | str | UnavailableCheck) -> tuple[str, int | None]:
     """Return the program that the agent runs as Envoy, and its user, where that can be seen.
 
     Else what is found by name. Anybody may answer where an agent is asked: as root we must not run whatever
     is named there, but as the user who runs it already.
     """
-    pids = () if isinstance(status, str | Unseen) else status[0].pids
+    pids = () if isinstance(status, str | UnavailableCheck) else status[0].pids
     for pid in pids:
         with suppress(OSError, ValueError, StopIteration):  # it has ended, or is not ours to look at
             process = Path(f"/proc/{int(pid)}")
@@ -140,31 +143,37 @@ def _status(at: HostPort) -> tuple[Agent, HostPort] | str:
     return said, HostPort.parse(plane["address"])
 
 
-def _rules() -> Led | Unseen:
+def _rules() -> Redirection | UnavailableCheck:
     if shutil.which("iptables-save") is None and shutil.which("ip6tables-save") is None:
-        return Led()
+        return Redirection()
     if os.geteuid() != 0:
-        return Unseen("only root can read the rules", "ask as root")
+        return UnavailableCheck("only root can read the rules", "ask as root")
     try:
         return led()
     except ProgramFailed as error:
-        return Unseen(str(error), "look at what iptables says, as root")
+        return UnavailableCheck(str(error), "look at what iptables says, as root")
 
 
-def _left_alone(rules: Led | Unseen) -> int | None:
-    return None if isinstance(rules, Unseen) or os.geteuid() != 0 else min(rules.users, default=None)
+def _left_alone(rules: Redirection | UnavailableCheck) -> int | None:
+    return (
+        None if isinstance(rules, UnavailableCheck) or os.geteuid() != 0 else min(rules.users, default=None)
+    )
 
 
 def _interception(
-    rules: Led | Unseen, listening: "Look[tuple[machine.Listener, ...]]", proxy: envoy.Running | None
+    rules: Redirection | UnavailableCheck,
+    listening: "TimedLook[tuple[machine.Listener, ...]]",
+    proxy: envoy.EnvoyState | None,
 ) -> Check:
-    if isinstance(rules, Unseen):
+    if isinstance(rules, UnavailableCheck):
         return Check.unseen("interception", rules)
     waits_at = None if proxy is None else proxy.waits_at
     return listening.judged("interception", lambda found: machine.interception(rules, found, waits_at))
 
 
-def _hosts(where: Asked, proxy: envoy.Running | None, files: Credentials | str | Unseen) -> Hosts:
+def _hosts(
+    where: DialSettings, proxy: envoy.EnvoyState | None, files: Credentials | str | UnavailableCheck
+) -> Hosts:
     try:
         found = where.hosts.read_text("utf-8").splitlines() if where.hosts.exists() else []
     except (OSError, UnicodeDecodeError) as error:

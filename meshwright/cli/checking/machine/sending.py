@@ -12,7 +12,7 @@ class _Header(ctypes.Structure):
     _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
 
 
-class _Sets(ctypes.Structure):
+class _CapabilitySets(ctypes.Structure):
     _fields_ = (
         ("effective", ctypes.c_uint32),
         ("permitted", ctypes.c_uint32),
@@ -28,7 +28,7 @@ def send_as(user: int) -> None:
     """
     libc = ctypes.CDLL(None, use_errno=True)
     libc.setfsuid(user)
-    header, sets = _Header(_VERSION, 0), (_Sets * 2)()
+    header, sets = _Header(_VERSION, 0), (_CapabilitySets * 2)()
     _require(libc.capget(ctypes.byref(header), sets))
     for each in sets:
         each.effective = each.permitted

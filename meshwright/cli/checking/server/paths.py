@@ -13,9 +13,9 @@ from certs.state.privacy import exposures, user_of
 from meshwright.cli.checking import kernel
 from meshwright.cli.checking.judgements import certificates, ports, server
 from meshwright.cli.checking.judgements import clock as clocks
-from meshwright.cli.checking.judgements.check import Check, Unseen
+from meshwright.cli.checking.judgements.check import Check, UnavailableCheck
 from meshwright.cli.checking.judgements.server import State
-from meshwright.cli.checking.looking import Look
+from meshwright.cli.checking.looking import TimedLook
 from meshwright.cli.errors import CommandFailed
 from meshwright.controller.errors import SettingsError
 from meshwright.controller.issuing.issuing import custody
@@ -25,7 +25,7 @@ from meshwright.mesh.host_port import HostPort
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ServerPaths:
     """What the server was told: where things are.
 
     `sources` names what the mesh is read from, and is empty where nobody said that; `cluster` has how the
@@ -42,7 +42,7 @@ class Told:
     custody: Custody = field(default_factory=Custody)
 
     @classmethod
-    def of(cls, settings: Settings) -> "Told":
+    def of(cls, settings: Settings) -> "ServerPaths":
         """Return it as settings have it."""
         named = (("ADS", "ads_address"), ("HTTP", "http_address"), ("debug", "debug_address"))
         addresses = [
@@ -61,17 +61,17 @@ class Told:
         )
 
 
-def told_by(flags: Mapping[str, object]) -> Told:
+def told_by(flags: Mapping[str, object]) -> ServerPaths:
     """Return what a server would be told; that nothing is named to read is no reason to look at nothing."""
     try:
-        return Told.of(load(flags, nothing_to_read=True))
+        return ServerPaths.of(load(flags, nothing_to_read=True))
     except SettingsError as error:
         raise CommandFailed(error) from error
 
 
-def directory(told: Told) -> Check:
+def directory(told: ServerPaths) -> Check:
     """Look at the state directory: a small file is written, and removed, as the server does."""
-    return Look("state directory", lambda: _seen(told.state)).judged(
+    return TimedLook("state directory", lambda: _seen(told.state)).judged(
         "state directory", lambda found: server.state_directory(found, shared=told.shared)
     )
 
@@ -89,10 +89,10 @@ def _seen(path: Path) -> State:
     )
 
 
-def authority(told: Told, now: datetime) -> Check:
+def authority(told: ServerPaths, now: datetime) -> Check:
     """Look at the CA's certificate; its key is not read."""
-    found, files = Look("CA", lambda: _ca(told)).seen(), told.custody.authority
-    if isinstance(found, Unseen):
+    found, files = TimedLook("CA", lambda: _ca(told)).seen(), told.custody.authority
+    if isinstance(found, UnavailableCheck):
         return Check.unseen("CA", found)
     if files is not None:
         return certificates.given_authority(found, now, str(files.place))
@@ -101,20 +101,20 @@ def authority(told: Told, now: datetime) -> Check:
     return certificates.authority(found, now)
 
 
-def _ca(told: Told) -> PeerCertificate | None:
+def _ca(told: ServerPaths) -> PeerCertificate | None:
     files = told.custody.authority
     path = told.state / "ca" / "ca.pem" if files is None else files.now().certificate
     return read_peer(path.read_bytes()) if path.exists() else None
 
 
-def clock(told: Told, issued: Iterable[datetime]) -> Check:
+def clock(told: ServerPaths, issued: Iterable[datetime]) -> Check:
     """Look at the clock, beside the CA's making and when proxy certificates were issued."""
-    found = Look("CA", lambda: _ca(told)).seen()
-    made = [] if found is None or isinstance(found, Unseen) else [found.not_before]
+    found = TimedLook("CA", lambda: _ca(told)).seen()
+    made = [] if found is None or isinstance(found, UnavailableCheck) else [found.not_before]
     return clocks.beside_certificates(kernel.clock(), [*made, *issued])
 
 
-def all_ports(told: Told, judge: Callable[[ports.Port], Check]) -> Iterator[Check]:
+def all_ports(told: ServerPaths, judge: Callable[[ports.Port], Check]) -> Iterator[Check]:
     """Look who listens at each address, and judge that."""
     for purpose, setting, at in told.addresses:
         yield judge(kernel.port(purpose, setting, at))

@@ -12,9 +12,9 @@ from typing import TypeVar
 from certs.custody import Custody
 from certs.issuers.watched import WatchedFiles
 from meshwright.cli.checking.judgements.certificates import Certificate
-from meshwright.cli.checking.judgements.problems import Found
+from meshwright.cli.checking.judgements.problems import ObjectProblem
 from meshwright.cli.checking.judgements.server import Moment, Proxy, Source
-from meshwright.cli.checking.server.paths import Told
+from meshwright.cli.checking.server.paths import ServerPaths
 from meshwright.controller.settings.settings import sources_named
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.problems.problem import Severity
@@ -29,12 +29,12 @@ _T = TypeVar("_T")
 class Policies:
     """What is wrong with objects and between them, and the groups of proxies that cannot be computed."""
 
-    problems: tuple[Found, ...]
+    problems: tuple[ObjectProblem, ...]
     failures: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Issued:
+class IssuedCertificates:
     """How many proxy certificates are known, and those that are not revoked, from when each was issued."""
 
     known: int
@@ -57,7 +57,7 @@ class Certificates:
     """Those of services, and those of proxies."""
 
     services: tuple[Certificate, ...]
-    proxies: Issued
+    proxies: IssuedCertificates
 
 
 def sources(page: Page) -> tuple[Source, ...]:
@@ -99,7 +99,9 @@ def _proxy(each: Page) -> Proxy:
 def policies(page: Page) -> Policies:
     """Read `/api/v1/policies`."""
     problems = (
-        Found(str(_field(each, "code")), Severity(str(_field(each, "severity"))), str(_field(each, "line")))
+        ObjectProblem(
+            str(_field(each, "code")), Severity(str(_field(each, "severity"))), str(_field(each, "line"))
+        )
         for each in _rows(page, "problems")
     )
     failures = (f"{_field(each, 'group')}: {_field(each, 'error')}" for each in _rows(page, "failures"))
@@ -127,7 +129,7 @@ def every_certificate(page: Page) -> Certificates:
     return Certificates(tuple(services), issued(page))
 
 
-def issued(page: Page) -> Issued:
+def issued(page: Page) -> IssuedCertificates:
     """Read the proxy certificates of `/api/v1/certificates`, or of a ledger."""
     rows = _rows(page, "proxy_certificates")
     valid = (
@@ -135,10 +137,10 @@ def issued(page: Page) -> Issued:
         for each in rows
         if _field(each, "state") != "revoked"
     )
-    return Issued(len(rows), tuple(sorted(valid, key=lambda each: each.not_before)))
+    return IssuedCertificates(len(rows), tuple(sorted(valid, key=lambda each: each.not_before)))
 
 
-def told(page: Page, state: Path) -> Told:
+def told(page: Page, state: Path) -> ServerPaths:
     """Read `/api/v1/config`: what the server of a state directory was told, and where it listens."""
     settings, words = _object(page, "settings"), {"ads": "ADS", "http": "HTTP"}
     addresses = tuple(
@@ -151,7 +153,9 @@ def told(page: Page, state: Path) -> Told:
     cluster = context if _field(settings, "kubernetes") else None
     sources = sources_named(mesh, cluster, _object(settings, "providers"))
     domain, shared = str(_field(settings, "trust_domain")), bool(_field(settings, "shared_state"))
-    return Told(state, mesh, sources, domain, shared, addresses, custody=Custody(None, _authority(settings)))
+    return ServerPaths(
+        state, mesh, sources, domain, shared, addresses, custody=Custody(None, _authority(settings))
+    )
 
 
 def _authority(settings: Page) -> WatchedFiles | None:

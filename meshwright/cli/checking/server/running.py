@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from meshwright.cli.checking.judgements import certificates, ports, server
-from meshwright.cli.checking.judgements.check import Check, Unseen, listed
+from meshwright.cli.checking.judgements.check import Check, UnavailableCheck, listed
 from meshwright.cli.checking.judgements.server import Answer, Proxy
-from meshwright.cli.checking.looking import Look
+from meshwright.cli.checking.looking import TimedLook
 from meshwright.cli.checking.server import responses as answers
-from meshwright.cli.checking.server.paths import Told, all_ports, authority, clock, directory
+from meshwright.cli.checking.server.paths import ServerPaths, all_ports, authority, clock, directory
 from meshwright.cli.checking.server.responses import Page, Policies
-from meshwright.cli.errors import NotUnderstood
+from meshwright.cli.errors import UnexpectedResponse
 from meshwright.cli.socket.client import API, api
 from meshwright.controller.process.lock import holder
 from meshwright.mesh.host_port import HostPort
@@ -25,7 +25,7 @@ SECONDS: Final = 8.0
 _T = TypeVar("_T")
 
 
-def told(state: Path) -> Told:
+def told(state: Path) -> ServerPaths:
     """Return what a running server says it was told, and where it listens; raise CommandFailed."""
     return _asked(state, "/config", partial(answers.told, state=state))
 
@@ -36,10 +36,10 @@ def _asked(state: Path, path: str, read: Callable[[Page], _T]) -> _T:
     try:
         return read(found)
     except ValueError as error:
-        raise NotUnderstood(f"the server's answer to {API}{path} is not understood: {error}") from error
+        raise UnexpectedResponse(f"the server's answer to {API}{path} is not understood: {error}") from error
 
 
-def checks(told: Told) -> Iterator[Check]:
+def checks(told: ServerPaths) -> Iterator[Check]:
     """Look at it all; `told` is what it said that it was told."""
     state, now = told.state, datetime.now(UTC)
     sources, certs, proxies, policies, late = (
@@ -50,8 +50,10 @@ def checks(told: Told) -> Iterator[Check]:
         _look(state, "/loop", answers.moments),
     )
     at = next((each for purpose, _, each in told.addresses if purpose == "HTTP"), None)
-    ready, alive = (Look(path, partial(_health, at, path)) for path in ("/healthz/ready", "/healthz/live"))
-    mine = Look("ports", lambda: list(all_ports(told, lambda port: ports.ours(port, pids(state)))))
+    ready, alive = (
+        TimedLook(path, partial(_health, at, path)) for path in ("/healthz/ready", "/healthz/live")
+    )
+    mine = TimedLook("ports", lambda: list(all_ports(told, lambda port: ports.ours(port, pids(state)))))
 
     yield directory(told)
     pid = holder(state)
@@ -61,32 +63,34 @@ def checks(told: Told) -> Iterator[Check]:
     yield ready.judged("readiness", server.readiness)
     yield certs.judged("ledger", lambda found: server.ledger(found.proxies.known))
     read = sources.seen()
-    yield from [Check.unseen("sources", read)] if isinstance(read, Unseen) else map(server.source, read)
+    yield from (
+        [Check.unseen("sources", read)] if isinstance(read, UnavailableCheck) else map(server.source, read)
+    )
     yield authority(told, now)
     yield certs.judged("service certificates", lambda found: certificates.services(found.services, now))
     here = proxies.seen()
-    names = None if isinstance(here, Unseen) else [each.name for each in here]
+    names = None if isinstance(here, UnavailableCheck) else [each.name for each in here]
     yield certs.judged(
         "proxy certificates", lambda found: certificates.proxies(found.proxies.newest(names), now)
     )
     listening = mine.seen()
-    yield from [Check.unseen("ports", listening)] if isinstance(listening, Unseen) else listening
+    yield from [Check.unseen("ports", listening)] if isinstance(listening, UnavailableCheck) else listening
     known = certs.seen()
-    yield clock(told, () if isinstance(known, Unseen) else known.proxies.moments)
+    yield clock(told, () if isinstance(known, UnavailableCheck) else known.proxies.moments)
     yield proxies.judged("proxies", server.connected)
     yield proxies.judged("in step", server.in_step)
-    yield from _policy(policies.seen(), () if isinstance(here, Unseen) else here)
+    yield from _policy(policies.seen(), () if isinstance(here, UnavailableCheck) else here)
     health = alive.seen()
-    loop = Answer(0, "") if isinstance(health, Unseen) else health
+    loop = Answer(0, "") if isinstance(health, UnavailableCheck) else health
     yield late.judged("event loop", lambda found: server.event_loop(loop, found, now))
 
 
-def _look(state: Path, path: str, read: Callable[[Page], _T]) -> Look[_T]:
-    return Look(path, partial(_asked, state, path, read))
+def _look(state: Path, path: str, read: Callable[[Page], _T]) -> TimedLook[_T]:
+    return TimedLook(path, partial(_asked, state, path, read))
 
 
-def _policy(found: Policies | Unseen, proxies: tuple[Proxy, ...]) -> Iterator[Check]:
-    if isinstance(found, Unseen):
+def _policy(found: Policies | UnavailableCheck, proxies: tuple[Proxy, ...]) -> Iterator[Check]:
+    if isinstance(found, UnavailableCheck):
         yield from (Check.unseen(name, found) for name in ("problems", "rejections", "withheld"))
         return
     yield server.problems(found.problems)

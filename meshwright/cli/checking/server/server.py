@@ -6,23 +6,25 @@ from typing import Final
 from meshwright.cli.checking.judgements import ports
 from meshwright.cli.checking.judgements.check import Check
 from meshwright.cli.checking.server import running, stopped
-from meshwright.cli.checking.server.paths import Told, all_ports, directory
-from meshwright.cli.errors import CommandFailed, NotRunning, NotUnderstood
+from meshwright.cli.checking.server.paths import ServerPaths, all_ports, directory
+from meshwright.cli.errors import CommandFailed, ServerNotRunning, UnexpectedResponse
 
 _SILENT: Final = (
     "look at its log for what it is at; if the socket is another user's, ask as that one, or as root"
 )
 
 
-def checks(told: Told) -> Iterator[Check]:
+def checks(told: ServerPaths) -> Iterator[Check]:
     """Look at the server of a state directory; what it would be told counts where it does not run."""
     try:
         said = running.told(told.state)
-    except NotRunning as error:
+    except ServerNotRunning as error:
         yield from stopped.checks(told, str(error))
     except CommandFailed as error:
         yield directory(told)
-        yield Check.failed("server", str(error), error.do if isinstance(error, NotUnderstood) else _SILENT)
+        yield Check.failed(
+            "server", str(error), error.do if isinstance(error, UnexpectedResponse) else _SILENT
+        )
         yield from all_ports(told, lambda port: ports.ours(port, running.pids(told.state)))
     else:
         yield from running.checks(said)

@@ -13,7 +13,7 @@ from meshwright.kube.errors import KubeError
 from meshwright.kube.reflector.reflector import Reflector
 from meshwright.kube.resource import Raw
 from meshwright.kubernetes.injection.configuration.configuration import ConfigurationError
-from meshwright.kubernetes.injection.configuration.current import Configured, Counted
+from meshwright.kubernetes.injection.configuration.current import CurrentConfig, ReadCounter
 from meshwright.kubernetes.injection.configuration.place import ConfigMapKey
 
 QUIET_SECONDS: Final = 0.1
@@ -37,7 +37,7 @@ class Owner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _StoredConfigMap:
     """What is kept of the ConfigMap: who it is, and what stands under the key, None where there is none."""
 
     uid: str
@@ -45,10 +45,10 @@ class _Kept:
     metadata: Raw = field(compare=False)
 
 
-_GONE: Final = _Kept("", None, {})
+_GONE: Final = _StoredConfigMap("", None, {})
 
 
-class InjectionConfigMap(Configured):
+class InjectionConfigMap(CurrentConfig):
     """A configuration in a ConfigMap; while it is gone, or cannot be watched, the last good one holds.
 
     `document_of` makes of a text and its place one document, or raises ConfigurationError.
@@ -59,7 +59,7 @@ class InjectionConfigMap(Configured):
         api: Api,
         place: ConfigMapKey,
         home: str,
-        counted: Counted,
+        counted: ReadCounter,
         document_of: Callable[[str, str], object],
         clock: Callable[[], datetime],
         owner: Owner | None = None,
@@ -69,7 +69,7 @@ class InjectionConfigMap(Configured):
         self._place, self._document_of, self._owner = place, document_of, owner
         self._where = f"ConfigMap {place.namespace}/{place.name}"
         self.error = f"{self._where} has not been read yet"
-        self._reflector: Reflector[_Kept] = Reflector(
+        self._reflector: Reflector[_StoredConfigMap] = Reflector(
             api,
             CONFIG_MAPS,
             partial(_kept, place.key),
@@ -78,7 +78,7 @@ class InjectionConfigMap(Configured):
             fields=f"metadata.name={place.name}",
         )
         self._heard = asyncio.Event()
-        self._read_as: _Kept | None = None
+        self._read_as: _StoredConfigMap | None = None
 
     @property
     def is_one(self) -> bool:
@@ -141,14 +141,14 @@ class InjectionConfigMap(Configured):
         item = self._reflector.items.get((self._place.namespace, self._place.name))
         return self._take_over(None if item is None else item.body)
 
-    def _take_over(self, found: _Kept | None) -> bool:
+    def _take_over(self, found: _StoredConfigMap | None) -> bool:
         if (seen := found or _GONE) == self._read_as:
             return False
         self._read_as = seen
         self._read(found)
         return True
 
-    def _read(self, found: _Kept | None) -> None:
+    def _read(self, found: _StoredConfigMap | None) -> None:
         if found is None:
             self.refuse(f"{self._where} is not there")
             return
@@ -166,8 +166,8 @@ class InjectionConfigMap(Configured):
             self._owner.said(found.metadata, self.error)
 
 
-def _kept(key: str, raw: Raw) -> _Kept:
+def _kept(key: str, raw: Raw) -> _StoredConfigMap:
     metadata = raw["metadata"]
     text = (raw.get("data") or {}).get(key)
     named = {name: metadata.get(name) for name in ("name", "namespace", "uid", "resourceVersion")}
-    return _Kept(str(metadata.get("uid", "")), None if text is None else str(text), named)
+    return _StoredConfigMap(str(metadata.get("uid", "")), None if text is None else str(text), named)

@@ -31,7 +31,7 @@ from meshwright.kubernetes.injection.selectors import read as read_selector
 from meshwright.mesh.names import Namespace, Port, is_dns_label, is_dns_subdomain
 from meshwright.mesh.origins import InFile
 from meshwright.sidecars.contract.errors import DriverError
-from meshwright.sidecars.contract.pod import Joining, Overlay, Placement, PullPolicy, RulesBy
+from meshwright.sidecars.contract.pod import Overlay, Placement, PullPolicy, RulesOwner, TokenEnrolment
 from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields
 from meshwright.specs.manifest import LABEL_RULE, NAME_RULE
@@ -82,11 +82,11 @@ class InjectionConfig:
     pull_policy: PullPolicy = PullPolicy.IF_NOT_PRESENT
     pull_secrets: tuple[str, ...] = ()
     placement: Placement | None = None
-    rules_by: RulesBy = RulesBy.INIT_CONTAINER
+    rules_by: RulesOwner = RulesOwner.INIT_CONTAINER
     identity: Identity = Identity.TOKEN
     resources: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: RESOURCES)
     control_plane_namespace: Namespace = CONTROL_PLANE_NAMESPACE
-    joining: Joining = field(default_factory=Joining)
+    joining: TokenEnrolment = field(default_factory=TokenEnrolment)
     default_overlays: tuple[str, ...] = ()
     overlays: Mapping[str, Overlay] = field(default_factory=dict)
 
@@ -106,10 +106,10 @@ def _configuration(fields: Fields) -> InjectionConfig:
     sidecar, plane = fields.section("sidecar"), fields.section("controlPlane")
     overlays = {each.name: each for each in OverlayReader(fields).read()}
     placement = sidecar.choice("placement", ("", *Placement), "")
-    joining = Joining(
-        enrolment_port=_port(plane, "enrolmentPort", Joining().enrolment_port),
-        renewal_port=_port(plane, "renewalPort", Joining().renewal_port),
-        roots_config_map=_name(plane, "rootsConfigMap", Joining().roots_config_map),
+    joining = TokenEnrolment(
+        enrolment_port=_port(plane, "enrolmentPort", TokenEnrolment().enrolment_port),
+        renewal_port=_port(plane, "renewalPort", TokenEnrolment().renewal_port),
+        roots_config_map=_name(plane, "rootsConfigMap", TokenEnrolment().roots_config_map),
     )
     found = InjectionConfig(
         policy=Policy(fields.choice("policy", tuple(Policy), Policy.ENABLED)),
@@ -123,7 +123,7 @@ def _configuration(fields: Fields) -> InjectionConfig:
         ),
         pull_secrets=sidecar.texts("imagePullSecrets"),
         placement=Placement(placement) if placement else None,
-        rules_by=RulesBy(fields.choice("interception", tuple(RulesBy), RulesBy.INIT_CONTAINER)),
+        rules_by=RulesOwner(fields.choice("interception", tuple(RulesOwner), RulesOwner.INIT_CONTAINER)),
         identity=Identity(fields.choice("identity", tuple(Identity), Identity.TOKEN)),
         resources=_resources(sidecar),
         control_plane_namespace=_namespace(plane),

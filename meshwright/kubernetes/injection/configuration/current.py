@@ -16,7 +16,7 @@ from meshwright.mesh.names import Namespace
 _log = structlog.get_logger("injector.configured")
 
 
-class Counted(Protocol):
+class ReadCounter(Protocol):
     """Counts what was read."""
 
     def injection_configuration(self, *, taken: bool) -> None:
@@ -24,14 +24,14 @@ class Counted(Protocol):
         ...
 
 
-class Configured:
+class CurrentConfig:
     """What is in force: `config` is None while there is none, `error` says what is wrong with the newest.
 
     A bad one changes nothing; if it is the first there is none until it is mended. `home` is the control
     plane's namespace, which it knows better than any configuration.
     """
 
-    def __init__(self, home: str, counted: Counted) -> None:
+    def __init__(self, home: str, counted: ReadCounter) -> None:
         self._home, self._counted = Namespace(home), counted
         self.config: InjectionConfig | None = None
         self.error = ""

@@ -13,7 +13,7 @@ from meshwright.kubernetes.injection.configuration.configuration import Injectio
 from meshwright.kubernetes.injection.decision import OSM_MONITORED, Reason, decide
 from meshwright.mesh.kinds import NAMESPACE, POD
 from meshwright.mesh.names import Namespace
-from meshwright.mesh.objects import NamespaceObject, ObjectKey, Sourced
+from meshwright.mesh.objects import NamespaceObject, ObjectKey, SourcedObject
 from meshwright.mesh.workload import PodTemplate, Workload
 from meshwright.sidecars.contract.errors import CannotPatchError
 from meshwright.sidecars.injection.names import PROXY_UUID_LABEL
@@ -24,7 +24,7 @@ MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 US: Final = "meshwright"
 
 
-class Standing(enum.Enum):
+class ConfigMapState(enum.Enum):
     """How the ConfigMap of a namespace stands; ANOTHER_S has other roots, and is not ours to change."""
 
     RIGHT = enum.auto()
@@ -34,14 +34,14 @@ class Standing(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ConfigMapRoots:
     """What is looked at of one: the roots in it, and whose it is, empty for what no control plane keeps."""
 
     roots: str
     home: str
 
     @classmethod
-    def of(cls, raw: Mapping[str, Any]) -> "Found":
+    def of(cls, raw: Mapping[str, Any]) -> "ConfigMapRoots":
         """Read an object as the API server has it."""
         labels = raw["metadata"].get("labels") or {}
         data = raw.get("data") or {}
@@ -55,13 +55,13 @@ def document(name: str, roots: bytes, home: str) -> Mapping[str, Any]:
     return {"metadata": {"name": name, "labels": labels}, "data": {AUTHORITY_FILE: roots.decode("ascii")}}
 
 
-def standing(found: Found | None, roots: bytes, home: str) -> Standing:
+def standing(found: ConfigMapRoots | None, roots: bytes, home: str) -> ConfigMapState:
     """Say how one stands; somebody else's with the same roots is as good as ours."""
     if found is None:
-        return Standing.ABSENT
+        return ConfigMapState.ABSENT
     if found.roots == roots.decode("ascii"):
-        return Standing.RIGHT
-    return Standing.WRONG if found.home == home else Standing.ANOTHER_S
+        return ConfigMapState.RIGHT
+    return ConfigMapState.WRONG if found.home == home else ConfigMapState.ANOTHER_S
 
 
 class Reach:
@@ -87,7 +87,7 @@ class Reach:
         """Return them."""
         return frozenset((self._asked | self._of.keys()) - self._others)
 
-    def follow(self, changes: Mapping[ObjectKey, Sourced | None]) -> bool:
+    def follow(self, changes: Mapping[ObjectKey, SourcedObject | None]) -> bool:
         """Take over what is other, None for what is gone; say whether that is anything to us."""
         moved = False
         for key, each in changes.items():
@@ -97,7 +97,7 @@ class Reach:
                 moved |= self._pod(key, has_sidecar=each is not None and _has_sidecar(each))
         return moved
 
-    def _namespace(self, name: str, said: Sourced | None) -> bool:
+    def _namespace(self, name: str, said: SourcedObject | None) -> bool:
         value = None if said is None else said.value
         before = self._has(name)
         self._asked.discard(name)
@@ -143,7 +143,7 @@ def is_injected(config: InjectionConfig, namespace: NamespaceObject, revision: s
     return decision.inject and (decision.reason is Reason.NAMESPACE or OSM_MONITORED in labels or chooses)
 
 
-def _has_sidecar(said: Sourced) -> bool:
+def _has_sidecar(said: SourcedObject) -> bool:
     value = said.value
     if not isinstance(value, Workload | PodTemplate):
         return False

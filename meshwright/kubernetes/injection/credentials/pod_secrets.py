@@ -38,7 +38,7 @@ class Step(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PodSecretState:
     """What is known of one: whose it is, its certificate, a digest of its roots, whether a pod owns it."""
 
     name: ProxyName
@@ -111,7 +111,7 @@ def digest(roots: bytes) -> str:
     return hashlib.sha256(roots).hexdigest()[:32]
 
 
-def step(held: Held, *, has_pod: bool, roots: bytes, now: datetime) -> Step | None:
+def step(held: PodSecretState, *, has_pod: bool, roots: bytes, now: datetime) -> Step | None:
     """Return what a Secret needs; whether its pod `has_pod` been made counts for one that nobody owns."""
     if not held.owned:
         if has_pod:

@@ -22,8 +22,14 @@ from meshwright.kubernetes.admission.registration import (
     rest,
 )
 from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
-from meshwright.kubernetes.injection.credentials.pod_roots import Found, Reach, Standing, document, standing
-from meshwright.providers.merge import Merged
+from meshwright.kubernetes.injection.credentials.pod_roots import (
+    ConfigMapRoots,
+    ConfigMapState,
+    Reach,
+    document,
+    standing,
+)
+from meshwright.providers.merge import MergedObjects
 
 PACE_SECONDS: Final = 0.02
 """Between two writes: a cluster with thousands of namespaces has other things to do."""
@@ -38,16 +44,16 @@ _log = structlog.get_logger("injector.keeper")
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class WritePause:
     """When one may be written again, and how often it was: who wants it otherwise is not raced."""
 
     until: float = 0.0
     times: int = 0
 
-    def after(self, now: float) -> "Rest":
+    def after(self, now: float) -> "WritePause":
         """Return it after another write."""
         times = 1 if now - self.until > CALM_SECONDS else self.times + 1
-        return Rest(now + rest(times - PATIENCE), times)
+        return WritePause(now + rest(times - PATIENCE), times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +80,7 @@ class PodRoots:
         home: str,
         reach: Reach,
         roots: Callable[[], bytes],
-        merged: Callable[[], Merged],
+        merged: Callable[[], MergedObjects],
         clock: Callable[[], datetime],
         config: Callable[[], InjectionConfig | None] = lambda: None,
     ) -> None:
@@ -82,11 +88,11 @@ class PodRoots:
         self._config = config
         self._goes_by: InjectionConfig | None = None
         self._api, self._home, self._reach, self._roots, self._merged = api, home, reach, roots, merged
-        self._reflector: Reflector[Found] = Reflector(
-            api, CONFIG_MAPS, Found.of, clock, fields=f"metadata.name={name}"
+        self._reflector: Reflector[ConfigMapRoots] = Reflector(
+            api, CONFIG_MAPS, ConfigMapRoots.of, clock, fields=f"metadata.name={name}"
         )
-        self._before = Merged()
-        self._rests: dict[str, Rest] = {}
+        self._before = MergedObjects()
+        self._rests: dict[str, WritePause] = {}
         self._going: set[str] = set()
         self._changed = asyncio.Event()
         self._is_other = True
@@ -175,7 +181,7 @@ class PodRoots:
         """Take over what has changed of the mesh's objects; say whether it is anything to us."""
         merged, config, before = self._merged(), self._config(), self._reach.names
         if config is not None and config != self._goes_by:
-            self._goes_by, self._reach, self._before = config, self._reach.by(config), Merged()
+            self._goes_by, self._reach, self._before = config, self._reach.by(config), MergedObjects()
         if merged is self._before:
             return False
         changes, self._before = merged.since(self._before), merged
@@ -197,8 +203,8 @@ class PodRoots:
         roots = self._roots()
         found = {each: standing(self._found(each), roots, self._home) for each in self._reach.names}
         wrong = sorted(
-            (each for each in found if found[each] in (Standing.ABSENT, Standing.WRONG)),
-            key=lambda each: (found[each] is Standing.WRONG, each),
+            (each for each in found if found[each] in (ConfigMapState.ABSENT, ConfigMapState.WRONG)),
+            key=lambda each: (found[each] is ConfigMapState.WRONG, each),
         )
         self._rests = {each: kept for each, kept in self._rests.items() if each in found}
         self._going &= found.keys()
@@ -214,7 +220,7 @@ class PodRoots:
         self._due = now() if len(due) > BATCH else min(rests, default=now() + LOOK_SECONDS)
         self.state = PodRootsState(
             error,
-            tuple(sorted(each for each in found if found[each] is Standing.ANOTHER_S)),
+            tuple(sorted(each for each in found if found[each] is ConfigMapState.ANOTHER_S)),
             tuple(sorted(each for each in found if self._rest(each).times > DISPUTED)),
         )
 
@@ -245,10 +251,10 @@ class PodRoots:
             _log.warning("pods' roots are not written", error=error)
             self.state = replace(self.state, error=error)
 
-    def _rest(self, namespace: str) -> Rest:
-        return self._rests.get(namespace, Rest())
+    def _rest(self, namespace: str) -> WritePause:
+        return self._rests.get(namespace, WritePause())
 
-    def _found(self, namespace: str) -> Found | None:
+    def _found(self, namespace: str) -> ConfigMapRoots | None:
         item = self._reflector.items.get((namespace, self.name))
         return None if item is None else item.body
 

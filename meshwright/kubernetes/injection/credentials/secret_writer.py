@@ -17,7 +17,7 @@ from meshwright.kube.builtin import PODS, SECRETS
 from meshwright.kube.errors import KubeError, Reason
 from meshwright.kubernetes.admission.registration import rest
 from meshwright.kubernetes.injection.credentials.pod_secrets import (
-    Held,
+    PodSecretState,
     Step,
     content,
     document,
@@ -153,7 +153,7 @@ class PodSecrets:
             raise wrong[0]
         return young
 
-    async def _mended(self, held: Held) -> bool:
+    async def _mended(self, held: PodSecretState) -> bool:
         name = held.name
         pod = None if held.owned else await self._pod(name)
         roots, now = self._proxies.trust_bundle(), self._clock()
@@ -171,11 +171,11 @@ class PodSecrets:
                 return not held.owned
         return False
 
-    async def _list(self, namespace: str | None) -> tuple[Held, ...]:
+    async def _list(self, namespace: str | None) -> tuple[PodSecretState, ...]:
         asked = urlencode({"labelSelector": selector(self._home)})
         raw = await self._api.read(f"{SECRETS.path(namespace)}?{asked}", _METADATA)
         items = raw.get("items") or ()  # null where there are none
-        return tuple(each for each in map(Held.of, items) if each is not None)
+        return tuple(each for each in map(PodSecretState.of, items) if each is not None)
 
     async def _pod(self, name: ProxyName) -> Mapping[str, Any] | None:
         found = await self._api.list(PODS, name.namespace, labels=f"{PROXY_UUID_LABEL}={name.uuid}")
@@ -188,7 +188,7 @@ class PodSecrets:
             if error.reason is not Reason.NOT_FOUND:  # it has gone with its pod
                 raise
 
-    async def _remove(self, held: Held) -> None:
+    async def _remove(self, held: PodSecretState) -> None:
         self._given.discard((held.name.namespace, held.name.uuid))
         await self._revoke(held.serial, "its pod was not made")
         try:

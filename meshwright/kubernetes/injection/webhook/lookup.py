@@ -11,7 +11,7 @@ from meshwright.kubernetes.injection.namespaces import namespace_of
 from meshwright.mesh.kinds import NAMESPACE
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject, ObjectKey
-from meshwright.providers.merge import Merged
+from meshwright.providers.merge import MergedObjects
 
 
 class NotShownError(Exception):
@@ -25,7 +25,7 @@ class Lookup:
     first pod. Where it does not answer, what is known counts.
     """
 
-    def __init__(self, api: Api, merged: Callable[[], Merged]) -> None:
+    def __init__(self, api: Api, merged: Callable[[], MergedObjects]) -> None:
         self._api, self._merged = api, merged
         self._served: tuple[int, int] | None = None
 

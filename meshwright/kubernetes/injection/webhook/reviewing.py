@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from meshwright.kubernetes.admission.turns import Check, unhurried
 from meshwright.kubernetes.injection.decision import Reason
-from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.kubernetes.injection.injecting import InjectionInputs, injected
 from meshwright.kubernetes.injection.shapes import checked
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.objects import NamespaceObject
@@ -64,7 +64,7 @@ class Answer:
 
 
 def answer(
-    known: Known,
+    known: InjectionInputs,
     namespace: NamespaceObject,
     document: Mapping[str, object],
     check: Check = unhurried,

@@ -17,9 +17,9 @@ from meshwright.kubernetes.admission.review import API_VERSION, KIND, BadReviewE
 from meshwright.kubernetes.admission.server import json_of, patience
 from meshwright.kubernetes.admission.turns import FullError, Turns
 from meshwright.kubernetes.injection.configuration.configuration import Identity, InjectionConfig
-from meshwright.kubernetes.injection.configuration.current import Configured
+from meshwright.kubernetes.injection.configuration.current import CurrentConfig
 from meshwright.kubernetes.injection.credentials.secret_writer import PodSecrets
-from meshwright.kubernetes.injection.injecting import Known
+from meshwright.kubernetes.injection.injecting import InjectionInputs
 from meshwright.kubernetes.injection.webhook.lookup import Lookup, NotShownError
 from meshwright.kubernetes.injection.webhook.registration import PATH, SECONDS
 from meshwright.kubernetes.injection.webhook.reviewing import Answer, Cause, Result, answer, response
@@ -48,7 +48,7 @@ class Injection:
 
     def __init__(
         self,
-        configured: Configured,
+        configured: CurrentConfig,
         lookup: Lookup,
         drivers: Mapping[str, SidecarDriver],
         environment: Mapping[str, str],
@@ -165,7 +165,9 @@ class Injection:
             said = f"its namespace cannot be looked up: {said}"
             return Answer(Result.REFUSED, said, Cause.NO_NAMESPACE)
         version = await self._lookup.version(seconds / 4)
-        known = Known(config, self._drivers, self._mesh_config(), self._environment, version=version)
+        known = InjectionInputs(
+            config, self._drivers, self._mesh_config(), self._environment, version=version
+        )
         if config.identity is Identity.SECRET:
             own = _labels(question).get(PROXY_UUID_LABEL)
             known = replace(known, uuid=self._secrets.uuid_for(namespace.name, own))

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Final
 
 from meshwright.kube.errors import ApiError
-from meshwright.kubernetes.status.attempts import Attempts, Budget, NotWritten, What
+from meshwright.kubernetes.status.attempts import Attempts, Budget, WritePostponed, WrittenKind
 from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.conditions.osm_words import WORDED, Words
 from meshwright.kubernetes.status.event import CONTROLLER
@@ -28,7 +28,10 @@ class WordWriter:
         self._budget = Budget(A_MINUTE, AT_ONCE)
 
     async def report(self, key: ObjectKey, now: float) -> float | None:
-        """Write what is other of an object; it is looked at again when it is touched. Raises NotWritten."""
+        """Write what is other of an object; it is looked at again when it is touched.
+
+        Raises WritePostponed.
+        """
         standing = self._cluster.standing
         generation = standing.generation(key)
         if generation is None:
@@ -38,7 +41,7 @@ class WordWriter:
         if not words or self._written.get(key) == (generation, words):
             return None
         resource = await self._attempts.make(
-            What.STATUS, f"find {key.kind}", lambda: self._cluster.resource(key.kind)
+            WrittenKind.STATUS, f"find {key.kind}", lambda: self._cluster.resource(key.kind)
         )
         if resource is None:
             return None
@@ -55,11 +58,11 @@ class WordWriter:
         )
         try:
             await self._attempts.make(
-                What.STATUS, f"apply {key.kind}", apply, key.namespace, str(key), writes=True
+                WrittenKind.STATUS, f"apply {key.kind}", apply, key.namespace, str(key), writes=True
             )
         except ApiError as error:
             if error.is_conflict:  # others write it just now
-                raise NotWritten(now + AGAIN, is_refused=True) from error
+                raise WritePostponed(now + AGAIN, is_refused=True) from error
             return None  # it is gone, or its definition has no status
         self._written[key] = generation, words
         return None

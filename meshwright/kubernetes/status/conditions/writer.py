@@ -6,7 +6,7 @@ from typing import Final
 
 from meshwright.kube.errors import ApiError
 from meshwright.kube.resource import Resource
-from meshwright.kubernetes.status.attempts import Attempts, Budget, NotWritten, What
+from meshwright.kubernetes.status.attempts import Attempts, Budget, WritePostponed, WrittenKind
 from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.conditions.conditions import (
     Conditions,
@@ -51,12 +51,12 @@ class StatusWriter:
         self._budget = Budget(A_MINUTE, AT_ONCE)
 
     async def remember(self, kind: Kind, namespace: str | None) -> None:
-        """Read the conditions that there are. Raises NotWritten."""
+        """Read the conditions that there are. Raises WritePostponed."""
         resource = await self._served(kind)
         if resource is None:
             return
         listed = await self._attempts.make(
-            What.STATUS,
+            WrittenKind.STATUS,
             f"list {kind}",
             lambda: self._cluster.api.list(resource, namespace),
             *((namespace,) if namespace else ()),
@@ -69,7 +69,7 @@ class StatusWriter:
     async def report(self, key: ObjectKey, now: float) -> float | None:
         """Write what is other of an object; return when to look again, None if that is when it is touched.
 
-        Raises NotWritten.
+        Raises WritePostponed.
         """
         generation = self._standing.generation(key)
         if generation is None:
@@ -103,7 +103,9 @@ class StatusWriter:
         return again
 
     async def _served(self, kind: Kind) -> Resource | None:
-        return await self._attempts.make(What.STATUS, f"find {kind}", lambda: self._cluster.resource(kind))
+        return await self._attempts.make(
+            WrittenKind.STATUS, f"find {kind}", lambda: self._cluster.resource(kind)
+        )
 
     async def _write(self, key: ObjectKey, said: Conditions, now: float) -> None:
         resource = await self._served(key.kind)
@@ -123,9 +125,9 @@ class StatusWriter:
         at = key.namespace, str(key)
         try:
             self._known[key] = read(
-                await self._attempts.make(What.STATUS, f"apply {key.kind}", apply, *at, writes=True)
+                await self._attempts.make(WrittenKind.STATUS, f"apply {key.kind}", apply, *at, writes=True)
             )
         except ApiError as error:
             if error.is_conflict:  # others write it just now
-                raise NotWritten(now + FIRST, is_refused=True) from error
+                raise WritePostponed(now + FIRST, is_refused=True) from error
             self._known.pop(key, None)  # it is gone, and will be heard of

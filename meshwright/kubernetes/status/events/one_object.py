@@ -13,7 +13,15 @@ from meshwright.kube.api import Api
 from meshwright.kube.errors import ApiError, KubeError
 from meshwright.kube.resource import Raw
 from meshwright.kubernetes.status import event as events
-from meshwright.kubernetes.status.event import EVENTS, Act, Action, Notice, Told, Who, due
+from meshwright.kubernetes.status.event import (
+    EVENTS,
+    Action,
+    EventAction,
+    EventReporter,
+    Notice,
+    WrittenEvent,
+    due,
+)
 from meshwright.kubernetes.status.statements import bounded
 from meshwright.mesh.objects import ObjectKey
 
@@ -31,12 +39,12 @@ class OneObject:
     """
 
     def __init__(
-        self, api: Api, about: ObjectKey, reason: str, who: Who, clock: Callable[[], datetime]
+        self, api: Api, about: ObjectKey, reason: str, who: EventReporter, clock: Callable[[], datetime]
     ) -> None:
         self._api, self._about, self._reason, self._who, self._clock = api, about, reason, who, clock
         self._wanted: dict[str, Notice] = {}
         self._metadata: Raw = {}
-        self._told: dict[tuple[str, bool], Told] | None = None
+        self._told: dict[tuple[str, bool], WrittenEvent] | None = None
         self._changed = asyncio.Event()
         self._failure = ""
 
@@ -73,7 +81,7 @@ class OneObject:
         else:
             self._failure = ""
 
-    async def _remembered(self) -> dict[tuple[str, bool], Told]:
+    async def _remembered(self) -> dict[tuple[str, bool], WrittenEvent]:
         """Return what was told of it before, also by another server."""
         ours = f"{events.HOME}={self._who.home}"
         listed = await self._api.list(EVENTS, events.namespace_of(self._about), labels=ours)
@@ -82,8 +90,8 @@ class OneObject:
         found = [each for each in map(events.read, raws) if each is not None]
         return {each.known_as: each for each in found if each.notice.about == self._about}
 
-    async def _write(self, action: Action, told: dict[tuple[str, bool], Told]) -> None:
-        if action.act is Act.GO_ON and action.told is not None:
+    async def _write(self, action: Action, told: dict[tuple[str, bool], WrittenEvent]) -> None:
+        if action.act is EventAction.GO_ON and action.told is not None:
             after = events.again(action.told, self._clock())
             await self._api.patch(EVENTS, after.namespace, after.name, events.series(after))
         else:

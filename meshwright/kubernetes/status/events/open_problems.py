@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from meshwright.kube.resource import Raw
-from meshwright.kubernetes.status.event import OURS, RENEWED, Notice, Told, read, stands
+from meshwright.kubernetes.status.event import OURS, RENEWED, Notice, WrittenEvent, read, stands
 from meshwright.mesh.objects import ObjectKey
 
 LABEL: Final = f"{OURS}=meshwright"
@@ -20,7 +20,7 @@ def unmended(events: Iterable[Raw], now: datetime) -> tuple[Notice, ...]:
 
     Left out is an Event that was not renewed in time: its object is gone, or nobody reports.
     """
-    told: dict[ObjectKey, dict[tuple[str, bool], Told]] = {}
+    told: dict[ObjectKey, dict[tuple[str, bool], WrittenEvent]] = {}
     for each in filter(None, map(read, events)):
         told.setdefault(each.notice.about, {})[each.known_as] = each
     return tuple(

@@ -9,15 +9,15 @@ from typing import Final
 from meshwright.kube.errors import ApiError
 from meshwright.kube.resource import Raw
 from meshwright.kubernetes.status import event as events
-from meshwright.kubernetes.status.attempts import Attempts, Budget, What
+from meshwright.kubernetes.status.attempts import Attempts, Budget, WrittenKind
 from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.event import (
     EVENTS,
     MORE,
-    Act,
     Action,
+    EventAction,
     Notice,
-    Told,
+    WrittenEvent,
     due,
     namespace_of,
     notices,
@@ -48,7 +48,7 @@ class EventWriter:
         self._cluster, self._attempts = cluster, attempts
         self._standing, self._clock = cluster.standing, cluster.clock
         self._settled = began + SETTLED
-        self._told: dict[ObjectKey, dict[_Key, Told]] = {}
+        self._told: dict[ObjectKey, dict[_Key, WrittenEvent]] = {}
         self._open: dict[ObjectKey, int] = {}
         self._beyond: dict[ObjectKey, int] = {}
         self._budget = Budget(A_MINUTE, A_MINUTE)
@@ -57,7 +57,7 @@ class EventWriter:
         """Read the Events of ours that there are. Raises NotWritten."""
         ours = f"{events.HOME}={self._cluster.who.home}"
         listed = await self._attempts.make(
-            What.EVENT,
+            WrittenKind.EVENT,
             "list events",
             lambda: self._cluster.api.list(EVENTS, namespace, labels=ours),
             *_within(namespace),
@@ -90,7 +90,7 @@ class EventWriter:
         is_settled = now >= self._settled
         beyond = 0
         for action in tuple(due(wanted, self._told.get(key, {}), self._clock(), mending=is_settled)):
-            if action.act is Act.BEGIN and self._is_beyond(action):
+            if action.act is EventAction.BEGIN and self._is_beyond(action):
                 beyond += 1
             else:
                 self._budget.take(now)
@@ -119,9 +119,9 @@ class EventWriter:
 
     async def _write(self, action: Action) -> None:
         match action.act:
-            case Act.BEGIN:
+            case EventAction.BEGIN:
                 await self._begin(action)
-            case Act.GO_ON if action.told is not None:
+            case EventAction.GO_ON if action.told is not None:
                 await self._go_on(action.told)
             case _:
                 pass
@@ -137,7 +137,7 @@ class EventWriter:
         try:
             create = partial(self._cluster.api.create, EVENTS, told.namespace, body)
             await self._attempts.make(
-                What.EVENT, "create events", create, told.namespace, str(about), writes=True
+                WrittenKind.EVENT, "create events", create, told.namespace, str(about), writes=True
             )
         except ApiError as error:
             if not error.is_conflict:
@@ -148,12 +148,12 @@ class EventWriter:
                 self._open.get(about, 0) + 1
             )  # it counts before the rest of its object is told
 
-    async def _go_on(self, told: Told) -> None:
+    async def _go_on(self, told: WrittenEvent) -> None:
         after = events.again(told, self._clock())
         patch = partial(self._cluster.api.patch, EVENTS, told.namespace, told.name, events.series(after))
         at = told.namespace, str(told.notice.about)
         try:
-            await self._attempts.make(What.EVENT, "patch events", patch, *at, writes=True)
+            await self._attempts.make(WrittenKind.EVENT, "patch events", patch, *at, writes=True)
         except ApiError:
             self._told[told.notice.about].pop(told.known_as, None)  # it is forgotten, and begins anew
             self._standing.touch([told.notice.about])
@@ -166,7 +166,7 @@ class EventWriter:
         It is listed: that we may do anyway.
         """
         resource = await self._attempts.make(
-            What.EVENT, f"find {about.kind}", lambda: self._cluster.resource(about.kind)
+            WrittenKind.EVENT, f"find {about.kind}", lambda: self._cluster.resource(about.kind)
         )
         if resource is None:
             return None
@@ -175,12 +175,12 @@ class EventWriter:
         )
         try:
             at = _within(about.namespace)
-            found = (await self._attempts.make(What.EVENT, f"list {about.kind}", named, *at))["items"]
+            found = (await self._attempts.make(WrittenKind.EVENT, f"list {about.kind}", named, *at))["items"]
         except ApiError:
             return None
         return (resource.api_version, found[0]["metadata"]) if found else None
 
-    def _keep(self, told: Told) -> None:
+    def _keep(self, told: WrittenEvent) -> None:
         self._told.setdefault(told.notice.about, {})[told.known_as] = told
 
 

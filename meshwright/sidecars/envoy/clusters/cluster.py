@@ -20,7 +20,7 @@ from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.policies.limits import ConnectionLimits
 from meshwright.mesh.policies.resilience import Keepalive
 from meshwright.mesh.policies.telemetry import ExtensionService
-from meshwright.mesh.policies.upstreams import Balancing, Ejecting
+from meshwright.mesh.policies.upstreams import BalancingAlgorithm, OutlierDetectionOverride
 from meshwright.mesh.service import ServiceKey
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.clusters import health_checks
@@ -42,10 +42,10 @@ _HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _CONNECT_TIMEOUT = Duration(seconds=5)
 _Cluster = cluster_pb2.Cluster
 _BALANCING: Final = {
-    Balancing.ROUND_ROBIN: _Cluster.LbPolicy.ROUND_ROBIN,
-    Balancing.LEAST_REQUEST: _Cluster.LbPolicy.LEAST_REQUEST,
-    Balancing.RANDOM: _Cluster.LbPolicy.RANDOM,
-    Balancing.CONSISTENT_HASH: _Cluster.LbPolicy.RING_HASH,
+    BalancingAlgorithm.ROUND_ROBIN: _Cluster.LbPolicy.ROUND_ROBIN,
+    BalancingAlgorithm.LEAST_REQUEST: _Cluster.LbPolicy.LEAST_REQUEST,
+    BalancingAlgorithm.RANDOM: _Cluster.LbPolicy.RANDOM,
+    BalancingAlgorithm.CONSISTENT_HASH: _Cluster.LbPolicy.RING_HASH,
 }
 
 
@@ -170,8 +170,8 @@ class _Kind(NamedTuple):
     is_http: bool
     as_called: bool
     limits: ConnectionLimits
-    ejecting: Ejecting | None
-    balancing: Balancing
+    ejecting: OutlierDetectionOverride | None
+    balancing: BalancingAlgorithm
 
 
 @lru_cache(ALIKE)

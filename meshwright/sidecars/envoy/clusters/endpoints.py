@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from catalog.policy.values.destinations import DestinationEndpoint, Near, ServiceDestination
+from catalog.policy.values.destinations import CallerLocality, DestinationEndpoint, ServiceDestination
 from catalog.policy.values.interception import SocketAddress
-from meshwright.mesh.policies.upstreams import Within, prefix
+from meshwright.mesh.policies.upstreams import LocalityScope, prefix
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.typed import socket_address
 from protos.envoy.config.core.v3 import base_pb2
@@ -45,7 +45,7 @@ def _kept(wanted: ServiceDestination) -> Iterable[DestinationEndpoint]:
     return [each for each in wanted.endpoints if prefix(each.locality, near.within) == near.place]
 
 
-def _ranks(localities: Iterable[str], near: Near | None) -> dict[str, int]:
+def _ranks(localities: Iterable[str], near: CallerLocality | None) -> dict[str, int]:
     """Return the priority of each locality: that of the caller first, its region next, the world last.
 
     Envoy wants priorities without a gap, so a rank that nobody has is none.
@@ -55,11 +55,11 @@ def _ranks(localities: Iterable[str], near: Near | None) -> dict[str, int]:
     return {each: ranks.index(distance) for each, distance in far.items()}
 
 
-def _distance(locality: str, near: Near | None) -> int:
+def _distance(locality: str, near: CallerLocality | None) -> int:
     if near is None or prefix(locality, near.within) == near.place:
         return 0
-    region = prefix(near.place, Within.REGION)
-    return 1 if region and prefix(locality, Within.REGION) == region else 2
+    region = prefix(near.place, LocalityScope.REGION)
+    return 1 if region and prefix(locality, LocalityScope.REGION) == region else 2
 
 
 def _endpoint(found: DestinationEndpoint) -> endpoint_components_pb2.LbEndpoint:

@@ -7,7 +7,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import UInt32Value
 
 from meshwright.mesh.policies.resilience import Keepalive, OutlierDetection, Resilience
-from meshwright.mesh.policies.upstreams import Ejecting
+from meshwright.mesh.policies.upstreams import OutlierDetectionOverride
 from protos.envoy.config.cluster.v3 import cluster_pb2, outlier_detection_pb2
 from protos.envoy.config.core.v3 import address_pb2, protocol_pb2, socket_option_pb2
 
@@ -25,7 +25,9 @@ _NEVER: Final = UInt32Value(value=0)
 _ALWAYS: Final = UInt32Value(value=100)
 
 
-def peers(resilience: Resilience, ejecting: Ejecting | None, *, as_called: bool) -> cluster_pb2.Cluster:
+def peers(
+    resilience: Resilience, ejecting: OutlierDetectionOverride | None, *, as_called: bool
+) -> cluster_pb2.Cluster:
     """Return the fields of a cluster of peers; where a call is for one endpoint none is ejected."""
     message = cluster_pb2.Cluster()
     outliers = resilience.outliers if ejecting is None else ejecting.over(resilience.outliers)

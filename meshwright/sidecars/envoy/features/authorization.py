@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from google.protobuf.duration_pb2 import Duration
 
-from catalog.policy.values.inbound import Asked
+from catalog.policy.values.inbound import ExternalAuthorizer
 from catalog.policy.values.terms import MeshTerms
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.features.feature import Feature
@@ -24,7 +24,7 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 class Authorization(Feature):
     """The authorizer of a port; the sidecar answers 403 where that says no, or nothing in time."""
 
-    asked: Asked
+    asked: ExternalAuthorizer
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
         """Add the filter."""

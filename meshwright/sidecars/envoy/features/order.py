@@ -41,12 +41,12 @@ from meshwright.sidecars.envoy.features.retries import Retries
 from meshwright.sidecars.envoy.features.router import Router
 from meshwright.sidecars.envoy.features.spans import Spans
 from meshwright.sidecars.envoy.features.tap import Tap
-from meshwright.sidecars.envoy.features.undelivered import Undelivered
+from meshwright.sidecars.envoy.features.undelivered import UndeliveredHeader
 from meshwright.sidecars.envoy.features.upgrades import Upgrades
 from meshwright.sidecars.layout import Side
 
 _OF_ALL: Final = (Limits(), Upgrades(), Spans())
-_UNDELIVERED: Final = Undelivered()
+_UNDELIVERED: Final = UndeliveredHeader()
 _ROUTER: Final = Router()
 _ANSWERS_OF_CALLER: Final = Diagnosis(Side.CALLER)
 _ANSWERS_OF_CALLED: Final = (Diagnosis(Side.CALLED),)

@@ -22,7 +22,7 @@ _NOT_CONNECTED: Final = "UF"
 """Envoy's flag for a request whose connection could not be made; one that ended later is UC."""
 
 
-class Undelivered(Feature):
+class UndeliveredHeader(Feature):
     """The header, in what the proxy answers where it could not connect to its application."""
 
     __slots__ = ()

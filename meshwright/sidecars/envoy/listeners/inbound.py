@@ -11,7 +11,7 @@ from catalog.policy.values.interception import InterceptionKind
 from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.policies.callers import EncryptedRange, IpRange
-from meshwright.mesh.values.hashing import Shared
+from meshwright.mesh.values.hashing import SharedTuple
 from meshwright.mesh.workload import Capture
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.listeners import chains
@@ -141,13 +141,13 @@ def names_and_ranges(
         by_names.setdefault(each.server_names, set()).add(each.network)
     # The ranges of one IngressBackend have its names in common, and each of these names has all the ranges.
     wanted = [(frozenset(asked), networks) for asked, networks in by_names.items()]
-    known: dict[tuple[bool, ...], Shared[IpRange]] = {}
-    near: dict[str, Shared[IpRange]] = {}
+    known: dict[tuple[bool, ...], SharedTuple[IpRange]] = {}
+    near: dict[str, SharedTuple[IpRange]] = {}
     for name in sorted({"", *others, *(name for asked in by_names for name in asked)}):
         admitting = tuple(not asked or _is_one(name, asked) for asked, _ in wanted)
         if admitting not in known:
             there = (networks for (_, networks), admits in zip(wanted, admitting, strict=True) if admits)
-            known[admitting] = Shared(sorted(set().union(*there)))
+            known[admitting] = SharedTuple(sorted(set().union(*there)))
         near[name] = known[admitting]
     return {name: networks for name, networks in near.items() if networks}
 

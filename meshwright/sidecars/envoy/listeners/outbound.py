@@ -10,10 +10,10 @@ from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
 from catalog.policy.values.interception import InterceptionKind, SocketAddress
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.outside import OutsidePort
-from catalog.policy.values.proxy import Reachable, services
-from catalog.policy.values.terms import Logging, MeshTerms
+from catalog.policy.values.proxy import ReachableServices, services
+from catalog.policy.values.terms import AccessLogPolicy, MeshTerms
 from meshwright.mesh.names import IpAddress, Port
-from meshwright.mesh.values.hashing import Shared
+from meshwright.mesh.values.hashing import SharedTuple
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.listeners import chains
 from meshwright.sidecars.envoy.listeners import listener as listeners
@@ -37,7 +37,7 @@ CHAINS: Final = 8192
 
 
 @dataclass(frozen=True, slots=True)
-class Calling:
+class OutboundInputs:
     """What a proxy's own listeners are made from: nothing of who it is.
 
     `ipv6`: calls to such addresses are led to it; see ProxyPolicy for the others.
@@ -46,9 +46,9 @@ class Calling:
     interception: InterceptionKind
     ipv6: bool
     terms: MeshTerms
-    reachable: tuple[Reachable, ...]
+    reachable: tuple[ReachableServices, ...]
     passthrough: bool = False
-    closed: Shared[SocketAddress] = field(default_factory=Shared)
+    closed: SharedTuple[SocketAddress] = field(default_factory=SharedTuple)
     outside: tuple[OutsidePort, ...] = ()
 
     @property
@@ -62,7 +62,7 @@ class Calling:
         return self.passthrough or bool(self.outside)
 
 
-def outbound(calls: Calling, logs: Logging | None = None) -> tuple[Resource, ...]:
+def outbound(calls: OutboundInputs, logs: AccessLogPolicy | None = None) -> tuple[Resource, ...]:
     """Return the listeners for the workload's own calls; what is logged of them is a unit of its own."""
     calls = _logged(calls, logs)
     match calls.interception:
@@ -72,11 +72,11 @@ def outbound(calls: Calling, logs: Logging | None = None) -> tuple[Resource, ...
             return tuple(_explicit_outbound(calls))
 
 
-def _logged(calls: Calling, logs: Logging | None) -> Calling:
+def _logged(calls: OutboundInputs, logs: AccessLogPolicy | None) -> OutboundInputs:
     return calls if logs is None else replace(calls, terms=replace(calls.terms, logs=logs))
 
 
-def chain_by_chain(calls: Calling, logs: Logging | None = None) -> Iterator[None]:
+def chain_by_chain(calls: OutboundInputs, logs: AccessLogPolicy | None = None) -> Iterator[None]:
     """Make the chains of the services beforehand, as many as are remembered."""
     calls = _logged(calls, logs)
     if calls.interception is InterceptionKind.TRANSPARENT:
@@ -86,13 +86,13 @@ def chain_by_chain(calls: Calling, logs: Logging | None = None) -> Iterator[None
             yield None
 
 
-def _transparent_outbound(calls: Calling) -> list[Resource]:
+def _transparent_outbound(calls: OutboundInputs) -> list[Resource]:
     sockets = listeners.sockets(names.OUTBOUND_LISTENER, names.OUTBOUND_PORT, ipv6=calls.ipv6)
     made = (_outbound_listener(calls, each) for each in sockets)
     return [each for each in made if each is not None]
 
 
-def _outbound_listener(calls: Calling, at: listeners.Socket) -> Resource | None:
+def _outbound_listener(calls: OutboundInputs, at: listeners.Socket) -> Resource | None:
     """Return the listener for calls to addresses of its socket's family; None where there are none."""
     family = _family(at.where.address)
     found: list[tuple[bytes, frozenset[Reference]]] = []
@@ -140,7 +140,7 @@ def _written(chain: _Chain) -> bytes:
     return listener_pb2.Listener(filter_chains=[chain]).SerializeToString(deterministic=True)
 
 
-def _explicit_outbound(calls: Calling) -> list[Resource]:
+def _explicit_outbound(calls: OutboundInputs) -> list[Resource]:
     found: list[Resource] = []
     for service in calls.services:
         filters = chains.outbound(calls.terms, service)
@@ -183,7 +183,7 @@ def _loop_chain(terms: MeshTerms) -> _Chain:
     )
 
 
-def _closed_chains(calls: Calling, family: int) -> Iterator[_Chain]:
+def _closed_chains(calls: OutboundInputs, family: int) -> Iterator[_Chain]:
     """Yield, by port, what ends calls to the mesh's services that the workload may not call.
 
     A port that stands in any chain is matched before addresses are, so that a chain for all ports would not

@@ -7,7 +7,6 @@ from google.protobuf.wrappers_pb2 import BoolValue
 
 from meshwright.mesh.names import Port
 from meshwright.mesh.policies.rate_services import (
-    Contains,
     CountedConnections,
     CountedRequests,
     Descriptor,
@@ -15,13 +14,14 @@ from meshwright.mesh.policies.rate_services import (
     Exact,
     GenericKey,
     HeaderCriterion,
+    HeaderPresence,
     HeaderValueMatch,
     Prefix,
-    Present,
     RateLimitService,
     Regex,
     RemoteAddress,
     RequestHeader,
+    Substring,
     Suffix,
 )
 from meshwright.sidecars.envoy import names
@@ -118,7 +118,7 @@ def _action(entry: Entry) -> _Action:
 def _criterion(wanted: HeaderCriterion) -> route_components_pb2.HeaderMatcher:
     name = header_name(wanted.name)
     match wanted.value:
-        case Present(there):
+        case HeaderPresence(there):
             return route_components_pb2.HeaderMatcher(name=name, present_match=there)
         case Exact(text):
             found = string_pb2.StringMatcher(exact=text)
@@ -126,7 +126,7 @@ def _criterion(wanted: HeaderCriterion) -> route_components_pb2.HeaderMatcher:
             found = string_pb2.StringMatcher(prefix=text)
         case Suffix(text):
             found = string_pb2.StringMatcher(suffix=text)
-        case Contains(text):
+        case Substring(text):
             found = string_pb2.StringMatcher(contains=text)
         case Regex(text):
             found = full_match(text)

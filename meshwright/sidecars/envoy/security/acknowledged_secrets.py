@@ -5,7 +5,7 @@ from typing import Final
 
 from google.protobuf.any_pb2 import Any
 
-from meshwright.sidecars.contract.contexts import Taken
+from meshwright.sidecars.contract.contexts import AcknowledgedSecrets
 from meshwright.sidecars.envoy import names
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from xds.cache import NodeKey
@@ -29,7 +29,7 @@ class TakenSecrets:
         self._published = published
         self._read: dict[Version, bytes] = {}
 
-    def all(self) -> Iterator[Taken]:
+    def all(self) -> Iterator[AcknowledgedSecrets]:
         """Yield of each proxy that has asked for secrets what it has taken, on all of its streams.
 
         One after the other: there may be thousands, and who goes through them on the event loop gives way.
@@ -49,7 +49,7 @@ class TakenSecrets:
         published: Snapshot | None,
         streams: list[Accepted],
         before: Mapping[Version, bytes],
-    ) -> Taken:
+    ) -> AcknowledgedSecrets:
         secrets = NO_RESOURCES if published is None else published.resources(SECRET)
         found = {
             name: self._content(secrets[name], before)
@@ -57,7 +57,7 @@ class TakenSecrets:
             if {each(SECRET, name) for each in streams} == {secrets[name].version}
         }
         roots = b"".join(content for name, content in found.items() if name != _CERTIFICATE)
-        return Taken(node, roots, found.get(_CERTIFICATE, b""))
+        return AcknowledgedSecrets(node, roots, found.get(_CERTIFICATE, b""))
 
     def _content(self, resource: Resource, before: Mapping[Version, bytes]) -> bytes:
         """Return what is public of a secret; what nobody has any more is forgotten."""

@@ -9,8 +9,8 @@ from typing import Final
 
 from meshwright.sidecars.contract.contexts import TappedHere
 from meshwright.sidecars.envoy.tap.tapped_requests import requests
-from xds.budget import Bound, check
-from xds.hooks import Ending
+from xds.budget import LimitKind, check
+from xds.hooks import StreamEnd
 from xds.server.streams.call import Call, Result
 from xds.transport import Transport
 
@@ -25,14 +25,14 @@ SILENCE_SECONDS: Final = 30.0
 async def take_requests(tapped: TappedHere, call: Call, transport: Transport) -> Result:
     """Take what a proxy tells, for as long as somebody watches it."""
     while (message := await _next(transport)) is not None:
-        check(Bound.REQUEST, len(message), MESSAGE_BYTES)
+        check(LimitKind.REQUEST, len(message), MESSAGE_BYTES)
         began = time.thread_time()
         wanted = tapped(call.node_key, requests(message))
         call.spent(began)
         if not wanted:
             break
         await call.rest()
-    return Ending.CLIENT, ""
+    return StreamEnd.CLIENT, ""
 
 
 async def _next(transport: Transport) -> bytes | None:

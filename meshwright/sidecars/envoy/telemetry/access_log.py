@@ -15,7 +15,7 @@ from typing import Any, Final
 from google.protobuf import json_format
 from google.protobuf.struct_pb2 import Struct
 
-from catalog.policy.values.terms import Logging
+from catalog.policy.values.terms import AccessLogPolicy
 from meshwright.mesh.policies.telemetry import (
     ExtensionService,
     JsonFormat,
@@ -84,13 +84,13 @@ _JUDGED: Final = _REQUEST | {
 
 
 @lru_cache(ALIKE)
-def requests(logs: Logging) -> tuple[_AccessLog, ...]:
+def requests(logs: AccessLogPolicy) -> tuple[_AccessLog, ...]:
     """Log requests. `caller` is the caller's SPIFFE ID; the path is logged with its query."""
     return _logs(logs, _REQUEST, _of_requests)
 
 
 @lru_cache(ALIKE)
-def judged_requests(logs: Logging) -> tuple[_AccessLog, ...]:
+def judged_requests(logs: AccessLogPolicy) -> tuple[_AccessLog, ...]:
     """Log requests to the workload: also the policy that has admitted one, and the one that was looked for.
 
     See `meshwright.sidecars.envoy.features.denials`.
@@ -99,13 +99,13 @@ def judged_requests(logs: Logging) -> tuple[_AccessLog, ...]:
 
 
 @lru_cache(ALIKE)
-def connections(logs: Logging) -> tuple[_AccessLog, ...]:
+def connections(logs: AccessLogPolicy) -> tuple[_AccessLog, ...]:
     """Log connections: what of a request's fields makes sense for one."""
     return _logs(logs, _CONNECTION, _of_connections)
 
 
 def _logs(
-    logs: Logging, fields: dict[str, str], passing: Callable[[LogFilter], Iterator[_Filter]]
+    logs: AccessLogPolicy, fields: dict[str, str], passing: Callable[[LogFilter], Iterator[_Filter]]
 ) -> tuple[_AccessLog, ...]:
     log = logs.log
     found = []

@@ -20,7 +20,7 @@ _NOT_SENT: Final = ("closed", "loop")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Called:
+class StatTarget:
     """What is called: a service with its port, or a host outside, which has no namespace.
 
     The port of a backend is its target port, as the policy has it. What is not known is empty.
@@ -31,24 +31,24 @@ class Called:
     port: str
 
 
-def called(prefix: str) -> Called | None:
+def called(prefix: str) -> StatTarget | None:
     """Return what the calls of a connection manager or TCP proxy are for; None where they come in.
 
     What leaves the mesh to whatever address the caller had is for `passthrough-outbound`, and what is let
     go nowhere for `blackhole-outbound`.
     """
     if found := _OUTBOUND.fullmatch(prefix):
-        return Called(found["namespace"] or "", _host(found["name"]), found["port"])
+        return StatTarget(found["namespace"] or "", _host(found["name"]), found["port"])
     if found := _EGRESS.fullmatch(prefix):
-        return Called("", "passthrough-outbound", found["port"] or "")
-    return Called("", "blackhole-outbound", "") if prefix in _NOT_SENT else None
+        return StatTarget("", "passthrough-outbound", found["port"] or "")
+    return StatTarget("", "blackhole-outbound", "") if prefix in _NOT_SENT else None
 
 
-def route(prefix: str) -> tuple[Called, str] | None:
+def route(prefix: str) -> tuple[StatTarget, str] | None:
     """Return service and name of a route that is counted for itself, after its virtual host."""
     if (found := _ROUTE.fullmatch(prefix)) is None:
         return None
-    return Called(found["namespace"] or "", _host(found["name"]), found["port"]), found["route"]
+    return StatTarget(found["namespace"] or "", _host(found["name"]), found["port"]), found["route"]
 
 
 def admitted_by(prefix: str) -> tuple[str, str] | None:
@@ -63,12 +63,12 @@ def received_at(prefix: str) -> str | None:
     return found["port"] if found else None
 
 
-def backend(cluster: str) -> Called | None:
+def backend(cluster: str) -> StatTarget | None:
     """Return the backend that a cluster is, None for the application itself and for what helps a proxy."""
     if found := _CLUSTER.fullmatch(cluster):
-        return Called(found["namespace"], found["name"], found["port"])
+        return StatTarget(found["namespace"], found["name"], found["port"])
     if found := _HOST.fullmatch(cluster):
-        return Called("", _host(found["name"]), found["port"])
+        return StatTarget("", _host(found["name"]), found["port"])
     return None
 
 

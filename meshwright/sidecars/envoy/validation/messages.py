@@ -38,7 +38,7 @@ _Absent = tuple[Callable[[Any], bool], str, str]
 """Whether a message lacks something, which field, and the words."""
 
 
-class _Right:
+class _ValidParts:
     """Small parts that were found to be right: the next resource, or the next form of one, has most of them.
 
     Encoding a part takes a tenth of judging it. Of each only a digest is kept. When there are too many, all
@@ -68,7 +68,7 @@ def _digest(part: bytes, kind: str) -> bytes:
     return blake2b(b"%b %b" % (kind.encode(), part), digest_size=_DIGEST_BYTES).digest()
 
 
-_right: Final = _Right()
+_right: Final = _ValidParts()
 
 
 def faults(message: Message) -> tuple[Fault, ...]:

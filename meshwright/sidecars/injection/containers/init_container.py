@@ -11,7 +11,7 @@ from meshwright.mesh.names import INTERFACE_RULE, InterfaceName, Port, is_interf
 from meshwright.mesh.workload import Capture
 from meshwright.sidecars.contract.errors import CannotPatchError
 from meshwright.sidecars.contract.kubernetes import Container, SecurityContext
-from meshwright.sidecars.contract.pod import InjectorContext, RulesBy
+from meshwright.sidecars.contract.pod import InjectorContext, RulesOwner
 from meshwright.sidecars.injection import names
 from meshwright.sidecars.injection.containers.sidecar_container import SECCOMP, confined
 from meshwright.sidecars.layout import PROXY_UID, STATUS_PORT
@@ -24,7 +24,7 @@ def init_container(context: InjectorContext, image: str) -> Container:
     Without rules to set it is as confined as the sidecar, and the same user: what that sends to its own pod
     is led as if it came from elsewhere.
     """
-    are_set = context.rules_by is RulesBy.CNI
+    are_set = context.rules_by is RulesOwner.CNI
     options = arguments(context)
     made: Container = {
         "name": names.INIT_CONTAINER,

@@ -57,7 +57,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class DefinitionFacts:
     """What a CustomResourceDefinition says of a kind besides its fields.
 
     `keys` are lists whose items must differ in a field, by place. `status` is whether what becomes of an
@@ -86,8 +86,8 @@ def _tls(name: str, default: str) -> str:
     return f"(has(self.{name}) && !(self.{name} in ['', 'TLS_AUTO']) ? self.{name} : '{default}')"
 
 
-INSTALLED: Final[Mapping[Kind, Installed]] = {
-    WORKLOAD: Installed(
+INSTALLED: Final[Mapping[Kind, DefinitionFacts]] = {
+    WORKLOAD: DefinitionFacts(
         short_names=("wl",),
         categories=(_OURS,),
         columns=(
@@ -117,7 +117,7 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
         ),
         status=True,
     ),
-    TRAFFIC_TARGET: Installed(
+    TRAFFIC_TARGET: DefinitionFacts(
         short_names=("tt",),
         categories=_SMI,
         columns=(
@@ -132,18 +132,18 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
             for place in ("spec.rules[]", "specs[]")
         ),
     ),
-    HTTP_ROUTE_GROUP: Installed(
+    HTTP_ROUTE_GROUP: DefinitionFacts(
         short_names=("htr",),
         categories=_SMI,
         columns=(Column("Matches", ("spec.matches[*].name", "matches[*].name"), "Their names."),),
         keys={"spec.matches": "name", "matches": "name"},
     ),
-    TCP_ROUTE: Installed(
+    TCP_ROUTE: DefinitionFacts(
         short_names=("tr",),
         categories=_SMI,
         columns=(Column("Ports", ("spec.matches.ports",), "The ports; none is every port."),),
     ),
-    TRAFFIC_SPLIT: Installed(
+    TRAFFIC_SPLIT: DefinitionFacts(
         short_names=("ts",),
         categories=_SMI,
         columns=(
@@ -152,7 +152,7 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
         ),
         keys={"spec.backends": "service"},
     ),
-    MESH_ROOT_CERTIFICATE: Installed(
+    MESH_ROOT_CERTIFICATE: DefinitionFacts(
         short_names=("mrc",),
         categories=_OSM,
         words=("state",),
@@ -169,7 +169,7 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
             ),
         ),
     ),
-    RETRY: Installed(
+    RETRY: DefinitionFacts(
         short_names=("retry",),
         categories=_OSM,
         columns=(
@@ -178,12 +178,12 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
             Column("On", ("spec.retryPolicy.retryOn",), "What is tried again."),
         ),
     ),
-    ROUTE_POLICY: Installed(
+    ROUTE_POLICY: DefinitionFacts(
         short_names=("rp",),
         categories=(_OURS,),
         columns=(Column(SERVICE.name, ("spec.service",), "The service that is called."),),
     ),
-    UPSTREAM_POLICY: Installed(
+    UPSTREAM_POLICY: DefinitionFacts(
         short_names=("up",),
         categories=(_OURS,),
         columns=(
@@ -208,22 +208,22 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
             ),
         ),
     ),
-    EXTERNAL_AUTHORIZATION: Installed(
+    EXTERNAL_AUTHORIZATION: DefinitionFacts(
         short_names=("extauthz",),
         categories=(_OURS,),
         columns=(Column("Host", ("spec.host",), "Who is asked."),),
     ),
-    MUTUAL_TLS: Installed(
+    MUTUAL_TLS: DefinitionFacts(
         short_names=("mtls",),
         categories=(_OURS,),
         columns=(Column("Mode", ("spec.mode",), "Whether some callers need no certificate."),),
     ),
-    TELEMETRY: Installed(
+    TELEMETRY: DefinitionFacts(
         short_names=("telemetry",),
         categories=_OSM,
         columns=(Column("Selector", ("spec.selector",), "Whose traffic.", wide=True),),
     ),
-    EXTENSION_SERVICE: Installed(
+    EXTENSION_SERVICE: DefinitionFacts(
         short_names=("extsvc",),
         categories=_OSM,
         columns=(
@@ -231,13 +231,13 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
             Column("Port", ("spec.port",), "Its port."),
         ),
     ),
-    UPSTREAM_TRAFFIC_SETTING: Installed(
+    UPSTREAM_TRAFFIC_SETTING: DefinitionFacts(
         short_names=("upstreamtrafficsetting",),
         categories=_OSM,
         columns=(Column("Host", ("spec.host",), "Whose calls are limited."),),
         keys={"spec.httpRoutes": "path"},
     ),
-    EGRESS: Installed(
+    EGRESS: DefinitionFacts(
         short_names=("egress",),
         categories=_OSM,
         columns=(
@@ -247,7 +247,7 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
             Column("Addresses", ("spec.ipAddresses",), "The ranges of addresses.", wide=True),
         ),
     ),
-    MESH_CONFIG: Installed(
+    MESH_CONFIG: DefinitionFacts(
         short_names=("meshconfig",),
         categories=(_OURS,),
         columns=(
@@ -278,7 +278,7 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
             ),
         ),
     ),
-    INGRESS_BACKEND: Installed(
+    INGRESS_BACKEND: DefinitionFacts(
         short_names=("ingressbackend",),
         categories=(_OURS,),
         words=("currentStatus", "reason"),

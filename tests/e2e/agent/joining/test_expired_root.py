@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.custody import Opened, opened
+from certs.custody import AuthorityWithLedger, opened
 from certs.issuers.root import VALIDITY
 from certs.keys.leaf import stands_below
 from certs.proxy import issue_proxy
@@ -73,7 +73,7 @@ async def test_machines_of_an_expired_root_join_again(
         assert stands_below(chain, new)
 
 
-def _equip(found: Opened, state: Path, name: str) -> None:
+def _equip(found: AuthorityWithLedger, state: Path, name: str) -> None:
     """Give a machine what it joined with when the mesh began, and what it got for it."""
     folder = state / name
     credentials = folder / "credentials"

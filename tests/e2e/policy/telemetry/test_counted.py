@@ -8,7 +8,7 @@ import grpc.aio
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from meshwright.agent.statistics.counted import Who
+from meshwright.agent.statistics.counted import WorkloadLabels
 from meshwright.agent.statistics.edges import Edges
 from meshwright.agent.statistics.exposition import written
 from meshwright.agent.statistics.increments import since
@@ -41,7 +41,7 @@ async def statistics(mesh: PolicyMesh, workload: str) -> Statistics:
 
 async def counts(mesh: PolicyMesh, workload: str, family: str, *labels: str) -> Counter[tuple[str, ...]]:
     """Return what the page of a workload's agent has of a family, by some of its labels."""
-    page = written(Edges().families(await statistics(mesh, workload), Who("shop", workload)))
+    page = written(Edges().families(await statistics(mesh, workload), WorkloadLabels("shop", workload)))
     return Counter(
         {
             tuple(each.labels.get(label, "") for label in labels): int(each.value)

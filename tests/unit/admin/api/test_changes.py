@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from meshwright.admin.api.events import NAMED, Seen, changed
+from meshwright.admin.api.events import NAMED, MeshFingerprint, changed
 from meshwright.mesh.identity import ProxyName
 from tests.unit.admin.conftest import NAME, NOW
 
 MESH = object()
-BEFORE = Seen(MESH, (), frozenset(), frozenset({NAME}), 3, None)
+BEFORE = MeshFingerprint(MESH, (), frozenset(), frozenset({NAME}), 3, None)
 AT = "2026-01-02T03:04:05.000Z"
 
 
@@ -18,7 +18,7 @@ def test_nothing_is_said_of_nothing() -> None:
 
 def test_all_that_is_other_is_named() -> None:
     """In one event."""
-    after = Seen(object(), (), frozenset({NAME}), frozenset(), 4, 7.0)
+    after = MeshFingerprint(object(), (), frozenset({NAME}), frozenset(), 4, 7.0)
     assert changed(BEFORE, after, NOW) == {
         "at": AT,
         "parts": ["mesh", "proxies", "answers", "figures"],

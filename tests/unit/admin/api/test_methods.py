@@ -16,12 +16,12 @@ from meshwright.admin.api.mesh import Api
 from meshwright.admin.api.openapi import described
 from meshwright.admin.api.tap import add_tap
 from meshwright.admin.pages import site
-from meshwright.admin.pages.trying import Trying
+from meshwright.admin.pages.trying import TrialRunner
 from meshwright.controller.sources import as_read
 from meshwright.mesh.names import Namespace, ServiceName
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.tap import TapChoice
-from meshwright.traffic.taps import MOST_TAPS, Taps, TapTable, Watched
+from meshwright.traffic.taps import MOST_TAPS, Taps, TapSubscription, TapTable
 from xds.protocol.resources.snapshot import Snapshot
 
 Client = TestClient[Any, Any]
@@ -43,7 +43,7 @@ async def client(reading: Any, now: Any, request: pytest.FixtureRequest) -> Asyn
     """Serve the API of the small mesh."""
     reading.the_snapshot = Snapshot.of([])
     app = list(_apps(reading, now))[request.param]
-    routes.add_api(app, Api(reading, lambda: now, Trying(reading, as_read)))
+    routes.add_api(app, Api(reading, lambda: now, TrialRunner(reading, as_read)))
     async with TestClient(TestServer(app)) as found:
         yield found
 
@@ -119,7 +119,7 @@ async def test_head_of_what_is_watched_has_nobody_tell(reading: Any) -> None:
             answer = await client.head("/api/v1/tap?service=shop/store")
             assert (answer.status, answer.content_type) == (200, "application/x-ndjson")
         assert (await client.head("/api/v1/tap?proxy=nobody")).status == 404
-    watched = Watched(ServiceKey(Namespace("shop"), ServiceName("store")), TapChoice())
+    watched = TapSubscription(ServiceKey(Namespace("shop"), ServiceName("store")), TapChoice())
     assert len([taps.begin(watched, lambda: None) for _ in range(MOST_TAPS)]) == MOST_TAPS
 
 

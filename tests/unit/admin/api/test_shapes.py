@@ -9,7 +9,7 @@ import pytest
 from catalog.policy.values.destinations import ExternalDestination
 from catalog.policy.values.outbound import OutboundRoute, WeightedBackend
 from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
-from catalog.policy.values.proxy import ProxyPolicy, Reachable
+from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
 from meshwright.admin.api import shapes
 from meshwright.admin.api.proxies import PROXY
 from meshwright.admin.api.shape import TEXT, WHOLE, fitted, record
@@ -20,7 +20,7 @@ from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ExternalHost
-from meshwright.mesh.values.hashing import Shared
+from meshwright.mesh.values.hashing import SharedTuple
 from meshwright.providers.contract import Freshness, Watch
 from tests.meshes import values as a
 
@@ -53,8 +53,10 @@ def _everything(policy: ProxyPolicy) -> ProxyPolicy:
     return replace(
         policy,
         reachable=(
-            Reachable.of((replace(service, routes=(split, OutboundRoute(None, ()))),)),
-            Reachable(destinations=Shared((ExternalDestination(ExternalHost("x.test"), Port(80), True),))),
+            ReachableServices.of((replace(service, routes=(split, OutboundRoute(None, ()))),)),
+            ReachableServices(
+                destinations=SharedTuple((ExternalDestination(ExternalHost("x.test"), Port(80), True),))
+            ),
         ),
         outside=(OutsidePort(Port(80), ranges, by=(PolicyKey(Namespace("shop"), "e"),)),),
         passthrough=True,

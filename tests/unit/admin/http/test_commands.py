@@ -10,7 +10,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from certs.errors import RequestError, StateError
 from certs.keys.material import PrivateKey, ProxyCertificate
-from certs.ledger.entry import LedgerEntry, Noted, Stamp
+from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
 from meshwright.admin.http import commands
 from meshwright.admin.http.commands import CommandError, ProxyRequest, read_proxy_request
 from meshwright.mesh.identity import ProxyName
@@ -41,7 +41,7 @@ class _Proxies:
         if serial != "ab":
             raise RequestError(f"serial {serial} is not in the ledger")
         return LedgerEntry("ab", "u.s.n", ProxyUuid("u"), self.now, self.now).stamped(
-            {Stamp.REVOKED: Noted(self.now, why)}
+            {Stamp.REVOKED: StampDetail(self.now, why)}
         )
 
     def trust_bundle(self) -> bytes:

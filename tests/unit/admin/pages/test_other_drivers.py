@@ -9,7 +9,7 @@ from meshwright.admin.pages.mesh.published import published, versions
 from meshwright.admin.pages.proxies.decoding import REDACTED, decoded
 from meshwright.admin.pages.proxies.differences import difference, pair, read_type
 from meshwright.admin.pages.proxies.proxy import left_out, secrets
-from meshwright.admin.proxy_names import NotShown
+from meshwright.admin.proxy_names import NothingToShow
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import WORKLOAD
 from meshwright.mesh.names import Namespace
@@ -61,9 +61,9 @@ def test_two_versions_of_a_document_are_compared(reading: Any) -> None:
         found: Any = difference(pair(reading, PROXY, read_type(word, served), NAME, OLD.version))
         assert [found[part] for part in ("type", "from", "to")] == ["document", "d1", "d2"]
         assert '-  "inbound": [],' in found["diff"]
-    with pytest.raises(NotShown, match="never shown"):
+    with pytest.raises(NothingToShow, match="never shown"):
         pair(reading, PROXY, read_type("credentials", served), NAME)
-    with pytest.raises(NotShown, match="one of cluster, endpoint, listener, route, secret"):
+    with pytest.raises(NothingToShow, match="one of cluster, endpoint, listener, route, secret"):
         read_type("document", (CLUSTER, ROUTE))
 
 

@@ -12,7 +12,7 @@ from meshwright.admin import jsonable
 from meshwright.admin.http import answering
 from meshwright.admin.jsonable import Document, pieces
 from meshwright.admin.pages import debug, routes, site
-from meshwright.mesh.objects import Sourced
+from meshwright.mesh.objects import SourcedObject
 from xds.protocol.resources.snapshot import Snapshot
 
 PATHS = ["/debug/proxy", "/debug/proxy/show", "/debug/xds", "/debug/xds/diff", "/debug/published"]
@@ -122,7 +122,7 @@ async def test_a_large_mesh_is_not_written_out_on_the_event_loop(
     """All objects in force, each with all that it says."""
     wrote = list[threading.Thread]()
 
-    def sourced(found: Sourced) -> Document:
+    def sourced(found: SourcedObject) -> Document:
         wrote.append(threading.current_thread())
         return {"name": found.key.name}
 

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from meshwright.admin.html.looks.look import Look
+from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.pages import routes, site
 
 Client = TestClient[Any, Any]
@@ -25,7 +25,7 @@ async def _fails(_request: web.Request) -> dict[str, Any]:
 async def client(reading: Any, now: Any) -> AsyncIterator[Client]:
     """Serve the pages of the small mesh, one of a driver, and one that fails."""
     added = (
-        site.Page("/debug/things", "all things", lambda _: _things(), Look(shows="all things")),
+        site.Page("/debug/things", "all things", lambda _: _things(), PageLook(shows="all things")),
         site.Page("/debug/fails", "nothing", _fails),
     )
     app = site.application(routes.pages(reading, lambda: now), ("mesh.example",), lambda: now, lambda: added)

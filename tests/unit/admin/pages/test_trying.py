@@ -9,7 +9,7 @@ from aiohttp import FormData
 from aiohttp.test_utils import TestClient, TestServer
 
 from meshwright.admin.pages import routes, site
-from meshwright.admin.pages.trying import BYTES, ELSEWHERE, Trying
+from meshwright.admin.pages.trying import BYTES, ELSEWHERE, TrialRunner
 from meshwright.controller.sources import as_read
 
 Client = TestClient[Any, Any]
@@ -21,7 +21,7 @@ HOST = "localhost:8080"
 @pytest.fixture
 async def client(reading: Any, now: Any) -> AsyncIterator[Client]:
     """Serve the form over the small mesh."""
-    pages = routes.pages(reading, lambda: now, Trying(reading, as_read))
+    pages = routes.pages(reading, lambda: now, TrialRunner(reading, as_read))
     async with TestClient(TestServer(site.application(pages, ("mesh.example",), lambda: now))) as found:
         yield found
 
@@ -74,7 +74,7 @@ async def test_what_is_too_long_is_said_by_the_status(client: Client, headers: d
 
 async def test_what_is_not_tried_is_no_success(empty_reading: Any, now: Any) -> None:
     """Where nothing has been read yet it is 503, as the API has it."""
-    pages = routes.pages(empty_reading, lambda: now, Trying(empty_reading, as_read))
+    pages = routes.pages(empty_reading, lambda: now, TrialRunner(empty_reading, as_read))
     async with TestClient(TestServer(site.application(pages, (), lambda: now))) as client:
         answer = await client.post(PATH, data={"manifests": "a"})
         assert (answer.status, await answer.json()) == (

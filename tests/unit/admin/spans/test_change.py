@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from meshwright.admin.spans.change import CAUSES, SAID, spans
 from meshwright.admin.spans.span import Kind, Span, Value
 from meshwright.delivery.history.push import Answer
-from meshwright.delivery.history.wave_record import Ending, PushRecord, WaveRecord
+from meshwright.delivery.history.wave_record import PushRecord, WaveEnd, WaveRecord
 from meshwright.delivery.wave import Cause, Change, Wave
 from meshwright.mesh.kinds import TRAFFIC_SPLIT
 from xds.cache import NodeKey
@@ -45,7 +45,7 @@ RECORD = WaveRecord(
     publishing=10.75,
     published=11.0,
     ended=11.5,
-    ending=Ending.ANSWERED,
+    ending=WaveEnd.ANSWERED,
     touched=2,
     reached=2,
     answers={Answer.ACK: 1, Answer.NACK: 1},

@@ -7,7 +7,7 @@ from meshwright.admin.topology.graph import (
     MOST_OUTSIDE,
     MOST_UNVERIFIED,
     Calls,
-    Counted,
+    EdgeCounts,
     Graph,
     Proxies,
     Sidecar,
@@ -16,7 +16,7 @@ from meshwright.admin.topology.graph import (
 )
 from meshwright.admin.topology.parts import around, by_namespace, within
 from meshwright.mesh.identity import ProxyName
-from meshwright.traffic.statistics import Called, Direction, Figures, Kind, Protocol
+from meshwright.traffic.statistics import CalledPort, Direction, Figures, Kind, Protocol
 from meshwright.traffic.statistics import Calls as Counts
 from meshwright.traffic.traffic import BySource, Caller
 from tests.meshes import texts
@@ -41,7 +41,7 @@ def row(
     kind: Kind, name: str, requests: int, *, opened: int = 0, tls: int = 0, namespace: str = "shop"
 ) -> tuple[BySource, Figures]:
     """Return what the buyer counted of so many requests to a service, or a backend."""
-    calls = Counts(kind, Direction.OUTBOUND, Protocol.HTTP, Called(namespace, name, 80))
+    calls = Counts(kind, Direction.OUTBOUND, Protocol.HTTP, CalledPort(namespace, name, 80))
     figures = Figures(by_class=(0, requests, 0, 0, 0), opened=opened, tls=tls)
     return (Caller("shop", "buyer"), calls), figures
 
@@ -49,7 +49,7 @@ def row(
 def made(*rows: tuple[BySource, Figures], mesh: View | None = None) -> Graph:
     """Return the graph of what was counted, lately and within the hour."""
     sidecars = [Sidecar(ProxyName.parse(each), True, each.startswith("v")) for each in NAMES]
-    return graph(mesh or view(*MESH), sidecars, Counted(dict(rows), dict(rows)))
+    return graph(mesh or view(*MESH), sidecars, EdgeCounts(dict(rows), dict(rows)))
 
 
 NAMES = ("buyer.buyer.shop", "v1.v1.shop", "v2.v2.shop")
@@ -162,7 +162,7 @@ def test_a_large_mesh_is_looked_at_once() -> None:
         ]
         mesh = view(*documents)
         before = mesh.graph.computed
-        found = graph(mesh, (), Counted({}, {}))
+        found = graph(mesh, (), EdgeCounts({}, {}))
         assert len(found.edges) == count
         return mesh.graph.computed - before
 

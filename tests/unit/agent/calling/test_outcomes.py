@@ -2,7 +2,7 @@
 
 import pytest
 
-from meshwright.agent.calling.outcomes import Outcome, OwnAnswer, Seen, own_answer, own_words
+from meshwright.agent.calling.outcomes import Outcome, OwnAnswer, RequestOutcome, own_answer, own_words
 from meshwright.sidecars.layout import Side
 
 RESET = "upstream connect error or disconnect/reset before headers. reset reason: {}"
@@ -26,7 +26,7 @@ RESET = "upstream connect error or disconnect/reset before headers. reset reason
 )
 def test_envoy_s_words_have_its_flag(status: int, text: str, flag: str) -> None:
     """As its access log has it."""
-    seen = Seen(Outcome.ANSWERED, "here", status, words=own_words(status, f"{text}\n"))
+    seen = RequestOutcome(Outcome.ANSWERED, "here", status, words=own_words(status, f"{text}\n"))
     assert (seen.flag, seen.words, seen.is_denied) == (flag, text, False)
 
 
@@ -40,9 +40,9 @@ def test_an_application_s_words_are_not_kept(status: int) -> None:
 def test_a_denial_is_known_by_its_reason_or_its_words() -> None:
     """A 403 without either is the application's."""
     denied = own_words(403, "RBAC: access denied")
-    assert Seen(Outcome.ANSWERED, status=403, words=denied).is_denied
-    assert Seen(Outcome.ANSWERED, status=403, denied="no-traffic-target").is_denied
-    assert not Seen(Outcome.ANSWERED, status=403).is_denied
+    assert RequestOutcome(Outcome.ANSWERED, status=403, words=denied).is_denied
+    assert RequestOutcome(Outcome.ANSWERED, status=403, denied="no-traffic-target").is_denied
+    assert not RequestOutcome(Outcome.ANSWERED, status=403).is_denied
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_denial_is_known_by_its_reason_or_its_words() -> None:
 def test_who_could_not_connect(reason: str, undelivered: bool, between: bool) -> None:
     """The called sidecar says of its application; what it does not say has failed between the sidecars."""
     words = own_words(503, RESET.format(reason))
-    seen = Seen(Outcome.ANSWERED, status=503, words=words, undelivered=undelivered)
+    seen = RequestOutcome(Outcome.ANSWERED, status=503, words=words, undelivered=undelivered)
     assert seen.is_between_sidecars is between
 
 
@@ -90,9 +90,11 @@ def test_the_header_of_an_own_answer(header: str, expected: OwnAnswer | None) ->
 
 def test_whose_answer_it_is() -> None:
     """By the header of an own answer, and by the marks of the called sidecar; else nobody can tell."""
-    failed = Seen(Outcome.ANSWERED, status=503, own=OwnAnswer(Side.CALLED, ("UF",)))
-    assert [failed.side, Seen(Outcome.ANSWERED, denied="x").side] == [Side.CALLED, Side.CALLED]
+    failed = RequestOutcome(Outcome.ANSWERED, status=503, own=OwnAnswer(Side.CALLED, ("UF",)))
+    assert [failed.side, RequestOutcome(Outcome.ANSWERED, denied="x").side] == [Side.CALLED, Side.CALLED]
     assert not failed.is_between_sidecars
-    assert Seen(Outcome.ANSWERED, status=503, own=OwnAnswer(Side.CALLER, ("UF", "URX"))).is_between_sidecars
-    answered = Seen(Outcome.ANSWERED, status=404)
+    assert RequestOutcome(
+        Outcome.ANSWERED, status=503, own=OwnAnswer(Side.CALLER, ("UF", "URX"))
+    ).is_between_sidecars
+    answered = RequestOutcome(Outcome.ANSWERED, status=404)
     assert (answered.side, answered.is_own, answered.flag, answered.details) == (None, False, "", "")

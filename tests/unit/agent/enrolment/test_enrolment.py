@@ -18,7 +18,14 @@ from certs.proxy import sign_proxy
 from certs.state import files as whole
 from meshwright.agent import certificates
 from meshwright.agent.enrolment import files, keeping
-from meshwright.agent.enrolment.settings import Answer, Asking, EnrolmentSettings, Failed, Obtained, Question
+from meshwright.agent.enrolment.settings import (
+    Answer,
+    EnrolmentFailure,
+    EnrolmentRequestKind,
+    EnrolmentResult,
+    EnrolmentSettings,
+    Question,
+)
 from meshwright.agent.enrolment.times import alarming, clock_words, planned, retry_after
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
@@ -174,16 +181,16 @@ async def waits_between(
     monkeypatch.setattr("meshwright.agent.enrolment.keeping.random.random", lambda: 0.5)
     settings = EnrolmentSettings(renewal=HostPort("127.0.0.1", 1))
     with pytest.raises(EnoughError):
-        await keeping.Enrolled(settings, out, replace, shown, ask=ask).run()
+        await keeping.EnrolledCertificate(settings, out, replace, shown, ask=ask).run()
     return [later - sooner for sooner, later in itertools.pairwise(asked)]
 
 
-FAILED = Failed("nobody there")
+FAILED = EnrolmentFailure("nobody there")
 
 
-def told(authority: bytes = b"") -> Obtained:
+def told(authority: bytes = b"") -> EnrolmentResult:
     """Return an answer with these roots, or none that are new."""
-    return Obtained(b"", authority, NOW + 60 * DAY, NOW, 600)
+    return EnrolmentResult(b"", authority, NOW + 60 * DAY, NOW, 600)
 
 
 async def test_who_could_not_be_asked_whom_to_trust_is_asked_again_soon_then_ever_later(
@@ -215,7 +222,7 @@ async def test_a_clock_that_was_ahead_and_is_set_right_stops_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: Answer
 ) -> None:
     """Whom to trust is asked, and a renewal that failed is tried, after the pause and not a year later."""
-    set_by, passed, asked = timedelta(days=365), 0.0, list[tuple[Asking, float]]()
+    set_by, passed, asked = timedelta(days=365), 0.0, list[tuple[EnrolmentRequestKind, float]]()
 
     class EnoughError(Exception):
         """It has gone on for long enough."""
@@ -229,15 +236,15 @@ async def test_a_clock_that_was_ahead_and_is_set_right_stops_nothing(
 
     async def ask(question: Question) -> Answer:
         asked.append((question.asking, passed))
-        return answers if question.asking is Asking.TRUST else FAILED
+        return answers if question.asking is EnrolmentRequestKind.TRUST else FAILED
 
     monkeypatch.setattr(keeping, "monotonic", lambda: passed)
     monkeypatch.setattr(keeping, "now", lambda: NOW + timedelta(seconds=passed) + set_by)
     monkeypatch.setattr("meshwright.agent.enrolment.keeping.asyncio.sleep", asleep)
     settings = EnrolmentSettings(renewal=HostPort("127.0.0.1", 1))
     with pytest.raises(EnoughError):
-        await keeping.Enrolled(settings, tmp_path, _never_replaced, shown, ask=ask).run()
-    for each in (Asking.TRUST, Asking.RENEW):
+        await keeping.EnrolledCertificate(settings, tmp_path, _never_replaced, shown, ask=ask).run()
+    for each in (EnrolmentRequestKind.TRUST, EnrolmentRequestKind.RENEW):
         moments = [at for asking, at in asked if asking is each]
         assert len(moments) > 2, asked
 

@@ -1,12 +1,20 @@
 """When Envoy is started, replaced and given up: every rule as a story of events and actions."""
 
-from meshwright.agent.envoy.lifecycle import Action, End, Ending, Kill, Lifecycle, RestartSettings, Start
+from meshwright.agent.envoy.lifecycle import (
+    Action,
+    End,
+    EnvoyEnd,
+    EpochKill,
+    EpochStart,
+    Lifecycle,
+    RestartSettings,
+)
 
 
 def running(configuration: str = "a", *, hot_restart: bool = True) -> Lifecycle:
     """Return a lifecycle whose first epoch serves."""
     made = Lifecycle(RestartSettings(hot_restart=hot_restart))
-    assert made.configured(configuration, 0.0) == [Start(0)]
+    assert made.configured(configuration, 0.0) == [EpochStart(0)]
     assert made.settled(0, 0.0) == []
     return made
 
@@ -20,7 +28,7 @@ def failures(made: Lifecycle, now: float, count: int) -> list[float]:
         pauses.append(round(made.retry_at - now, 6))
         now = made.retry_at
         assert made.tick(now - 0.001) == []
-        assert made.tick(now) == [Start(0)]
+        assert made.tick(now) == [EpochStart(0)]
     return pauses
 
 
@@ -29,7 +37,7 @@ def test_ten_tries_each_after_twice_the_pause_and_then_the_end() -> None:
     made = running()
     assert failures(made, 0.0, 10) == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4]
     assert made.tries_left == 0
-    assert made.exited(0, -9, 300.0) == [End(Ending.EXHAUSTED)]
+    assert made.exited(0, -9, 300.0) == [End(EnvoyEnd.EXHAUSTED)]
 
 
 def test_the_tries_come_back_with_a_new_configuration_and_with_time() -> None:
@@ -38,7 +46,7 @@ def test_the_tries_come_back_with_a_new_configuration_and_with_time() -> None:
     failures(made, 0.0, 9)
     made.exited(0, 1, 100.0)
     assert made.tries_left == 0
-    assert made.configured("b", 101.0) == [Start(0)]
+    assert made.configured("b", 101.0) == [EpochStart(0)]
     assert (made.tries_left, made.retry_at) == (10, None)
     failures(made, 101.0, 3)
     assert made.exited(0, 1, 5000.0) == []
@@ -64,26 +72,26 @@ def test_that_no_envoy_runs_is_said_with_what_becomes_of_it() -> None:
 
 def test_a_clean_exit_is_not_restarted() -> None:
     """Somebody has told Envoy to quit: the agent ends with it."""
-    assert running().exited(0, 0, 1.0) == [End(Ending.CLEAN)]
+    assert running().exited(0, 0, 1.0) == [End(EnvoyEnd.CLEAN)]
 
 
 def test_a_hot_restart_hands_over() -> None:
     """The next epoch starts beside the old one, which goes by itself without being missed."""
     made = running()
-    assert made.configured("b", 1.0) == [Start(1)]
+    assert made.configured("b", 1.0) == [EpochStart(1)]
     assert made.configured("b", 1.0) == []
     assert sorted(made.epochs) == [0, 1]
     assert made.settled(1, 2.0) == []
     assert made.exited(0, 0, 60.0) == []
-    assert made.exited(1, 0, 61.0) == [End(Ending.CLEAN)]
+    assert made.exited(1, 0, 61.0) == [End(EnvoyEnd.CLEAN)]
 
 
 def test_nothing_takes_over_from_an_epoch_that_does_not_serve_yet() -> None:
     """Envoy would refuse: the hand-over waits until the first has settled."""
     made = Lifecycle()
-    assert made.configured("a", 0.0) == [Start(0)]
+    assert made.configured("a", 0.0) == [EpochStart(0)]
     assert made.configured("b", 0.1) == []
-    assert made.settled(0, 0.5) == [Start(1)]
+    assert made.settled(0, 0.5) == [EpochStart(1)]
 
 
 def test_there_are_never_more_than_two_epochs() -> None:
@@ -93,7 +101,7 @@ def test_there_are_never_more_than_two_epochs() -> None:
     made.settled(1, 2.0)
     assert made.configured("c", 3.0) == []
     assert made.configured("d", 4.0) == []
-    assert made.exited(0, 0, 60.0) == [Start(2)]
+    assert made.exited(0, 0, 60.0) == [EpochStart(2)]
     assert made.epochs[2].configuration == "d"
 
 
@@ -101,10 +109,10 @@ def test_a_failing_epoch_takes_all_others_along_and_counts() -> None:
     """Hand-overs leave shared memory in doubt: all are ended, and one begins anew at epoch 0."""
     made = running()
     made.configured("b", 1.0)
-    assert made.exited(1, 1, 2.0) == [Kill(0)]
+    assert made.exited(1, 1, 2.0) == [EpochKill(0)]
     assert (made.retry_at, made.tries_left) == (None, 9)
     assert made.configured("c", 2.1) == []  # not while the other still ends
-    assert made.exited(0, -9, 2.2) == [Start(0)]
+    assert made.exited(0, -9, 2.2) == [EpochStart(0)]
 
 
 def test_after_an_abort_the_next_try_waits() -> None:
@@ -114,16 +122,16 @@ def test_after_an_abort_the_next_try_waits() -> None:
     made.exited(1, 1, 2.0)
     assert made.exited(0, -9, 2.5) == []
     assert made.retry_at == 2.7
-    assert made.tick(2.7) == [Start(0)]
+    assert made.tick(2.7) == [EpochStart(0)]
     assert made.epochs[0].configuration == "b"
 
 
 def test_without_hot_restart_the_old_one_ends_first() -> None:
     """One at a time: gently ended, and only then replaced, once however many changes came meanwhile."""
     made = running(hot_restart=False)
-    assert made.configured("b", 1.0) == [Kill(0, gently=True)]
+    assert made.configured("b", 1.0) == [EpochKill(0, gently=True)]
     assert made.configured("c", 1.1) == []
-    assert made.exited(0, 0, 2.0) == [Start(0)]
+    assert made.exited(0, 0, 2.0) == [EpochStart(0)]
     assert made.epochs[0].configuration == "c"
 
 
@@ -131,12 +139,12 @@ def test_a_stop_ends_everything_and_starts_nothing() -> None:
     """Whatever happens afterwards, nothing is started; the end comes with the last of them."""
     made = running()
     made.configured("b", 1.0)
-    expected: list[Action] = [Kill(0, gently=True), Kill(1, gently=True)]
+    expected: list[Action] = [EpochKill(0, gently=True), EpochKill(1, gently=True)]
     assert made.stop() == expected
     assert made.configured("c", 2.0) == []
     assert made.exited(1, 1, 2.0) == []
-    assert made.exited(0, 0, 2.1) == [End(Ending.STOPPED)]
+    assert made.exited(0, 0, 2.1) == [End(EnvoyEnd.STOPPED)]
     waiting = running()
     waiting.exited(0, 1, 1.0)
-    assert waiting.stop() == [End(Ending.STOPPED)]
+    assert waiting.stop() == [End(EnvoyEnd.STOPPED)]
     assert waiting.tick(99.0) == []

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import structlog
 
-from meshwright.agent.enrolment.settings import Failed
+from meshwright.agent.enrolment.settings import EnrolmentFailure
 from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
 from meshwright.agent.peers.ejected import CLUSTERS_PATH, STATS_PATH, ejected, has_ejected
-from meshwright.agent.peers.reporting import Answer, EjectionsTold, Telling, Told
+from meshwright.agent.peers.reporting import Answer, EjectionReporter, ReportAccepted, ReportTask
 from meshwright.agent.subprocess_call import ApartFailed
 from meshwright.mesh.host_port import HostPort
 
@@ -101,12 +101,14 @@ class _Scene:
     """Somebody who tells, with a clock of its own."""
 
     def __init__(self) -> None:
-        self.admin, self.now, self.answer = _Admin(), 1000.0, Told(60)
+        self.admin, self.now, self.answer = _Admin(), 1000.0, ReportAccepted(60)
         self.told: list[tuple[HostPort, ...]] = []
-        self.telling = EjectionsTold(self.admin, AT, Path("/own"), ask=self._ask, monotonic=lambda: self.now)
-        self.failing: Exception | Failed | None = None
+        self.telling = EjectionReporter(
+            self.admin, AT, Path("/own"), ask=self._ask, monotonic=lambda: self.now
+        )
+        self.failing: Exception | EnrolmentFailure | None = None
 
-    async def _ask(self, telling: Telling) -> Answer:
+    async def _ask(self, telling: ReportTask) -> Answer:
         assert (telling.at, telling.directory) == (AT, Path("/own"))
         self.told.append(telling.ejected)
         if isinstance(self.failing, Exception):
@@ -140,12 +142,14 @@ async def test_it_is_told_as_it_changes_and_before_it_is_forgotten() -> None:
 @pytest.mark.parametrize(
     ("failing", "later"),
     [
-        (Failed("it is away", refused=True), 300),
-        (Failed("it is away"), 10),
+        (EnrolmentFailure("it is away", refused=True), 300),
+        (EnrolmentFailure("it is away"), 10),
         (ApartFailed("it is away"), 10),
     ],
 )
-async def test_who_cannot_tell_says_so_once_and_tries_later(failing: Exception | Failed, later: int) -> None:
+async def test_who_cannot_tell_says_so_once_and_tries_later(
+    failing: Exception | EnrolmentFailure, later: int
+) -> None:
     """An older control plane does not know the method: it is not asked every few seconds for ever."""
     scene = _Scene()
     scene.failing = failing

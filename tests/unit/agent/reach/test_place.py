@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from meshwright.agent.reach.place import Place, place, remedy
-from meshwright.agent.reach.reasons import Reason, Unreached
+from meshwright.agent.reach.reasons import Reason, UnreachableReason
 from meshwright.mesh.host_port import HostPort
 
 AT = HostPort("meshwright.mesh.svc", 15128)
@@ -29,7 +29,7 @@ def test_a_pod_is_known_by_what_the_injector_mounts(tmp_path: Path, made: str, e
 @pytest.mark.parametrize("reason", Reason)
 def test_no_remedy_in_a_pod_is_one_for_machines(reason: Reason) -> None:
     """Nobody issues certificates, copies files or joins by a token there."""
-    why = Unreached(reason, "it is so", "have the machine join again, mend --ads, issue it anew")
+    why = UnreachableReason(reason, "it is so", "have the machine join again, mend --ads, issue it anew")
     assert remedy(why, AT, Place.MACHINE) == why.do
     told = remedy(why, AT, Place.POD)
     neutral = {Reason.NOT_TRANSLATED, Reason.NOTHING_TO_SERVE, Reason.BUSY, Reason.NOT_SERVING}
@@ -41,6 +41,6 @@ def test_no_remedy_in_a_pod_is_one_for_machines(reason: Reason) -> None:
 
 def test_a_remedy_names_the_namespace_of_the_control_plane() -> None:
     """As the name that the agent calls has it; of an address it is the chart's."""
-    why = Unreached(Reason.PORT_CLOSED, "", "start `meshwright serve` there")
+    why = UnreachableReason(Reason.PORT_CLOSED, "", "start `meshwright serve` there")
     assert "kubectl get pods -n mesh" in remedy(why, AT, Place.POD)
     assert "-n meshwright-system" in remedy(why, HostPort("10.0.0.1", 15128), Place.POD)

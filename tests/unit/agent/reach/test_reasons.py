@@ -6,24 +6,24 @@ from pathlib import Path
 import pytest
 
 from meshwright.agent.reach.observations import (
-    Answered,
     ClosedAfterHandshake,
-    Misnamed,
+    MisnamedServer,
     NoRoute,
-    Observed,
-    Shown,
-    Untrusted,
+    PresentedCertificate,
+    ReachObservation,
+    ServerAnswer,
+    UntrustedServer,
     Way,
 )
 from meshwright.agent.reach.reasons import Reason, unreached
 from meshwright.mesh.host_port import HostPort
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
-SHOWN = Shown("one.store.shop", "abc", NOW - timedelta(days=1), NOW + timedelta(days=1))
+SHOWN = PresentedCertificate("one.store.shop", "abc", NOW - timedelta(days=1), NOW + timedelta(days=1))
 
 
-def _seen(way: Way, now: datetime = NOW) -> Observed:
-    return Observed(HostPort("control.example", 15128), SHOWN, now, way)
+def _seen(way: Way, now: datetime = NOW) -> ReachObservation:
+    return ReachObservation(HostPort("control.example", 15128), SHOWN, now, way)
 
 
 def test_every_reason_is_documented() -> None:
@@ -50,19 +50,19 @@ def test_by_how_much_a_certificate_has_expired(late: timedelta, said: str) -> No
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (Answered("OK"), None),
-        (Answered("NOT_FOUND", "unknown service"), None),
-        (Answered("PERMISSION_DENIED", "refused"), Reason.REFUSED),
-        (Answered("PERMISSION_DENIED", "refused", "expired"), Reason.EXPIRED),
-        (Answered("PERMISSION_DENIED", "refused", "not_yet_valid"), Reason.NOT_YET_VALID),
-        (Answered("UNAVAILABLE", "nothing to serve yet", "sources-not-read"), Reason.NOTHING_TO_SERVE),
-        (Answered("UNAVAILABLE", "nothing to serve yet", "translation-failed"), Reason.NOT_TRANSLATED),
-        (Answered("UNAVAILABLE", "connection reset"), Reason.NOT_SERVING),
-        (Answered("RESOURCE_EXHAUSTED", "too many streams"), Reason.BUSY),
-        (Answered("UNIMPLEMENTED"), Reason.ANOTHER_SERVICE),
+        (ServerAnswer("OK"), None),
+        (ServerAnswer("NOT_FOUND", "unknown service"), None),
+        (ServerAnswer("PERMISSION_DENIED", "refused"), Reason.REFUSED),
+        (ServerAnswer("PERMISSION_DENIED", "refused", "expired"), Reason.EXPIRED),
+        (ServerAnswer("PERMISSION_DENIED", "refused", "not_yet_valid"), Reason.NOT_YET_VALID),
+        (ServerAnswer("UNAVAILABLE", "nothing to serve yet", "sources-not-read"), Reason.NOTHING_TO_SERVE),
+        (ServerAnswer("UNAVAILABLE", "nothing to serve yet", "translation-failed"), Reason.NOT_TRANSLATED),
+        (ServerAnswer("UNAVAILABLE", "connection reset"), Reason.NOT_SERVING),
+        (ServerAnswer("RESOURCE_EXHAUSTED", "too many streams"), Reason.BUSY),
+        (ServerAnswer("UNIMPLEMENTED"), Reason.ANOTHER_SERVICE),
     ],
 )
-def test_what_an_answer_means(answer: Answered, reason: Reason | None) -> None:
+def test_what_an_answer_means(answer: ServerAnswer, reason: Reason | None) -> None:
     """Statuses and words of ours; a server that knows neither the question nor trailers serves."""
     why = unreached(_seen(answer))
     assert (None if why is None else why.reason) is reason
@@ -77,15 +77,15 @@ def test_a_name_is_said_with_its_address() -> None:
 
 def test_the_clock_is_compared_where_the_server_says_its_own() -> None:
     """Ahead is more than nothing."""
-    assert _seen(Answered("OK", date=NOW - timedelta(hours=1))).clock_ahead == timedelta(hours=1)
-    assert _seen(Answered("OK")).clock_ahead is None
+    assert _seen(ServerAnswer("OK", date=NOW - timedelta(hours=1))).clock_ahead == timedelta(hours=1)
+    assert _seen(ServerAnswer("OK")).clock_ahead is None
     assert _seen(ClosedAfterHandshake()).clock_ahead is None
 
 
 @pytest.mark.parametrize("name", ["\x1b[2Jours", "a\nok", "\u202egnp", "x" * 1_000_000])
 def test_names_that_anybody_may_choose_are_shown_as_words(name: str) -> None:
     """Neither do they steer the terminal, nor begin a line, nor fill the log."""
-    for way in (Untrusted((name,) * 9, "said"), Misnamed((name,) * 9, "expected")):
+    for way in (UntrustedServer((name,) * 9, "said"), MisnamedServer((name,) * 9, "expected")):
         said = str(unreached(_seen(way)))
         assert said.isprintable()
         assert len(said) < 1000

@@ -8,7 +8,13 @@ from structlog.testing import capture_logs
 
 from meshwright.agent.credentials import CredentialsError
 from meshwright.agent.envoy.admin import AdminUnreachable
-from meshwright.agent.reach.observations import Answered, Observed, PortClosed, Shown, Way
+from meshwright.agent.reach.observations import (
+    PortClosed,
+    PresentedCertificate,
+    ReachObservation,
+    ServerAnswer,
+    Way,
+)
 from meshwright.agent.reach.watching import (
     GRACE_SECONDS,
     ControlPlaneWatch,
@@ -30,7 +36,7 @@ cluster_manager.cds.update_success: 1
 control_plane.connected_state: 1
 """
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-SHOWN = Shown("u.s.n", "1", NOW, NOW + timedelta(days=1))
+SHOWN = PresentedCertificate("u.s.n", "1", NOW, NOW + timedelta(days=1))
 
 
 def test_counts_are_read() -> None:
@@ -96,11 +102,11 @@ class _Story:
             raise AdminUnreachable("gone")
         return self.stats
 
-    async def _observe(self) -> Observed:
+    async def _observe(self) -> ReachObservation:
         self.asked += 1
         if self.failing is not None:
             raise self.failing
-        return Observed(HostPort("127.0.0.1", 1), SHOWN, NOW, self.way)
+        return ReachObservation(HostPort("127.0.0.1", 1), SHOWN, NOW, self.way)
 
     async def look(self, *, after: float = 0.0) -> None:
         """Let time pass, and look."""
@@ -119,7 +125,7 @@ async def test_it_is_said_once_for_each_reason() -> None:
         await story.look(after=pause(2) - 0.1)
         assert story.asked == 2
         assert [each["reason"] for each in said] == ["port-closed"]
-        story.way = Answered("PERMISSION_DENIED", "refused", "revoked")
+        story.way = ServerAnswer("PERMISSION_DENIED", "refused", "revoked")
         await story.look(after=0.2)
         assert [each["reason"] for each in said] == ["port-closed", "certificate-revoked"]
         assert "certificate 1 was revoked" in story.watch.standing.words
@@ -140,11 +146,11 @@ async def test_who_is_held_on_a_new_stream_has_nothing_any_more() -> None:
     await story.look()
     assert story.watch.standing.has_it
     story.stats = STATS.replace("rq_total: 1", "rq_total: 2")
-    story.way = Answered("UNAVAILABLE", "held", "workload-unknown")
+    story.way = ServerAnswer("UNAVAILABLE", "held", "workload-unknown")
     await story.look()
     await story.look(after=GRACE_SECONDS)
     assert "knows no workload of u.s.n" in story.watch.standing.words
-    story.way = Answered("OK")
+    story.way = ServerAnswer("OK")
     await story.look(after=pause(1))
     await story.look()
     assert (story.watch.standing.has_it, story.watch.standing.words) == (True, "")
@@ -155,7 +161,7 @@ async def test_what_goes_wrong_on_the_way_ends_nothing(monkeypatch: pytest.Monke
     story = _Story()
     found = story._observe
 
-    async def fail() -> Observed:
+    async def fail() -> ReachObservation:
         story.asked += 1
         raise LookupError("nobody has foreseen this")
 

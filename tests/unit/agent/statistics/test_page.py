@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from meshwright.agent.statistics.counted import MOST_ROUTES, Bounded, Who
+from meshwright.agent.statistics.counted import MOST_ROUTES, BoundedSeries, WorkloadLabels
 from meshwright.agent.statistics.edges import Edges, histogram
 from meshwright.agent.statistics.exposition import Family, Kind, Sample, written
 from meshwright.agent.statistics.page import account_of
 from meshwright.agent.statistics.statistics import Bin, Statistics, read
 from meshwright.traffic.statistics import BOUNDS_MS
 
-ALICE = Who("default", "alice", "alice-account")
+ALICE = WorkloadLabels("default", "alice", "alice-account")
 BUDGET = 2000
 """Series of a proxy, whatever it calls."""
 
@@ -255,7 +255,7 @@ def test_no_counter_goes_back_whoever_comes_later() -> None:
 
 def test_of_many_new_ones_the_most_used_have_series() -> None:
     """And of those used alike the first by name, so that it does not depend on the order of an answer."""
-    bounded = Bounded[str](2)
+    bounded = BoundedSeries[str](2)
     assert bounded.own({"a": 1, "c": 5, "b": 5, "d": 2}) == {"b", "c"}
     assert bounded.own({"a": 100, "c": 5}) == {"c"}
 

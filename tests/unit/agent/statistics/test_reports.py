@@ -15,8 +15,8 @@ from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
 from meshwright.agent.statistics.counted import MOST_BACKENDS, MOST_EDGES
 from meshwright.agent.statistics.increments import NOTHING, since
 from meshwright.agent.statistics.report import Reports
-from meshwright.agent.statistics.reporting import FIRST_SECONDS, LONGEST_PAUSE, FiguresTold
-from meshwright.agent.statistics.sending import NotTaken
+from meshwright.agent.statistics.reporting import FIRST_SECONDS, LONGEST_PAUSE, StatisticsReporter
+from meshwright.agent.statistics.sending import ReportRefused
 from meshwright.agent.statistics.statistics import Bin, Statistics, read
 from meshwright.enrolment.reports import report
 from meshwright.traffic.statistics import Kind
@@ -304,13 +304,13 @@ class Admin(EnvoyAdmin):
 class Scene:
     """An agent's task, its clock, and a control plane that answers one after the other what it is told."""
 
-    def __init__(self, *answers: int | NotTaken) -> None:
+    def __init__(self, *answers: int | ReportRefused) -> None:
         self.admin = Admin()
         self.now = 100.0
         self.got: list[tuple[int, float, int]] = []
-        self._answers: Iterator[int | NotTaken] = iter(answers)
+        self._answers: Iterator[int | ReportRefused] = iter(answers)
         dice = random.Random(1)  # noqa: S311 - a test's
-        self.told = FiguresTold(self.admin, self._send, monotonic=lambda: self.now, dice=dice)
+        self.told = StatisticsReporter(self.admin, self._send, monotonic=lambda: self.now, dice=dice)
 
     async def after(self, seconds: float, requests: int | None) -> float:
         """Let time pass until so many requests were counted in all, and tell."""
@@ -342,7 +342,7 @@ async def test_it_is_told_as_often_as_it_is_wanted() -> None:
 
 async def test_what_has_no_answer_is_told_again() -> None:
     """With its number, and nothing of what came after it: that is in the next."""
-    scene = Scene(NotTaken("away"), NotTaken("away"), 10, 10)
+    scene = Scene(ReportRefused("away"), ReportRefused("away"), 10, 10)
     with structlog.testing.capture_logs() as logs:
         pauses = [await scene.after(10, requests) for requests in (3, 4, 5)]
         assert await scene.after(10, 9) == 10
@@ -354,7 +354,7 @@ async def test_what_has_no_answer_is_told_again() -> None:
 
 async def test_who_does_not_want_to_be_told_is_asked_seldom() -> None:
     """An older control plane knows no such call; one that is away for long is not asked more often."""
-    scene = Scene(NotTaken("no such method", refused=True), *(NotTaken("away") for _ in range(9)))
+    scene = Scene(ReportRefused("no such method", refused=True), *(ReportRefused("away") for _ in range(9)))
     pauses = [await scene.after(10, 3) for _ in range(10)]
     assert LONGEST_PAUSE / 2 <= pauses[0] <= LONGEST_PAUSE
     assert LONGEST_PAUSE / 2 <= pauses[-1] <= LONGEST_PAUSE
@@ -362,7 +362,7 @@ async def test_who_does_not_want_to_be_told_is_asked_seldom() -> None:
 
 async def test_a_report_that_is_unfit_keeps_no_other_back() -> None:
     """It is not told again; what is counted after it is."""
-    scene = Scene(NotTaken("a number is too large", refused=True, unfit=True), 10)
+    scene = Scene(ReportRefused("a number is too large", refused=True, unfit=True), 10)
     await scene.after(10, 3)
     assert await scene.after(300, 4) == 10
     assert scene.got == [(1, 10.0, 3), (2, 300.0, 1)]

@@ -18,7 +18,7 @@ from meshwright.agent.status import application_metrics
 from meshwright.agent.status.application_metrics import MOST_BYTES, SAY_SECONDS, ApplicationMetrics
 from meshwright.agent.status.application_page import ApplicationPage, application_page
 from meshwright.agent.status.probes import Probes
-from meshwright.agent.status.server import Proxied, application
+from meshwright.agent.status.server import ProxyControl, application
 
 HERE = "127.0.0.1"
 SIDECAR = "# TYPE envoy_server_live gauge\nenvoy_server_live 1\n"
@@ -43,7 +43,7 @@ async def _scraped(answer: Handler) -> AsyncIterator[Callable[[str], asyncio.Fut
     """Yield what asks an agent for a path, beside an application that answers so."""
     beside = web.Application()
     beside.router.add_get("/{path:.*}", answer)
-    proxied = Mock(spec=Proxied)
+    proxied = Mock(spec=ProxyControl)
     proxied.own_metrics.return_value, proxied.proxy_metrics.return_value = "", SIDECAR
     proxied.not_alive.return_value = ""
     async with (

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from meshwright.agent.status.application_page import (
     MOST_LINES,
     ApplicationPage,
-    Dropped,
+    DropReason,
     TooManyLines,
     application_page,
 )
@@ -92,42 +92,42 @@ def test_times_of_openmetrics_are_in_milliseconds() -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("envoy_server_live 1", Dropped.RESERVED),
-        ("# TYPE envoy_server_live counter", Dropped.RESERVED),
-        ("# HELP meshwright_edge_requests_total None.", Dropped.RESERVED),
-        ('meshwright_edge_requests_total{status_class="2xx"} 99', Dropped.RESERVED),
-        ("meshwright_agent_envoys 2", Dropped.RESERVED),
-        ("up 1", Dropped.RESERVED),
-        ("scrape_samples_scraped 1", Dropped.RESERVED),
-        ('a{__name__="envoy_server_live"} 1', Dropped.RESERVED),
-        ('{"envoy_server_live"} 1', Dropped.MALFORMED),
-        ("own 2", Dropped.DUPLICATE),
-        ("own {} 2 17", Dropped.DUPLICATE),
-        ('named{y="2", x="1"} 7', Dropped.DUPLICATE),
-        ("# TYPE own gauge", Dropped.DUPLICATE),
-        ("# TYPE named gauge", Dropped.DUPLICATE),
-        ("# HELP own Again.", Dropped.DUPLICATE),
-        ("# TYPE a gouge", Dropped.MALFORMED),
-        ("a", Dropped.MALFORMED),
-        ("a 1 2 3", Dropped.MALFORMED),
-        ("a 1e999", Dropped.MALFORMED),
-        (f"a {'9' * 350}", Dropped.MALFORMED),
-        ("a 0x1p2", Dropped.MALFORMED),
-        ("a 1_000", Dropped.MALFORMED),
-        ("a 1 1.5", Dropped.MALFORMED),
-        (f"a 1 {'9' * 19}", Dropped.MALFORMED),
-        ('a{b="c} 1', Dropped.MALFORMED),
-        ('a{b="c"', Dropped.MALFORMED),
-        ('a{b="1" c="2"} 1', Dropped.MALFORMED),
-        ('a{b="1",b="2"} 1', Dropped.MALFORMED),
-        ("a{,} 1", Dropped.MALFORMED),
-        ("a{b=c} 1", Dropped.MALFORMED),
-        ("<html>", Dropped.MALFORMED),
-        ("a\0 1", Dropped.MALFORMED),
-        ("a 1\rb 1", Dropped.MALFORMED),
+        ("envoy_server_live 1", DropReason.RESERVED),
+        ("# TYPE envoy_server_live counter", DropReason.RESERVED),
+        ("# HELP meshwright_edge_requests_total None.", DropReason.RESERVED),
+        ('meshwright_edge_requests_total{status_class="2xx"} 99', DropReason.RESERVED),
+        ("meshwright_agent_envoys 2", DropReason.RESERVED),
+        ("up 1", DropReason.RESERVED),
+        ("scrape_samples_scraped 1", DropReason.RESERVED),
+        ('a{__name__="envoy_server_live"} 1', DropReason.RESERVED),
+        ('{"envoy_server_live"} 1', DropReason.MALFORMED),
+        ("own 2", DropReason.DUPLICATE),
+        ("own {} 2 17", DropReason.DUPLICATE),
+        ('named{y="2", x="1"} 7', DropReason.DUPLICATE),
+        ("# TYPE own gauge", DropReason.DUPLICATE),
+        ("# TYPE named gauge", DropReason.DUPLICATE),
+        ("# HELP own Again.", DropReason.DUPLICATE),
+        ("# TYPE a gouge", DropReason.MALFORMED),
+        ("a", DropReason.MALFORMED),
+        ("a 1 2 3", DropReason.MALFORMED),
+        ("a 1e999", DropReason.MALFORMED),
+        (f"a {'9' * 350}", DropReason.MALFORMED),
+        ("a 0x1p2", DropReason.MALFORMED),
+        ("a 1_000", DropReason.MALFORMED),
+        ("a 1 1.5", DropReason.MALFORMED),
+        (f"a 1 {'9' * 19}", DropReason.MALFORMED),
+        ('a{b="c} 1', DropReason.MALFORMED),
+        ('a{b="c"', DropReason.MALFORMED),
+        ('a{b="1" c="2"} 1', DropReason.MALFORMED),
+        ('a{b="1",b="2"} 1', DropReason.MALFORMED),
+        ("a{,} 1", DropReason.MALFORMED),
+        ("a{b=c} 1", DropReason.MALFORMED),
+        ("<html>", DropReason.MALFORMED),
+        ("a\0 1", DropReason.MALFORMED),
+        ("a 1\rb 1", DropReason.MALFORMED),
     ],
 )
-def test_a_line_that_would_spoil_the_page_is_left_out(line: str, reason: Dropped) -> None:
+def test_a_line_that_would_spoil_the_page_is_left_out(line: str, reason: DropReason) -> None:
     """It is counted by its reason; the lines around it stay."""
     before = '# HELP own Own.\n# TYPE own counter\nown 1\nnamed{x="1",y="2"} 1\n'
     found = application_page(f"{before}{line}\nlast 1\n".encode())
@@ -137,14 +137,14 @@ def test_a_line_that_would_spoil_the_page_is_left_out(line: str, reason: Dropped
 def test_what_is_no_text_is_left_out_by_the_line() -> None:
     """One label in another encoding costs its own series alone."""
     assert application_page(b'a{b="\xff"} 1\r\nc 1\r\n') == ApplicationPage(
-        b"c 1\n", {Dropped.MALFORMED: 1}, "a"
+        b"c 1\n", {DropReason.MALFORMED: 1}, "a"
     )
 
 
 def test_people_are_shown_the_name_of_the_first_line_that_is_left_out() -> None:
     """Without its labels and its value."""
     found = application_page(b'a{b="secret"} x\nup 1\n# TYPE envoy_x gauge\n')
-    assert (found.first, found.dropped) == ("a", {Dropped.MALFORMED: 1, Dropped.RESERVED: 2})
+    assert (found.first, found.dropped) == ("a", {DropReason.MALFORMED: 1, DropReason.RESERVED: 2})
     assert application_page(b"#  TYPE envoy_x gauge\n").first == "# TYPE envoy_x"
 
 

@@ -15,7 +15,7 @@ from aiohttp.typedefs import Handler
 
 from meshwright.agent.status.http_probe import Caller
 from meshwright.agent.status.probes import HttpProbe, Probe, Probes, carry_out
-from meshwright.agent.status.server import Proxied, application
+from meshwright.agent.status.server import ProxyControl, application
 
 HERE = "127.0.0.1"
 KUBELET = "kube-probe/1.34"
@@ -125,7 +125,7 @@ async def test_a_redirect_leads_to_ports_of_the_application_alone(
         probe, other = Probe(HttpProbe(app.port, "/admin"), 5), Probe(HttpProbe(port, "/other"))
         of_other = {"/app-health/b/livez": other} if is_declared else {}
         agent = application(
-            Mock(spec=Proxied), Probes(HERE, {"/app-health/a/livez": probe, **of_other}), None
+            Mock(spec=ProxyControl), Probes(HERE, {"/app-health/a/livez": probe, **of_other}), None
         )
         async with TestClient(TestServer(agent)) as kubelet:
             found = await kubelet.get("/app-health/a/livez")
@@ -174,7 +174,7 @@ async def test_a_probes_own_headers_win(app: Application) -> None:
 async def test_what_asks_the_agent_is_handed_on(app: Application) -> None:
     """The agent's own port: by a probe's path, and by a header with the port, there with its query."""
     known = Probes(HERE, {"/app-health/a/livez": Probe(HttpProbe(app.port, "/ok"))}, frozenset({app.port}))
-    runner = web.AppRunner(application(Mock(spec=Proxied), known, None), shutdown_timeout=0.01)
+    runner = web.AppRunner(application(Mock(spec=ProxyControl), known, None), shutdown_timeout=0.01)
     await runner.setup()
     try:
         await web.TCPSite(runner, HERE, 0).start()

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from meshwright.agent.reach.watching import Standing
+from meshwright.agent.reach.watching import ConnectionState
 from meshwright.agent.status.client import AgentSilent, status_of
 from meshwright.agent.status.described import described
 from meshwright.agent.status.server import from_here
@@ -55,7 +55,9 @@ def server() -> Iterator[_Server]:
 
 
 AT = HostPort("127.0.0.1", 1)
-STATUS: dict[str, Any] = {**described(AT, (), (), None, Standing(has_it=True, since=datetime.now(UTC)))}
+STATUS: dict[str, Any] = {
+    **described(AT, (), (), None, ConnectionState(has_it=True, since=datetime.now(UTC)))
+}
 FIELDS = [
     (part, field)
     for part, fields in (("", STATUS), *((name, each) for name, each in STATUS.items()))

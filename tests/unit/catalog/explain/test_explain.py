@@ -13,10 +13,10 @@ from catalog.explain import Explanation, explain
 from catalog.explain.remedy import remedy
 from catalog.oracle.decide import (
     Answer,
+    LocalReply,
     Place,
     Request,
     SplitVerdict,
-    TurnedDown,
     Verdict,
     arriving,
     at_server,
@@ -82,8 +82,8 @@ def passing(mesh: View, made: Case) -> Iterator[Request]:
     """Yield the requests of a case that no sidecar turns down."""
     for request in made.requests:
         arrived = arriving(mesh, request)
-        if not isinstance(arrived, TurnedDown) and not any(
-            isinstance(at_server(mesh, arrived, place), TurnedDown) for place in behind(mesh, arrived)
+        if not isinstance(arrived, LocalReply) and not any(
+            isinstance(at_server(mesh, arrived, place), LocalReply) for place in behind(mesh, arrived)
         ):
             yield request
 

@@ -3,7 +3,7 @@
 import pytest
 
 from catalog.explain.explanation import explain
-from catalog.oracle.decide import TurnedDown
+from catalog.oracle.decide import LocalReply
 from catalog.oracle.request.request import Request
 from catalog.store.settings import MeshSettings
 from meshwright.mesh.config import MeshConfig
@@ -18,7 +18,7 @@ IGNORED = "the client's sidecar ignores the offer to upgrade to {}, and the appl
 
 def said(
     *headers: tuple[str, str], passing: tuple[str, ...] = ("websocket",), protocol: Protocol = Protocol.HTTP
-) -> tuple[list[str], TurnedDown | None]:
+) -> tuple[list[str], LocalReply | None]:
     """Return the steps about upgrades, and what a sidecar answers by itself."""
     settings = MeshSettings(long_lived=LongLived(upgrades=passing))
     shop = a.service("shop", a.port(80, protocol=protocol))

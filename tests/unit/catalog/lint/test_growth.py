@@ -14,10 +14,10 @@ from catalog.store.view import MeshSettings, View
 from meshwright.mesh.config import TlsVersion
 from meshwright.mesh.kinds import WORKLOAD
 from meshwright.mesh.names import Namespace
-from meshwright.mesh.objects import MeshObject, NamespaceObject, ObjectKey, Sourced
+from meshwright.mesh.objects import MeshObject, NamespaceObject, ObjectKey, SourcedObject
 from meshwright.sidecars.document.driver import DocumentDriver
 from meshwright.sidecars.envoy.driver import EnvoyDriver
-from meshwright.sidecars.lint import Installed
+from meshwright.sidecars.lint import InstalledDrivers
 
 SMALL, LARGE = 50, 200
 PERMISSIVE = pytest.mark.parametrize("permissive", [False, True], ids=["policy", "permissive"])
@@ -91,7 +91,7 @@ class Linted:
     def __init__(self, services: int, permissive: bool) -> None:
         self.services, self._permissive = services, permissive
         self.view = View.build(meshes.mesh(services, permissive=permissive).objects, MeshSettings())
-        installed = Installed({"document": DocumentDriver(), "envoy": EnvoyDriver()}, {})
+        installed = InstalledDrivers({"document": DocumentDriver(), "envoy": EnvoyDriver()}, {})
         self.linter = Linter(self.view, lambda: installed)
         self.looked = len(list(self.linter.looks()))
         self.view.apply(Edits())  # what was of use for that alone is forgotten
@@ -99,7 +99,7 @@ class Linted:
     def work(self, change: Change, count: int) -> Work:
         """Make a change, and look."""
         edits = change(self.services, count, self._permissive)
-        told: dict[ObjectKey, Sourced | None] = {
+        told: dict[ObjectKey, SourcedObject | None] = {
             key: None if value is None else meshes.sourced(key, value) for key, value in edits.items()
         }
         graph = self.view.graph

@@ -11,7 +11,7 @@ from catalog.store.view import MeshSettings, View
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.kinds import MESH_CONFIG
 from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid
-from meshwright.mesh.objects import EndpointSlice, ObjectKey, Sourced
+from meshwright.mesh.objects import EndpointSlice, ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.policies.smi import TrafficSplit, TrafficTarget
 from meshwright.mesh.problems.problem import Problem, Severity
@@ -259,7 +259,7 @@ def test_one_of_several_configs_counts() -> None:
     """`osm-mesh-config` counts, whatever else there is, and the others are told so."""
     keys = [ObjectKey(MESH_CONFIG, Namespace("a"), name) for name in ("aaa", "osm-mesh-config")]
     objects = {
-        key: Sourced(key, MeshConfig(permissive=key.name == "aaa"), InFile("test", 1, line))
+        key: SourcedObject(key, MeshConfig(permissive=key.name == "aaa"), InFile("test", 1, line))
         for line, key in enumerate(keys, 1)
     }
     mesh = View.build(objects, MeshSettings())

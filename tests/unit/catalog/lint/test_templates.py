@@ -13,7 +13,7 @@ from catalog.store.view import View
 from meshwright.delivery.problems import AllProblems
 from meshwright.mesh.kinds import POD
 from meshwright.mesh.names import Port
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.policies.smi import TrafficTarget
 from meshwright.mesh.service import Protocol
@@ -132,10 +132,10 @@ def test_a_pod_that_gets_its_address_is_no_longer_one_to_come() -> None:
     template, pod = a.deployment("shop", WEB), a.workload("shop", "10.0.0.1", WEB)
     found = a.view()
     for value, templates in ((template, 1), (pod, 0), (template, 1)):
-        objects = {key: Sourced(key, value, InFile("test"))}
+        objects = {key: SourcedObject(key, value, InFile("test"))}
         found.apply(found.edits_to(Edits(objects)))
         assert (len(templates_in(found)), len(found.workloads)) == (templates, 1 - templates)
 
 
-def _sourced(thing: object) -> Sourced:
+def _sourced(thing: object) -> SourcedObject:
     return next(iter(a.view(thing).sourced.values()))

@@ -7,8 +7,8 @@ from ipaddress import ip_address, ip_network
 import pytest
 
 from catalog.oracle.decide import Answer
-from catalog.oracle.outside import OutsideCall, OutsideDecision, Speaks, decide_outside
-from catalog.oracle.request.paths import TurnedDown, hidden_dots
+from catalog.oracle.outside import ClientProtocol, OutsideCall, OutsideDecision, decide_outside
+from catalog.oracle.request.paths import LocalReply, hidden_dots
 from catalog.oracle.request.request import Request, fits, passed
 from catalog.policy.values.interception import InterceptionKind, SocketAddress
 from catalog.policy.values.outside import OutsideHost, OutsideRange
@@ -32,7 +32,9 @@ PATHS = ("/x", "/y", "/z", "/x/..%2fy", "/x?y", "/a/../x")
 CLIENT = a.identity("buyer")
 
 
-def call(speaks: Speaks, port: int = 80, host: str = "x.test", address: str = "192.0.2.1") -> OutsideCall:
+def call(
+    speaks: ClientProtocol, port: int = 80, host: str = "x.test", address: str = "192.0.2.1"
+) -> OutsideCall:
     """Make a call of the buyer's."""
     return OutsideCall(CLIENT, Port(port), speaks, host, IpAddress(address) if address else None)
 
@@ -48,19 +50,19 @@ WEB = a.egress("web", "buyer", (80, "http"), (443, "https"), hosts=("x.test", "*
 @pytest.mark.parametrize(
     ("asked", "answer"),
     [
-        ({"speaks": Speaks.HTTP}, Answer.ALLOWED),
-        ({"speaks": Speaks.HTTP, "host": "X.TEST"}, Answer.ALLOWED),
-        ({"speaks": Speaks.HTTP, "host": "x.test."}, Answer.ALLOWED),
-        ({"speaks": Speaks.HTTP, "host": "x.test.."}, Answer.REFUSED),
-        ({"speaks": Speaks.HTTP, "host": "other.test"}, Answer.REFUSED),
-        ({"speaks": Speaks.HTTP, "host": "a.y.test"}, Answer.REFUSED),
-        ({"speaks": Speaks.HTTP, "port": 8080}, Answer.UNREACHABLE),
-        ({"speaks": Speaks.TLS}, Answer.UNREACHABLE),
-        ({"speaks": Speaks.TLS, "port": 443}, Answer.ALLOWED),
-        ({"speaks": Speaks.TLS, "port": 443, "host": "b.a.y.test"}, Answer.ALLOWED),
-        ({"speaks": Speaks.TLS, "port": 443, "host": "y.test"}, Answer.UNREACHABLE),
-        ({"speaks": Speaks.TLS, "port": 443, "host": ""}, Answer.UNREACHABLE),
-        ({"speaks": Speaks.OTHER, "port": 443}, Answer.UNREACHABLE),
+        ({"speaks": ClientProtocol.HTTP}, Answer.ALLOWED),
+        ({"speaks": ClientProtocol.HTTP, "host": "X.TEST"}, Answer.ALLOWED),
+        ({"speaks": ClientProtocol.HTTP, "host": "x.test."}, Answer.ALLOWED),
+        ({"speaks": ClientProtocol.HTTP, "host": "x.test.."}, Answer.REFUSED),
+        ({"speaks": ClientProtocol.HTTP, "host": "other.test"}, Answer.REFUSED),
+        ({"speaks": ClientProtocol.HTTP, "host": "a.y.test"}, Answer.REFUSED),
+        ({"speaks": ClientProtocol.HTTP, "port": 8080}, Answer.UNREACHABLE),
+        ({"speaks": ClientProtocol.TLS}, Answer.UNREACHABLE),
+        ({"speaks": ClientProtocol.TLS, "port": 443}, Answer.ALLOWED),
+        ({"speaks": ClientProtocol.TLS, "port": 443, "host": "b.a.y.test"}, Answer.ALLOWED),
+        ({"speaks": ClientProtocol.TLS, "port": 443, "host": "y.test"}, Answer.UNREACHABLE),
+        ({"speaks": ClientProtocol.TLS, "port": 443, "host": ""}, Answer.UNREACHABLE),
+        ({"speaks": ClientProtocol.OTHER, "port": 443}, Answer.UNREACHABLE),
     ],
 )
 def test_what_an_egress_lets_pass(asked: dict[str, object], answer: Answer) -> None:
@@ -74,22 +76,22 @@ def test_where_it_goes_and_by_what() -> None:
     """By the DNS, or to where it was going; with the objects that let it."""
     mesh = a.view(WEB, a.egress("all", "buyer", (80, "http"), networks=("192.0.2.0/24",)))
     one, other = (ObjectKey.of(EGRESS, a.policy_key(each)) for each in ("all", "web"))
-    assert decide_outside(mesh, call(Speaks.HTTP)) == OutsideDecision(Answer.ALLOWED, (one,))
-    by_dns = decide_outside(mesh, call(Speaks.HTTP, address="198.51.100.1"))
+    assert decide_outside(mesh, call(ClientProtocol.HTTP)) == OutsideDecision(Answer.ALLOWED, (one,))
+    by_dns = decide_outside(mesh, call(ClientProtocol.HTTP, address="198.51.100.1"))
     assert by_dns == OutsideDecision(Answer.ALLOWED, (other,), by_dns=True)
 
 
 def test_an_address_that_is_not_known_may_decide() -> None:
     """As that of a name in the DNS, where a range says which."""
     ranged = a.egress("r", "buyer", (443, "https"), hosts=("x.test",), networks=("192.0.2.0/24",))
-    assert answered(ranged, speaks=Speaks.TLS, port=443, address="") is Answer.DEPENDS
-    assert answered(ranged, speaks=Speaks.TLS, port=443) is Answer.ALLOWED
-    assert answered(ranged, speaks=Speaks.TLS, port=443, address="198.51.100.1") is Answer.UNREACHABLE
+    assert answered(ranged, speaks=ClientProtocol.TLS, port=443, address="") is Answer.DEPENDS
+    assert answered(ranged, speaks=ClientProtocol.TLS, port=443) is Answer.ALLOWED
+    assert answered(ranged, speaks=ClientProtocol.TLS, port=443, address="198.51.100.1") is Answer.UNREACHABLE
 
 
 def test_policy_comes_to_the_same() -> None:
     """Of random meshes and calls, as a proxy decides that looks for the narrowest range."""
-    dice, seen = random.Random(7), Counter[tuple[Answer, Speaks]]()  # noqa: S311 - dice
+    dice, seen = random.Random(7), Counter[tuple[Answer, ClientProtocol]]()  # noqa: S311 - dice
     for seed in range(MESHES):
         mesh = random_mesh(random.Random(seed))  # noqa: S311 - dice
         view = View(mesh.settings)
@@ -112,16 +114,16 @@ def test_policy_comes_to_the_same() -> None:
                         policy.outside,
                     )
                     seen[found.answer, asked.speaks] += bool(policy.outside)
-    assert all(seen[Answer.ALLOWED, each] >= 20 for each in Speaks), seen
-    assert seen[Answer.REFUSED, Speaks.HTTP] >= 20
-    assert seen[Answer.UNREACHABLE, Speaks.TLS] >= 20
+    assert all(seen[Answer.ALLOWED, each] >= 20 for each in ClientProtocol), seen
+    assert seen[Answer.REFUSED, ClientProtocol.HTTP] >= 20
+    assert seen[Answer.UNREACHABLE, ClientProtocol.TLS] >= 20
 
 
 def _random_call(dice: random.Random, policy: ProxyPolicy) -> OutsideCall:
     return OutsideCall(
         policy.identity,
         Port(dice.choice((80, 81, 443))),
-        dice.choice(tuple(Speaks)),
+        dice.choice(tuple(ClientProtocol)),
         dice.choice(HOSTS),
         IpAddress(dice.choice(ADDRESSES)),
         dice.choice(("GET", "POST")),
@@ -146,9 +148,9 @@ def _by_policy(policy: ProxyPolicy, asked: OutsideCall) -> tuple[bool, bool]:
     if what.connections:
         return (True, False)
     match asked.speaks:
-        case Speaks.TLS if any(covers(each, asked.host.lower()) for each in what.server_names):
+        case ClientProtocol.TLS if any(covers(each, asked.host.lower()) for each in what.server_names):
             return (True, False)
-        case Speaks.HTTP if what.hosts:
+        case ClientProtocol.HTTP if what.hosts:
             return _by_hosts(what.hosts, asked)
         case _ if what.hosts and not port.told_apart:
             return (False, False)
@@ -175,7 +177,7 @@ def _by_hosts(hosts: tuple[OutsideHost, ...], asked: OutsideCall) -> tuple[bool,
     headers = (("host", asked.host),)
     plain = Request(asked.client, a.service_key("x"), asked.port, asked.method, asked.path, headers)
     request = passed(plain, EscapedSlashes.KEEP)
-    if isinstance(request, TurnedDown):
+    if isinstance(request, LocalReply):
         return (False, False)
     judged = any(route.matches is not None for route in host.routes)
     if judged and hidden_dots(request.path.partition("?")[0].encode()):

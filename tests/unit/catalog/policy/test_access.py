@@ -6,7 +6,7 @@ import re
 import pytest
 
 from catalog.oracle.decide import Answer, Request, Share, decide, fits
-from catalog.policy.access import Everything, Grant, Matching, Nothing, grant
+from catalog.policy.access import FullAccess, Grant, MatchingAccess, NoAccess, grant
 from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
@@ -30,27 +30,27 @@ ROUTES = (
 @pytest.mark.parametrize(
     ("rules", "on_http", "on_tcp"),
     [
-        ((), Nothing(), Nothing()),
-        ((a.http("routes"),), Matching((BOOKS, READ)), Nothing()),
-        ((a.http("routes", "read"),), Matching((READ,)), Nothing()),
-        ((a.http("routes", "read"), a.http("routes", "books")), Matching((READ, BOOKS)), Nothing()),
-        ((a.tcp("any"),), Everything(), Everything()),
-        ((a.tcp("web"),), Everything(), Nothing()),
-        ((a.tcp("db"),), Nothing(), Everything()),
-        ((a.tcp("db"), a.tcp("web")), Everything(), Everything()),
-        ((a.http("routes", "read"), a.tcp("any")), Matching((READ,)), Everything()),
-        ((a.http("routes", "read"), a.tcp("web")), Matching((READ,)), Nothing()),
-        ((a.http("routes", "read"), a.tcp("db")), Nothing(), Everything()),
+        ((), NoAccess(), NoAccess()),
+        ((a.http("routes"),), MatchingAccess((BOOKS, READ)), NoAccess()),
+        ((a.http("routes", "read"),), MatchingAccess((READ,)), NoAccess()),
+        ((a.http("routes", "read"), a.http("routes", "books")), MatchingAccess((READ, BOOKS)), NoAccess()),
+        ((a.tcp("any"),), FullAccess(), FullAccess()),
+        ((a.tcp("web"),), FullAccess(), NoAccess()),
+        ((a.tcp("db"),), NoAccess(), FullAccess()),
+        ((a.tcp("db"), a.tcp("web")), FullAccess(), FullAccess()),
+        ((a.http("routes", "read"), a.tcp("any")), MatchingAccess((READ,)), FullAccess()),
+        ((a.http("routes", "read"), a.tcp("web")), MatchingAccess((READ,)), NoAccess()),
+        ((a.http("routes", "read"), a.tcp("db")), NoAccess(), FullAccess()),
         # What is unknown never opens a door that its kind would have kept shut.
-        ((a.http("missing"),), Nothing(), Nothing()),
-        ((a.http("routes", "missing"),), Nothing(), Nothing()),
-        ((a.http("routes", "missing"), a.tcp("any")), Nothing(), Everything()),
+        ((a.http("missing"),), NoAccess(), NoAccess()),
+        ((a.http("routes", "missing"),), NoAccess(), NoAccess()),
+        ((a.http("routes", "missing"), a.tcp("any")), NoAccess(), FullAccess()),
         # Of the matches that a rule names, those count that are there.
-        ((a.http("routes", "read", "missing"),), Matching((READ,)), Nothing()),
-        ((a.http("routes", "read", "missing"), a.tcp("db")), Nothing(), Everything()),
-        ((a.http("missing"), a.tcp("any")), Nothing(), Everything()),
-        ((a.http("routes", "read"), a.tcp("missing")), Nothing(), Nothing()),
-        ((a.http("missing"), a.http("routes", "read")), Matching((READ,)), Nothing()),
+        ((a.http("routes", "read", "missing"),), MatchingAccess((READ,)), NoAccess()),
+        ((a.http("routes", "read", "missing"), a.tcp("db")), NoAccess(), FullAccess()),
+        ((a.http("missing"), a.tcp("any")), NoAccess(), FullAccess()),
+        ((a.http("routes", "read"), a.tcp("missing")), NoAccess(), NoAccess()),
+        ((a.http("missing"), a.http("routes", "read")), MatchingAccess((READ,)), NoAccess()),
     ],
 )
 def test_the_table(rules: tuple[object, ...], on_http: Grant, on_tcp: Grant) -> None:
@@ -65,8 +65,8 @@ def test_a_port_of_old_versions_restricts_all_rules() -> None:
     """`spec.destination.port` of v1alpha1 and v1alpha2 keeps a target to that port."""
     wanted = a.target("t", "buyer", "shop", a.tcp("any"), only=3306)
     mesh = a.view(*ROUTES, wanted)
-    assert grant(mesh, wanted, Port(8080), a.HTTP) == Nothing()
-    assert grant(mesh, wanted, Port(3306), a.TCP) == Everything()
+    assert grant(mesh, wanted, Port(8080), a.HTTP) == NoAccess()
+    assert grant(mesh, wanted, Port(3306), a.TCP) == FullAccess()
 
 
 def test_a_target_speaks_for_its_own_namespace_only() -> None:
@@ -78,7 +78,7 @@ def test_a_target_speaks_for_its_own_namespace_only() -> None:
         (a.tcp("any"),),
     )
     mesh = a.view(*ROUTES, foreign, a.workload("shop", "10.0.0.1", namespace="bank"))
-    assert grant(mesh, foreign, Port(8080), a.HTTP) == Nothing()
+    assert grant(mesh, foreign, Port(8080), a.HTTP) == NoAccess()
 
 
 MESH = (

@@ -12,9 +12,9 @@ from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh, Inbound
 from catalog.policy.values.outbound import OutboundRoute
 from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.mesh.policies.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
-from meshwright.mesh.policies.retries import FailedWith, Retries
+from meshwright.mesh.policies.retries import Retries, RetryCondition
 from meshwright.mesh.policies.smi import HeaderMatch, HTTPMatch
-from meshwright.mesh.policies.upstreams import Ejecting, HashKey, HealthCheck, KeyKind
+from meshwright.mesh.policies.upstreams import HashKey, HealthCheck, KeyKind, OutlierDetectionOverride
 from meshwright.mesh.service import Protocol
 from tests.unit.delivery.quarantine.guilty import (
     SHOP,
@@ -77,7 +77,7 @@ def test_what_a_split_for_all_requests_took_is_answered_by_nobody() -> None:
 
 def test_what_a_retry_says_is_left_out_alone() -> None:
     """The calls are made as those of whom no Retry speaks; another one stays."""
-    five, one = Retries((FailedWith.SERVER_ERROR,), 5), Retries((FailedWith.RESET,))
+    five, one = Retries((RetryCondition.SERVER_ERROR,), 5), Retries((RetryCondition.RESET,))
     of = policy(splits=[split("s", "x")], retries=five)
     assert {*units(of)} == {match("x"), five}
     assert without(of, frozenset({five})) == policy(splits=[split("s", "x")])
@@ -87,7 +87,7 @@ def test_what_a_retry_says_is_left_out_alone() -> None:
 def test_what_limits_calls_is_left_out_each_by_itself() -> None:
     """Who may call stays as it is, and so does what another part of the policy says."""
     rates, limits = RateLimits(requests=RateLimit(5, RateUnit.SECOND)), ConnectionLimits(connections=1)
-    ejecting, checking = Ejecting(failures=3), HealthCheck("/well")
+    ejecting, checking = OutlierDetectionOverride(failures=3), HealthCheck("/well")
     bare = port(80, Protocol.HTTP, OnlyRules((rule("a", "x"),)))
     limited = replace(bare, rates=rates)
     assert {*units(limited)} == {rates, match("x")}

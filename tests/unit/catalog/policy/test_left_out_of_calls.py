@@ -9,7 +9,7 @@ from catalog.policy.units import Limiting, Reaching
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.view import View
-from meshwright.mesh.objects import MeshObject, Sourced
+from meshwright.mesh.objects import MeshObject, SourcedObject
 from meshwright.mesh.policies.limits import UpstreamTrafficSetting
 from meshwright.mesh.policies.upstreams import LoadBalancing, UpstreamPolicy
 from meshwright.sidecars.contract.driver import each_piece
@@ -35,7 +35,7 @@ def _made(found: View, left_out: UnionType | None = None) -> tuple[dict[str, Mad
     return made, count
 
 
-def _silent(found: Sourced) -> Sourced:
+def _silent(found: SourcedObject) -> SourcedObject:
     """Return an object that says nothing of calls that could be left out."""
     match found.value:
         case UpstreamTrafficSetting() as setting:

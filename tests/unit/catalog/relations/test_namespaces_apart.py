@@ -17,7 +17,7 @@ from meshwright.delivery.proxies.identity import contradiction
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import EGRESS, MESH_CONFIG, NAMESPACE
 from meshwright.mesh.names import Namespace
-from meshwright.mesh.objects import MeshObject, NamespaceObject, ObjectKey, Sourced
+from meshwright.mesh.objects import MeshObject, NamespaceObject, ObjectKey, SourcedObject
 from meshwright.mesh.service import Service
 from tests.meshes import values as a
 from tests.meshes.random_meshes import random_mesh
@@ -119,7 +119,7 @@ def _served(view: View) -> dict[ProxyName, tuple[Resource, ...]]:
     }
 
 
-def _ours(dice: random.Random) -> dict[ObjectKey, Sourced]:
+def _ours(dice: random.Random) -> dict[ObjectKey, SourcedObject]:
     """Make a namespace that names no other; whether it is permissive is a policy that names everybody.
 
     Nor has it Egresses: what they let out goes to no address that is the mesh's, whosever service has it.
@@ -131,7 +131,7 @@ def _ours(dice: random.Random) -> dict[ObjectKey, Sourced]:
     }
 
 
-def _theirs(dice: random.Random, namespace: str) -> dict[ObjectKey, Sourced]:
+def _theirs(dice: random.Random, namespace: str) -> dict[ObjectKey, SourcedObject]:
     """Make another one, which is not permissive: that would be a policy that names everybody."""
     return {
         key: dataclasses.replace(each, value=_modest(each.value))
@@ -151,7 +151,7 @@ def _modest(value: MeshObject) -> MeshObject:
             return value
 
 
-def _of_one_namespace(dice: random.Random, namespace: Namespace) -> dict[ObjectKey, Sourced]:
+def _of_one_namespace(dice: random.Random, namespace: Namespace) -> dict[ObjectKey, SourcedObject]:
     known = random_mesh(dice).known().objects
     return {(moved := _moved(each, namespace)).key: moved for each in known.values() if each is not None}
 

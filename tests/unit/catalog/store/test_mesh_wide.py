@@ -10,7 +10,7 @@ from catalog.relations.groups import ProxyGroup, members
 from catalog.store.edits import Edits
 from catalog.store.settings import MeshSettings
 from catalog.store.view import View
-from meshwright.engine.derived import Observed
+from meshwright.engine.derived import ObservedValues
 from meshwright.mesh.config import MeshConfig, SidecarSettings, TlsVersion
 from tests.meshes import values as a
 
@@ -22,7 +22,7 @@ FEW = 7
 def computed(services: int, after: MeshConfig) -> int:
     """Return how many values are computed again of all groups' policies when a setting is another one."""
     view = View.build({**meshes.mesh(services).objects, **a.objects(BEFORE)}, MeshSettings())
-    policies: Observed[ProxyGroup, ProxyPolicy] = Observed(outline, view)
+    policies: ObservedValues[ProxyGroup, ProxyPolicy] = ObservedValues(outline, view)
     groups = list(members(view))
     for group in groups:
         policies.add(group)

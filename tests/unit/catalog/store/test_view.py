@@ -17,7 +17,7 @@ from catalog.store.view import IN_VIEW, MeshSettings, UnreadError, kind, kind_in
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.kinds import Kind
 from meshwright.mesh.names import IpAddress, Port
-from meshwright.mesh.objects import EndpointSlice, MeshObject, ObjectKey, Sourced
+from meshwright.mesh.objects import EndpointSlice, MeshObject, ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.service import Protocol
 from meshwright.mesh.workload import Endpoint, WorkloadKey, WorkloadPort
@@ -172,8 +172,8 @@ def test_a_value_that_nobody_reads_is_an_error_and_changes_nothing() -> None:
     """Silence would look like a policy in force."""
     mesh = a.view(a.service("shop"))
     key = ObjectKey(EGRESS, a.DEFAULT, "new")
-    unread = Sourced(key, Unread(), InFile("mesh.yaml"))  # type: ignore[arg-type]
-    other = Sourced(a.object_key(a.service("bank")), a.service("bank"), InFile("mesh.yaml"))
+    unread = SourcedObject(key, Unread(), InFile("mesh.yaml"))  # type: ignore[arg-type]
+    other = SourcedObject(a.object_key(a.service("bank")), a.service("bank"), InFile("mesh.yaml"))
     with pytest.raises(UnreadError, match="Egress default/new: no table was declared for Unread"):
         mesh.apply(Edits({other.key: other, key: unread}))
     assert set(mesh.services) == {a.service_key("shop")}
@@ -192,7 +192,7 @@ def test_a_kind_is_declared_where_it_is_read(monkeypatch: pytest.MonkeyPatch) ->
     unread = kind(Unread, EGRESS, "Egresses of this test", lambda value: value.key)
     mesh = a.view(a.service("shop"))
     key = ObjectKey(EGRESS, a.DEFAULT, "new")
-    mesh.apply(Edits({key: Sourced(key, Unread(), InFile("mesh.yaml"))}))  # type: ignore[arg-type]
+    mesh.apply(Edits({key: SourcedObject(key, Unread(), InFile("mesh.yaml"))}))  # type: ignore[arg-type]
     assert unread(mesh) == {"new": Unread()}
     assert kind_in("Egresses of this test") == EGRESS
     mesh.apply(Edits({key: None}))

@@ -13,7 +13,7 @@ from certs.errors import IssuerError, StateError
 from certs.issuer_selection import open_issuer
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.succeeding import ISSUER_FILE, SucceedingIssuer, known
-from certs.issuers.succession import SETTLING, Former, Succession, read, written
+from certs.issuers.succession import SETTLING, FormerIssuer, Succession, read, written
 from certs.issuers.watched import WatchedFiles, WatchedIssuer
 from certs.keys.bundle import TrustBundle
 from certs.keys.pair import issue_pair
@@ -132,7 +132,7 @@ def test_whose_roots_are_in_force_again_is_no_former(scene: Scene) -> None:
 
 def test_of_a_former_with_several_roots_those_stay_that_are_not_in_force(scene: Scene, now: datetime) -> None:
     """Also where it was noted before it was known that they are."""
-    both = Former(scene.roots(0, 1), now + DAY)
+    both = FormerIssuer(scene.roots(0, 1), now + DAY)
     found = Succession("own", scene.roots(0), now, (both,)).lasting(now)
     assert [each.roots for each in found.formers] == [scene.roots(1)]
     assert found.trusted == scene.roots(0, 1)

@@ -9,7 +9,7 @@ from datetime import datetime
 from certs.errors import StateError
 from certs.keys.serial import read_serial
 from certs.ledger.contract import Judge, UnwrittenError, unknown
-from certs.ledger.entry import LedgerEntry, Noted, Stamp
+from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
 from meshwright.mesh.identity import ProxyName
 
 
@@ -28,7 +28,7 @@ class MemoryLedger:
 
     def __init__(self, record: Record) -> None:
         self._record = record
-        self._noted: dict[str, dict[Stamp, Noted]] = {}
+        self._noted: dict[str, dict[Stamp, StampDetail]] = {}
         self._failing = False
 
     @property
@@ -95,24 +95,24 @@ class MemoryLedger:
 
     def claim(self, serial: str, now: datetime, address: str = "") -> LedgerEntry:
         """Remember a claim."""
-        return self._noted_on(self._known(serial), Stamp.CLAIMED, Noted.of(now, address))
+        return self._noted_on(self._known(serial), Stamp.CLAIMED, StampDetail.of(now, address))
 
     def see(self, serial: str, now: datetime) -> LedgerEntry:
         """Remember that it is in use."""
-        return self._noted_on(self._known(serial), Stamp.SEEN, Noted.of(now))
+        return self._noted_on(self._known(serial), Stamp.SEEN, StampDetail.of(now))
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
         """Remember admissions, and write."""
         for each in [each for name in names for each in self.entries_of(name)]:
             if each.claimed_at is not None:
-                self._noted_on(each, Stamp.ADMITTED, Noted.of(now))
+                self._noted_on(each, Stamp.ADMITTED, StampDetail.of(now))
         if not self._failing:
             with suppress(StateError):
                 self.write_unwritten()
 
     def revoke(self, serial: str, now: datetime, why: str = "") -> LedgerEntry:
         """Revoke, and write."""
-        entry = self._noted_on(self._known(read_serial(serial)), Stamp.REVOKED, Noted.of(now, why))
+        entry = self._noted_on(self._known(read_serial(serial)), Stamp.REVOKED, StampDetail.of(now, why))
         try:
             self._write(entry.serial)
         except StateError as error:
@@ -133,7 +133,7 @@ class MemoryLedger:
                 rows = self._record.rows
                 rows[serial] = rows[serial].stamped(self._noted.pop(serial))
 
-    def _noted_on(self, entry: LedgerEntry, stamp: Stamp, said: Noted) -> LedgerEntry:
+    def _noted_on(self, entry: LedgerEntry, stamp: Stamp, said: StampDetail) -> LedgerEntry:
         if entry.takes(stamp, said.at):
             self._noted.setdefault(entry.serial, {})[stamp] = said
         return self._known(entry.serial)

@@ -14,7 +14,7 @@ import pytest
 from certs.ledger import cache as seen
 from certs.ledger import rows
 from certs.ledger.contract import UnwrittenError
-from certs.ledger.entry import LedgerEntry, Noted, Stamp
+from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
 from certs.ledger.sqlite import SqliteLedger
 from tests.unit.certs.ledger.entries import START, new_entry, proxy
 
@@ -195,7 +195,7 @@ def test_a_revocation_that_is_written_just_now_is_not_missed(
     ledger.record(new_entry("1a"))
     known, current = ledger.entry("1a"), ledger._seen.current
     assert known is not None
-    ledger._unwritten.note(known, Stamp.REVOKED, Noted.of(START))
+    ledger._unwritten.note(known, Stamp.REVOKED, StampDetail.of(START))
 
     def writing_meanwhile(serial: str) -> LedgerEntry | None:
         found = current(serial)

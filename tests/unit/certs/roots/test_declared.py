@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from certs.roots.declared import Act, DeclaredRoot, held, next_act, state_of
+from certs.roots.declared import ChangeAction, DeclaredRoot, held, next_act, state_of
 from certs.roots.rotation import Fingerprint, Rotation, Stage, turned
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
@@ -33,15 +33,15 @@ RETIRING = Rotation(Stage.RETIRING, B, A, NOW, NOW)
         (TRUSTING, A, (FIRST, SECOND), None),
         (TRUSTING, A, (FIRST, SECOND_PASSIVE), None),
         (TRUSTING, A, (FIRST_PASSIVE, SECOND), None),
-        (TRUSTING, A, (FIRST,), Act.ABORT),
-        (TRUSTING, A, (), Act.ABORT),
-        (TRUSTING, A, (FIRST, UNMADE), Act.ABORT),
+        (TRUSTING, A, (FIRST,), ChangeAction.ABORT),
+        (TRUSTING, A, (), ChangeAction.ABORT),
+        (TRUSTING, A, (FIRST, UNMADE), ChangeAction.ABORT),
         # Nobody would sign: that is left as it is.
         (TRUSTING, A, (FIRST_PASSIVE,), None),
         (REPLACING, B, (FIRST_PASSIVE, SECOND), None),
         (REPLACING, B, (FIRST, SECOND), None),
-        (REPLACING, B, (FIRST, SECOND_PASSIVE), Act.TURN),
-        (REPLACING, B, (FIRST,), Act.TURN),
+        (REPLACING, B, (FIRST, SECOND_PASSIVE), ChangeAction.TURN),
+        (REPLACING, B, (FIRST,), ChangeAction.TURN),
         (REPLACING, B, (SECOND,), None),
         (REPLACING, B, (), None),
         (RETIRING, B, (FIRST, SECOND_PASSIVE), None),

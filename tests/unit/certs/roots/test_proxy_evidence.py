@@ -8,15 +8,15 @@ import pytest
 
 from certs.ledger.entry import LedgerEntry
 from certs.roots.authority import ChangingAuthority
-from certs.roots.evidence import Evidence, Ours
-from certs.roots.proxy_evidence import Said, evidence
+from certs.roots.evidence import Evidence, ServerEvidence
+from certs.roots.proxy_evidence import RootAcknowledgements, evidence
 from certs.roots.rotation import Rotation, advanced
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 
 NOW: Final = datetime(2026, 11, 22, 12, tzinfo=UTC)
 CART: Final = ProxyName.parse("cart.shop.prod")
-NOTHING: Final = Said((), frozenset(), {}, Ours(frozenset(), frozenset()))
+NOTHING: Final = RootAcknowledgements((), frozenset(), {}, ServerEvidence(frozenset(), frozenset()))
 
 
 @pytest.fixture

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certs.errors import RequestError
-from certs.roots.evidence import Behind, Evidence, Holdout, Ours, Part, Why, behind, holdouts
+from certs.roots.evidence import (
+    BlockingPart,
+    BlockReason,
+    Evidence,
+    Holdout,
+    Part,
+    ServerEvidence,
+    behind,
+    holdouts,
+)
 from certs.roots.rotation import Fingerprint, Rotation, Stage, aborted, advanced, begun, without
 from meshwright.mesh.identity import ProxyName
 
@@ -86,38 +95,46 @@ TAKEN_BACK = Rotation(Stage.RETIRING, OLD, NEW, NOW, NOW, aborted=True)
 ONLY_OLD, ONLY_NEW = frozenset({OLD}), frozenset({NEW})
 HELD = [
     (TRUSTING, known(), ()),
-    (TRUSTING, known(mesh=ONLY_OLD), (Why.MESH_TRUST,)),
-    (TRUSTING, known(mesh=None), (Why.MESH_TRUST,)),
-    (TRUSTING, known(channel=None), (Why.CHANNEL_TRUST,)),
-    (TRUSTING, known(channel=ONLY_OLD, mesh=ONLY_OLD), (Why.MESH_TRUST, Why.CHANNEL_TRUST)),
+    (TRUSTING, known(mesh=ONLY_OLD), (BlockReason.MESH_TRUST,)),
+    (TRUSTING, known(mesh=None), (BlockReason.MESH_TRUST,)),
+    (TRUSTING, known(channel=None), (BlockReason.CHANNEL_TRUST,)),
+    (TRUSTING, known(channel=ONLY_OLD, mesh=ONLY_OLD), (BlockReason.MESH_TRUST, BlockReason.CHANNEL_TRUST)),
     # Its files were written before: what its Envoy verifies peers by comes when it comes.
-    (TRUSTING, known(seen=None, mesh=None, channel=None), (Why.NEVER_CONNECTED, Why.CHANNEL_TRUST)),
+    (
+        TRUSTING,
+        known(seen=None, mesh=None, channel=None),
+        (BlockReason.NEVER_CONNECTED, BlockReason.CHANNEL_TRUST),
+    ),
     (TRUSTING, known(seen=None, mesh=None), ()),
     (REPLACING, known(), ()),
     # Since a restart it has not come: its Envoy may still show what the former root has signed.
-    (REPLACING, known(service=None, mesh=None, channel=None), (Why.SERVICE_CERTIFICATE,)),
+    (REPLACING, known(service=None, mesh=None, channel=None), (BlockReason.SERVICE_CERTIFICATE,)),
     (REPLACING, known(service=None, seen=None), ()),
     # It has come with one, and was issued the other since.
-    (REPLACING, known(shown=frozenset({OLD, NEW})), (Why.PROXY_CERTIFICATE,)),
-    (REPLACING, known(shown=ONLY_OLD), (Why.PROXY_CERTIFICATE,)),
-    (REPLACING, known(service=OLD), (Why.SERVICE_CERTIFICATE,)),
-    (REPLACING, known(seen=None, shown=ONLY_OLD, service=None), (Why.NEVER_CONNECTED, Why.PROXY_CERTIFICATE)),
+    (REPLACING, known(shown=frozenset({OLD, NEW})), (BlockReason.PROXY_CERTIFICATE,)),
+    (REPLACING, known(shown=ONLY_OLD), (BlockReason.PROXY_CERTIFICATE,)),
+    (REPLACING, known(service=OLD), (BlockReason.SERVICE_CERTIFICATE,)),
+    (
+        REPLACING,
+        known(seen=None, shown=ONLY_OLD, service=None),
+        (BlockReason.NEVER_CONNECTED, BlockReason.PROXY_CERTIFICATE),
+    ),
     (RETIRING, known(mesh=ONLY_NEW, channel=ONLY_NEW), ()),
     (RETIRING, known(mesh=None, channel=None, seen=None), ()),
     # Since a restart it has not come: until then its Envoy and its agent believe whom they believed.
-    (RETIRING, known(mesh=None, channel=None), (Why.MESH_TRUST, Why.CHANNEL_TRUST)),
-    (RETIRING, known(), (Why.MESH_TRUST, Why.CHANNEL_TRUST)),
-    (RETIRING, known(mesh=ONLY_NEW), (Why.CHANNEL_TRUST,)),
-    (RETIRING, known(mesh=frozenset(), channel=ONLY_NEW), (Why.MESH_TRUST,)),
+    (RETIRING, known(mesh=None, channel=None), (BlockReason.MESH_TRUST, BlockReason.CHANNEL_TRUST)),
+    (RETIRING, known(), (BlockReason.MESH_TRUST, BlockReason.CHANNEL_TRUST)),
+    (RETIRING, known(mesh=ONLY_NEW), (BlockReason.CHANNEL_TRUST,)),
+    (RETIRING, known(mesh=frozenset(), channel=ONLY_NEW), (BlockReason.MESH_TRUST,)),
     (RETIRING, known(mesh=frozenset({NEW, Fingerprint("of another issuer")}), channel=ONLY_NEW), ()),
     (TAKEN_BACK, known(mesh=None, channel=None), ()),
-    (TAKEN_BACK, known(), (Why.MESH_TRUST, Why.CHANNEL_TRUST)),
+    (TAKEN_BACK, known(), (BlockReason.MESH_TRUST, BlockReason.CHANNEL_TRUST)),
     (TAKEN_BACK, known(mesh=ONLY_OLD, channel=ONLY_OLD), ()),
 ]
 
 
 @pytest.mark.parametrize(("rotation", "evidence", "why"), HELD)
-def test_who_holds_a_step_back(rotation: Rotation, evidence: Evidence, why: tuple[Why, ...]) -> None:
+def test_who_holds_a_step_back(rotation: Rotation, evidence: Evidence, why: tuple[BlockReason, ...]) -> None:
     """By stage, and what is known."""
     expected = (Holdout(CART, why, evidence.seen, NOW),) if why else ()
     assert holdouts(rotation, [evidence]) == expected
@@ -125,39 +142,43 @@ def test_who_holds_a_step_back(rotation: Rotation, evidence: Evidence, why: tupl
 
 BOTH = frozenset({OLD, NEW})
 SELF, HOOK = (
-    Behind(Part.SERVER, Why.SERVER_CERTIFICATE),
-    Behind(Part.WEBHOOK, Why.WEBHOOK_TRUST, "it is forbidden"),
+    BlockingPart(Part.SERVER, BlockReason.SERVER_CERTIFICATE),
+    BlockingPart(Part.WEBHOOK, BlockReason.WEBHOOK_TRUST, "it is forbidden"),
 )
-PODS = Behind(Part.PODS, Why.JOINING_TRUST, "it is full")
+PODS = BlockingPart(Part.PODS, BlockReason.JOINING_TRUST, "it is full")
 
 
 @pytest.mark.parametrize(
     ("rotation", "ours", "held"),
     [
-        (TRUSTING, Ours(ONLY_OLD, BOTH, BOTH), ()),
-        (TRUSTING, Ours(ONLY_OLD, BOTH), ()),
-        (TRUSTING, Ours(ONLY_OLD, ONLY_OLD), (SELF,)),
-        (TRUSTING, Ours(ONLY_OLD, BOTH, ONLY_OLD, "it is forbidden"), (HOOK,)),
-        (TRUSTING, Ours(ONLY_OLD, ONLY_OLD, frozenset(), "it is forbidden"), (SELF, HOOK)),
-        (TRUSTING, Ours(ONLY_OLD, BOTH, None, "", ONLY_OLD, "it is full"), (PODS,)),
-        (TRUSTING, Ours(ONLY_OLD, BOTH, BOTH, "", BOTH), ()),
+        (TRUSTING, ServerEvidence(ONLY_OLD, BOTH, BOTH), ()),
+        (TRUSTING, ServerEvidence(ONLY_OLD, BOTH), ()),
+        (TRUSTING, ServerEvidence(ONLY_OLD, ONLY_OLD), (SELF,)),
+        (TRUSTING, ServerEvidence(ONLY_OLD, BOTH, ONLY_OLD, "it is forbidden"), (HOOK,)),
+        (TRUSTING, ServerEvidence(ONLY_OLD, ONLY_OLD, frozenset(), "it is forbidden"), (SELF, HOOK)),
+        (TRUSTING, ServerEvidence(ONLY_OLD, BOTH, None, "", ONLY_OLD, "it is full"), (PODS,)),
+        (TRUSTING, ServerEvidence(ONLY_OLD, BOTH, BOTH, "", BOTH), ()),
         (
             without(TRUSTING, ["pods"], NOW),
-            Ours(ONLY_OLD, BOTH, ONLY_OLD, "it is forbidden", ONLY_OLD),
+            ServerEvidence(ONLY_OLD, BOTH, ONLY_OLD, "it is forbidden", ONLY_OLD),
             (HOOK,),
         ),
-        (REPLACING, Ours(ONLY_NEW, BOTH, BOTH, "", ONLY_OLD), ()),
-        (without(TRUSTING, ["webhook", "server"], NOW), Ours(ONLY_OLD, ONLY_OLD, ONLY_OLD), (SELF,)),
-        (REPLACING, Ours(ONLY_NEW, BOTH, BOTH), ()),
+        (REPLACING, ServerEvidence(ONLY_NEW, BOTH, BOTH, "", ONLY_OLD), ()),
+        (
+            without(TRUSTING, ["webhook", "server"], NOW),
+            ServerEvidence(ONLY_OLD, ONLY_OLD, ONLY_OLD),
+            (SELF,),
+        ),
+        (REPLACING, ServerEvidence(ONLY_NEW, BOTH, BOTH), ()),
         # One of its two certificates could not be made anew.
-        (REPLACING, Ours(BOTH, BOTH, BOTH), (SELF,)),
-        (RETIRING, Ours(ONLY_NEW, BOTH, ONLY_NEW), (SELF,)),
+        (REPLACING, ServerEvidence(BOTH, BOTH, BOTH), (SELF,)),
+        (RETIRING, ServerEvidence(ONLY_NEW, BOTH, ONLY_NEW), (SELF,)),
         # API servers believe for a while yet that the other root is somebody's (see admission.roots).
-        (RETIRING, Ours(ONLY_NEW, ONLY_NEW, BOTH), ()),
+        (RETIRING, ServerEvidence(ONLY_NEW, ONLY_NEW, BOTH), ()),
     ],
 )
 def test_what_of_the_server_holds_a_step_back(
-    rotation: Rotation, ours: Ours, held: tuple[Behind, ...]
+    rotation: Rotation, ours: ServerEvidence, held: tuple[BlockingPart, ...]
 ) -> None:
     """The server shows and trusts what it is to in every stage; its webhook is believed before it changes."""
     assert behind(rotation, ours) == held

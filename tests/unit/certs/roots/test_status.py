@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from certs.errors import RequestError
-from certs.roots.evidence import Behind, Holdout, Part, Why
+from certs.roots.evidence import BlockingPart, BlockReason, Holdout, Part
 from certs.roots.status import ChangeStatus, given_up
 from meshwright.mesh.identity import ProxyName
 
@@ -14,16 +14,16 @@ NOW: Final = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
 def _holdout(name: str, heard: datetime) -> Holdout:
-    return Holdout(ProxyName.parse(name), (Why.CHANNEL_TRUST,), None, heard)
+    return Holdout(ProxyName.parse(name), (BlockReason.CHANNEL_TRUST,), None, heard)
 
 
 STATUS: Final = ChangeStatus(
     None,
     (_holdout("a.cart.shop", NOW), _holdout("b.cart.shop", NOW - timedelta(days=7))),
     (
-        Behind(Part.SERVER, Why.SERVER_CERTIFICATE),
-        Behind(Part.WEBHOOK, Why.WEBHOOK_TRUST),
-        Behind(Part.OBJECTS, Why.NOT_DECLARED),
+        BlockingPart(Part.SERVER, BlockReason.SERVER_CERTIFICATE),
+        BlockingPart(Part.WEBHOOK, BlockReason.WEBHOOK_TRUST),
+        BlockingPart(Part.OBJECTS, BlockReason.NOT_DECLARED),
     ),
 )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from certs.contract import IssuerKind, Names, Usage
-from certs.custody import LEDGER_FILE, Custody, Opened, opened
+from certs.custody import LEDGER_FILE, AuthorityWithLedger, Custody, opened
 from certs.errors import StateError
 from certs.issuers.watched import WatchedFiles
 from certs.keys.bundle import TrustBundle
@@ -41,13 +41,13 @@ class Scene:
         return made
 
     @contextmanager
-    def open(self, *, own: bool = False) -> Iterator[Opened]:
+    def open(self, *, own: bool = False) -> Iterator[AuthorityWithLedger]:
         """Open the directory, as a server does."""
         custody = Custody(authority=None if own else WatchedFiles.within(self.files, "authority_roots"))
         with opened(self.state, DOMAIN, self.now, custody=custody) as found:
             yield found
 
-    def issued(self, found: Opened, days: int = 30) -> bytes:
+    def issued(self, found: AuthorityWithLedger, days: int = 30) -> bytes:
         """Have a certificate issued to a proxy; return its chain."""
         return issue_proxy(found.authority, found.ledger, NAME, days * DAY, self.now).chain_pem
 
@@ -58,7 +58,7 @@ def scene(tmp_path: Path, now: datetime) -> Scene:
     return Scene(tmp_path, now)
 
 
-def trusted(found: Opened, *roots: Ca) -> bool:
+def trusted(found: AuthorityWithLedger, *roots: Ca) -> bool:
     """Say whether exactly these are trusted."""
     return TrustBundle.of([found.authority.trust_bundle()]) == TrustBundle.of(each.pem for each in roots)
 

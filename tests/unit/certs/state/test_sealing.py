@@ -10,10 +10,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from certs.contract import KeyKind, Names, Usage
-from certs.custody import Custody, Opened, opened, rebuilt
+from certs.custody import AuthorityWithLedger, Custody, opened, rebuilt
 from certs.errors import StateError
 from certs.issuers.watched import WatchedFiles
-from certs.keys.pair import Making, issue_pair
+from certs.keys.pair import KeyPairOptions, issue_pair
 from certs.peer import read_peer
 from certs.proxy import issue_proxy
 from certs.roots.authority import ChangingAuthority
@@ -171,7 +171,7 @@ def test_each_kind_of_key(kind: KeyKind, state: Path, now: datetime, passphrase:
     """RSA as ECDSA."""
     with opened(state, DOMAIN, now, custody=Custody(passphrase)) as found:
         pair = issue_pair(
-            found.authority, Usage.SERVICE, Names("a"), timedelta(days=1), now, Making(key=kind)
+            found.authority, Usage.SERVICE, Names("a"), timedelta(days=1), now, KeyPairOptions(key=kind)
         )
         PairFiles(state, found.seal).keep(HOLDERS[2], pair)
         assert PairFiles(state, found.seal).load(HOLDERS[2]) == pair
@@ -334,6 +334,6 @@ def test_what_shows_nothing() -> None:
 def test_found(state: Path, now: datetime) -> None:
     """Without the setting there is no seal, and what is opened encrypts nothing."""
     with opened(state, DOMAIN, now) as found:
-        assert isinstance(found, Opened)
+        assert isinstance(found, AuthorityWithLedger)
         assert not found.seal.encrypts
     assert not (state / "seal.json").exists()

@@ -5,10 +5,18 @@ from dataclasses import replace
 import pytest
 
 from catalog.oracle.decide import Answer
-from meshwright.admin.pages.calls.sidecars import Stand
-from meshwright.agent.calling.outcomes import DENIED, Outcome, OwnAnswer, Seen
+from meshwright.admin.pages.calls.sidecars import SidecarState
+from meshwright.agent.calling.outcomes import DENIED, Outcome, OwnAnswer, RequestOutcome
 from meshwright.agent.calling.request import Call
-from meshwright.cli.connectivity.facts import Agent, Brought, Endpoint, Facts, Sidecar, read_agent, read_facts
+from meshwright.cli.connectivity.facts import (
+    Agent,
+    DecisivePush,
+    Endpoint,
+    Facts,
+    Sidecar,
+    read_agent,
+    read_facts,
+)
 from meshwright.cli.connectivity.request import not_tried, planned
 from meshwright.cli.connectivity.steps import NAMED, Point, first_difference, status, steps
 from meshwright.cli.connectivity.verdict import Verdict
@@ -17,8 +25,8 @@ from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.service import Protocol
 from meshwright.sidecars.layout import Side
 
-BUYER = Sidecar("u2.buyer.shop", "shop/buyer-1", Stand.IN_STEP, called_at=("127.0.0.3:7001",))
-STORE = Sidecar("u1.store.shop", "shop/store-1", Stand.IN_STEP)
+BUYER = Sidecar("u2.buyer.shop", "shop/buyer-1", SidecarState.IN_STEP, called_at=("127.0.0.3:7001",))
+STORE = Sidecar("u1.store.shop", "shop/store-1", SidecarState.IN_STEP)
 THERE = Endpoint("10.0.0.1:8080", given=True, application="127.0.0.1:8080")
 FACTS = Facts(
     caller="shop/buyer",
@@ -40,22 +48,25 @@ FACTS = Facts(
 REFUSED = replace(FACTS, policy=Answer.REFUSED, conclusion="refused: the server's sidecar answers 403")
 UNREACHABLE = replace(FACTS, policy=Answer.UNREACHABLE, conclusion="unreachable")
 AGENT = Agent("127.0.0.1:15020", "u2.buyer.shop")
-YES = Seen(Outcome.ANSWERED, "127.0.0.3:7001", 200, milliseconds=3.0)
-FORBIDDEN = Seen(Outcome.ANSWERED, "127.0.0.3:7001", 403, "no-rule-fits shop/buyers", DENIED)
-DOWN = Seen(
+YES = RequestOutcome(Outcome.ANSWERED, "127.0.0.3:7001", 200, milliseconds=3.0)
+FORBIDDEN = RequestOutcome(Outcome.ANSWERED, "127.0.0.3:7001", 403, "no-rule-fits shop/buyers", DENIED)
+DOWN = RequestOutcome(
     Outcome.ANSWERED,
     "127.0.0.3:7001",
     503,
     words="upstream connect error or disconnect/reset before headers. reset reason: connection failure",
     undelivered=True,
 )
-NOBODY = Seen(Outcome.ANSWERED, "127.0.0.3:7001", 503, words="no healthy upstream")
+NOBODY = RequestOutcome(Outcome.ANSWERED, "127.0.0.3:7001", 503, words="no healthy upstream")
 CLOSED, OPEN, SILENT, NO_LISTENER = (
-    Seen(each, "127.0.0.3:7001") for each in (Outcome.CLOSED, Outcome.OPEN, Outcome.SILENT, Outcome.REFUSED)
+    RequestOutcome(each, "127.0.0.3:7001")
+    for each in (Outcome.CLOSED, Outcome.OPEN, Outcome.SILENT, Outcome.REFUSED)
 )
 
 
-def verdict(facts: Facts, point: Point, agent: Agent = AGENT, seen: Seen = YES) -> tuple[Verdict, str, str]:
+def verdict(
+    facts: Facts, point: Point, agent: Agent = AGENT, seen: RequestOutcome = YES
+) -> tuple[Verdict, str, str]:
     """Return how the one step about a point was judged."""
     (found,) = (each.judged for each in steps(facts, agent, seen) if each.point is point)
     return found.verdict, found.text, found.do
@@ -73,15 +84,15 @@ def test_all_is_as_policy_says() -> None:
 @pytest.mark.parametrize(
     ("stands", "next_step"),
     [
-        (Stand.NOT_CONNECTED, "`meshwright agent status`"),
-        (Stand.HELD, "`meshwright proxy show u1.store.shop`"),
-        (Stand.FAILED, "`meshwright lint`"),
-        (Stand.BEHIND, "`meshwright proxy show u1.store.shop history`"),
-        (Stand.REJECTED, "`meshwright proxy retry u1.store.shop`"),
+        (SidecarState.NOT_CONNECTED, "`meshwright agent status`"),
+        (SidecarState.HELD, "`meshwright proxy show u1.store.shop`"),
+        (SidecarState.FAILED, "`meshwright lint`"),
+        (SidecarState.BEHIND, "`meshwright proxy show u1.store.shop history`"),
+        (SidecarState.REJECTED, "`meshwright proxy retry u1.store.shop`"),
     ],
 )
 @pytest.mark.parametrize("point", [Point.CALLER, Point.CALLED])
-def test_a_sidecar_that_is_not_in_step_differs(stands: Stand, next_step: str, point: Point) -> None:
+def test_a_sidecar_that_is_not_in_step_differs(stands: SidecarState, next_step: str, point: Point) -> None:
     """On either side, with its words and the next step; what comes after it is judged all the same."""
     ill = replace(STORE, stands=stands, said="is so", rejected=("route r: no such regex: it",))
     side = replace(FACTS, callers=(ill,)), replace(FACTS, servers=(ill,))
@@ -106,7 +117,7 @@ def test_a_sidecar_that_decides_without_a_part_differs() -> None:
 
 def test_of_many_sidecars_those_in_trouble_are_named() -> None:
     """So many of them, the rest counted; those in step stand on one line."""
-    ill = [replace(STORE, proxy=f"u{each}.s.n", stands=Stand.HELD) for each in range(NAMED + 2)]
+    ill = [replace(STORE, proxy=f"u{each}.s.n", stands=SidecarState.HELD) for each in range(NAMED + 2)]
     facts = replace(FACTS, servers=(STORE, *ill, replace(STORE, proxy="v.s.n")))
     called = [each.judged for each in steps(facts, AGENT, YES) if each.point is Point.CALLED]
     assert [each.verdict for each in called] == [Verdict.FAILED] * (NAMED + 1) + [Verdict.OK]
@@ -116,7 +127,7 @@ def test_of_many_sidecars_those_in_trouble_are_named() -> None:
 
 def test_what_decides_is_said_to_be_acknowledged() -> None:
     """Where the push that brought it is remembered, and was accepted."""
-    brought = Brought("route", "2026-01-02T03:04:05.000Z", "ack")
+    brought = DecisivePush("route", "2026-01-02T03:04:05.000Z", "ack")
     facts = replace(FACTS, servers=(replace(STORE, brought=brought),))
     _, text, _ = verdict(facts, Point.CALLED)
     assert text.endswith(
@@ -206,7 +217,9 @@ def test_the_agent_s_words_come_first() -> None:
         (FACTS, not_tried("no agent"), "unknown", "not tried: no agent"),
     ],
 )
-def test_the_request_is_held_against_policy(facts: Facts, seen: Seen, wanted: str, said: str) -> None:
+def test_the_request_is_held_against_policy(
+    facts: Facts, seen: RequestOutcome, wanted: str, said: str
+) -> None:
     """A denial where policy denies is as it should be; whatever else differs has a next step."""
     found, text, do = verdict(facts, Point.REQUEST, seen=seen)
     assert found.value == wanted, text
@@ -229,7 +242,7 @@ def test_how_the_request_is_made() -> None:
     assert led.led
     grpc = replace(FACTS, protocol=Protocol.GRPC)
     plan = planned(grpc, AGENT, 2)
-    assert isinstance(plan, Seen)
+    assert isinstance(plan, RequestOutcome)
     assert plan.words.startswith("the port speaks gRPC")
     found, _, do = verdict(grpc, Point.REQUEST, seen=plan)
     assert (found, "a client of gRPC" in do) == (Verdict.UNKNOWN, True)
@@ -237,8 +250,8 @@ def test_how_the_request_is_made() -> None:
         planned(FACTS, replace(AGENT, proxy="x.y.z"), 2),
         planned(replace(FACTS, callers=(replace(BUYER, called_at=()),)), AGENT, 2),
     )
-    assert isinstance(stranger, Seen)
-    assert isinstance(nowhere, Seen)
+    assert isinstance(stranger, RequestOutcome)
+    assert isinstance(nowhere, RequestOutcome)
     assert stranger.words == (
         "the agent at 127.0.0.1:15020 is that of x.y.z, not of u2.buyer.shop (shop/buyer-1)"
     )
@@ -282,7 +295,7 @@ def test_what_envoy_answers_by_itself_is_not_blamed_on_the_application(
     status: int, words: str, named: str
 ) -> None:
     """The remedy names whose answer it is."""
-    seen = Seen(Outcome.ANSWERED, "127.0.0.3:7001", status, words=words)
+    seen = RequestOutcome(Outcome.ANSWERED, "127.0.0.3:7001", status, words=words)
     found, _, do = verdict(FACTS, Point.REQUEST, seen=seen)
     assert (found, "see that the application" in do) == (Verdict.FAILED, False)
     assert named in do
@@ -305,7 +318,9 @@ def test_an_answer_without_words_is_known_as_the_sidecar_s(
     status: int, own: OwnAnswer, wanted: str, said: str, remedy: str
 ) -> None:
     """Side, flag and details are named with what to do; a RoutePolicy's fault is as policy says."""
-    found, text, do = verdict(FACTS, Point.REQUEST, seen=Seen(Outcome.ANSWERED, "here", status, own=own))
+    found, text, do = verdict(
+        FACTS, Point.REQUEST, seen=RequestOutcome(Outcome.ANSWERED, "here", status, own=own)
+    )
     assert (found.value, said in text, own.details in text) == (wanted, True, True)
     assert f"the {own.side.sidecar} answered by itself" in text
     assert (remedy in do, bool(do)) == (True, bool(remedy))
@@ -313,6 +328,8 @@ def test_an_answer_without_words_is_known_as_the_sidecar_s(
 
 def test_a_sidecar_s_own_answer_has_not_come_through() -> None:
     """Where policy refuses, or nobody is to be reached, an own 404 is no application's."""
-    seen = Seen(Outcome.ANSWERED, "here", 404, own=OwnAnswer(Side.CALLER, ("NR",), "route_not_found"))
+    seen = RequestOutcome(
+        Outcome.ANSWERED, "here", 404, own=OwnAnswer(Side.CALLER, ("NR",), "route_not_found")
+    )
     assert verdict(REFUSED, Point.REQUEST, seen=seen)[0] is Verdict.UNKNOWN
     assert verdict(UNREACHABLE, Point.REQUEST, seen=seen)[0] is Verdict.OK

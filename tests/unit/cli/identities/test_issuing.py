@@ -8,7 +8,7 @@ import pytest
 
 import meshwright.cli.identities.issuing
 from meshwright.admin.http.commands import ProxyRequest
-from meshwright.cli.errors import IssuingError, NotRunning
+from meshwright.cli.errors import IssuingError, ServerNotRunning
 from meshwright.cli.identities.issuing import issue
 from meshwright.controller.process.lock import held
 
@@ -27,7 +27,7 @@ def test_a_server_that_has_the_directory_but_does_not_answer_yet_is_waited_for(
             asked.append(path)
             if len(asked) == 3:
                 holding.close()
-            raise NotRunning("nobody")
+            raise ServerNotRunning("nobody")
 
         monkeypatch.setattr(meshwright.cli.identities.issuing, "ask", nobody)
         issued = executor.submit(issue, tmp_path, REQUEST, "cluster.local", tmp_path / "out").result(60)

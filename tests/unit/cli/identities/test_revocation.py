@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from meshwright.cli.errors import AnsweredNo, IssuingError
+from meshwright.cli.errors import IssuingError, NegativeAnswer
 from meshwright.cli.identities import revocation as revoking
-from meshwright.cli.identities.revocation import Revoked, revoke_all
+from meshwright.cli.identities.revocation import RevokedCertificate, revoke_all
 
 NAME = "u1.shop.default"
 
@@ -24,13 +24,13 @@ class Server:
         entries = [{"cn": NAME, "serial": each, "in_force": True} for each in self.in_force]
         return {"proxy_certificates": [*entries, {"cn": "u2.shop.default", "serial": "ff", "in_force": True}]}
 
-    def revoke(self, state: Path, serial: str, *_: object, **__: object) -> Revoked:
+    def revoke(self, state: Path, serial: str, *_: object, **__: object) -> RevokedCertificate:
         """Revoke one."""
         self.tried.append(serial)
         if serial in self.full:
             raise IssuingError(f"{serial} is not kept")
         self.in_force.remove(serial)
-        return Revoked(NAME, serial)
+        return RevokedCertificate(NAME, serial)
 
 
 @pytest.fixture
@@ -53,5 +53,5 @@ def test_one_that_cannot_be_written_keeps_no_other_one_in_force(server: Server, 
 def test_all_are_revoked_and_then_there_is_none(server: Server, tmp_path: Path) -> None:
     """Nobody else's."""
     assert [each.serial for each in revoke_all(tmp_path, NAME, "cluster.local")] == ["1a", "2a", "3a"]
-    with pytest.raises(AnsweredNo, match="has no certificate in force"):
+    with pytest.raises(NegativeAnswer, match="has no certificate in force"):
         revoke_all(tmp_path, NAME, "cluster.local")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from meshwright.cli.errors import AnsweredNo, NotRunning, NotUnderstood, ServerRefused
+from meshwright.cli.errors import NegativeAnswer, ServerNotRunning, ServerRefused, UnexpectedResponse
 from meshwright.cli.main import app
 from meshwright.cli.socket.client import SOCKET_NAME, api, ask, proxy_path
 from tests.tools.command_runner import CliRunner
@@ -79,7 +79,7 @@ def test_an_answer_is_returned_as_json(state: Path) -> None:
 
 def test_a_no_is_raised_as_one_only_where_its_reason_is_said(state: Path) -> None:
     """Whatever else comes with that status, nothing was found out."""
-    with pytest.raises(AnsweredNo, match=r"^nobody has it$"):
+    with pytest.raises(NegativeAnswer, match=r"^nobody has it$"):
         ask(state, "GET", "/found-out")
     with pytest.raises(ServerRefused, match=r"^status 409$"):
         ask(state, "GET", "/odd")
@@ -117,11 +117,11 @@ def test_a_server_that_goes_away_or_is_silent_is_said(state: Path) -> None:
 def test_what_is_asked_of_the_api_is_an_object(state: Path) -> None:
     """Below its own path, with names that may have any character."""
     assert api(state, "/sources", [("a", "b"), ("a", "c")]) == {"sources": []}
-    with pytest.raises(NotUnderstood, match=r"^the server's answer to /api/v1/list is not understood"):
+    with pytest.raises(UnexpectedResponse, match=r"^the server's answer to /api/v1/list is not understood"):
         api(state, "/list")
     with pytest.raises(ServerRefused, match=r"^there is no proxy 'a/b'$") as caught:
         api(state, proxy_path("a/b"))
-    assert not isinstance(caught.value, NotUnderstood)
+    assert not isinstance(caught.value, UnexpectedResponse)
     for name in ("", ".", ".."):
         with pytest.raises(ServerRefused, match=r"^there is no proxy '"):
             proxy_path(name)
@@ -130,7 +130,7 @@ def test_what_is_asked_of_the_api_is_an_object(state: Path) -> None:
 @pytest.mark.parametrize("path", ["/new", "/before", "/before/any/api"])
 def test_a_server_that_lacks_the_path_is_said_to_be_older(state: Path, path: str) -> None:
     """Whether it has an API, and not this of it, or none at all; with what to do."""
-    with pytest.raises(NotUnderstood) as caught:
+    with pytest.raises(UnexpectedResponse) as caught:
         api(state, path)
     assert str(caught.value) == (
         f"the server that runs with {state} has no /api/v1{path}: it is older than this program; "
@@ -140,8 +140,8 @@ def test_a_server_that_lacks_the_path_is_said_to_be_older(state: Path, path: str
 
 def test_no_server_is_said_with_the_directory(tmp_path: Path) -> None:
     """Without a socket, and with one that nobody serves."""
-    with pytest.raises(NotRunning, match="no meshwright serve is running with the state directory"):
+    with pytest.raises(ServerNotRunning, match="no meshwright serve is running with the state directory"):
         ask(tmp_path, "GET", "/a")
     socketserver.UnixStreamServer(str(tmp_path / SOCKET_NAME), _Handler).server_close()
-    with pytest.raises(NotRunning):
+    with pytest.raises(ServerNotRunning):
         ask(tmp_path, "GET", "/a")

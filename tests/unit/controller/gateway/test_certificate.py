@@ -15,7 +15,7 @@ from certs.contract import CertificateRequest, Issuer
 from certs.errors import IssuerError
 from certs.issuers.authority import CertificateAuthority
 from certs.keys.leaf import read_leaf
-from certs.keys.pair import Making
+from certs.keys.pair import KeyPairOptions
 from meshwright.controller.gateway import certificate as module
 from meshwright.controller.gateway.certificate import GATEWAY_SECRETS, GatewaySecret
 from meshwright.controller.state_files import StateFile
@@ -108,7 +108,7 @@ async def keeping(cluster: Cluster, state: Path, issuer: Issuer | None = None) -
             api,
             HOME,
             made.issuer,
-            Making(),
+            KeyPairOptions(),
             lambda: a.view(MeshConfig(ingress_gateway=made.wanted)),
             StateFile(state, GATEWAY_SECRETS),
             made.count,

@@ -7,13 +7,13 @@ from typing import Final
 
 import pytest
 
-from certs.custody import Opened
+from certs.custody import AuthorityWithLedger
 from certs.errors import StateError
 from certs.keys.bundle import TrustBundle
 from certs.keys.leaf import stands_below
 from certs.state.pair_files import PairFiles
 from meshwright.controller.identity.server_tls import ServerTls
-from meshwright.controller.issuing.foreign_ca import Following, patience
+from meshwright.controller.issuing.foreign_ca import ForeignAuthorityWatch, patience
 from meshwright.enrolment.trust import Confirmation, Confirmations
 from tests.unit.certs.roots.test_succeeding_authority import NAME, Scene
 
@@ -22,7 +22,7 @@ DUE: Final = BEGUN + timedelta(days=60)
 DAY: Final = 86400
 
 
-def _confirmed(found: Opened, confirmations: Confirmations) -> None:
+def _confirmed(found: AuthorityWithLedger, confirmations: Confirmations) -> None:
     """Have a machine say, when the certificate is due, that it has the roots that are trusted now."""
     digest = TrustBundle.of([found.authority.trust_bundle()]).digest
     confirmations.note(NAME, Confirmation(digest, "0a", DUE))
@@ -83,7 +83,7 @@ async def test_roots_are_looked_at_though_the_ledger_cannot_say_who_signs(
         raise StateError("database is locked")
 
     with scene.open() as found:
-        following = Following(found, stepped)
+        following = ForeignAuthorityWatch(found, stepped)
         scene.put("second")
         with monkeypatch.context() as patch:
             patch.setattr(found.ledger, "change_authority", locked)

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from certs.custody import Custody, opened
-from certs.issuer_selection import CertManagerTold, Told, VaultTold
+from certs.issuer_selection import CertManagerSettings, Told, VaultSettings
 from certs.issuers.reference import IssuerReference
 from certs.issuers.vault.login import ByAppRole, ByKubernetes, ByToken
 from certs.issuers.watched import WatchedFiles
@@ -28,14 +28,14 @@ def _load(**given: object) -> Told:
 def test_each_way_to_log_in() -> None:
     """One of three, and where it is mounted."""
     found = _load(**VAULT, vault_token_file="/t")
-    assert isinstance(found, VaultTold)
+    assert isinstance(found, VaultSettings)
     assert found.login == ByToken(Path("/t"))
     assert found.name == "vault:https://v:8200::pki"
     found = _load(**VAULT, vault_approle_file="/a", vault_auth_mount="other")
-    assert isinstance(found, VaultTold)
+    assert isinstance(found, VaultSettings)
     assert found.login == ByAppRole(Path("/a"), "other")
     found = _load(**VAULT, vault_kubernetes_role="r")
-    assert isinstance(found, VaultTold)
+    assert isinstance(found, VaultSettings)
     assert found.login == ByKubernetes("r")
     assert _load() is None
 
@@ -53,16 +53,16 @@ CERT_MANAGER = {"issuer": "cert-manager", "cert_manager_issuer": "ClusterIssuer/
 def test_an_issuer_of_cert_manager(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the control plane's namespace unless told; of a cluster that need not be the mesh's."""
     mesh = IssuerReference("ClusterIssuer", "mesh")
-    assert _load(**CERT_MANAGER) == CertManagerTold(mesh, "meshwright-system", 60.0)
+    assert _load(**CERT_MANAGER) == CertManagerSettings(mesh, "meshwright-system", 60.0)
     monkeypatch.setenv("POD_NAMESPACE", "here")
-    assert _load(**CERT_MANAGER) == CertManagerTold(mesh, "here", 60.0)
+    assert _load(**CERT_MANAGER) == CertManagerSettings(mesh, "here", 60.0)
     more = {"cert_manager_namespace": "there", "cert_manager_roots": "/r", "cert_manager_seconds": 5}
     found = _load(**CERT_MANAGER, **more, kubeconfig="/k", kube_context="c")
-    assert found == CertManagerTold(mesh, "there", 5.0, Path("/r"), Path("/k"), "c")
-    assert isinstance(found, CertManagerTold)
+    assert found == CertManagerSettings(mesh, "there", 5.0, Path("/r"), Path("/k"), "c")
+    assert isinstance(found, CertManagerSettings)
     assert found.name == "cert-manager:ClusterIssuer/mesh"
     others = _load(issuer="cert-manager", cert_manager_issuer="StepIssuer.certmanager.step.sm/a.b")
-    assert isinstance(others, CertManagerTold)
+    assert isinstance(others, CertManagerSettings)
     assert others.issuer == IssuerReference("StepIssuer", "a.b", "certmanager.step.sm")
     assert others.name == "cert-manager:StepIssuer.certmanager.step.sm/a.b:here"
 

@@ -10,7 +10,7 @@ import structlog
 from certs.errors import StateError
 from certs.keys.bundle import TrustBundle
 from meshwright.controller.issuing.roots_taken import hearing, without
-from meshwright.sidecars.contract.contexts import Taken
+from meshwright.sidecars.contract.contexts import AcknowledgedSecrets
 from tests.unit.certs.issuers.cas import ca
 from xds.cache import NodeKey
 
@@ -19,8 +19,8 @@ OLD, NEW = (TrustBundle.of([ca(name, NOW).pem]) for name in ("old", "new"))
 BOTH = OLD.union(NEW)
 
 
-def _taken(name: str, bundle: TrustBundle) -> Taken:
-    return Taken(NodeKey(name), bundle.pem, b"")
+def _taken(name: str, bundle: TrustBundle) -> AcknowledgedSecrets:
+    return AcknowledgedSecrets(NodeKey(name), bundle.pem, b"")
 
 
 def test_who_has_not_taken_them() -> None:
@@ -57,7 +57,7 @@ async def test_it_is_noted_once_everybody_has(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("meshwright.controller.issuing.roots_taken.LOOK_SECONDS", 0)
     issuer, looks, there = Issuer(), 0, [_taken("a", BOTH), _taken("b", OLD)]
 
-    def taken() -> Iterator[Taken]:
+    def taken() -> Iterator[AcknowledgedSecrets]:
         nonlocal looks
         looks += 1
         return iter(there)

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from meshwright.controller.errors import StartupError
-from meshwright.controller.kubernetes.cluster import ANSWER, Reached, cluster
+from meshwright.controller.kubernetes.cluster import ANSWER, ClusterAccess, cluster
 from meshwright.controller.kubernetes.home import HOME, home
 from meshwright.controller.server import explained
 from meshwright.controller.state_files import StateFile
 from meshwright.providers.kubernetes.identity import Identity
-from meshwright.providers.kubernetes.last_state import Kept
+from meshwright.providers.kubernetes.last_state import SavedState
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -30,14 +30,14 @@ def _only(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("reached", "said"),
     [
-        (Reached(Path("none")), "none"),
-        (Reached(selector="a in b"), "must be a label selector"),
-        (Reached(namespaces=("A",)), "'A' is no namespace"),
-        (Reached(home="A"), "the control plane's namespace is 'A': must be 1 to 63 of a-z"),
+        (ClusterAccess(Path("none")), "none"),
+        (ClusterAccess(selector="a in b"), "must be a label selector"),
+        (ClusterAccess(namespaces=("A",)), "'A' is no namespace"),
+        (ClusterAccess(home="A"), "the control plane's namespace is 'A': must be 1 to 63 of a-z"),
     ],
 )
 async def test_what_is_wrong_is_said_before_anything_is_asked(
-    reached: Reached, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reached: ClusterAccess, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In one sentence, with which a start ends."""
     _only(monkeypatch, tmp_path)
@@ -53,9 +53,9 @@ async def test_where_nothing_is_known_there_is_nothing_to_serve(
     """The start ends, with whom it asked; what was kept of another cluster says nothing of this one."""
     _only(monkeypatch, tmp_path)
     answers = StateFile(tmp_path, ANSWER)
-    answers.keep(Kept(Identity("another"), ()))
+    answers.keep(SavedState(Identity("another"), ()))
     for seconds in (0.5, 4, 32):  # a busy machine may need more than the first to be refused by the server
-        made = cluster(Reached(), lambda: NOW, answers, patience=timedelta(seconds=seconds))
+        made = cluster(ClusterAccess(), lambda: NOW, answers, patience=timedelta(seconds=seconds))
         async with made.api:
             with pytest.raises(StartupError) as caught, explained():
                 await made.source.first()
@@ -69,7 +69,7 @@ def test_who_asks_for_a_server_elsewhere_says_where(tmp_path: Path, monkeypatch:
     """Of whose namespace a MeshConfig counts; else what holds for a server here."""
     _only(monkeypatch, tmp_path)
     monkeypatch.setenv("POD_NAMESPACE", "here")
-    made = [cluster(each, lambda: NOW) for each in (Reached(), Reached(home="there"))]
+    made = [cluster(each, lambda: NOW) for each in (ClusterAccess(), ClusterAccess(home="there"))]
     assert [(each.home, each.scope.home) for each in made] == [("here", "here"), ("there", "there")]
 
 

@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from types import FrameType
 
 from meshwright.admin.metrics.gauges import Gauges
-from meshwright.controller.observing.gauges import Gauging, ResourceCounts, withheld_counts
+from meshwright.controller.observing.gauges import GaugeBuilder, ResourceCounts, withheld_counts
 from meshwright.delivery.loop import MeshState
 from meshwright.delivery.problems import AllProblems
-from meshwright.delivery.snapshots.published import Published
+from meshwright.delivery.snapshots.published import PublishedSnapshots
 from meshwright.mesh.kinds import SERVICE
 from meshwright.mesh.names import Namespace, ServiceName
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.mesh.service import Service, ServiceKey
@@ -104,7 +104,7 @@ def test_what_a_shared_part_changes_is_counted_and_no_more() -> None:
 def test_gauges_are_what_the_parts_say(now: datetime) -> None:
     """All of it in one value."""
     group = GroupKey("g")
-    published = Published(
+    published = PublishedSnapshots(
         Layers({group: Snapshot.of([_resource(CLUSTER, "a", "1")])}),
         Layers({NodeKey("n1"): group, NodeKey("n2"): group}),
     )
@@ -115,7 +115,7 @@ def test_gauges_are_what_the_parts_say(now: datetime) -> None:
     fresh = Freshness(last_event=seen, last_full_read=read, error="gone", error_since=now, held=("all",))
     source = MemorySource("directory", freshness=fresh)
     source.held = Counts(2, 1, 0)
-    made = Gauging().gauges(
+    made = GaugeBuilder().gauges(
         MeshState(None, published, said),
         {"delta": 2},
         {"connected": 1},
@@ -156,7 +156,8 @@ def test_objects_are_counted_by_what_became_of_them() -> None:
     """An error about an object that is not in force is a refusal, two are one, and a warning is none."""
     value = Service(ServiceKey(Namespace("shop"), ServiceName("a")), (), ())
     objects = {
-        _key(name): Sourced(_key(name), value, InFile("f"), stale=name == "old") for name in ("a", "b", "old")
+        _key(name): SourcedObject(_key(name), value, InFile("f"), stale=name == "old")
+        for name in ("a", "b", "old")
     }
     problems = [
         _problem("old", Severity.ERROR),

@@ -9,7 +9,7 @@ from meshwright.controller.process.handshakes import (
     FailedHandshake,
     FailedHandshakes,
     Failure,
-    Said,
+    FailureSummary,
     failed_handshake,
 )
 
@@ -47,12 +47,12 @@ def test_each_reason_is_said_at_once_and_then_together() -> None:
     failed = FailedHandshakes()
     first, other = FailedHandshake(Failure.EXPIRED, "a"), FailedHandshake(Failure.NO_TLS, "b")
     failed.note(first)
-    assert failed.due(0.0) == (Said(first, 1),)
+    assert failed.due(0.0) == (FailureSummary(first, 1),)
     for _ in range(3):
         failed.note(first)
     failed.note(other)
-    assert failed.due(1.0) == (Said(other, 1),)
-    assert failed.due(SAID_SECONDS) == (Said(first, 3),)
+    assert failed.due(1.0) == (FailureSummary(other, 1),)
+    assert failed.due(SAID_SECONDS) == (FailureSummary(first, 3),)
     assert failed.due(100.0) == ()
     assert failed.counted() == {Failure.EXPIRED: 4, Failure.NO_TLS: 1}
     assert failed.counted() == {}

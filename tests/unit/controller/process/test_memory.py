@@ -91,9 +91,9 @@ class Looks:
             self.found.append((info["generation"], sum(len(gc.get_objects(each)) for each in generations)))
 
 
-def _always(looks: Looks) -> memory.Young:
+def _always(looks: Looks) -> memory.YoungScan:
     """Return what looks each time, as in a process that computes all the time."""
-    return memory.Young(looks.seconds, itertools.count().__next__)
+    return memory.YoungScan(looks.seconds, itertools.count().__next__)
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_while_each_look_finds_many_none_is_looked_through_twice(looks: Looks) -
 def test_what_hardly_computes_is_not_looked_through(looks: Looks) -> None:
     """An idle server is asked twenty times a second: it collects after each so many milliseconds of CPU."""
     used = [0.0]
-    young = memory.Young(looks.seconds, lambda: used[0])
+    young = memory.YoungScan(looks.seconds, lambda: used[0])
     with memory.tended():
         for _ in range(100):
             used[0] += memory.USED_SECONDS / 10
@@ -177,10 +177,10 @@ def test_a_frozen_cycle_that_came_loose_is_found_when_all_is_looked_through(
         gc.collect()
         del held
         frozen = gc.get_freeze_count()
-        enough = memory.Look(frozen, 0)
+        enough = memory.MemoryScan(frozen, 0)
         assert memory.thorough(enough, 0, connected=False) is enough
         assert kept() is not None
-        look = memory.thorough(memory.Look(frozen // 3, 5), 7, connected=False)
+        look = memory.thorough(memory.MemoryScan(frozen // 3, 5), 7, connected=False)
         assert kept() is None
         assert 0 < look.alive < frozen
         assert look.held == 7
@@ -192,7 +192,7 @@ def test_what_the_server_has_come_to_remember_is_no_reason_to_look(monkeypatch: 
     with memory.tended():
         gc.collect()
         frozen = gc.get_freeze_count()
-        last = memory.Look(frozen // 3, memory.estimated(100, 1))
+        last = memory.MemoryScan(frozen // 3, memory.estimated(100, 1))
         assert memory.thorough(last, last.held + frozen, connected=False) is last
         assert memory.thorough(last, 0, connected=False) is not last
 
@@ -203,6 +203,6 @@ def test_nobody_who_is_connected_waits_for_it(monkeypatch: pytest.MonkeyPatch) -
     with memory.tended():
         gc.collect()
         frozen = gc.get_freeze_count()
-        twice, often = memory.Look(frozen // 3, 0), memory.Look(frozen // 5, 0)
+        twice, often = memory.MemoryScan(frozen // 3, 0), memory.MemoryScan(frozen // 5, 0)
         assert memory.thorough(twice, 0, connected=True) is twice
         assert memory.thorough(often, 0, connected=True) is not often

@@ -9,8 +9,8 @@ import pytest
 
 from certs.ledger.entry import LedgerEntry
 from certs.roots.authority import ChangingAuthority
-from certs.roots.evidence import Ours, Why
-from certs.roots.proxy_evidence import Said
+from certs.roots.evidence import BlockReason, ServerEvidence
+from certs.roots.proxy_evidence import RootAcknowledgements
 from certs.roots.rotation import Fingerprint, advanced
 from meshwright.controller.roots.change import RootChange
 from meshwright.mesh.identity import ProxyName
@@ -30,9 +30,11 @@ def authority(tmp_path: Path) -> ChangingAuthority:
 def _change(authority: ChangingAuthority, ledger: MemoryLedger) -> RootChange:
     """Return what changes its root, at a clock that stands; the server itself always follows at once."""
 
-    async def said() -> Said:
+    async def said() -> RootAcknowledgements:
         trusted = authority.held_in(authority.trust_bundle())
-        return Said((), frozenset(), {}, Ours(frozenset({Fingerprint(authority.fingerprint)}), trusted))
+        return RootAcknowledgements(
+            (), frozenset(), {}, ServerEvidence(frozenset({Fingerprint(authority.fingerprint)}), trusted)
+        )
 
     async def stepped() -> None:
         await asyncio.sleep(0)
@@ -79,7 +81,7 @@ async def test_a_stage_begins_after_all_that_was_issued_though_the_clock_is_behi
     found = await change.begin()
     assert found.rotation is not None
     assert found.rotation.since == later
-    assert [each.why for each in found.holdouts] == [(Why.NEVER_CONNECTED, Why.CHANNEL_TRUST)]
+    assert [each.why for each in found.holdouts] == [(BlockReason.NEVER_CONNECTED, BlockReason.CHANNEL_TRUST)]
     assert (
         ChangingAuthority.open(authority._state, TrustDomain("cluster.local"), NOW).rotation == found.rotation
     )

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from meshwright.controller.errors import SettingsError
-from meshwright.controller.settings.reload import IN_PLACE, Reload, Reloading, other
+from meshwright.controller.settings.reload import IN_PLACE, Reload, SettingsReloader, other
 from meshwright.controller.settings.settings import Settings, load
 
 
@@ -27,7 +27,7 @@ def test_every_setting_either_holds_or_is_said_to_need_a_restart(name: str) -> N
 
 def test_what_can_hold_does_and_the_rest_stays_what_it_was() -> None:
     """Twice the same is no change."""
-    reloading, applied = Reloading(_load()), list[tuple[Settings, Sequence[str]]]()
+    reloading, applied = SettingsReloader(_load()), list[tuple[Settings, Sequence[str]]]()
     with capture_logs() as logs:
         for _ in range(2):
             reloading.take(_load(quiet_seconds="0.5", max_streams="7"), lambda *given: applied.append(given))
@@ -49,7 +49,7 @@ async def test_what_cannot_be_read_changes_nothing_and_is_asked_for_again() -> N
         return found
 
     reload, applied = Reload(asyncio.Event(), read), asyncio.Event()
-    reloading = Reloading(_load())
+    reloading = SettingsReloader(_load())
     with capture_logs() as logs:
         running = asyncio.create_task(reloading.run(reload, lambda *_: applied.set()))
         reload.asked.set()

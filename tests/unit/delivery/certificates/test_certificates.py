@@ -22,7 +22,7 @@ from certs.state.pair_files import PairFiles
 from meshwright.delivery.certificates import certificates
 from meshwright.delivery.certificates.certificates import ServiceCertificates
 from meshwright.delivery.certificates.issuance_problems import remarks_on
-from meshwright.delivery.certificates.issuing import AT_ONCE, AtOnce
+from meshwright.delivery.certificates.issuing import AT_ONCE, ConcurrentIssuing
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from meshwright.mesh.problems.problem import Problems
@@ -295,7 +295,7 @@ def test_other_roots_are_looked_at_at_once(issuer: _Issuer, tmp_path: Path, now:
 
 def test_a_slow_issuer_holds_no_wave(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
     """What is answered late comes with a later look, and whoever waits for that is told."""
-    asking, told = AtOnce(patience=0.01), threading.Event()
+    asking, told = ConcurrentIssuing(patience=0.01), threading.Event()
     asking.when_arrived(told.set)
     keeper = ServiceCertificates(issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, asking=asking)
     issuer.gate = threading.Event()
@@ -319,7 +319,7 @@ def test_what_waits_for_its_turn_is_asked_for_as_of_then(
 ) -> None:
     """An issuer elsewhere begins a certificate by its own clock: at the asking it would not be valid yet."""
     seconds, moments = [0.0], list[datetime]()
-    asking = AtOnce(patience=0.01, seconds=lambda: seconds[0])
+    asking = ConcurrentIssuing(patience=0.01, seconds=lambda: seconds[0])
     manager = CertificateManager(issuer, PairFiles(tmp_path), DAY, lambda: 0.0)
     issuer.gate = threading.Event()
 
@@ -344,7 +344,7 @@ def test_what_waits_for_its_turn_is_asked_for_as_of_then(
 
 def test_an_issuer_that_is_silent_is_waited_for_once(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
     """What is tried again holds no wave, nor does what is still on its way: other changes are in it."""
-    asking = AtOnce(patience=3600)
+    asking = ConcurrentIssuing(patience=3600)
     keeper = ServiceCertificates(issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, asking=asking)
     issuer.down = True
     _, problems = _needed(keeper, {STORE: NAMES}, DAY, now)
@@ -359,7 +359,7 @@ def test_an_issuer_that_is_silent_is_waited_for_once(issuer: _Issuer, tmp_path: 
 
 async def test_whoever_renews_is_woken_by_an_answer(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
     """And not by the next look, which is half a minute off."""
-    asking, changed = AtOnce(patience=0.01), asyncio.Event()
+    asking, changed = ConcurrentIssuing(patience=0.01), asyncio.Event()
     keeper = ServiceCertificates(issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, asking=asking)
     renewing = asyncio.create_task(keeper.renewing(lambda: now, changed.set))
     await asyncio.sleep(0)
@@ -377,7 +377,7 @@ async def test_an_answer_that_came_before_anybody_renews_is_taken(
     issuer: _Issuer, tmp_path: Path, now: datetime
 ) -> None:
     """Between a server's first wave and what runs as long as it does, an issuer may have answered."""
-    asking, changed = AtOnce(patience=0.01), asyncio.Event()
+    asking, changed = ConcurrentIssuing(patience=0.01), asyncio.Event()
     keeper = ServiceCertificates(issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, asking=asking)
     issuer.gate = threading.Event()
     _needed(keeper, {STORE: NAMES}, DAY, now)

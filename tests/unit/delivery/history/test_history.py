@@ -14,7 +14,7 @@ from meshwright.delivery.history.history import PUSHES, Delays, PushHistory
 from meshwright.delivery.history.old_resources import BYTES
 from meshwright.delivery.history.push import Answer, Push, Trigger
 from meshwright.delivery.history.record import Record
-from meshwright.delivery.history.versions import NOTHING_HELD, Content, Held, Move
+from meshwright.delivery.history.versions import NOTHING_HELD, ClientVersions, Content, VersionChanges
 from meshwright.delivery.proxies.registry import ProxyRegistry
 from meshwright.delivery.snapshots.published import Step
 from meshwright.delivery.wave import Cause, Change, Wave
@@ -462,9 +462,9 @@ def test_who_held_nothing_was_brought_everything_whoever_was_sent_the_same_betwe
     first, kept = NOTHING_HELD.after(content, lambda: NO_VERSIONS)
     changed, _ = held.after(content, lambda: NO_VERSIONS)
     again, other = NOTHING_HELD.after(content, lambda: NO_VERSIONS)
-    assert changed == Move((), ((A, Version("0")),), (), 0)
+    assert changed == VersionChanges((), ((A, Version("0")),), (), 0)
     assert (first, kept) == (again, other)
-    assert first == Move((A,), (), (), 0)
+    assert first == VersionChanges((A,), (), (), 0)
 
 
 def test_proxies_that_came_at_other_times_share_what_a_wave_led_to(mesh: Mesh) -> None:
@@ -599,7 +599,7 @@ def test_what_is_looked_up_is_what_would_have_been_found(deeds: list[tuple[Any, 
     """Whatever two proxies of a group are sent when: remembering how others took it changes nothing."""
     found = _pushed(deeds)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Held, "taken", property(lambda _: None, lambda _, value: None))
+        patch.setattr(ClientVersions, "taken", property(lambda _: None, lambda _, value: None))
         assert _pushed(deeds) == found
 
 

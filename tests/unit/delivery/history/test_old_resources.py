@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from meshwright.delivery.history.old_resources import BESIDE, Replaced
+from meshwright.delivery.history.old_resources import BESIDE, ReplacedResources
 from xds.protocol.resources.resource import ROUTE, SECRET, Renewal, Resource, ResourceName, TypeUrl, Version
 
 NAME = ResourceName("a")
@@ -14,7 +14,7 @@ def _resource(version: str, type_url: TypeUrl = ROUTE) -> Resource:
 
 def test_the_oldest_go_first() -> None:
     """By what each takes; one that is kept already is not counted twice."""
-    kept = Replaced(limit=2 * (BESIDE + 5) + 2)
+    kept = ReplacedResources(limit=2 * (BESIDE + 5) + 2)
     for version in ("1", "2", "2", "3"):
         kept.keep(_resource(version))
     found = [kept.find(ROUTE, NAME, Version(version)) for version in ("1", "2", "3")]
@@ -23,13 +23,13 @@ def test_the_oldest_go_first() -> None:
 
 def test_a_secret_is_never_kept() -> None:
     """Its body holds a key."""
-    kept = Replaced()
+    kept = ReplacedResources()
     kept.keep(replace(_resource("1", SECRET), secret=True))
     assert kept.find(SECRET, NAME, Version("1")) is None
 
 
 def test_what_it_was_made_from_is_not_kept() -> None:
     """That is policy, which is not counted, and which nobody asks of it."""
-    kept = Replaced()
+    kept = ReplacedResources()
     kept.keep(replace(_resource("1"), recipe=object(), renewal=Renewal(lambda *_: False, lambda one, _: one)))
     assert kept.find(ROUTE, NAME, Version("1")) == _resource("1")

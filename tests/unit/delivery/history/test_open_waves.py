@@ -11,9 +11,9 @@ from meshwright.admin.metrics.registry import Metrics
 from meshwright.delivery.history.history import PushHistory
 from meshwright.delivery.history.open_waves import DEADLINE, PUSHES, QUIET, REJECTED, WAVES, OpenWaves
 from meshwright.delivery.history.push import Answer
-from meshwright.delivery.history.wave_record import Ending, PushRecord, WaveRecord
+from meshwright.delivery.history.wave_record import PushRecord, WaveEnd, WaveRecord
 from meshwright.delivery.proxies.registry import ProxyRegistry
-from meshwright.delivery.publishing import Publishing
+from meshwright.delivery.publishing import Publisher
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.published import Step
 from meshwright.delivery.timing.time_slices import Slices
@@ -42,7 +42,7 @@ class Mesh:
         self.cache = SnapshotCache()
         self.history = PushHistory(self.cache, ProxyRegistry(lambda: DATE).of, self.waves)
         told, quarantine = self.history.published, Quarantine(lambda _: None)
-        self.publishing = Publishing(self.cache, quarantine, Metrics(), told, self.waves)
+        self.publishing = Publisher(self.cache, quarantine, Metrics(), told, self.waves)
         self.version = 0
         for node in self.nodes:
             self.cache.watch(node, lambda: None)
@@ -125,7 +125,7 @@ async def test_a_wave_is_followed_from_its_event_to_its_last_answer() -> None:
         publishing=100.0,
         published=100.0,
         ended=101.0,
-        ending=Ending.ANSWERED,
+        ending=WaveEnd.ANSWERED,
         touched=2,
         reached=2,
         answers=Counter({Answer.ACK: 1, Answer.NACK: 1}),
@@ -146,7 +146,7 @@ async def test_who_does_not_answer_is_waited_for_until_the_deadline() -> None:
     mesh.send(other)
     assert mesh.take(DEADLINE - 1) == []
     (record,) = mesh.take(1)
-    assert (record.ending, record.ended) == (Ending.LATE, 100.0 + DEADLINE)
+    assert (record.ending, record.ended) == (WaveEnd.LATE, 100.0 + DEADLINE)
     assert record.pushes == (
         _push(one, wave, 100.0, 100.0, Answer.ACK),
         _push(other, wave, 100.0, 100.0 + DEADLINE, Answer.PENDING),
@@ -162,7 +162,7 @@ async def test_who_is_sent_nothing_is_waited_for_and_counted() -> None:
     mesh.answer(mesh.nodes[0], mesh.send(mesh.nodes[0]))
     assert mesh.take(DEADLINE - 2) == []
     (record,) = mesh.take(1)
-    assert (record.ending, record.ended, record.touched, record.reached) == (Ending.LATE, 101.0, 2, 1)
+    assert (record.ending, record.ended, record.touched, record.reached) == (WaveEnd.LATE, 101.0, 2, 1)
 
 
 async def test_what_was_overtaken_and_is_answered_all_the_same_is_counted_once() -> None:
@@ -227,7 +227,7 @@ async def test_too_many_waves_crowd_out_the_oldest() -> None:
     for _ in range(WAVES):
         await mesh.publish()
     (record,) = mesh.take(0)
-    assert (record.wave, record.ending, record.pushes) == (first, Ending.CROWDED_OUT, ())
+    assert (record.wave, record.ending, record.pushes) == (first, WaveEnd.CROWDED_OUT, ())
     assert len(mesh.take(DEADLINE)) == WAVES
 
 

@@ -9,7 +9,7 @@ import pytest
 from certs.errors import StateError
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
-from certs.peer import Admitted
+from certs.peer import AdmittedPeer
 from meshwright.delivery.proxies.expiry import IN_TURN, Expiry
 from meshwright.delivery.proxies.held_certificates import HeldCertificates
 from meshwright.delivery.proxies.registry import ProxyRegistry
@@ -54,7 +54,7 @@ class Fleet:
         """Have a proxy let in with a certificate, by whatever of this server."""
         entry = self.ledger.entry(serial)
         assert entry is not None
-        self.shown.note(Admitted(ProxyName.parse(f"p{number}.shop.default"), entry))
+        self.shown.note(AdmittedPeer(ProxyName.parse(f"p{number}.shop.default"), entry))
 
     def goes(self, number: int, address: str = "ipv4:10.0.0.1:1") -> None:
         """End a stream of a proxy."""

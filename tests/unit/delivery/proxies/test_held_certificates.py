@@ -12,7 +12,7 @@ from certs.manager import CertificateManager
 from certs.state.pair_files import PairFiles
 from meshwright.delivery.proxies.held_certificates import HeldCertificate, HeldCertificates
 from meshwright.delivery.proxies.proxy import Proxy
-from meshwright.delivery.quarantine.accepted import OWN, Noted
+from meshwright.delivery.quarantine.accepted import OWN, AcknowledgedVersions
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from meshwright.sidecars.document.translate import CREDENTIALS, NAME
@@ -47,7 +47,7 @@ def proxy(*acknowledged: Resource, streams: bool = True) -> Proxy:
     """Return a proxy that has acknowledged these, one after the other."""
     found = Proxy(NodeKey("a.store.shop"), ProxyName.parse("a.store.shop"))
     for each in acknowledged:
-        noted = found.acknowledged.get(each.type_url, Noted(OWN))
+        noted = found.acknowledged.get(each.type_url, AcknowledgedVersions(OWN))
         found.acknowledged[each.type_url] = noted.put({each.name: (each,)})
     if streams:
         found.streams = (("ipv4:1.2.3.4:5", Variant.DELTA),)

@@ -25,7 +25,7 @@ from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import ServiceName, TrustDomain
 from meshwright.mesh.workload import Workload
 from xds.cache import NodeKey
-from xds.hooks import Peer, Refused
+from xds.hooks import Peer, StreamRefused
 from xds.protocol.wire import Node
 
 NAME = ProxyName.parse("a.store.shop")
@@ -57,7 +57,7 @@ class Scene:
 
     def refusal(self, peer: Peer) -> str:
         """Return why a peer is refused."""
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(StreamRefused) as caught:
             self.authenticator.authenticate(peer)
         return caught.value.reason
 
@@ -208,7 +208,7 @@ def test_a_node_id_is_the_name_or_the_uuid(scene: Scene, node: str, accepted: bo
     if accepted:
         scene.authenticator.accept_node(key, Node(node))
     else:
-        with pytest.raises(Refused, match="other_node"):
+        with pytest.raises(StreamRefused, match="other_node"):
             scene.authenticator.accept_node(key, Node(node))
 
 
@@ -243,7 +243,7 @@ def test_the_mesh_is_asked_again_of_a_proxy_when_it_is_another(scene: Scene) -> 
     assert len(asked) == 2
     elsewhere = replace(known.value, service=ServiceName("other"))
     scene.view.apply(Edits(objects={key: replace(known, value=elsewhere)}))
-    with pytest.raises(Refused, match="other_workload"):
+    with pytest.raises(StreamRefused, match="other_workload"):
         authenticator.authenticate(peer)
     scene.view = None
     assert authenticator.authenticate(peer) == str(NAME)
@@ -273,6 +273,6 @@ def test_whose_root_is_trusted_no_longer_is_refused(scene: Scene) -> None:
     )
     assert authenticator.authenticate(peer) == str(NAME)
     trusted.clear()
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(StreamRefused) as caught:
         authenticator.authenticate(peer)
     assert caught.value.reason == "retired_root"

@@ -24,7 +24,7 @@ from meshwright.delivery.proxies.journal import LONGEST_SECONDS, REST_SECONDS, J
 from meshwright.delivery.proxies.observer import MeshObserver
 from meshwright.delivery.proxies.readiness import EndpointReadiness
 from meshwright.delivery.proxies.registry import ProxyRegistry
-from meshwright.delivery.publishing import Publishing
+from meshwright.delivery.publishing import Publisher
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.published import Step
 from meshwright.delivery.timing.time_slices import Slices
@@ -32,7 +32,7 @@ from meshwright.delivery.wave import Cause, Change, Wave
 from meshwright.mesh.kinds import TRAFFIC_TARGET
 from tests.tools.hypothesis_profiles import examples
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.hooks import Ending, Peer
+from xds.hooks import Peer, StreamEnd
 from xds.protocol.resources.resource import CLUSTER, ROUTE, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Rejection, Response
@@ -75,7 +75,7 @@ class Plane:
             lambda _: None, now=self._clock, jitter=lambda: 0.5, acknowledged=registry.acknowledged
         )
         self.journal = Journal(self.history, self.quarantine, self.metrics, self._clock, pause)
-        self.publishing = Publishing(
+        self.publishing = Publisher(
             self.cache, self.quarantine, self.metrics, self.history.published, self.waves, self.journal
         )
         self.answers = Answers(self.publishing, lambda: None, lambda: DATE, self._clock)
@@ -105,7 +105,7 @@ class Plane:
             case "close" if node in self._open:
                 self._open.discard(node)
                 self._sent[node].clear()
-                self.observer.closed(node, _peer(node), Ending.CLIENT, "")
+                self.observer.closed(node, _peer(node), StreamEnd.CLIENT, "")
             case "send" if node in self._open:
                 self.send(node, TYPES[seed % 2])
             case "accept" | "reject" if self._sent[node]:
@@ -281,7 +281,7 @@ async def test_what_its_group_did_is_entered_before_something_follows_for_a_prox
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A mutant: without it, who rejects is served what is older."""
-    monkeypatch.setattr(Publishing, "_settle_groups", _never)
+    monkeypatch.setattr(Publisher, "_settle_groups", _never)
     with pytest.raises(AssertionError):
         await test_what_another_of_its_group_has_just_accepted_is_good_for_who_rejects()
 

@@ -15,9 +15,9 @@ from meshwright.delivery.proxies.readiness import EndpointReadiness
 from meshwright.delivery.proxies.registry import ProxyRegistry
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.mesh.objects import ObjectKey
-from xds.budget import Bound, Excess
+from xds.budget import Excess, LimitKind
 from xds.cache import NodeKey, SnapshotCache
-from xds.hooks import Cause, Ending, Peer
+from xds.hooks import Cause, Peer, StreamEnd
 from xds.protocol.resources.resource import CLUSTER, LISTENER, Version
 from xds.protocol.wire import Node, Nonce, Rejection, Response
 from xds.stream_status import Variant
@@ -74,9 +74,9 @@ def test_streams_are_counted_as_they_open_and_close() -> None:
     other = Peer(None, "ipv4:1.2.3.4:6")
     observer.opened(NODE, other, Variant.SOTW)
     assert observer.streams == {"delta": 1, "sotw": 1}
-    observer.closed(NODE, PEER, Ending.CLIENT, "")
+    observer.closed(NODE, PEER, StreamEnd.CLIENT, "")
     assert observer.streams == {"delta": 0, "sotw": 1}
-    observer.closed(NODE, other, Ending.SHUTDOWN, "")
+    observer.closed(NODE, other, StreamEnd.SHUTDOWN, "")
     assert observer.streams == {"delta": 0, "sotw": 0}
     assert registry.counts()["ended"] == 1
     assert b'meshwright_xds_streams_opened_total{protocol="delta"} 1.0' in metrics.text()
@@ -86,8 +86,8 @@ def test_what_was_too_much_is_counted_and_said_with_value_and_limit() -> None:
     """By bound; who it was, if that is known by then."""
     observer, _, metrics = _observer()
     with capture_logs() as said:
-        observer.exceeded(NODE, PEER, Excess(Bound.NAMES, 11, 10))
-        observer.exceeded(None, PEER, Excess(Bound.STREAMS, 9, 8))
+        observer.exceeded(NODE, PEER, Excess(LimitKind.NAMES, 11, 10))
+        observer.exceeded(None, PEER, Excess(LimitKind.STREAMS, 9, 8))
 
     line = {"event": "client over its budget", "log_level": "warning", "peer": "ipv4:1.2.3.4:5"}
     assert said == [
@@ -140,7 +140,7 @@ def test_refusals_are_counted_by_reason_whenever_they_come() -> None:
     observer, _, metrics = _observer()
     observer.refused(PEER, "revoked")
     observer.opened(NODE, PEER, Variant.DELTA)
-    observer.closed(NODE, PEER, Ending.REFUSED, "revoked")
+    observer.closed(NODE, PEER, StreamEnd.REFUSED, "revoked")
     assert b'meshwright_xds_streams_refused_total{reason="revoked"} 2.0' in metrics.text()
 
 

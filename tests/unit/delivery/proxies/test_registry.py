@@ -7,7 +7,7 @@ import pytest
 
 from meshwright.delivery.proxies.registry import REMEMBERED, ProxyRegistry
 from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
-from meshwright.delivery.quarantine.accepted import Noted
+from meshwright.delivery.quarantine.accepted import AcknowledgedVersions
 from meshwright.mesh.identity import ProxyName, SidecarKey
 from meshwright.mesh.values.picture import Picture
 from xds.cache import NodeKey
@@ -110,7 +110,7 @@ def test_a_proxy_that_is_gone_with_its_workload_is_forgotten_in_time() -> None:
     clock.now += REMEMBERED * 2
     registry.follow(Picture({ONE.sidecar: ONE}))
     assert [each.state for each in registry.statuses()] == [ProxyState.DISCONNECTED]
-    registry.of(NODE).acknowledged[CLUSTER] = Noted(1)
+    registry.of(NODE).acknowledged[CLUSTER] = AcknowledgedVersions(1)
     registry.follow(Picture())
     assert registry.statuses() == ()
     assert registry.find(NODE) is None

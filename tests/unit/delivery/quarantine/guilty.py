@@ -9,13 +9,13 @@ from catalog.policy.units import Unit, UnitId, unit_id
 from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, InboundPort
 from catalog.policy.values.interception import InterceptionKind, SocketAddress
 from catalog.policy.values.outbound import OutboundRoute, OutboundService, WeightedBackend
-from catalog.policy.values.proxy import ProxyPolicy, Reachable
+from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
 from catalog.policy.values.terms import TlsRange
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.record import Moment
 from meshwright.delivery.quarantine.reduced import piece_of, units_of
 from meshwright.delivery.quarantine.verdicts import Verdict
-from meshwright.delivery.snapshots.published import Published, Step
+from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
 from meshwright.mesh.config import TlsVersion
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import TRAFFIC_TARGET
@@ -96,7 +96,7 @@ def policy(
         InterceptionKind.TRANSPARENT,
         tls,
         inbound,
-        (Reachable.of((called,)),) if splits or retries is not None else (),
+        (ReachableServices.of((called,)),) if splits or retries is not None else (),
     )
 
 
@@ -164,8 +164,8 @@ class Picky:
     def __post_init__(self) -> None:
         """Begin with nothing published."""
         self.quarantine = Quarantine(empty, verdicts=self.verdicts, now=lambda: self.now, jitter=lambda: 0.0)
-        self.published = Published()
-        self._served: Published = Published()
+        self.published = PublishedSnapshots()
+        self._served: PublishedSnapshots = PublishedSnapshots()
         self._unsure: set[Reference] = set()
 
     @property

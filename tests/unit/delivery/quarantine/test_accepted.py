@@ -8,7 +8,13 @@ from dataclasses import replace
 import pytest
 
 from meshwright.delivery.quarantine import accepted
-from meshwright.delivery.quarantine.accepted import OF_GROUP, OWN, Accepted, Acknowledged, Noted
+from meshwright.delivery.quarantine.accepted import (
+    OF_GROUP,
+    OWN,
+    Acknowledged,
+    AcknowledgedResources,
+    AcknowledgedVersions,
+)
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resources.resource import CLUSTER, SECRET, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.resources.resources import NO_RESOURCES, Resources
@@ -24,7 +30,7 @@ class Plane:
 
     def __init__(self) -> None:
         self.of: dict[NodeKey, Acknowledged] = {each: {} for each in NODES}
-        self.accepted = Accepted(self.of.__getitem__)
+        self.accepted = AcknowledgedResources(self.of.__getitem__)
 
     def note(self, node: NodeKey, served: Snapshot, *names: str) -> None:
         """Have a proxy acknowledge some resources of what is served."""
@@ -183,7 +189,7 @@ def test_as_a_whole_or_by_name_is_the_same(
     assert found == _history(random.Random(seed))  # noqa: S311 - dice
 
 
-class ByName(Noted):
+class ByName(AcknowledgedVersions):
     """Notes each resource by its name, whatever is served; and alone, whoever else is there."""
 
     __slots__ = ()
@@ -192,7 +198,7 @@ class ByName(Noted):
         """Know nothing of others."""
         del resources, served
 
-    def after(self, response: Response, served: Resources) -> Noted:
+    def after(self, response: Response, served: Resources) -> AcknowledgedVersions:
         """Take acknowledged resources."""
         del served
         named = dict(self.named)
@@ -203,7 +209,7 @@ class ByName(Noted):
                 named[each.name] = (each, *older)[: self.count]
         return ByName(self.count, NO_RESOURCES, named)
 
-    def put(self, named: Mapping[ResourceName, tuple[Resource, ...]]) -> Noted:
+    def put(self, named: Mapping[ResourceName, tuple[Resource, ...]]) -> AcknowledgedVersions:
         """Take other versions."""
         return ByName(self.count, NO_RESOURCES, {**self.named, **named})
 

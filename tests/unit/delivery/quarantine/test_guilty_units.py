@@ -11,7 +11,7 @@ from catalog.policy.units import Unit, unit_id, units
 from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh, OnlyRules
 from catalog.policy.values.outbound import OutboundRoute
 from catalog.policy.values.proxy import ProxyPolicy
-from meshwright.mesh.policies.retries import FailedWith, Retries
+from meshwright.mesh.policies.retries import Retries, RetryCondition
 from meshwright.mesh.policies.smi import HTTPMatch
 from meshwright.mesh.service import Protocol
 from tests.tools.hypothesis_profiles import examples
@@ -43,7 +43,9 @@ _splits = st.lists(
     unique_by=lambda each: each.split,
 )
 
-_retries = st.none() | st.sampled_from([Retries((FailedWith.RESET,)), Retries((FailedWith.SERVER_ERROR,), 5)])
+_retries = st.none() | st.sampled_from(
+    [Retries((RetryCondition.RESET,)), Retries((RetryCondition.SERVER_ERROR,), 5)]
+)
 
 
 def _access(rules: list[AccessRule]) -> OnlyRules:

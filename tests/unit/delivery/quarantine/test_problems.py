@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.policy.provenance import MadeFrom
+from catalog.policy.provenance import InputObject
 from catalog.policy.units import Unit
-from meshwright.delivery.quarantine.findings import Rejected
+from meshwright.delivery.quarantine.findings import RejectedResource
 from meshwright.delivery.quarantine.problems import PROBLEMS, Rejections, problem
-from meshwright.delivery.snapshots.published import Published
-from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.published import PublishedSnapshots
+from meshwright.delivery.snapshots.serving import GroupSnapshots
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.mesh.kinds import (
     HTTP_ROUTE_GROUP,
@@ -32,14 +32,14 @@ from meshwright.mesh.policies.limits import (
     RateUnit,
     UpstreamTrafficSetting,
 )
-from meshwright.mesh.policies.retries import FailedWith, Retries, Retry
+from meshwright.mesh.policies.retries import Retries, Retry, RetryCondition
 from meshwright.mesh.policies.upstreams import (
-    Balancing,
-    Ejecting,
+    BalancingAlgorithm,
     HashKey,
     HealthCheck,
     KeyKind,
     LoadBalancing,
+    OutlierDetectionOverride,
     UpstreamPolicy,
 )
 from meshwright.mesh.problems.problem import Problem, Severity
@@ -55,12 +55,12 @@ VIEW = a.view()
 ROUTES = ResourceName("rds-outbound.default/shop|80")
 
 
-def _rejected(name: str = ROUTES, said: str = "bad\n regex", *, replaced: bool = True) -> Rejected:
-    return Rejected(NODE, ROUTE, ResourceName(name), Version("2"), said, replaced)
+def _rejected(name: str = ROUTES, said: str = "bad\n regex", *, replaced: bool = True) -> RejectedResource:
+    return RejectedResource(NODE, ROUTE, ResourceName(name), Version("2"), said, replaced)
 
 
-def _made_from(kind: Kind, name: str, line: int) -> MadeFrom:
-    return MadeFrom(ObjectKey(kind, Namespace("default"), name), InFile("mesh.yaml", 1, line))
+def _made_from(kind: Kind, name: str, line: int) -> InputObject:
+    return InputObject(ObjectKey(kind, Namespace("default"), name), InFile("mesh.yaml", 1, line))
 
 
 def test_the_likeliest_object_is_blamed_and_it_alone() -> None:
@@ -82,17 +82,19 @@ def test_the_likeliest_object_is_blamed_and_it_alone() -> None:
 def test_a_listener_is_held_against_the_workload_that_has_its_addresses() -> None:
     """Nearly all that an Envoy finds wrong with a listener is an address that it cannot bind."""
     behind = (_made_from(HTTP_ROUTE_GROUP, "all", 1), _made_from(WORKLOAD, "shop", 9))
-    rejected = Rejected(NODE, LISTENER, ResourceName("inbound"), Version("2"), "cannot bind", replaced=True)
+    rejected = RejectedResource(
+        NODE, LISTENER, ResourceName("inbound"), Version("2"), "cannot bind", replaced=True
+    )
     assert problem(VIEW, rejected, behind).key == behind[1].key
     assert problem(VIEW, _rejected(), behind).key == behind[0].key, "negative control: a route is not"
 
 
 def test_what_is_tried_again_is_held_against_its_retry() -> None:
     """Of several that say the same, against the one that is behind it; its service is not to blame."""
-    said = Retries((FailedWith.SERVER_ERROR,), 5)
+    said = Retries((RetryCondition.SERVER_ERROR,), 5)
     to = (a.service_key("shop"),)
     same = [Retry(a.policy_key(each), a.identity(each), to, said) for each in ("another", "buyer")]
-    other = Retry(a.policy_key("aaa"), a.identity("aaa"), to, Retries((FailedWith.RESET,)))
+    other = Retry(a.policy_key("aaa"), a.identity("aaa"), to, Retries((RetryCondition.RESET,)))
     behind = (_made_from(SERVICE, "shop", 1), _made_from(RETRY, "buyer", 9))
     rejected = replace(_rejected(), unit=said)
     found = problem(a.view(other, *same), rejected, behind)
@@ -105,7 +107,7 @@ def test_what_is_tried_again_is_held_against_its_retry() -> None:
 SLOW = RateLimit(5, RateUnit.SECOND)
 CHECK = HealthCheck("/well")
 KEY = HashKey(KeyKind.HEADER, "x-user")
-EJECTING = Ejecting(failures=3)
+EJECTING = OutlierDetectionOverride(failures=3)
 SETTING = UpstreamTrafficSetting(
     a.policy_key("s"), "shop.default", ConnectionLimits(connections=1), RateLimits(requests=SLOW)
 )
@@ -113,7 +115,7 @@ POLICY = UpstreamPolicy(
     a.policy_key("u"),
     a.service_key("shop"),
     EJECTING,
-    LoadBalancing(Balancing.CONSISTENT_HASH, KEY),
+    LoadBalancing(BalancingAlgorithm.CONSISTENT_HASH, KEY),
     CHECK,
 )
 
@@ -154,13 +156,13 @@ def test_what_nothing_is_behind_is_said_all_the_same() -> None:
     assert found.expected.endswith("are served its last good version where there is one until it changes")
 
 
-def _serving(*things: object) -> Serving:
+def _serving(*things: object) -> GroupSnapshots:
     view = a.view(*things)
-    serving = Serving(view, translation(EnvoyDriver()))
+    serving = GroupSnapshots(view, translation(EnvoyDriver()))
     serving.rendering.certify(
         {each.identity: a.certificate(each.identity, "1") for each in view.workloads.values()}, b"R"
     )
-    for _ in serving.steps(Published(), serving.touched()):
+    for _ in serving.steps(PublishedSnapshots(), serving.touched()):
         pass
     return serving
 
@@ -244,7 +246,7 @@ def test_what_is_of_the_moment_is_held_against_the_proxys_own_workload() -> None
     """Whatever had changed before."""
     serving = _serving(*THINGS)
     behind = (_made_from(SERVICE, "shop", 1),)
-    rejected = Rejected(
+    rejected = RejectedResource(
         NODE,
         LISTENER,
         ResourceName("outbound"),

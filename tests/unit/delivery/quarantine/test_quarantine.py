@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from meshwright.delivery.quarantine.accepted import Acknowledged
-from meshwright.delivery.quarantine.findings import Rejected
+from meshwright.delivery.quarantine.findings import RejectedResource
 from meshwright.delivery.quarantine.quarantine import Judge, Quarantine, by_content
 from meshwright.delivery.quarantine.record import Moment
-from meshwright.delivery.snapshots.published import Published, Step
+from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
 from meshwright.sidecars.contract.reasons import Reason
 from meshwright.sidecars.envoy.reasons import reason
 from xds.cache import GroupKey, NodeKey, SnapshotCache
@@ -54,7 +54,7 @@ class Plane:
         self.emptied: list[Reference] = []
         self.quarantine = Quarantine(self._empty, reason, acknowledged=self.acknowledged.__getitem__)
         self.cache = SnapshotCache()
-        self.published = Published()
+        self.published = PublishedSnapshots()
         self.publish(*resources, members=dict.fromkeys((ONE, OTHER), GROUP))
 
     def publish(self, *resources: Resource, members: dict[NodeKey, GroupKey | None] | None = None) -> None:
@@ -111,7 +111,7 @@ def test_who_rejects_a_version_gets_the_one_it_accepted_and_others_go_on() -> No
     plane.reject(ONE, _route("2"), said="bad regex")
     assert (plane.served(ONE), plane.served(OTHER)) == ({"r": "1"}, {"r": "2"})
     (said,) = plane.quarantine.findings.rejected()
-    assert said == Rejected(ONE, ROUTE, ResourceName("r"), Version("2"), "bad regex", replaced=True)
+    assert said == RejectedResource(ONE, ROUTE, ResourceName("r"), Version("2"), "bad regex", replaced=True)
     assert plane.quarantine.findings.counts() == {ROUTE: 1}
 
 

@@ -7,7 +7,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from meshwright.delivery.snapshots.consistency import InconsistentSnapshot, Last, after, consistent
+from meshwright.delivery.snapshots.consistency import InconsistentSnapshot, LastSnapshot, after, consistent
 from xds.protocol.resources.resource import CLUSTER, LISTENER, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.resources.resource_set import ResourceSet
 from xds.protocol.resources.resources import Resources
@@ -44,19 +44,19 @@ def _again(each: Resource) -> Resource:
 def test_knowing_the_last_makes_no_difference(waves: list[tuple[Resource, ...]]) -> None:
     """Equal content, and the very snapshot before if nothing has changed."""
     before = consistent(waves[0])
-    last = Last(waves[0], weakref.ref(before.parts[-1]))
+    last = LastSnapshot(waves[0], weakref.ref(before.parts[-1]))
     for old, new in pairwise(waves):
         snapshot = consistent(new, before, last=last)
         assert snapshot == Snapshot.of(new)
         assert (snapshot is before) == (set(old) == set(new))
-        before, last = snapshot, Last(new, weakref.ref(snapshot.parts[-1]))
+        before, last = snapshot, LastSnapshot(new, weakref.ref(snapshot.parts[-1]))
 
 
 def test_of_one_resource_that_is_another_the_rest_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted: of a hundred, one name is looked up in the set before."""
     many = [_resource(CLUSTER, number, 0) for number in range(100)]
     held = ResourceSet.of(many)
-    last = Last(tuple(many), weakref.ref(held))
+    last = LastSnapshot(tuple(many), weakref.ref(held))
     many[7] = _resource(CLUSTER, 7, 1)
     asked: list[TypeUrl] = []
     look = ResourceSet.resources
@@ -75,6 +75,6 @@ def test_a_reference_that_leads_nowhere_now_is_found() -> None:
     """Though the resource that has it stands where another did."""
     before = consistent((_resource(CLUSTER, 0, 0), _resource(LISTENER, 0, 0, needs=0)))
     own = tuple(before.ordered(CLUSTER)) + tuple(before.ordered(LISTENER))
-    last = Last(own, weakref.ref(before.parts[-1]))
+    last = LastSnapshot(own, weakref.ref(before.parts[-1]))
     with pytest.raises(InconsistentSnapshot, match="1"):
         consistent((own[0], _resource(LISTENER, 0, 1, needs=1)), before, last=last)

@@ -12,8 +12,8 @@ from meshwright.delivery.model import Inputs
 from meshwright.delivery.problems import AllProblems
 from meshwright.delivery.quarantine.fallback import Exclusions
 from meshwright.delivery.quarantine.quarantine import Quarantine
-from meshwright.delivery.snapshots.published import Published
-from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.published import PublishedSnapshots
+from meshwright.delivery.snapshots.serving import GroupSnapshots
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.delivery.verifying import verify
 from meshwright.mesh.config import MeshConfig
@@ -33,7 +33,7 @@ from tests.unit.delivery.histories import Replica
 from xds.cache import NodeKey, SnapshotCache
 from xds.protocol.resources.resource import CLUSTER
 
-INSTALLED = lint.Installed({"document": DocumentDriver(), "envoy": EnvoyDriver()}, {})
+INSTALLED = lint.InstalledDrivers({"document": DocumentDriver(), "envoy": EnvoyDriver()}, {})
 ONE, TWO = NodeKey("one.store.shop"), NodeKey("two.store.shop")
 
 
@@ -43,8 +43,8 @@ class Plane:
     def __init__(self) -> None:
         self.view = View(MeshSettings())
         self.translate = translation(EnvoyDriver(), DocumentDriver())
-        self.serving = Serving(self.view, self.translate)
-        self.published = Published()
+        self.serving = GroupSnapshots(self.view, self.translate)
+        self.published = PublishedSnapshots()
         self.certificates = {
             each.identity: a.certificate(each.identity, "1")
             for each in view(workload("one")).workloads.values()
@@ -109,8 +109,8 @@ class Mixed(Replica):
         self.mesh = mesh
         self.view = View(mesh.settings)
         self.translate = translation(*INSTALLED.drivers.values())
-        self.serving = Serving(self.view, self.translate)
-        self.published = Published()
+        self.serving = GroupSnapshots(self.view, self.translate)
+        self.published = PublishedSnapshots()
         self.quarantine = Quarantine(empty)
         self.cache = SnapshotCache()
         self.linter = Linter(self.view, lambda: INSTALLED)

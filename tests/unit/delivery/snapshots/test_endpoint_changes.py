@@ -12,9 +12,9 @@ from catalog.store.edits import Edits
 from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings, View
 from meshwright.delivery.snapshots import rendering
-from meshwright.delivery.snapshots.published import Published, Step
+from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
 from meshwright.delivery.snapshots.rendering import GroupInput
-from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.serving import GroupSnapshots
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.engine.graph import Graph
 from meshwright.engine.node import Derivation
@@ -62,10 +62,10 @@ class Server:
         self.view = a.view(*_mesh(callers), settings=MeshSettings(endpoint_admission=mode))
         self._translate = translate
         self.translated: list[str] = []
-        self.serving = Serving(self.view, self._noted)
+        self.serving = GroupSnapshots(self.view, self._noted)
         identities = {each.identity for each in self.view.workloads.values()}
         self.serving.rendering.certify({each: a.certificate(each, "1") for each in identities}, b"ROOT")
-        self.published = Published()
+        self.published = PublishedSnapshots()
         self.wave(Edits())
 
     def _noted(self, need: GroupInput) -> Iterable[Piece | Pieces]:
@@ -83,7 +83,7 @@ class Server:
         return step
 
 
-def _changes(step: Step, before: Published) -> dict[str, set[TypeUrl]]:
+def _changes(step: Step, before: PublishedSnapshots) -> dict[str, set[TypeUrl]]:
     """Return the types that a step changes, by the ServiceAccount of the group."""
     return {
         name.split("|")[1]: set(snapshot.changed_since(before.snapshots[name]))

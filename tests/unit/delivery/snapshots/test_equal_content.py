@@ -13,10 +13,10 @@ from meshwright.delivery.model import Inputs
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.record import Moment
 from meshwright.delivery.quarantine.reduced import lessened
-from meshwright.delivery.snapshots.consistency import Last, after
-from meshwright.delivery.snapshots.published import Published, Step
-from meshwright.delivery.snapshots.serving import Serving
-from meshwright.delivery.snapshots.sets import Sets
+from meshwright.delivery.snapshots.consistency import LastSnapshot, after
+from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
+from meshwright.delivery.snapshots.serving import GroupSnapshots
+from meshwright.delivery.snapshots.sets import SetBuilder
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.delivery.verifying import from_nothing
 from meshwright.mesh.names import TrustDomain
@@ -48,9 +48,9 @@ class Follower:
 
     def __init__(self, *things: object) -> None:
         self.view = a.view(*things)
-        self.serving = Serving(self.view, translation(EnvoyDriver()))
+        self.serving = GroupSnapshots(self.view, translation(EnvoyDriver()))
         self.serving.rendering.certify(CREDENTIALS, b"ROOT")
-        self.published = Published()
+        self.published = PublishedSnapshots()
         self._wave()
 
     def own(self) -> Snapshot:
@@ -71,11 +71,11 @@ class Follower:
                 self.published = step.after(self.published)
 
 
-def _anew(view: View) -> Published:
+def _anew(view: View) -> PublishedSnapshots:
     return from_nothing(Inputs(view.known(), view.settings, CREDENTIALS, b"ROOT"), translation(EnvoyDriver()))
 
 
-def _without_everyone(found: Published) -> Snapshot:
+def _without_everyone(found: PublishedSnapshots) -> Snapshot:
     own = found.snapshot(SHOP)
     assert own is not None
     return lessened(own, {unit_id(EVERYONE)}, lambda _: None)
@@ -139,11 +139,11 @@ def _after(old: Batch, new: Batch) -> tuple[ResourceSet, ResourceSet]:
 
 def _after_last(old: Batch, new: Batch) -> tuple[ResourceSet, ResourceSet]:
     before = ResourceSet.of(old)
-    return before, after(before, new, Last(old, weakref.ref(before)))
+    return before, after(before, new, LastSnapshot(old, weakref.ref(before)))
 
 
 def _batches(old: Batch, new: Batch) -> tuple[ResourceSet, ResourceSet]:
-    sets = Sets()
+    sets = SetBuilder()
     known = tuple((each,) for each in old)
     before = sets.of(known)
     pairs = zip(known, old, new, strict=True)

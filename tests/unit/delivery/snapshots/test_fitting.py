@@ -9,9 +9,9 @@ from catalog.policy.values.inbound import OnlyRules
 from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.delivery.quarantine.left_out import parts_left_out
 from meshwright.delivery.quarantine.problems import Rejections
-from meshwright.delivery.snapshots.fitting import Refused, fitting
-from meshwright.delivery.snapshots.published import Published
-from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.fitting import RefusedResource, fitting
+from meshwright.delivery.snapshots.published import PublishedSnapshots
+from meshwright.delivery.snapshots.serving import GroupSnapshots
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.mesh.policies.smi import HTTPMatch
 from meshwright.mesh.service import Protocol
@@ -47,7 +47,10 @@ def test_the_units_at_fault_are_left_out_and_each_is_said_in_its_own_words() -> 
     """Two of four."""
     found = fitting(_judged_by(match("x"), match("z")))
     key = (ROUTE, ResourceName("rds-inbound.80"))
-    assert found.refused == (Refused(key, match("x"), "bad x"), Refused(key, match("z"), "bad z"))
+    assert found.refused == (
+        RefusedResource(key, match("x"), "bad x"),
+        RefusedResource(key, match("z"), "bad z"),
+    )
     (resource,) = found.resources
     assert admitted({key: resource}) == {(80, "default/w", "w"), (80, "default/y", "y")}
 
@@ -83,11 +86,11 @@ def test_an_expression_that_envoy_refuses_is_left_out_before_it_is_sent(regex: s
         a.target("t", "buyer", "shop", a.http("all")),
         group,
     )
-    serving = Serving(view, translation(EnvoyDriver()))
+    serving = GroupSnapshots(view, translation(EnvoyDriver()))
     serving.rendering.certify(
         {e.identity: a.certificate(e.identity, "1") for e in view.workloads.values()}, b"R"
     )
-    (step,) = [each for each in serving.steps(Published(), serving.touched()) if each is not None]
+    (step,) = [each for each in serving.steps(PublishedSnapshots(), serving.touched()) if each is not None]
     shop = next(each for name, each in step.snapshots.items() if name.startswith("default/shop") and each)
     assert {what for _, _, what in admitted(shop)} == {"good"}
     (problem,) = Rejections().problems(serving, ())

@@ -26,13 +26,13 @@ from catalog.store.view import MeshSettings, View
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.record import Moment
 from meshwright.delivery.snapshots import serving
-from meshwright.delivery.snapshots.published import Published, Step
-from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
+from meshwright.delivery.snapshots.serving import GroupSnapshots
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.kinds import UPSTREAM_TRAFFIC_SETTING, WORKLOAD
 from meshwright.mesh.names import Namespace
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.policies.limits import (
     ConnectionLimits,
     RateLimit,
@@ -81,9 +81,9 @@ class Server:
                 key = ObjectKey.of_namespace(each)
                 objects[key] = sourced(key, a.namespace(each, permissive=False))
         self.view = View.build(objects, MeshSettings())
-        self.serving = Serving(self.view, translation(EnvoyDriver()))
+        self.serving = GroupSnapshots(self.view, translation(EnvoyDriver()))
         self._certify()
-        self.published = Published()
+        self.published = PublishedSnapshots()
         numbers = {MOVED, SPLIT, 3, *callers(MOVED, services), *callers(SPLIT, services)}
         self.served = {f"service-{number}" for number in numbers}
 
@@ -132,7 +132,7 @@ def all_work(services: int, mode: str) -> dict[str, Work]:
     return Server(services, mode).all_work()
 
 
-def setting(number: int) -> Sourced:
+def setting(number: int) -> SourcedObject:
     """Return limits of a service, for its callers and for itself."""
     name = service_key(number)
     rates = RateLimits(requests=RateLimit(1, RateUnit.HOUR))

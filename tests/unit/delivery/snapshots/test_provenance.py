@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from catalog.policy.provenance import ISSUER, MadeFrom
+from catalog.policy.provenance import ISSUER, InputObject
 from catalog.relations import groups
 from catalog.relations.groups import members
 from catalog.store.view import MeshSettings, View, kind_in
 from certs.keys.material import ServiceCertificate
-from meshwright.delivery.snapshots.published import Published
+from meshwright.delivery.snapshots.published import PublishedSnapshots
 from meshwright.delivery.snapshots.rendering import GroupInput, resources
-from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.serving import GroupSnapshots
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.engine.table import Table
 from meshwright.mesh.config import MeshConfig
@@ -52,10 +52,10 @@ from meshwright.mesh.policies.limits import (
     UpstreamTrafficSetting,
 )
 from meshwright.mesh.policies.mutual_tls import MutualTLS, PlainText, TlsMode
-from meshwright.mesh.policies.retries import FailedWith, Retries, Retry
+from meshwright.mesh.policies.retries import Retries, Retry, RetryCondition
 from meshwright.mesh.policies.routing import RouteActions, RoutePolicy, RouteRule
 from meshwright.mesh.policies.telemetry import AccessLog, ExtensionService, LogExport, Telemetry
-from meshwright.mesh.policies.upstreams import Ejecting, UpstreamPolicy
+from meshwright.mesh.policies.upstreams import OutlierDetectionOverride, UpstreamPolicy
 from meshwright.providers.dns.slices import FoundSlice
 from meshwright.sidecars.contract.driver import Piece
 from meshwright.sidecars.envoy.driver import EnvoyDriver
@@ -86,7 +86,7 @@ THINGS = (
     ),
     Telemetry(a.policy_key("logs"), access_log=AccessLog(export=LogExport(a.policy_key("collector")))),
     ExtensionService(a.policy_key("collector"), HostPort("collector", 4317)),
-    UpstreamPolicy(a.policy_key("reach"), a.service_key("bank"), Ejecting(3)),
+    UpstreamPolicy(a.policy_key("reach"), a.service_key("bank"), OutlierDetectionOverride(3)),
     ExternalAuthorization(
         a.policy_key("opa"), Authorizer(HostPort("opa.example", 9191), "asked", timedelta(seconds=1))
     ),
@@ -95,7 +95,7 @@ THINGS = (
         a.policy_key("again"),
         a.identity("buyer"),
         (a.service_key("bank"),),
-        Retries((FailedWith.RESET,)),
+        Retries((RetryCondition.RESET,)),
     ),
     UpstreamTrafficSetting(
         a.policy_key("limits"),
@@ -106,18 +106,18 @@ THINGS = (
 )
 
 
-def _serving(view: View) -> Serving:
-    serving = Serving(view, translation(EnvoyDriver()))
+def _serving(view: View) -> GroupSnapshots:
+    serving = GroupSnapshots(view, translation(EnvoyDriver()))
     issued: dict[Any, ServiceCertificate] = {
         each.identity: a.certificate(each.identity, "1") for each in view.workloads.values()
     }
     serving.rendering.certify(issued, b"ROOT")
-    for _ in serving.steps(Published(), serving.touched()):
+    for _ in serving.steps(PublishedSnapshots(), serving.touched()):
         pass
     return serving
 
 
-def _group(serving: Serving, name: str) -> groups.ProxyGroup:
+def _group(serving: GroupSnapshots, name: str) -> groups.ProxyGroup:
     found = serving.group(NodeKey(f"{name}-uuid.{name}.default"))
     assert found is not None
     return found
@@ -199,9 +199,9 @@ def test_places_are_said() -> None:
     serving = _serving(a.view(*THINGS))
     found = serving.objects_behind(_group(serving, "bank"), SECRET, ResourceName("service-cert"))
     assert found == (
-        MadeFrom(ObjectKey(SERVICE, Namespace("default"), "bank"), InFile("test", 1, 5)),
-        MadeFrom(ObjectKey(WORKLOAD, Namespace("default"), "bank"), InFile("test", 1, 9)),
-        MadeFrom(ObjectKey(CERTIFICATE, Namespace("default"), ServiceAccountName("bank")), ISSUER),
+        InputObject(ObjectKey(SERVICE, Namespace("default"), "bank"), InFile("test", 1, 5)),
+        InputObject(ObjectKey(WORKLOAD, Namespace("default"), "bank"), InFile("test", 1, 9)),
+        InputObject(ObjectKey(CERTIFICATE, Namespace("default"), ServiceAccountName("bank")), ISSUER),
     )
 
 
@@ -309,7 +309,7 @@ def test_what_changes_a_resource_is_among_what_it_is_made_from(thing: object) ->
     assert compared or named.kind in (WORKLOAD, TELEMETRY)
 
 
-def _resources(serving: Serving) -> dict[groups.ProxyGroup, dict[tuple[TypeUrl, ResourceName], str]]:
+def _resources(serving: GroupSnapshots) -> dict[groups.ProxyGroup, dict[tuple[TypeUrl, ResourceName], str]]:
     return {
         group: {
             (each.type_url, each.name): each.version for each in resources(serving.rendering, group).resources

@@ -20,8 +20,8 @@ from catalog.relations.identities import service_identities
 from catalog.relations.permissive import is_permissive
 from catalog.relations.scope import in_scope, scope_of
 from catalog.store.view import View
-from meshwright.delivery.snapshots.published import Published
-from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.published import PublishedSnapshots
+from meshwright.delivery.snapshots.serving import GroupSnapshots
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.names import Namespace, Port
@@ -188,11 +188,11 @@ def _plain_destinations(
 
 
 def _compare_bytes(view: View) -> None:
-    serving = Serving(view, translation(EnvoyDriver()))
+    serving = GroupSnapshots(view, translation(EnvoyDriver()))
     issued = {each: a.certificate(each, "1") for each in service_identities(view)}
     serving.rendering.certify(issued, b"ROOT")
-    (step,) = [each for each in serving.steps(Published(), serving.touched()) if each is not None]
-    published = step.after(Published())
+    (step,) = [each for each in serving.steps(PublishedSnapshots(), serving.touched()) if each is not None]
+    published = step.after(PublishedSnapshots())
     for node, name in published.members.items():
         group = serving.group(node)
         assert group is not None

@@ -11,9 +11,9 @@ from catalog.lint.problems import Linter
 from catalog.relations.groups import ProxyGroup, members
 from catalog.store.settings import MeshSettings
 from catalog.store.view import View
-from meshwright.delivery.snapshots.rendering import Rendered, Rendering, resources
+from meshwright.delivery.snapshots.rendering import RenderedResources, RenderInputs, resources
 from meshwright.delivery.snapshots.translation import translation
-from meshwright.engine.derived import Observed
+from meshwright.engine.derived import ObservedValues
 from meshwright.engine.node import Node
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 
@@ -50,8 +50,8 @@ class Server:
     def __init__(self, services: int, *, served: bool) -> None:
         self.view = View.build(meshes.mesh(services).objects, MeshSettings())
         self.linter = Linter(self.view)
-        self.rendering = Rendering(self.view, translation(EnvoyDriver(), secrets=False))
-        self.wanted: Observed[ProxyGroup, Rendered] = Observed(resources, self.rendering)
+        self.rendering = RenderInputs(self.view, translation(EnvoyDriver(), secrets=False))
+        self.wanted: ObservedValues[ProxyGroup, RenderedResources] = ObservedValues(resources, self.rendering)
         for _ in self.linter.looks():
             pass
         for group in members(self.view) if served else ():

@@ -7,9 +7,9 @@ import pytest
 from catalog.relations.groups import groups
 from catalog.store.view import View
 from meshwright.delivery.snapshots.consistency import InconsistentSnapshot, consistent
-from meshwright.delivery.snapshots.published import Failure, Published
+from meshwright.delivery.snapshots.published import Failure, PublishedSnapshots
 from meshwright.delivery.snapshots.rendering import GroupInput, Translate
-from meshwright.delivery.snapshots.serving import Serving, group_name
+from meshwright.delivery.snapshots.serving import GroupSnapshots, group_name
 from meshwright.sidecars.contract.driver import Piece
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resources.resource import CLUSTER, LISTENER, Resource, ResourceName, Version
@@ -33,14 +33,16 @@ def _pieces(translate: Resources) -> Translate:
     return lambda need: (Piece(tuple, (tuple(translate(need)),)),)
 
 
-def _step(serving: Serving, before: Published, roots: bytes = b"ROOT") -> Published:
+def _step(serving: GroupSnapshots, before: PublishedSnapshots, roots: bytes = b"ROOT") -> PublishedSnapshots:
     serving.rendering.certify({}, roots)
     (step,) = [each for each in serving.steps(before, serving.touched()) if each is not None]
     return step.after(before)
 
 
-def _wave(view: View, before: Published, translate: Resources, roots: bytes = b"ROOT") -> Published:
-    return _step(Serving(view, _pieces(translate)), before, roots)
+def _wave(
+    view: View, before: PublishedSnapshots, translate: Resources, roots: bytes = b"ROOT"
+) -> PublishedSnapshots:
+    return _step(GroupSnapshots(view, _pieces(translate)), before, roots)
 
 
 def _names(view: View) -> list[GroupKey]:
@@ -50,7 +52,7 @@ def _names(view: View) -> list[GroupKey]:
 def test_proxies_of_a_group_share_a_snapshot(view_of: Views) -> None:
     """Two proxies, one group; members are common names."""
     view = view_of(("a", "store"), ("b", "store"), ("c", "other"))
-    made = _wave(view, Published(), _named_after_identity)
+    made = _wave(view, PublishedSnapshots(), _named_after_identity)
     store, other = _names(view)
     assert dict(made.members) == {"a.store.shop": store, "b.store.shop": store, "c.other.shop": other}
     assert sorted(made.snapshots) == sorted([store, other])
@@ -73,8 +75,8 @@ def test_unchanged_needs_are_not_translated_again(view_of: Views) -> None:
         return _named_after_identity(need)
 
     view = view_of(("a", "store"))
-    serving = Serving(view, _pieces(noted))
-    first = _step(serving, Published())
+    serving = GroupSnapshots(view, _pieces(noted))
+    first = _step(serving, PublishedSnapshots())
     view.apply(view.edits_to(view_of(("a", "store")).known()))
     second = _step(serving, first)
     assert len(asked) == 1
@@ -85,7 +87,7 @@ def test_unchanged_needs_are_not_translated_again(view_of: Views) -> None:
 
 def test_equal_resources_are_the_snapshot_before(view_of: Views) -> None:
     """Also when everything is computed from nothing: no proxy is told anything."""
-    first = _wave(view_of(("a", "store")), Published(), _named_after_identity)
+    first = _wave(view_of(("a", "store")), PublishedSnapshots(), _named_after_identity)
     second = _wave(view_of(("a", "store")), first, _named_after_identity, b"OTHER")
     assert all(second.snapshots[name] is snapshot for name, snapshot in first.snapshots.items())
 
@@ -96,8 +98,8 @@ def test_a_piece_is_made_once_for_all_groups(view_of: Views) -> None:
     def translate(need: GroupInput) -> Iterable[Piece]:
         return (Piece(_resource, ("shared",)), Piece(_resource, (str(need.policy.identity),)))
 
-    serving = Serving(view_of(("a", "store"), ("c", "other")), translate)
-    made = _step(serving, Published())
+    serving = GroupSnapshots(view_of(("a", "store"), ("c", "other")), translate)
+    made = _step(serving, PublishedSnapshots())
     assert serving.rendering.encoded == 3
     one, other = (snapshot.resources(CLUSTER)[ResourceName("shared")] for snapshot in made.snapshots.values())
     assert one is other
@@ -105,7 +107,7 @@ def test_a_piece_is_made_once_for_all_groups(view_of: Views) -> None:
 
 def test_a_group_that_fails_keeps_what_it_had_and_others_go_on(view_of: Views) -> None:
     """One translation raises: its proxies are still listed, with their last snapshot."""
-    before = _wave(view_of(("a", "store"), ("c", "other")), Published(), _named_after_identity)
+    before = _wave(view_of(("a", "store"), ("c", "other")), PublishedSnapshots(), _named_after_identity)
 
     def fails_for_store(need: GroupInput) -> Iterable[Resource]:
         if need.policy.identity.service_account == "store":
@@ -124,7 +126,7 @@ def test_a_group_that_fails_keeps_what_it_had_and_others_go_on(view_of: Views) -
 
 def test_a_proxy_that_moved_to_a_group_that_fails_keeps_what_it_had(view_of: Views) -> None:
     """The last good snapshot belongs to the proxy, not to the name of its group."""
-    before = _wave(view_of(("a", "store")), Published(), _named_after_identity)
+    before = _wave(view_of(("a", "store")), PublishedSnapshots(), _named_after_identity)
 
     def fails(need: GroupInput) -> Iterable[Resource]:
         raise ValueError(str(need.policy.identity))
@@ -138,7 +140,7 @@ def test_a_proxy_that_moved_to_a_group_that_fails_keeps_what_it_had(view_of: Vie
 
 def test_a_proxy_without_workload_is_not_listed(view_of: Views) -> None:
     """So the cache leaves its streams with what they have."""
-    before = _wave(view_of(("a", "store"), ("c", "other")), Published(), _named_after_identity)
+    before = _wave(view_of(("a", "store"), ("c", "other")), PublishedSnapshots(), _named_after_identity)
     after = _wave(view_of(("c", "other")), before, _named_after_identity)
     assert list(after.members) == ["c.other.shop"]
 

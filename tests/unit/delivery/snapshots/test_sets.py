@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from meshwright.delivery.snapshots.sets import Sets
+from meshwright.delivery.snapshots.sets import SetBuilder
 from xds.protocol.resources.resource import CLUSTER, ENDPOINT, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.resources.resource_set import ResourceSet
 from xds.protocol.resources.resources import SnapshotError
@@ -29,7 +29,7 @@ def _said(found: ResourceSet) -> dict[str, list[tuple[str, bytes]]]:
 def test_whatever_was_made_before_a_set_is_its_batches(seed: int) -> None:
     """Batches that come, go, grow and change, alone and together; in order, with steps that are so."""
     dice = random.Random(seed)  # noqa: S311 - dice
-    sets, held = Sets(), list[ResourceSet]()
+    sets, held = SetBuilder(), list[ResourceSet]()
     batches = {number: _batch(number, dice.randint(0, 4), 0) for number in range(12)}
     for version in range(1, 30):
         for _ in range(dice.choice((1, 1, 2, 9))):
@@ -46,7 +46,7 @@ def test_whatever_was_made_before_a_set_is_its_batches(seed: int) -> None:
 
 def test_a_change_of_one_batch_is_looked_for_in_that_one() -> None:
     """It knows the step from the set before; batches made anew that are equal are that set."""
-    sets = Sets()
+    sets = SetBuilder()
     batches = [_batch(number, 4, 0) for number in range(8)]
     first = sets.of(batches)
     batches[3] = (*batches[3][:-1], _resource(ENDPOINT, "3-3", 1))
@@ -59,7 +59,7 @@ def test_a_change_of_one_batch_is_looked_for_in_that_one() -> None:
 
 def test_two_of_one_name_are_an_error_in_whichever_batches_they_are() -> None:
     """Also where the others are what they were."""
-    sets = Sets()
+    sets = SetBuilder()
     batches = [_batch(number, 4, 0) for number in range(8)]
     held = sets.of(batches)
     for twice in ((*batches[2], *_batch(2, 1, 1)), (*batches[2], *_batch(5, 1, 1))):

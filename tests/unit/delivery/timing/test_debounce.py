@@ -2,36 +2,36 @@
 
 import pytest
 
-from meshwright.delivery.timing.debounce import Changes, Matter, Pace, Pending, begin_at
+from meshwright.delivery.timing.debounce import Changes, Matter, Pace, PendingChanges, begin_at
 
 PACE = Pace(quiet=0.1, longest=1.0)
 
 
 def test_the_first_change_ever_goes_at_once() -> None:
     """Nothing was before it."""
-    assert begin_at(Pending(first=5.0, last=5.0), PACE) == 5.0
+    assert begin_at(PendingChanges(first=5.0, last=5.0), PACE) == 5.0
 
 
 def test_the_first_change_after_quiet_goes_at_once() -> None:
     """The last wave began long before."""
-    assert begin_at(Pending(first=5.0, last=5.0, wave=4.5), PACE) == 5.0
+    assert begin_at(PendingChanges(first=5.0, last=5.0, wave=4.5), PACE) == 5.0
 
 
 def test_a_change_that_stays_alone_waits_for_quiet_after_the_last_wave() -> None:
     """Nobody waits longer than that for one change that comes a little after another."""
-    assert begin_at(Pending(first=5.001, last=5.001, wave=5.0), PACE) == 5.0 + 0.1
-    assert begin_at(Pending(first=5.09, last=5.09, wave=5.0), PACE) == 5.0 + 0.1
+    assert begin_at(PendingChanges(first=5.001, last=5.001, wave=5.0), PACE) == 5.0 + 0.1
+    assert begin_at(PendingChanges(first=5.09, last=5.09, wave=5.0), PACE) == 5.0 + 0.1
 
 
 def test_a_burst_goes_when_it_pauses() -> None:
     """Several changes after a wave wait for quiet after the last of them."""
-    assert begin_at(Pending(first=5.05, last=5.06, wave=5.0), PACE) == 5.06 + 0.1
-    assert begin_at(Pending(first=5.05, last=5.3, wave=5.0), PACE) == 5.3 + 0.1
+    assert begin_at(PendingChanges(first=5.05, last=5.06, wave=5.0), PACE) == 5.06 + 0.1
+    assert begin_at(PendingChanges(first=5.05, last=5.3, wave=5.0), PACE) == 5.3 + 0.1
 
 
 def test_a_burst_without_a_pause_goes_after_the_longest_wait() -> None:
     """Changes every 50 ms do not starve the proxies."""
-    assert begin_at(Pending(first=5.05, last=6.04, wave=5.0), PACE) == 5.05 + 1.0
+    assert begin_at(PendingChanges(first=5.05, last=6.04, wave=5.0), PACE) == 5.05 + 1.0
 
 
 PACES = {

@@ -13,7 +13,7 @@ from demo.apps import names, outcomes, wire
 from demo.apps.__main__ import run
 from demo.apps.control import AppClient, Socket
 from demo.apps.counters import Counters
-from demo.apps.load import Wanted
+from demo.apps.load import LoadRequest
 from demo.apps.probe import Outcomes, Probe
 from demo.apps.settings import AppSettings
 from tools.ports import free_port
@@ -76,7 +76,7 @@ async def test_a_sale_restocks_through_warehouse_and_database(shop: Shop) -> Non
 async def test_a_load_goes_on_until_it_is_stopped_and_counts_what_failed(shop: Shop) -> None:
     """By the outcome, and by the Pod that served; asked once more, it has nothing else to say."""
     (store, port), (_, nothing) = shop["store"], shop["database"]
-    await store.load(Wanted(f"http://{HOST}:{port}{names.BOOKS_BOUGHT}", rate=400))
+    await store.load(LoadRequest(f"http://{HOST}:{port}{names.BOOKS_BOUGHT}", rate=400))
     while (await store.totals()).sent < 20:
         pass
     totals = await store.unload()
@@ -84,7 +84,9 @@ async def test_a_load_goes_on_until_it_is_stopped_and_counts_what_failed(shop: S
     assert totals.failed == 0
     assert totals.pods.total() == totals.sent
     assert await store.unload() == totals
-    await store.load(Wanted(f"http://{HOST}:{nothing}/", rate=400, timeout=5))  # it greets, and is no HTTP
+    await store.load(
+        LoadRequest(f"http://{HOST}:{nothing}/", rate=400, timeout=5)
+    )  # it greets, and is no HTTP
     while not (await store.totals()).failed:
         await asyncio.sleep(0.01)
     totals = await store.unload()

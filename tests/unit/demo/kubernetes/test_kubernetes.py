@@ -13,7 +13,7 @@ from demo.apps.client import logged
 from demo.apps.counters import Counters
 from demo.apps.osm import LINGER_SECONDS, settings
 from demo.kubernetes.kubectl import Kubectl
-from demo.kubernetes.pods import Program, Selected
+from demo.kubernetes.pods import Program, ProgramSelector
 from demo.kubernetes.store import applications, namespaces, selected, with_image
 from demo.supervisor import DemoError
 from demo.topology import PLACES, SERVICE_PORTS, STORE_V1
@@ -163,7 +163,7 @@ async def test_a_stream_that_breaks_is_opened_anew(tmp_path: Path) -> None:
     )
     program.chmod(0o755)
     kubectl = Kubectl(str(program), tmp_path / "kubeconfig", tmp_path / "cache")
-    asked = Program(kubectl, Selected("default", "app=one", "app"))
+    asked = Program(kubectl, ProgramSelector("default", "app=one", "app"))
     try:
         with pytest.raises(OSError, match="has ended"):
             await asked("GET", "/status")

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from meshwright.enrolment.proofs.contract import NotYet, ProofRefused
-from meshwright.enrolment.proofs.kubernetes import Seen, Shown, holder, question, read_review
+from meshwright.enrolment.proofs.contract import ProofPending, ProofRefused
+from meshwright.enrolment.proofs.kubernetes import PodIdentity, TokenIdentity, holder, question, read_review
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName
 
@@ -27,9 +27,11 @@ GOOD: dict[str, Any] = {
 def test_a_pod_s_token_for_us_says_whose_it_is() -> None:
     """As a real API server answers."""
     identity = ServiceIdentity(Namespace("market"), ServiceAccountName("shop"))
-    assert read_review({"status": GOOD}) == Shown(identity, "shop-0", "2b2b")
+    assert read_review({"status": GOOD}) == TokenIdentity(identity, "shop-0", "2b2b")
     extra = {**GOOD["user"]["extra"], "authentication.kubernetes.io/node-name": ["worker-1"]}
-    assert read_review({"status": _user(extra=extra)}) == Shown(identity, "shop-0", "2b2b", "worker-1")
+    assert read_review({"status": _user(extra=extra)}) == TokenIdentity(
+        identity, "shop-0", "2b2b", "worker-1"
+    )
 
 
 def _user(**changes: object) -> dict[str, Any]:
@@ -72,15 +74,15 @@ def test_what_can_be_no_token_is_not_asked_about(token: bytes) -> None:
 
 SHOP = ServiceIdentity(Namespace("market"), ServiceAccountName("shop"))
 NAME = ProxyName.parse("u1.shop.market")
-SEEN = Seen(SHOP, "2b2b", "worker-1", NAME)
+SEEN = PodIdentity(SHOP, "2b2b", "worker-1", NAME)
 OTHER = replace(SHOP, service_account=ServiceAccountName("other"))
 
 
 @pytest.mark.parametrize("node", ["worker-1", ""])
 def test_the_proxy_is_that_of_the_pod_which_both_know(node: str) -> None:
     """An API server that does not say where a Pod runs is believed all the same."""
-    assert holder(Shown(SHOP, "shop-0", "2b2b", node), SEEN) == NAME
-    assert holder(Shown(SHOP, "shop-0", "2b2b", node), replace(SEEN, node="")) == NAME
+    assert holder(TokenIdentity(SHOP, "shop-0", "2b2b", node), SEEN) == NAME
+    assert holder(TokenIdentity(SHOP, "shop-0", "2b2b", node), replace(SEEN, node="")) == NAME
 
 
 @pytest.mark.parametrize(
@@ -93,10 +95,10 @@ def test_the_proxy_is_that_of_the_pod_which_both_know(node: str) -> None:
         (replace(SEEN, node="worker-2"), "it runs on the node worker-1, and as the mesh sees it worker-2"),
     ],
 )
-def test_a_pod_that_the_mesh_sees_otherwise_is_refused(seen: Seen, words: str) -> None:
+def test_a_pod_that_the_mesh_sees_otherwise_is_refused(seen: PodIdentity, words: str) -> None:
     """What a Pod has for good cannot be another's in a moment."""
     with pytest.raises(ProofRefused, match=words) as refused:
-        holder(Shown(SHOP, "shop-0", "2b2b", "worker-1"), seen)
+        holder(TokenIdentity(SHOP, "shop-0", "2b2b", "worker-1"), seen)
     assert (refused.value.reason, refused.value.proof) == ("other_pod", "Pod market/shop-0 (2b2b)")
 
 
@@ -111,10 +113,10 @@ def test_a_pod_that_the_mesh_sees_otherwise_is_refused(seen: Seen, words: str) -
         replace(SEEN, uid="3c3c", identity=OTHER, proxy=None),
     ],
 )
-def test_a_pod_that_the_mesh_does_not_know_yet_comes_again(seen: Seen | None) -> None:
+def test_a_pod_that_the_mesh_does_not_know_yet_comes_again(seen: PodIdentity | None) -> None:
     """Also where it knows the one before it, whose name it has; what becomes of a name is not told at once.
 
     And where the mesh is known by what was kept of it before Pods had UIDs there, and is not read yet.
     """
-    with pytest.raises(NotYet):
-        holder(Shown(SHOP, "shop-0", "2b2b", "worker-1"), seen)
+    with pytest.raises(ProofPending):
+        holder(TokenIdentity(SHOP, "shop-0", "2b2b", "worker-1"), seen)

@@ -14,7 +14,7 @@ import pytest
 from meshwright.kube.api import Api
 from meshwright.kube.connection.access import Access, Plugin, Server, User
 from meshwright.kube.connection.connection import Connection, found
-from meshwright.kube.errors import ApiError, ConfigError, KubeError, Unreachable
+from meshwright.kube.errors import ApiError, ApiUnreachable, ConfigError, KubeError
 from tests.unit.kube.connection.test_exec_plugin import gives, plugin
 from tests.unit.kube.connection.test_kubeconfig import config, written
 from tests.unit.kube.scripted_api import SERVICES, Asked, Line, Played, api_at, api_of, refusing, service
@@ -233,7 +233,7 @@ async def test_a_server_that_is_not_the_one(keys: Path, tmp_path: Path) -> None:
     user = User(token="t")
     async with Seeing(keys, "Bearer t") as played:
         async with api_of(played, user, b"") as api:
-            with pytest.raises(Unreachable, match=r"its certificate is not accepted: .*certificate"):
+            with pytest.raises(ApiUnreachable, match=r"its certificate is not accepted: .*certificate"):
                 await _get(api)
         for name, good in (("kubernetes", True), ("elsewhere", False)):
             async with api_at(Server("x", played.url, keys / "ca.crt", server_name=name), user) as api:
@@ -241,7 +241,7 @@ async def test_a_server_that_is_not_the_one(keys: Path, tmp_path: Path) -> None:
                     await _get(api)
                 else:
                     with pytest.raises(
-                        Unreachable, match="its certificate is not accepted: Hostname mismatch"
+                        ApiUnreachable, match="its certificate is not accepted: Hostname mismatch"
                     ):
                         await _get(api)
         async with api_at(Server("x", played.url, insecure=True), user) as api:
@@ -290,7 +290,9 @@ async def test_through_a_proxy(keys: Path, name: str) -> None:
         server = Server("x", played.url, keys / "ca.crt", server_name=name, proxy=proxy)
         async with api_at(server, User(token="t")) as api:
             if name == "elsewhere":
-                with pytest.raises(Unreachable, match="its certificate is not accepted: Hostname mismatch"):
+                with pytest.raises(
+                    ApiUnreachable, match="its certificate is not accepted: Hostname mismatch"
+                ):
                     await _get(api)
             else:
                 await _get(api)

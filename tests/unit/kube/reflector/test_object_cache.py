@@ -10,7 +10,7 @@ from meshwright.kube.reflector.object_cache import (
     Changes,
     DisorderError,
     Item,
-    Seen,
+    ObjectCache,
     UnreadError,
     ends_list,
     later,
@@ -25,8 +25,8 @@ def _spec(raw: Raw) -> Any:
     return dict(raw["spec"])
 
 
-def _seen(*items: dict[str, Any], at: str = "1") -> Seen[Any]:
-    seen: Seen[Any] = Seen(SERVICES, _spec)
+def _seen(*items: dict[str, Any], at: str = "1") -> ObjectCache[Any]:
+    seen: ObjectCache[Any] = ObjectCache(SERVICES, _spec)
     listing = seen.begin()
     for each in items:
         listing.add(each)
@@ -34,13 +34,13 @@ def _seen(*items: dict[str, Any], at: str = "1") -> Seen[Any]:
     return seen
 
 
-def _take(seen: Seen[Any], kind: str, raw: dict[str, Any]) -> Changes[Any]:
+def _take(seen: ObjectCache[Any], kind: str, raw: dict[str, Any]) -> Changes[Any]:
     changes: Changes[Any] = {}
     seen.take(kind, raw, changes)
     return changes
 
 
-def _versions(seen: Seen[Any]) -> dict[str, str]:
+def _versions(seen: ObjectCache[Any]) -> dict[str, str]:
     return {name: item.version for (_, name), item in seen.items.items()}
 
 
@@ -49,7 +49,7 @@ CART, CATS = ("shop", "cart"), ("shop", "cats")
 
 def test_first_list() -> None:
     """It is told as a whole; an equal one after it says nothing at all."""
-    seen: Seen[Any] = Seen(SERVICES, _spec)
+    seen: ObjectCache[Any] = ObjectCache(SERVICES, _spec)
     for expected in ({CART: Item("3", {"a": 1}), CATS: Item("4", {})}, {}):
         listing = seen.begin()
         listing.add(service("cart", 3, a=1))
@@ -82,7 +82,7 @@ def test_half_a_list() -> None:
 
 def test_remembered() -> None:
     """What an earlier run knew counts until the first list, which is compared with it."""
-    seen: Seen[Any] = Seen(SERVICES, _spec, {CART: Item("1", {}), CATS: Item("2", {"old": 1})})
+    seen: ObjectCache[Any] = ObjectCache(SERVICES, _spec, {CART: Item("1", {}), CATS: Item("2", {"old": 1})})
     assert list(seen.items) == [CART, CATS]
     listing = seen.begin()
     listing.add(service("cart", 1))
@@ -200,7 +200,7 @@ def test_unread(raw: Any, said: str) -> None:
 def test_cluster_scoped() -> None:
     """Kinds without namespaces have objects without, and no others."""
     resource = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-    namespaces: Seen[Any] = Seen(resource, lambda raw: raw["kind"])
+    namespaces: ObjectCache[Any] = ObjectCache(resource, lambda raw: raw["kind"])
     listing = namespaces.begin()
     listing.add({"metadata": {"name": "shop", "resourceVersion": "1"}})
     assert listing.complete("1") == {("", "shop"): Item("1", "Namespace")}

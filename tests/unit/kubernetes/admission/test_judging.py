@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from catalog.store.view import MeshSettings
 from meshwright.kubernetes.admission import judging, turns
-from meshwright.kubernetes.admission.judging import NOT_LOOKED, NOT_READ, Judge, Now, Verdict
+from meshwright.kubernetes.admission.judging import NOT_LOOKED, NOT_READ, Judge, MeshMoment, Verdict
 from meshwright.kubernetes.admission.review import asked
 from meshwright.kubernetes.admission.trial import Trial
 from meshwright.mesh.values.picture import Picture
@@ -37,9 +37,9 @@ SERVICE: dict[str, Any] = {
 }
 
 
-def _now() -> Now:
+def _now() -> MeshMoment:
     things = a.objects(a.service("store"), a.workload("store-1", "10.0.0.1", app="store", account="store"))
-    return Now(merge([("kubernetes", Picture(things))]), Picture())
+    return MeshMoment(merge([("kubernetes", Picture(things))]), Picture())
 
 
 def _trial() -> Trial:
@@ -178,7 +178,7 @@ async def test_one_client_s_reviews_do_not_hold_up_another_s() -> None:
 
     came: list[None] = []
 
-    def now() -> Now:
+    def now() -> MeshMoment:
         """Tell the mesh of the moment: asked of each review that takes its place in the queue."""
         came.append(None)
         return _now()

@@ -10,19 +10,19 @@ from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
 from meshwright.kubernetes.admission.trial import PART, Trial
 from meshwright.kubernetes.admission.turns import LateError
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.problems.problem import Problem, Severity, ordered
 from meshwright.mesh.values.picture import Picture
-from meshwright.providers.merge import Merged, merge
+from meshwright.providers.merge import MergedObjects, merge
 from tests.meshes import values as a
 from tests.meshes.random_meshes import changed, random_mesh
 from tests.tools.hypothesis_profiles import examples
 
 CLUSTER, FILES = "kubernetes", "directory"
-Objects = Mapping[ObjectKey, Sourced]
+Objects = Mapping[ObjectKey, SourcedObject]
 
 
-def merged(of: Objects, files: Objects | None = None, before: Merged | None = None) -> Merged:
+def merged(of: Objects, files: Objects | None = None, before: MergedObjects | None = None) -> MergedObjects:
     """Return what a cluster and files come to."""
     return merge([(FILES, Picture(files or {})), (CLUSTER, Picture(of))], before)
 
@@ -32,7 +32,7 @@ def codes(found: tuple[Problem, ...]) -> list[str]:
     return [f"{each.code} {each.key}" for each in found]
 
 
-def _one(thing: object) -> tuple[ObjectKey, Sourced]:
+def _one(thing: object) -> tuple[ObjectKey, SourcedObject]:
     ((key, sourced),) = a.objects(thing).items()
     return key, sourced
 
@@ -90,7 +90,7 @@ def _without_origin(found: tuple[Problem, ...]) -> set[tuple[str, str, Severity,
     return {(e.code, str(e.key), e.severity, e.field, e.value, e.expected) for e in found}
 
 
-def _break_off(trial: Trial, key: ObjectKey, new: Sourced | None, after: int) -> None:
+def _break_off(trial: Trial, key: ObjectKey, new: SourcedObject | None, after: int) -> None:
     """Ask, and have nobody wait any more after so many objects that were looked at."""
     left = [None] * after
 
@@ -130,7 +130,7 @@ def test_it_says_what_a_mesh_from_nothing_would(seed: int) -> None:
     dice = random.Random(seed)  # noqa: S311 - random meshes
     mesh, other = random_mesh(dice), random_mesh(random.Random(seed + 1000))  # noqa: S311
     trial = Trial(MeshSettings())
-    now = Merged()
+    now = MergedObjects()
     for _ in range(examples(3, fresh=12)):
         for _ in range(5):
             changed(dice, mesh)

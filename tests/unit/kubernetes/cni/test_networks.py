@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from meshwright.kubernetes.cni.conflist import TYPE, with_entry, without_entry
 from meshwright.kubernetes.cni.networks import (
-    Delete,
+    FileRemoval,
+    FileRename,
     Files,
-    Move,
+    FileWrite,
     NoNetworkError,
     Step,
-    Write,
     entry,
     put_in,
     take_out,
@@ -41,11 +41,11 @@ def done(files: Files, steps: Iterable[Step]) -> dict[str, bytes]:
     found = dict(files)
     for step in steps:
         match step:
-            case Write(name, content, _):
+            case FileWrite(name, content, _):
                 found[name] = content
-            case Move(name, to):
+            case FileRename(name, to):
                 found[to] = found.pop(name)
-            case Delete(name):
+            case FileRemoval(name):
                 found.pop(name, None)
     return found
 

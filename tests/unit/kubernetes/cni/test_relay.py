@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from meshwright.kubernetes.cni import relay
-from meshwright.kubernetes.cni.relay import Refused, run
+from meshwright.kubernetes.cni.relay import CniRefusal, run
 
 RESULT = {"cniVersion": "1.0.0", "interfaces": [{"name": "eth0"}], "ips": [], "big": 2**60}
 POD = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=store-0;K8S_POD_UID=u-1"
@@ -72,7 +72,7 @@ def test_a_refusal_is_the_runtimes_to_hear(tmp_path: Path) -> None:
     """With its code and words."""
     with (
         answering(tmp_path, b'{"code": 11, "msg": "no", "details": "why"}'),
-        pytest.raises(Refused) as refused,
+        pytest.raises(CniRefusal) as refused,
     ):
         run(environment("ADD"), config(tmp_path))
     assert (refused.value.code, refused.value.msg, refused.value.details) == (11, "no", "why")
@@ -98,7 +98,7 @@ def test_without_a_daemon_pods_are_noted_until_they_end(tmp_path: Path) -> None:
     assert not note.exists()
     assert json.loads(run(environment("ADD", CNI_ARGS=""), config(tmp_path / "other"))) == RESULT
     assert not (tmp_path / "other").exists()
-    with pytest.raises(Refused, match=r"nobody answers at .*cni\.sock") as refused:
+    with pytest.raises(CniRefusal, match=r"nobody answers at .*cni\.sock") as refused:
         run(environment("CHECK"), config(tmp_path))
     assert refused.value.code == 11
 
@@ -106,11 +106,11 @@ def test_without_a_daemon_pods_are_noted_until_they_end(tmp_path: Path) -> None:
 def test_where_no_note_can_be_left_no_pod_is_let_through(tmp_path: Path) -> None:
     """It would never have its rules; STATUS says so before."""
     (tmp_path / "run").write_text("a file")
-    with pytest.raises(Refused, match="cannot be written") as refused:
+    with pytest.raises(CniRefusal, match="cannot be written") as refused:
         run(environment("ADD"), config(tmp_path / "run"))
     assert refused.value.code == 11
     assert run(environment("STATUS"), config(tmp_path)) == ""
-    with pytest.raises(Refused, match="pods are noted for the daemon, and cannot be") as refused:
+    with pytest.raises(CniRefusal, match="pods are noted for the daemon, and cannot be") as refused:
         run(environment("STATUS"), config(tmp_path / "run"))
     assert refused.value.code == 50
 
@@ -142,7 +142,7 @@ def test_what_is_wrong_is_said_with_the_specifications_code(
     tmp_path: Path, variables: dict[str, str], changes: dict[str, Any], code: int, words: str
 ) -> None:
     """Before anybody is asked."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(CniRefusal) as refused:
         run(environment("ADD") | variables, config(tmp_path, **changes))
     assert (refused.value.code, refused.value.msg[: len(words)]) == (code, words)
 

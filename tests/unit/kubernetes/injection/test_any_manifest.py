@@ -7,12 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
-from meshwright.kubernetes.injection.injecting import Known
+from meshwright.kubernetes.injection.injecting import InjectionInputs
 from meshwright.kubernetes.injection.manifests import TEMPLATES, inject, uninject
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from tests.tools.hypothesis_profiles import examples
 
-KNOWN = Known(InjectionConfig(image="proxy:1"), {"envoy": EnvoyDriver()})
+KNOWN = InjectionInputs(InjectionConfig(image="proxy:1"), {"envoy": EnvoyDriver()})
 NAMES = some.sampled_from(["a", "b", "meshwright-sidecar", "meshwright-init", "istio-proxy"])
 PORTS = some.sampled_from([1, 80, "web", "http", 15020, None])
 CALL = some.fixed_dictionaries(

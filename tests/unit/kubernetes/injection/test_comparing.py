@@ -9,7 +9,7 @@ import pytest
 
 from meshwright.kubernetes.injection.comparing import differences
 from meshwright.kubernetes.injection.configuration.configuration import read
-from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.kubernetes.injection.injecting import InjectionInputs, injected
 from meshwright.kubernetes.injection.shapes import checked
 from meshwright.mesh.names import Namespace, ProxyUuid
 from meshwright.mesh.objects import NamespaceObject
@@ -26,8 +26,8 @@ OVERLAYS = {"loud": {"sidecar": {"env": [{"name": "LOUD", "value": "s3cret"}], "
 NATIVE = "spec.initContainers[meshwright-sidecar]"
 
 
-def _known(**more: Any) -> Known:
-    return Known(read({"sidecar": SIDECAR, "overlays": OVERLAYS, **more}, "config.yaml"), DRIVERS)
+def _known(**more: Any) -> InjectionInputs:
+    return InjectionInputs(read({"sidecar": SIDECAR, "overlays": OVERLAYS, **more}, "config.yaml"), DRIVERS)
 
 
 def _author_s() -> dict[str, Any]:
@@ -41,7 +41,7 @@ def _author_s() -> dict[str, Any]:
     return {"metadata": {"name": "one", "namespace": "shop"}, "spec": {"containers": [app]}}
 
 
-def _standing(known: Known | None = None) -> dict[str, Any]:
+def _standing(known: InjectionInputs | None = None) -> dict[str, Any]:
     """Return a pod as an API server has it that was injected: with its defaults, and the account's token."""
     made = injected(known or _known(), SHOP, checked(_author_s())).pod
     assert made is not None
@@ -80,7 +80,7 @@ def _standing(known: Known | None = None) -> dict[str, Any]:
     return pod | {"status": {"phase": "Running"}}
 
 
-def _said(known: Known, pod: Mapping[str, Any]) -> list[str]:
+def _said(known: InjectionInputs, pod: Mapping[str, Any]) -> list[str]:
     found = differences(known, SHOP, checked(pod))
     assert found is not None
     return list(map(str, found))
@@ -114,13 +114,13 @@ def test_each_field_that_would_be_another_is_said_in_the_order_of_the_pod() -> N
     ]
 
 
-def _annotation(known: Known, name: str) -> object:
+def _annotation(known: InjectionInputs, name: str) -> object:
     made = injected(known, SHOP, checked(_author_s())).pod
     assert made is not None
     return made["metadata"]["annotations"][name]
 
 
-def _said_of_init(now: Known) -> list[str]:
+def _said_of_init(now: InjectionInputs) -> list[str]:
     """The init container sees to the rules in place of setting them: of its fields, those that differ."""
     found = [each for each in _said(now, _standing()) if "[meshwright-init]" in each]
     fields = [each.partition("[meshwright-init].")[2].split()[0].split("[")[0] for each in found]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from meshwright.kubernetes.injection.configuration.configuration import read
-from meshwright.kubernetes.injection.injecting import Known
+from meshwright.kubernetes.injection.injecting import InjectionInputs
 from meshwright.kubernetes.injection.manifests import uninject
 from meshwright.kubernetes.injection.webhook.reviewing import Result, answer
 from meshwright.mesh.names import Namespace, ProxyUuid
@@ -34,10 +34,12 @@ CONFIGURED: dict[str, dict[str, Any]] = {
 }
 
 
-def _known(name: str = "native", *, roots: bytes = b"") -> Known:
+def _known(name: str = "native", *, roots: bytes = b"") -> InjectionInputs:
     said = {**CONFIGURED[name], "sidecar": {"image": "proxy:1", **CONFIGURED[name].get("sidecar", {})}}
     uuid = ProxyUuid("u-1") if name == "secret" else None
-    return Known(read(said, "config.yaml"), DriverRegistry.discover().drivers, roots=roots, uuid=uuid)
+    return InjectionInputs(
+        read(said, "config.yaml"), DriverRegistry.discover().drivers, roots=roots, uuid=uuid
+    )
 
 
 def _pod(**container: Any) -> dict[str, Any]:
@@ -53,7 +55,7 @@ def _pod(**container: Any) -> dict[str, Any]:
     }
 
 
-def _made(known: Known, pod: dict[str, Any]) -> dict[str, Any]:
+def _made(known: InjectionInputs, pod: dict[str, Any]) -> dict[str, Any]:
     """Return a pod as the webhook's answer makes it."""
     said = answer(known, SHOP, pod)
     assert said.result is Result.INJECTED, said.words
@@ -64,7 +66,7 @@ def _made(known: Known, pod: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _running(known: Known, pod: dict[str, Any]) -> dict[str, Any]:
+def _running(known: InjectionInputs, pod: dict[str, Any]) -> dict[str, Any]:
     """Return a pod as an API server has it: injected, with defaults and its account's token."""
     made = _made(known, pod)
     spec = made["spec"]

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from meshwright.kubernetes.injection.configuration.configuration import read
-from meshwright.kubernetes.injection.explaining import Explanation, Standing, Step, explained
-from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.kubernetes.injection.explaining import Explanation, SidecarDrift, Step, explained
+from meshwright.kubernetes.injection.injecting import InjectionInputs, injected
 from meshwright.kubernetes.injection.shapes import checked
 from meshwright.kubernetes.injection.webhook.registration import configuration
 from meshwright.mesh.names import Namespace
@@ -19,8 +19,10 @@ REGISTERED = (configuration({"url": "https://x"}, b"", "meshwright-system", mesh
 DRIVERS = DriverRegistry.discover().drivers
 
 
-def _known(**more: Any) -> Known:
-    return Known(read({"mesh": "osm", "sidecar": {"image": "proxy:1"}, **more}, "config.yaml"), DRIVERS)
+def _known(**more: Any) -> InjectionInputs:
+    return InjectionInputs(
+        read({"mesh": "osm", "sidecar": {"image": "proxy:1"}, **more}, "config.yaml"), DRIVERS
+    )
 
 
 def _pod(**labels: str) -> dict[str, Any]:
@@ -80,15 +82,15 @@ def _made(image: str = "proxy:1") -> Any:
 @pytest.mark.parametrize(
     ("namespace", "pod", "expected"),
     [
-        ({INJECT: "true"}, _made(), Standing.AS_WANTED),
-        ({INJECT: "true"}, _made("proxy:0"), Standing.OTHER),
-        ({INJECT: "true"}, _pod(), Standing.MISSING),
-        ({}, _pod(), Standing.AS_WANTED),
-        ({}, _made(), Standing.NOT_WANTED),
+        ({INJECT: "true"}, _made(), SidecarDrift.AS_WANTED),
+        ({INJECT: "true"}, _made("proxy:0"), SidecarDrift.OTHER),
+        ({INJECT: "true"}, _pod(), SidecarDrift.MISSING),
+        ({}, _pod(), SidecarDrift.AS_WANTED),
+        ({}, _made(), SidecarDrift.NOT_WANTED),
     ],
 )
 def test_a_pod_that_runs_is_held_against_what_it_would_get(
-    namespace: Any, pod: Any, expected: Standing
+    namespace: Any, pod: Any, expected: SidecarDrift
 ) -> None:
     """By its sidecar, and that one's image: of all else the API server has its defaults."""
     assert explained(_known(), _shop(**namespace), pod, REGISTERED, runs=True).standing is expected

@@ -12,12 +12,12 @@ from typing import Any, Final
 import pytest
 
 from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
-from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.kubernetes.injection.injecting import InjectionInputs, injected
 from meshwright.kubernetes.injection.manifests import TEMPLATES
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.contract.errors import DriverError
-from meshwright.sidecars.contract.pod import Placement, PullPolicy, RulesBy
+from meshwright.sidecars.contract.pod import Placement, PullPolicy, RulesOwner
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from tests.tools import libyaml
 from tests.unit.kubernetes.injection.test_by_hand import CASES
@@ -111,7 +111,7 @@ CONFIGURED: Final[Mapping[str, dict[str, Any]]] = {
     **{f"{each}-old-version": {"version": (1, 28), "placement": Placement.CLASSIC} for each in _OLD},
     "hello-always": {"always": "Always"},
     "hello-never": {"always": "Never"},
-    "hello.yaml.cni": {"by": RulesBy.CNI},
+    "hello.yaml.cni": {"by": RulesOwner.CNI},
     "hello.yaml.proxyImageName": {"image": "other:1"},
     "hello.yaml.proxyInitImageName": {"init_image": "other-init:1"},
     "proxy-resources-zero": {"resources": {"requests": {"cpu": "0"}}},
@@ -259,10 +259,10 @@ def test_what_the_configuration_makes_of_it(name: str) -> None:
         image=said.get("image", "proxy:1"),
         init_image=said.get("init_image", "init:1"),
         pull_policy=PullPolicy(said.get("always", "IfNotPresent")),
-        rules_by=said.get("by", RulesBy.INIT_CONTAINER),
+        rules_by=said.get("by", RulesOwner.INIT_CONTAINER),
         resources=said.get("resources", {"requests": {"cpu": "50m"}}),
     )
-    known = Known(config, {"envoy": EnvoyDriver()}, version=said.get("version"))
+    known = InjectionInputs(config, {"envoy": EnvoyDriver()}, version=said.get("version"))
     made = injected(known, SPACE, POD).pod
     assert made is not None
     assert injected(known, SPACE, made).pod == made
@@ -275,7 +275,7 @@ def test_what_the_configuration_makes_of_it(name: str) -> None:
     assert {sidecar["imagePullPolicy"], rules["imagePullPolicy"]} == {config.pull_policy}
     assert [each.get("resources", {}) for each in (rules, sidecar)] == [config.resources] * 2
     has_rights = "add" in rules["securityContext"]["capabilities"]
-    assert has_rights is (config.rules_by is RulesBy.INIT_CONTAINER)
+    assert has_rights is (config.rules_by is RulesOwner.INIT_CONTAINER)
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -283,7 +283,7 @@ def test_what_of_the_list_cannot_be_is_refused(name: str) -> None:
     """With the annotation's name, or what it says."""
     (annotation,) = REFUSED[name].items()
     pod: Any = {**POD, "metadata": {"annotations": dict([annotation])}}
-    known = Known(InjectionConfig(image="proxy:1"), {"envoy": EnvoyDriver()})
+    known = InjectionInputs(InjectionConfig(image="proxy:1"), {"envoy": EnvoyDriver()})
     with pytest.raises(DriverError, match=r"outbound range|is no port number"):
         injected(known, SPACE, pod)
 

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 from structlog.testing import capture_logs
 
-from meshwright.kube.errors import ApiError, KubeError, Unreachable
-from meshwright.kubernetes.status.attempts import BARRED, FIRST, Attempts, Budget, NotWritten, What
+from meshwright.kube.errors import ApiError, ApiUnreachable, KubeError
+from meshwright.kubernetes.status.attempts import BARRED, FIRST, Attempts, Budget, WritePostponed, WrittenKind
 
 
 class Counted:
@@ -15,7 +15,7 @@ class Counted:
     def __init__(self) -> None:
         self.said: list[tuple[str, str]] = []
 
-    def reported(self, what: What, failed: str = "") -> None:
+    def reported(self, what: WrittenKind, failed: str = "") -> None:
         """Remember it."""
         self.said.append((what.value, failed))
 
@@ -60,13 +60,13 @@ async def test_what_is_refused_is_said_once_and_everything_else_goes_on() -> Non
     attempts = Attempts(meter, lambda: 0.5, clock)
     with capture_logs() as logs:
         for _ in range(3):
-            with pytest.raises(NotWritten) as raised:
-                await attempts.make(What.EVENT, "create events", failing(refusal(403)))
+            with pytest.raises(WritePostponed) as raised:
+                await attempts.make(WrittenKind.EVENT, "create events", failing(refusal(403)))
             assert (raised.value.until, raised.value.is_refused) == (clock.now + FIRST, True)
-        assert await attempts.make(What.STATUS, "apply workloads", fine, writes=True) == "done"
+        assert await attempts.make(WrittenKind.STATUS, "apply workloads", fine, writes=True) == "done"
         clock.now += FIRST
-        with pytest.raises(NotWritten):
-            await attempts.make(What.EVENT, "create events", failing(refusal(403)))
+        with pytest.raises(WritePostponed):
+            await attempts.make(WrittenKind.EVENT, "create events", failing(refusal(403)))
     assert [each["reason"] for each in logs] == ["forbidden"]
     assert meter.said == [("event", "forbidden"), ("status", ""), ("event", "forbidden")]
 
@@ -79,16 +79,16 @@ async def test_what_a_server_that_has_just_begun_refuses_is_tried_again_soon(ref
     clock = Clock()
     attempts, pauses = Attempts(Counted(), lambda: 0.5, clock), []
     for _ in range(9):
-        with pytest.raises(NotWritten) as raised:
-            await attempts.make(What.EVENT, "create events", failing(refused), "shop")
+        with pytest.raises(WritePostponed) as raised:
+            await attempts.make(WrittenKind.EVENT, "create events", failing(refused), "shop")
         pauses.append(raised.value.until - clock.now)
         clock.now = raised.value.until
     assert pauses[0] <= 5.0
     assert pauses == sorted(pauses)
     assert pauses[-1] == BARRED
-    assert await attempts.make(What.EVENT, "create events", fine, "shop") == "done"
-    with pytest.raises(NotWritten) as raised:
-        await attempts.make(What.EVENT, "create events", failing(refused), "shop")
+    assert await attempts.make(WrittenKind.EVENT, "create events", fine, "shop") == "done"
+    with pytest.raises(WritePostponed) as raised:
+        await attempts.make(WrittenKind.EVENT, "create events", failing(refused), "shop")
     assert raised.value.until == clock.now + FIRST, "it was right meanwhile"
 
 
@@ -98,18 +98,18 @@ async def test_a_server_that_is_away_is_left_alone_for_longer_and_longer() -> No
     attempts = Attempts(meter, lambda: 1.0, clock)
     pauses = []
     for _ in range(3):
-        with pytest.raises(NotWritten) as raised:
-            await attempts.make(What.EVENT, "create events", failing(Unreachable("nobody")))
-        with pytest.raises(NotWritten) as other:
-            await attempts.make(What.STATUS, "apply workloads", fine)
+        with pytest.raises(WritePostponed) as raised:
+            await attempts.make(WrittenKind.EVENT, "create events", failing(ApiUnreachable("nobody")))
+        with pytest.raises(WritePostponed) as other:
+            await attempts.make(WrittenKind.STATUS, "apply workloads", fine)
         assert other.value.until == raised.value.until
         assert not raised.value.is_refused
         pauses.append(raised.value.until - clock.now)
         clock.now = raised.value.until
     assert pauses == sorted(pauses)
-    assert await attempts.make(What.STATUS, "apply workloads", fine) == "done"
-    with pytest.raises(NotWritten) as raised:
-        await attempts.make(What.STATUS, "apply workloads", failing(refusal(429, retry_after=20.0)))
+    assert await attempts.make(WrittenKind.STATUS, "apply workloads", fine) == "done"
+    with pytest.raises(WritePostponed) as raised:
+        await attempts.make(WrittenKind.STATUS, "apply workloads", failing(refusal(429, retry_after=20.0)))
     assert raised.value.until == clock.now + 20.0
 
 
@@ -119,7 +119,7 @@ async def test_an_object_that_is_not_there_is_no_failure() -> None:
     attempts = Attempts(meter, lambda: 0.5, Clock())
     for status, reason in ((404, "NotFound"), (409, "AlreadyExists")):
         with pytest.raises(ApiError):
-            await attempts.make(What.EVENT, "create events", failing(refusal(status, reason)))
+            await attempts.make(WrittenKind.EVENT, "create events", failing(refusal(status, reason)))
     assert meter.said == []
 
 
@@ -130,7 +130,7 @@ def test_a_budget_is_so_many_a_minute_and_no_more_at_once() -> None:
     while now < 600.0:
         try:
             budget.take(now)
-        except NotWritten as error:
+        except WritePostponed as error:
             waits.append(error.until - now)
             now = error.until
         else:
@@ -167,13 +167,13 @@ async def test_what_is_about_one_object_bars_that_object_alone(
     refused = ApiError(status, reason, message, verb="create", resource="events", what="events")
     with capture_logs() as logs:
         for _ in range(2):
-            with pytest.raises(NotWritten) as raised:
-                await attempts.make(What.EVENT, "create events", failing(refused), *BUY)
+            with pytest.raises(WritePostponed) as raised:
+                await attempts.make(WrittenKind.EVENT, "create events", failing(refused), *BUY)
             assert (raised.value.until, raised.value.is_refused) == (clock.now + BARRED, True)
     assert [each["of"] for each in logs] == [BUY[-1]]
-    assert await attempts.make(What.EVENT, "create events", fine, *SELL) == "done"
+    assert await attempts.make(WrittenKind.EVENT, "create events", fine, *SELL) == "done"
     clock.now += BARRED
-    assert await attempts.make(What.EVENT, "create events", fine, *BUY) == "done"
+    assert await attempts.make(WrittenKind.EVENT, "create events", fine, *BUY) == "done"
 
 
 async def test_what_may_not_be_done_in_one_namespace_is_done_in_others() -> None:
@@ -182,11 +182,15 @@ async def test_what_may_not_be_done_in_one_namespace_is_done_in_others() -> None
     denied = ApiError(403, "Forbidden", DENIED, verb="create", resource="events", what="events")
     with capture_logs() as logs:
         for namespace in ("shop", "other"):
-            with pytest.raises(NotWritten):
-                await attempts.make(What.EVENT, "create events", failing(denied), namespace, "Service a")
-            with pytest.raises(NotWritten):
-                await attempts.make(What.EVENT, "create events", fine, namespace, "Service b")
-            assert await attempts.make(What.EVENT, "create events", fine, "third", "Service c") == "done"
+            with pytest.raises(WritePostponed):
+                await attempts.make(
+                    WrittenKind.EVENT, "create events", failing(denied), namespace, "Service a"
+                )
+            with pytest.raises(WritePostponed):
+                await attempts.make(WrittenKind.EVENT, "create events", fine, namespace, "Service b")
+            assert (
+                await attempts.make(WrittenKind.EVENT, "create events", fine, "third", "Service c") == "done"
+            )
     assert len(logs) == 1
 
 
@@ -196,9 +200,9 @@ async def test_what_is_barred_no_more_is_forgotten() -> None:
     attempts = Attempts(Counted(), lambda: 0.5, clock)
     with capture_logs() as logs:
         for number in range(50):
-            with pytest.raises(NotWritten):
+            with pytest.raises(WritePostponed):
                 await attempts.make(
-                    What.EVENT,
+                    WrittenKind.EVENT,
                     "create events",
                     failing(refusal(422, "Invalid")),
                     "shop",

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 from meshwright.kubernetes.status.event import (
     RENEWED,
-    Act,
     Action,
-    Told,
-    Who,
+    EventAction,
+    EventReporter,
+    WrittenEvent,
     again,
     begun,
     body,
@@ -44,12 +44,12 @@ def problem(value: str = "a(", code: str = "resource-rejected", expected: str = 
     )
 
 
-def told_of(*each: Told) -> dict[tuple[str, bool], Told]:
+def told_of(*each: WrittenEvent) -> dict[tuple[str, bool], WrittenEvent]:
     """Return what was told."""
     return {told.known_as: told for told in each}
 
 
-def acts(actions: Iterable[Action]) -> list[tuple[Act, str, str]]:
+def acts(actions: Iterable[Action]) -> list[tuple[EventAction, str, str]]:
     """Return what is to be done."""
     return [(each.act, each.notice.reason, each.notice.note) for each in actions]
 
@@ -63,9 +63,9 @@ MENDED = begun(ONE.mended(), "u-1", NOW + timedelta(minutes=1))
 def test_a_problem_begins_an_event_and_is_left_alone_then() -> None:
     """As long as the API server does not forget it."""
     said = notices(KEY, [problem()])
-    assert acts(due(said, {}, NOW)) == [(Act.BEGIN, "ResourceRejected", NOTE)]
+    assert acts(due(said, {}, NOW)) == [(EventAction.BEGIN, "ResourceRejected", NOTE)]
     assert acts(due(said, told_of(BEGUN), NOW + RENEWED - timedelta(seconds=1))) == []
-    assert list(due(said, told_of(BEGUN), NOW + RENEWED)) == [Action(Act.GO_ON, ONE, BEGUN)]
+    assert list(due(said, told_of(BEGUN), NOW + RENEWED)) == [Action(EventAction.GO_ON, ONE, BEGUN)]
 
 
 def test_whom_a_refusal_came_from_first_is_no_other_problem() -> None:
@@ -99,12 +99,12 @@ def test_what_is_mended_is_said_once() -> None:
     """And a problem that comes back goes on with the Event that it had, in both directions."""
     now = NOW + timedelta(minutes=1)
     text = f"no more ResourceRejected: {NOTE}"
-    assert acts(due({}, told_of(BEGUN), now)) == [(Act.BEGIN, "Mended", text)]
+    assert acts(due({}, told_of(BEGUN), now)) == [(EventAction.BEGIN, "Mended", text)]
     assert list(due({}, told_of(BEGUN, MENDED), now)) == []
     back = list(due(notices(KEY, [problem()]), told_of(BEGUN, MENDED), now))
-    assert back == [Action(Act.GO_ON, ONE, BEGUN)]
+    assert back == [Action(EventAction.GO_ON, ONE, BEGUN)]
     there = again(BEGUN, NOW + timedelta(minutes=2))
-    assert list(due({}, told_of(there, MENDED), now)) == [Action(Act.GO_ON, ONE.mended(), MENDED)]
+    assert list(due({}, told_of(there, MENDED), now)) == [Action(EventAction.GO_ON, ONE.mended(), MENDED)]
 
 
 def test_nothing_is_mended_while_that_is_not_known() -> None:
@@ -112,13 +112,13 @@ def test_nothing_is_mended_while_that_is_not_known() -> None:
     assert list(due({}, told_of(BEGUN), NOW, mending=False)) == []
     tried = notices(KEY, [problem("b(")])
     assert [(act, reason) for act, reason, _ in acts(due(tried, told_of(BEGUN), NOW))] == [
-        (Act.BEGIN, "ResourceRejected")
+        (EventAction.BEGIN, "ResourceRejected")
     ]
 
 
 def test_an_event_is_written_as_the_api_takes_it() -> None:
     """Every field that events.k8s.io asks for, and the labels by which it is found again."""
-    found = body(BEGUN, API, METADATA, Who("host-1" * 40, "mesh"))
+    found = body(BEGUN, API, METADATA, EventReporter("host-1" * 40, "mesh"))
     assert found == {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
@@ -148,7 +148,7 @@ def test_an_event_is_written_as_the_api_takes_it() -> None:
         "note": NOTE,
         "type": "Warning",
     }
-    assert body(MENDED, API, METADATA, Who("h", "mesh"))["type"] == "Normal"
+    assert body(MENDED, API, METADATA, EventReporter("h", "mesh"))["type"] == "Normal"
     assert read(found) == BEGUN
     went_on = again(BEGUN, NOW + RENEWED)
     assert series(went_on) == {"series": {"count": 2, "lastObservedTime": "2026-01-02T03:29:05.000678Z"}}
@@ -165,7 +165,7 @@ def test_the_same_problem_of_the_same_object_has_one_name() -> None:
 
 def test_events_of_others_are_not_ours() -> None:
     """Whatever they look like."""
-    found = body(BEGUN, API, METADATA, Who("h", "mesh"))
+    found = body(BEGUN, API, METADATA, EventReporter("h", "mesh"))
     for wrong in (
         {},
         found | {"reportingController": "kubelet"},

@@ -21,11 +21,11 @@ from meshwright.delivery.proxies.readiness import EndpointReadiness
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.published import Step
 from meshwright.delivery.snapshots.translation import translation
-from meshwright.delivery.snapshots.wanted import WhoIsHere
+from meshwright.delivery.snapshots.wanted import ConnectedGroups
 from meshwright.delivery.timing.debounce import Pace
 from meshwright.delivery.wave import ADMISSIONS, NAMED, Cause, Change, Wave
 from meshwright.kube.lease import Lease
-from meshwright.kubernetes.status.object_status import Standing
+from meshwright.kubernetes.status.object_status import ObjectStatusTable
 from meshwright.kubernetes.status.reporter import Reporter
 from meshwright.kubernetes.status.rollouts import Progress, Rollouts
 from meshwright.kubernetes.status.writer import Writer
@@ -33,7 +33,7 @@ from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import ADMISSION, WORKLOAD
 from meshwright.mesh.names import IpAddress, Port, TrustDomain
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InCluster
 from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.mesh.values.picture import Picture
@@ -53,18 +53,18 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 PACE = Pace(0.001, 0.01)
 
 
-def workload(name: str, address: str, generation: int = 1) -> Sourced:
+def workload(name: str, address: str, generation: int = 1) -> SourcedObject:
     """Make a Workload of the cluster."""
     value = a.workload(name, address)
-    return Sourced(a.object_key(value), value, InCluster("east", address, generation))
+    return SourcedObject(a.object_key(value), value, InCluster("east", address, generation))
 
 
-def twin() -> Sourced:
+def twin() -> SourcedObject:
     """Make a buyer whose sidecar claims to be the shop's."""
     value = workload(BUYER, "10.0.0.2").value
     assert isinstance(value, Workload)
     claimed = replace(value, uuid=a.workload(SHOP, "10.0.0.1").uuid)
-    return Sourced(key(BUYER), claimed, InCluster("east", "9", 2))
+    return SourcedObject(key(BUYER), claimed, InCluster("east", "9", 2))
 
 
 def key(name: str) -> ObjectKey:
@@ -107,13 +107,13 @@ class Plane:
             paces=Paces(PACE, PACE),
             readiness=EndpointReadiness((), EndpointAdmission.OFF),
             certificates=ServiceCertificates(authority, PairFiles(state), lambda _: None),
-            new_model=lambda: Model(translate, MeshSettings(), wanted=WhoIsHere, preview=preview),
+            new_model=lambda: Model(translate, MeshSettings(), wanted=ConnectedGroups, preview=preview),
             new_quarantine=lambda held: Quarantine(empty, acknowledged=held),
             lingering=300.0,
             meter=Metrics(),
             clock=lambda: now,
         )
-        self.standing, self.writer = Standing("east", {WORKLOAD}), Noticed()
+        self.standing, self.writer = ObjectStatusTable("east", {WORKLOAD}), Noticed()
         self.rollouts: list[Rollouts] = []
         self.seconds = 100.0
         lease, monotonic = cast("Lease", None), lambda: self.seconds
@@ -141,7 +141,7 @@ class Plane:
             response = Response(each, Version("v"), Nonce("n"), tuple(snapshot.ordered(each)))
             self.delivery.answers.answered(node(name), response, None)
 
-    async def change(self, *changed: Sourced) -> None:
+    async def change(self, *changed: SourcedObject) -> None:
         """Have objects be other, and make a wave."""
         self.source.change({each.key: each for each in changed})
         await self.delivery.loop.wave()
@@ -350,7 +350,7 @@ async def test_a_missing_upstream_is_in_the_status_of_a_workload_at_once(plane: 
 async def test_an_event_waits_for_what_may_come(plane: Plane) -> None:
     """A Service without Pods is passed on after ten seconds, and only if it still has none."""
     service = a.service("late")
-    late = Sourced(a.object_key(service), service, InCluster("east", "8"))
+    late = SourcedObject(a.object_key(service), service, InCluster("east", "8"))
     await plane.change(late)
     await plane.told()
     assert not plane.standing.problems(late.key)

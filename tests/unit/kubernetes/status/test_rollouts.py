@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import replace
 
-from meshwright.delivery.quarantine.accepted import OWN, Noted
+from meshwright.delivery.quarantine.accepted import OWN, AcknowledgedVersions
 from meshwright.kubernetes.status.rollouts import Progress, Rollouts, concerned
 from meshwright.mesh.kinds import WORKLOAD
 from meshwright.mesh.names import Namespace
@@ -37,15 +37,15 @@ class Proxies:
 
     def __init__(self, *served: Resource) -> None:
         self.snapshot = Snapshot.of(served)
-        self.has: dict[NodeKey, dict[TypeUrl, Noted]] = {}
+        self.has: dict[NodeKey, dict[TypeUrl, AcknowledgedVersions]] = {}
 
     def connect(self, node: NodeKey, *acknowledged: Resource) -> None:
         """Have a proxy connected that has acknowledged these, and nothing else."""
         held = self.has[node] = {}
         for each in acknowledged:
-            held[each.type_url] = held.get(each.type_url, Noted(OWN)).put({each.name: (each,)})
+            held[each.type_url] = held.get(each.type_url, AcknowledgedVersions(OWN)).put({each.name: (each,)})
 
-    def acknowledged(self, node: NodeKey) -> dict[TypeUrl, Noted] | None:
+    def acknowledged(self, node: NodeKey) -> dict[TypeUrl, AcknowledgedVersions] | None:
         """Answer for those who are connected."""
         return self.has.get(node)
 

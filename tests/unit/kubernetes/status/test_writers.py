@@ -11,15 +11,15 @@ import meshwright.kubernetes.status.events.writer
 from meshwright.kube.api import Api
 from meshwright.kube.resource import Resource
 from meshwright.kubernetes.status import event as events
-from meshwright.kubernetes.status.attempts import Attempts, NotWritten
+from meshwright.kubernetes.status.attempts import Attempts, WritePostponed
 from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.conditions.writer import FIRST, StatusWriter
-from meshwright.kubernetes.status.event import Who
+from meshwright.kubernetes.status.event import EventReporter
 from meshwright.kubernetes.status.events.writer import EventWriter
-from meshwright.kubernetes.status.object_status import Standing
+from meshwright.kubernetes.status.object_status import ObjectStatusTable
 from meshwright.mesh.kinds import NAMESPACE, TRAFFIC_TARGET, WORKLOAD, Kind
 from meshwright.mesh.names import Namespace
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InCluster
 from meshwright.mesh.problems.problem import Problem, Severity
 from tests.meshes import values as a
@@ -62,9 +62,9 @@ def problem(number: int) -> Problem:
     )
 
 
-def cluster(api: Api, standing: Standing) -> Cluster:
+def cluster(api: Api, standing: ObjectStatusTable) -> Cluster:
     """Make what is written to."""
-    return Cluster(api, served, standing, lambda: NOW, Who("a", "home"))
+    return Cluster(api, served, standing, lambda: NOW, EventReporter("a", "home"))
 
 
 def attempts() -> Attempts:
@@ -80,7 +80,7 @@ async def test_no_more_problems_are_told_than_may_be_though_one_object_has_them_
     monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "OPEN", 5)
     monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "A_MINUTE", per_minute)
     server, api = played
-    standing = Standing("east", {WORKLOAD})
+    standing = ObjectStatusTable("east", {WORKLOAD})
     standing.heard({problem(number): True for number in range(20)})
     standing.take()
     writer = EventWriter(cluster(api, standing), attempts(), 0.0)
@@ -89,7 +89,7 @@ async def test_no_more_problems_are_told_than_may_be_though_one_object_has_them_
         try:
             await writer.report(TARGET, at or 0.0)
             break
-        except NotWritten as error:
+        except WritePostponed as error:
             at = error.until
     assert sum(each.method == "POST" for each in server.asked) == 5
     assert standing.take() == (ObjectKey(NAMESPACE, Namespace(""), SHOP),)
@@ -104,13 +104,15 @@ async def test_what_was_told_before_a_restart_counts_before_anything_else_is_tol
     other = ObjectKey(TRAFFIC_TARGET, SHOP, "sellers")
     said = [events.notice(other, replace(problem(number), key=other)) for number in range(6)]
     told = [events.begun(each, "u", NOW) for each in (*said, said[-1].mended())]
-    found = [events.body(each, "access.smi-spec.io/v1alpha4", {}, Who("b", "home")) for each in told]
+    found = [
+        events.body(each, "access.smi-spec.io/v1alpha4", {}, EventReporter("b", "home")) for each in told
+    ]
 
     async def listing(asked: Asked, line: Line) -> None:
         await line.answer({"kind": "EventList", "metadata": {}, "items": found})
 
     server.then(listing, taking)
-    standing = Standing("east", {WORKLOAD})
+    standing = ObjectStatusTable("east", {WORKLOAD})
     writer = EventWriter(cluster(api, standing), attempts(), 0.0)
     await writer.remember(None)
     standing.heard({problem(number): True for number in range(20)})
@@ -130,10 +132,10 @@ async def test_conditions_that_others_write_at_the_same_moment_are_written_a_lit
     server, api = played
     server.then(refusing(409, "Conflict", "the object has been modified"), taking)
     till = ObjectKey(WORKLOAD, SHOP, "till")
-    standing = Standing("east", {WORKLOAD})
-    standing.held({till: Sourced(till, a.workload("till", "10.0.0.1"), HERE)})
+    standing = ObjectStatusTable("east", {WORKLOAD})
+    standing.held({till: SourcedObject(till, a.workload("till", "10.0.0.1"), HERE)})
     writer = StatusWriter(cluster(api, standing), lambda _: None, attempts(), 0.0)
-    with pytest.raises(NotWritten) as raised:
+    with pytest.raises(WritePostponed) as raised:
         await writer.report(till, 100.0)
     assert (raised.value.until, raised.value.is_refused) == (100.0 + FIRST, True)
     await writer.report(till, raised.value.until)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshwright.mesh.terminal.printable import on_one_line, printable
-from meshwright.mesh.terminal.screened import Screened, styled
+from meshwright.mesh.terminal.screened import ScreenedStream, styled
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_newlines_stay_where_lines_are_wanted() -> None:
 def test_a_stream_lets_nothing_else_through(text: str) -> None:
     """Whoever writes to it; with colours theirs alone."""
     raw = io.BytesIO()
-    stream = Screened(raw, encoding="utf-8", newline="\n")
+    stream = ScreenedStream(raw, encoding="utf-8", newline="\n")
     assert stream.write(text) == len(text)
     stream.writelines([text])
     stream.flush()
@@ -53,7 +53,9 @@ def test_a_stream_lets_nothing_else_through(text: str) -> None:
 def test_titles_and_clipboards_are_no_colours() -> None:
     """OSC and DCS are escaped even for rich."""
     raw = io.BytesIO()
-    styled(stream := Screened(raw, encoding="utf-8")).write("\x1b]52;c;YQ==\x07\x1b[1mx\x1b[0m\x1bPq\x9b1m")
+    styled(stream := ScreenedStream(raw, encoding="utf-8")).write(
+        "\x1b]52;c;YQ==\x07\x1b[1mx\x1b[0m\x1bPq\x9b1m"
+    )
     stream.flush()
     assert raw.getvalue().decode() == "\\x1b]52;c;YQ==\\x07\x1b[1mx\x1b[0m\\x1bPq\\x9b1m"
 

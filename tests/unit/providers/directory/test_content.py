@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from meshwright.providers.directory.file_form import Unreadable
+from meshwright.providers.directory.file_form import UnreadableFile
 from meshwright.providers.directory.files import read_content, read_named
 from meshwright.providers.text.documents import MAX_BYTES
 from meshwright.specs.codes import Code
@@ -23,7 +23,7 @@ def test_a_file_is_read_up_to_the_bound(tmp_path: Path, over: int) -> None:
     (tmp_path / "large.yaml").write_text("#" * (MAX_BYTES + over))
     found = read_content(tmp_path, "large.yaml")
     if over:
-        assert isinstance(found, Unreadable)
+        assert isinstance(found, UnreadableFile)
         assert found.code is Code.TOO_LARGE
     else:
         assert found == "#" * MAX_BYTES

@@ -11,7 +11,7 @@ import pytest
 from inotify_simple import Event, flags
 
 from meshwright.providers.directory.files import list_directory
-from meshwright.providers.directory.inotify import FolderEvents, Heard, heard
+from meshwright.providers.directory.inotify import ChangedPaths, FolderEvents, heard
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_nothing_happened(system: FolderEvents, tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("x")
     system.place(tmp_path)
     (tmp_path / "x.yaml").read_text()
-    assert system.read() == Heard()
+    assert system.read() == ChangedPaths()
 
 
 def _written(file: Path, draft: Path) -> None:
@@ -53,7 +53,7 @@ def test_what_is_written_to_the_end_is_complete(
     (tmp_path / folder).mkdir(parents=True)
     system.place(tmp_path / "mesh")
     change(tmp_path / folder / "x.yaml", tmp_path / "draft")
-    assert system.read() == Heard(complete=frozenset({f"{tmp_path}/{folder}/x.yaml"}))
+    assert system.read() == ChangedPaths(complete=frozenset({f"{tmp_path}/{folder}/x.yaml"}))
 
 
 def test_of_what_is_being_written_more_may_come(system: FolderEvents, tmp_path: Path) -> None:
@@ -63,12 +63,12 @@ def test_of_what_is_being_written_more_may_come(system: FolderEvents, tmp_path: 
     with file.open("w") as writing:
         writing.write("a")
         writing.flush()
-        assert system.read() == Heard(others=frozenset({str(file)}))
-    assert system.read() == Heard(complete=frozenset({str(file)}))
+        assert system.read() == ChangedPaths(others=frozenset({str(file)}))
+    assert system.read() == ChangedPaths(complete=frozenset({str(file)}))
     file.unlink()
-    assert system.read() == Heard(others=frozenset({str(file)}))
+    assert system.read() == ChangedPaths(others=frozenset({str(file)}))
     (tmp_path / "y.yaml").symlink_to("x.yaml")
-    assert system.read() == Heard(others=frozenset({f"{tmp_path}/y.yaml"}))
+    assert system.read() == ChangedPaths(others=frozenset({f"{tmp_path}/y.yaml"}))
 
 
 def test_folders_that_come_are_watched_when_they_are_placed(system: FolderEvents, tmp_path: Path) -> None:
@@ -83,12 +83,12 @@ def test_folders_that_come_are_watched_when_they_are_placed(system: FolderEvents
     assert system.read().folders
     system.place(tmp_path)
     (tmp_path / "b" / "x.yaml").write_text("y")
-    assert system.read() == Heard(complete=frozenset({f"{tmp_path}/b/x.yaml"}))
+    assert system.read() == ChangedPaths(complete=frozenset({f"{tmp_path}/b/x.yaml"}))
     (tmp_path / "b").rename(tmp_path.parent / f"{tmp_path.name}-gone")
     assert system.read().folders
     system.place(tmp_path)
     (tmp_path.parent / f"{tmp_path.name}-gone" / "x.yaml").write_text("z")
-    assert system.read() == Heard()
+    assert system.read() == ChangedPaths()
 
 
 def test_a_symlink_to_a_folder_gives_it_a_second_path(system: FolderEvents, tmp_path: Path) -> None:
@@ -134,13 +134,13 @@ def test_after_it_is_closed_no_watch_is_placed(tmp_path: Path) -> None:
 def test_events_that_were_lost_are_said(flag: flags) -> None:
     """What was not lost is heard all the same."""
     said = [_event(-1, flag), _event(1, flags.CLOSE_WRITE, "x.yaml")]
-    assert heard(said, {1: ("/mesh",)}) == Heard(frozenset({"/mesh/x.yaml"}), lost=True)
+    assert heard(said, {1: ("/mesh",)}) == ChangedPaths(frozenset({"/mesh/x.yaml"}), lost=True)
 
 
 def test_a_folder_that_is_not_known_any_more_is_passed_over() -> None:
     """Its watch was taken away while the event was on its way."""
     said = [_event(2, flags.CLOSE_WRITE, "x.yaml"), _event(2, flags.IGNORED)]
-    assert heard(said, {1: ("/mesh",)}) == Heard()
+    assert heard(said, {1: ("/mesh",)}) == ChangedPaths()
 
 
 def test_how_deep_folders_lie_is_no_matter(system: FolderEvents, tmp_path: Path) -> None:

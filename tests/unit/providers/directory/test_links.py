@@ -12,19 +12,19 @@ import pytest
 from structlog.testing import capture_logs
 
 from meshwright.mesh.origins import InFile
-from meshwright.providers.directory.file_form import Unreadable
+from meshwright.providers.directory.file_form import UnreadableFile
 from meshwright.providers.directory.files import read_content, read_named
 from meshwright.providers.directory.source import DirectorySource
 from meshwright.specs.codes import Code
 from tests.meshes.texts import account, account_key
 
 SECRET = "hvs.not-for-your-eyes"
-LEADS_OUT = Unreadable(
+LEADS_OUT = UnreadableFile(
     Code.UNREADABLE,
     "must not be a symlink that leads out of the directory of manifests; put the file, or what the symlink "
     "leads to, into that directory",
 )
-NOT_REGULAR = Unreadable(Code.UNREADABLE, "must be a regular file")
+NOT_REGULAR = UnreadableFile(Code.UNREADABLE, "must be a regular file")
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_symlinks_that_lead_to_each_other_end(mesh: Path) -> None:
     """After as many as Linux follows."""
     (mesh / "x.yaml").symlink_to("y.yaml")
     (mesh / "y.yaml").symlink_to("x.yaml")
-    found = Unreadable(Code.UNREADABLE, "must be a readable file: too many levels of symbolic links")
+    found = UnreadableFile(Code.UNREADABLE, "must be a readable file: too many levels of symbolic links")
     assert read_content(mesh, "x.yaml") == found
 
 

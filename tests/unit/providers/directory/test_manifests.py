@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName
-from meshwright.mesh.objects import Sourced
+from meshwright.mesh.objects import SourcedObject
 from meshwright.mesh.origins import InFile
-from meshwright.providers.directory.file_form import Unreadable
+from meshwright.providers.directory.file_form import UnreadableFile
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.specs.codes import Code
 from tests.meshes.texts import account, account_key, workload, workload_key
@@ -28,7 +28,7 @@ def test_a_good_file_is_in_force() -> None:
     state = Manifests().apply("x.yaml", TWO)
     objects = state.objects()
     assert list(objects) == [account_key("a"), workload_key("w")]
-    assert objects[account_key("a")] == Sourced(
+    assert objects[account_key("a")] == SourcedObject(
         account_key("a"),
         ServiceIdentity(Namespace("shop"), ServiceAccountName("a")),
         InFile("x.yaml", 1, 1),
@@ -91,7 +91,9 @@ def test_a_document_nobody_can_name_holds_what_is_missing() -> None:
 def test_an_unreadable_file_keeps_everything() -> None:
     """The reason is said, and reading it again makes it fresh."""
     good = Manifests().apply("x.yaml", TWO)
-    state = good.apply("x.yaml", Unreadable(Code.UNREADABLE, "must be a readable file: permission denied"))
+    state = good.apply(
+        "x.yaml", UnreadableFile(Code.UNREADABLE, "must be a readable file: permission denied")
+    )
     assert _stale(state) == {"ServiceAccount shop/a": True, "Workload shop/w": True}
     assert _codes(state) == ["MW1104"]
     assert state.apply("x.yaml", TWO) == good

@@ -12,8 +12,8 @@ import pytest
 
 from meshwright.providers.directory import files
 from meshwright.providers.directory.file_form import Content
-from meshwright.providers.directory.files import DirectoryError, Listing, list_directory
-from meshwright.providers.directory.rounds import LEAST, MOST, SLICES, TICK, Found, Rounds
+from meshwright.providers.directory.files import DirectoryError, DirectoryListing, list_directory
+from meshwright.providers.directory.rounds import LEAST, MOST, SLICES, TICK, Rounds, SliceResult
 from meshwright.providers.directory.source import DirectorySource
 from meshwright.providers.directory.watch import DirectoryWatch
 from tests.unit.providers.directory.running_source import WatchedSource, running
@@ -26,7 +26,7 @@ def _account(name: str) -> str:
     return f"apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {name}\n"
 
 
-def _made(path: Path, count: int) -> Listing:
+def _made(path: Path, count: int) -> DirectoryListing:
     for number in range(count):
         file = path / f"team-{number % 3}" / f"{number}.yaml"
         file.parent.mkdir(exist_ok=True)
@@ -34,14 +34,14 @@ def _made(path: Path, count: int) -> Listing:
     return list_directory(path)
 
 
-def _round(rounds: Rounds, listing: Listing, now: timedelta) -> Found:
+def _round(rounds: Rounds, listing: DirectoryListing, now: timedelta) -> SliceResult:
     """Return what a whole round found."""
     names: set[str] = set()
     while True:
         found = rounds.slice(listing, now)
         names |= found.names
         if found.is_last:
-            return Found(frozenset(names), found.unsure, is_last=True)
+            return SliceResult(frozenset(names), found.unsure, is_last=True)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_round_finds_what_has_changed(
     """And nothing else."""
     listing, rounds = _made(tmp_path, 3), Rounds(tmp_path, EVERY)
     change(tmp_path)
-    assert _round(rounds, listing, START) == Found(frozenset(names), is_last=True)
+    assert _round(rounds, listing, START) == SliceResult(frozenset(names), is_last=True)
 
 
 def test_another_directory_in_its_place_is_listed(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_another_directory_in_its_place_is_listed(tmp_path: Path) -> None:
     with pytest.raises(DirectoryError, match="no such file"):
         rounds.slice(listing, START)
     path.mkdir()
-    assert rounds.slice(listing, START) == Found(unsure=True, is_last=True)
+    assert rounds.slice(listing, START) == SliceResult(unsure=True, is_last=True)
 
 
 class _Disk:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from meshwright.providers.directory.inotify import FolderEvents, Heard
+from meshwright.providers.directory.inotify import ChangedPaths, FolderEvents
 from meshwright.providers.directory.watch import DirectoryWatch
 
 DEADLINE = 20.0
@@ -81,7 +81,7 @@ async def test_a_folder_is_watched_whose_coming_was_lost(
     """When there were more events than the system keeps, nobody says which folders came."""
     hears = FolderEvents.read
 
-    def overflown(system: FolderEvents) -> Heard:
+    def overflown(system: FolderEvents) -> ChangedPaths:
         return replace(found, folders=False, lost=True) if (found := hears(system)).folders else found
 
     async with _watching(tmp_path) as watch:

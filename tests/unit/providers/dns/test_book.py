@@ -15,10 +15,10 @@ from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import Counts
 from meshwright.providers.dns.book import DnsBook
 from meshwright.providers.dns.last_answers import read, written
-from meshwright.providers.dns.records import Failed, Found, Question, RecordType, Target
+from meshwright.providers.dns.records import DnsAnswer, DnsFailure, Question, RecordType, Target
 from meshwright.providers.dns.schedule import Pacing
 from meshwright.providers.dns.slices import Slices, counts, problems, settled
-from meshwright.providers.guard import Guarded
+from meshwright.providers.guard import GuardedValue
 from meshwright.providers.moments import Moment
 from tests.meshes.sources import instead, slices
 from tests.tools.hypothesis_profiles import examples
@@ -28,7 +28,7 @@ DATE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 PACING = Pacing(timedelta(seconds=5), timedelta(seconds=300))
 HOLD = timedelta(seconds=30)
 A, AAAA = Question("db.test", RecordType.A), Question("db.test", RecordType.AAAA)
-FOUND = Found(60, (IpAddress("10.0.0.1"),))
+FOUND = DnsAnswer(60, (IpAddress("10.0.0.1"),))
 HOSTS = ("a.test", "b.test", "c.test")
 
 
@@ -56,7 +56,7 @@ def test_new_questions_are_due_at_once_and_answered_ones_in_their_time() -> None
     assert (book.due(NOW, 1), book.due(NOW, 9), book.due(NOW, 9)) == ([A], [AAAA], [])
     assert (book.complete(), book.next_due(NOW, room=True)) == (False, None)
     book.heard(A, FOUND, NOW, DATE)
-    book.heard(AAAA, Failed("SERVFAIL"), NOW, DATE)
+    book.heard(AAAA, DnsFailure("SERVFAIL"), NOW, DATE)
     book.settle(NOW)
     assert (book.complete(), book.next_due(NOW, room=True)) == (True, after(5))
     assert (book.due(after(4), 9), book.due(after(60), 9)) == ([], [AAAA, A])
@@ -109,9 +109,9 @@ def test_what_nobody_needs_any_more_is_forgotten() -> None:
 def test_an_emptiness_that_is_held_back_is_due() -> None:
     """Also where there is no room for a question."""
     book = _book(service("db", DnsName("db.test")))
-    for answer in (FOUND, Found(60)):
+    for answer in (FOUND, DnsAnswer(60)):
         book.heard(A, answer, NOW, DATE)
-        book.heard(AAAA, Found(60), NOW, DATE)
+        book.heard(AAAA, DnsAnswer(60), NOW, DATE)
         book.settle(NOW)
     assert [str(each) for each in book.held()] == ["shop/db"]
     assert book.next_due(NOW, room=False) == after(30)
@@ -123,7 +123,7 @@ def test_an_emptiness_that_is_held_back_is_due() -> None:
 class _Deaf(DnsBook):
     """A book that does not look at the services that asked."""
 
-    def heard(self, question: Question, answer: Found | Failed, now: Moment, date: datetime) -> None:
+    def heard(self, question: Question, answer: DnsAnswer | DnsFailure, now: Moment, date: datetime) -> None:
         """Take over an answer, and touch one of its askers only."""
         before = dict(self._touched)
         super().heard(question, answer, now, date)
@@ -135,14 +135,14 @@ def _names(random_: random.Random) -> tuple[DnsName, ...]:
     return tuple(random_.sample(names, random_.randrange(3)))
 
 
-def _answer(random_: random.Random, question: Question) -> Found | Failed:
+def _answer(random_: random.Random, question: Question) -> DnsAnswer | DnsFailure:
     if random_.random() < 0.3:
-        return Failed("SERVFAIL")
+        return DnsFailure("SERVFAIL")
     few = random_.randrange(3)
     if question.record is RecordType.SRV:
         targets = (Target(random_.randrange(2), 0, Port(7), host) for host in random_.sample(HOSTS, few))
-        return Found(60, targets=tuple(sorted(targets)))
-    return Found(60, tuple(IpAddress(f"10.0.0.{number}") for number in range(few)))
+        return DnsAnswer(60, targets=tuple(sorted(targets)))
+    return DnsAnswer(60, tuple(IpAddress(f"10.0.0.{number}") for number in range(few)))
 
 
 def _history(seed: int, book: DnsBook) -> Iterator[tuple[Moment, dict[ServiceKey, Service]]]:
@@ -168,10 +168,10 @@ def _history(seed: int, book: DnsBook) -> Iterator[tuple[Moment, dict[ServiceKey
 
 def _differs(seed: int, book: DnsBook) -> bool:
     """Say whether a random history leads to anything else than looking at everything after each step."""
-    forced: dict[ServiceKey, Guarded[Slices]] = {}
+    forced: dict[ServiceKey, GuardedValue[Slices]] = {}
     for now, wanted in _history(seed, book):
         forced = {
-            key: settled(each, book.known, forced.get(key, Guarded(())), now, HOLD)
+            key: settled(each, book.known, forced.get(key, GuardedValue(())), now, HOLD)
             for key, each in wanted.items()
         }
         expected = Picture(
@@ -202,7 +202,7 @@ def test_a_restart_takes_nothing_away(seed: int) -> None:
         after.settle(now)
         assert after.objects == before.objects
         for question in after.due(now, 99):
-            after.heard(question, Failed("SERVFAIL"), now, DATE)
+            after.heard(question, DnsFailure("SERVFAIL"), now, DATE)
         after.settle(now + HOLD)
         assert after.objects == before.objects
 

@@ -10,11 +10,18 @@ from meshwright.mesh.service import DnsName, Protocol, Service, ServiceKey, Serv
 from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import Counts
 from meshwright.providers.dns.book import DnsBook
-from meshwright.providers.dns.last_answers import LONG_DUE, Kept, KeptError, read, written
-from meshwright.providers.dns.records import Failed, Found, Question, QuestionState, RecordType, Target
+from meshwright.providers.dns.last_answers import LONG_DUE, SavedAnswers, SavedAnswersError, read, written
+from meshwright.providers.dns.records import (
+    DnsAnswer,
+    DnsFailure,
+    Question,
+    QuestionState,
+    RecordType,
+    Target,
+)
 from meshwright.providers.dns.schedule import Pacing
 from meshwright.providers.dns.slices import FoundSlice
-from meshwright.providers.guard import Guarded
+from meshwright.providers.guard import GuardedValue
 from tests.meshes.sources import instead, slices
 
 NOW = timedelta(hours=3)
@@ -28,13 +35,13 @@ HOST = Question("one.test", RecordType.A)
 ADDRESS, OTHER = IpAddress("10.0.0.1"), IpAddress("fd00::1")
 VALUE = EndpointSlice("db", Namespace("shop"), "db-dns", (ADDRESS, OTHER), (("http", 8080),))
 SLICES = (FoundSlice(VALUE, "db.test at 10.0.0.53"),)
-KEPT = Kept(
+KEPT = SavedAnswers(
     {
         SRV: QuestionState(LONG_DUE, DATE, targets=(Target(1, 2, Port(5), "one.test"),)),
         A: QuestionState(LONG_DUE, DATE, (ADDRESS, OTHER), nameserver="10.0.0.53"),
         AAAA: QuestionState(LONG_DUE, LATER),
     },
-    {DB: Guarded(SLICES)},
+    {DB: GuardedValue(SLICES)},
 )
 
 
@@ -43,7 +50,7 @@ def _service(*names: str, srv: bool = False) -> Service:
     return Service(DB, (port,), dns_names=tuple(DnsName(each, srv=srv) for each in names))
 
 
-def _book(kept: Kept | None, *services: Service) -> DnsBook:
+def _book(kept: SavedAnswers | None, *services: Service) -> DnsBook:
     book = DnsBook(PACING, HOLD, kept)
     book.follow(instead(services))
     book.settle(NOW)
@@ -57,13 +64,13 @@ def _answered(book: DnsBook, **addresses: str) -> None:
         found = (
             (IpAddress(addresses[label]),) if label in addresses and question.record is RecordType.A else ()
         )
-        book.heard(question, Found(60, found), NOW, DATE)
+        book.heard(question, DnsAnswer(60, found), NOW, DATE)
     book.settle(NOW)
 
 
 def test_what_is_written_is_read_and_in_order() -> None:
     """Good answers with their dates, and what is in force; errors are left out."""
-    reverse = Kept(dict(reversed(list(KEPT.states.items()))), KEPT.in_force)
+    reverse = SavedAnswers(dict(reversed(list(KEPT.states.items()))), KEPT.in_force)
     more = {
         **KEPT.states,
         HOST: QuestionState(NOW, failures=2, error="SERVFAIL", error_since=DATE),
@@ -72,8 +79,8 @@ def test_what_is_written_is_read_and_in_order() -> None:
     gone = ServiceKey(Namespace("shop"), ServiceName("gone"))
     assert read(written(KEPT)) == KEPT
     assert written(reverse) == written(KEPT)
-    assert written(Kept(more, {**KEPT.in_force, gone: Guarded(())})) == written(KEPT)
-    assert read(written(Kept())) == Kept()
+    assert written(SavedAnswers(more, {**KEPT.in_force, gone: GuardedValue(())})) == written(KEPT)
+    assert read(written(SavedAnswers())) == SavedAnswers()
 
 
 @pytest.mark.parametrize(
@@ -92,7 +99,7 @@ def test_what_is_written_is_read_and_in_order() -> None:
 def test_what_is_damaged_is_refused_with_its_place(old: bytes, new: bytes, why: str) -> None:
     """Cut short, of another version, or edited."""
     content = written(KEPT)
-    with pytest.raises(KeptError) as caught:
+    with pytest.raises(SavedAnswersError) as caught:
         read(content.replace(old, new) if old else content[:120])
     assert str(caught.value).endswith(why)
 
@@ -106,7 +113,7 @@ def test_a_book_begins_with_what_the_one_before_knew() -> None:
     assert book.known[A].answered == DATE
     assert book.due(NOW, 9) == [A, AAAA]
     for question in (A, AAAA):
-        book.heard(question, Failed("SERVFAIL"), NOW, LATER)
+        book.heard(question, DnsFailure("SERVFAIL"), NOW, LATER)
     book.settle(NOW)
     assert (book.objects, book.counts()) == (before.objects, Counts(stale=1))
     (problem,) = book.problems()
@@ -116,10 +123,10 @@ def test_a_book_begins_with_what_the_one_before_knew() -> None:
 
 def test_without_it_a_book_knows_nothing() -> None:
     """The negative control of the test above."""
-    book = _book(Kept(), _service("db.test"))
+    book = _book(SavedAnswers(), _service("db.test"))
     assert (book.objects, book.complete()) == (Picture(), False)
     for question in book.due(NOW, 9):
-        book.heard(question, Failed("SERVFAIL"), NOW, LATER)
+        book.heard(question, DnsFailure("SERVFAIL"), NOW, LATER)
     book.settle(NOW)
     assert (book.objects, book.counts()) == (Picture(), Counts(refused=1))
 
@@ -128,7 +135,7 @@ def test_the_hosts_of_srv_records_are_kept_as_well() -> None:
     """The records lead to the hosts, whose addresses are there."""
     before = _book(None, _service("_db.test", srv=True))
     assert before.due(NOW, 9) == [SRV]
-    before.heard(SRV, Found(60, targets=(Target(0, 0, Port(5), "one.test"),)), NOW, DATE)
+    before.heard(SRV, DnsAnswer(60, targets=(Target(0, 0, Port(5), "one.test"),)), NOW, DATE)
     before.settle(NOW)
     _answered(before, one="10.0.0.7")
     assert [each.name for each in slices(before.objects)] == ["db-dns-5"]
@@ -141,7 +148,7 @@ def test_emptiness_that_was_held_back_is_held_back_again() -> None:
     before = _book(None, _service("db.test"))
     _answered(before, db="10.0.0.1")
     for question in (A, AAAA):
-        before.heard(question, Found(60), NOW, DATE)
+        before.heard(question, DnsAnswer(60), NOW, DATE)
     before.settle(NOW)
     book = _book(read(written(before.kept())), _service("db.test"))
     assert (book.objects, book.held()) == (before.objects, (DB,))
@@ -157,7 +164,7 @@ def test_what_nobody_wants_any_more_is_dropped() -> None:
     assert book.known == {}
     assert [each.name for each in slices(book.objects)] == ["db-dns"]  # until there is an answer
     book = _book(KEPT)
-    assert (book.known, book.objects, book.kept()) == ({}, Picture(), Kept())
+    assert (book.known, book.objects, book.kept()) == ({}, Picture(), SavedAnswers())
     book.follow(instead([_service("db.test")]))
     book.settle(NOW)
     assert book.objects == Picture()

@@ -7,7 +7,14 @@ import pytest
 
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.service import DnsName
-from meshwright.providers.dns.records import Failed, Found, Question, QuestionState, RecordType, Target
+from meshwright.providers.dns.records import (
+    DnsAnswer,
+    DnsFailure,
+    Question,
+    QuestionState,
+    RecordType,
+    Target,
+)
 from meshwright.providers.dns.schedule import Pacing, heard, questions_of
 from meshwright.providers.moments import Moment
 
@@ -41,16 +48,18 @@ def test_the_hosts_of_srv_records_are_asked_for_once_they_are_known() -> None:
 @pytest.mark.parametrize(("ttl", "wait"), [(0, 5), (4, 5), (60, 60), (301, 300), (2**31 - 1, 300)])
 def test_an_answer_counts_for_its_ttl(ttl: float, wait: float) -> None:
     """Between floor and ceiling."""
-    assert heard(None, Found(ttl, ADDRESSES), NOW, DATE, PACING) == QuestionState(
+    assert heard(None, DnsAnswer(ttl, ADDRESSES), NOW, DATE, PACING) == QuestionState(
         after(wait), DATE, ADDRESSES
     )
 
 
 def test_nothing_found_is_asked_again_before_long() -> None:
     """Whatever the negative TTL."""
-    assert heard(None, Found(3600), NOW, DATE, PACING) == QuestionState(after(30), DATE)
-    assert heard(QuestionState(NOW, DATE), Found(3600), NOW, DATE, PACING) == QuestionState(after(30), DATE)
-    assert heard(None, Found(7), NOW, DATE, PACING) == QuestionState(after(7), DATE)
+    assert heard(None, DnsAnswer(3600), NOW, DATE, PACING) == QuestionState(after(30), DATE)
+    assert heard(QuestionState(NOW, DATE), DnsAnswer(3600), NOW, DATE, PACING) == QuestionState(
+        after(30), DATE
+    )
+    assert heard(None, DnsAnswer(7), NOW, DATE, PACING) == QuestionState(after(7), DATE)
 
 
 def test_what_has_gone_is_asked_for_again_soon() -> None:
@@ -58,11 +67,13 @@ def test_what_has_gone_is_asked_for_again_soon() -> None:
     state = QuestionState(NOW, DATE, ADDRESSES)
     waits = []
     for _ in range(5):
-        state = heard(state, Found(3600), NOW, DATE, PACING)
+        state = heard(state, DnsAnswer(3600), NOW, DATE, PACING)
         waits.append((state.due - NOW).total_seconds())
     assert waits == [5, 10, 20, 30, 30]
     assert state == QuestionState(after(30), DATE, missing=5)
-    assert heard(state, Found(60, ADDRESSES), NOW, DATE, PACING) == QuestionState(after(60), DATE, ADDRESSES)
+    assert heard(state, DnsAnswer(60, ADDRESSES), NOW, DATE, PACING) == QuestionState(
+        after(60), DATE, ADDRESSES
+    )
 
 
 def test_a_failure_keeps_the_last_good_answer() -> None:
@@ -70,15 +81,17 @@ def test_a_failure_keeps_the_last_good_answer() -> None:
     state = QuestionState(NOW, DATE, ADDRESSES)
     waits = []
     for _ in range(6):
-        state = heard(state, Failed("SERVFAIL"), NOW, DATE, PACING)
+        state = heard(state, DnsFailure("SERVFAIL"), NOW, DATE, PACING)
         waits.append((state.due - NOW).total_seconds())
     assert waits == [5, 10, 20, 30, 30, 30]
     assert state == QuestionState(after(30), DATE, ADDRESSES, (), 0, 6, "SERVFAIL", DATE)
-    assert heard(state, Failed("other"), NOW, DATE + timedelta(9), PACING).error_since == DATE
-    assert heard(state, Found(60, ADDRESSES), NOW, DATE, PACING) == QuestionState(after(60), DATE, ADDRESSES)
+    assert heard(state, DnsFailure("other"), NOW, DATE + timedelta(9), PACING).error_since == DATE
+    assert heard(state, DnsAnswer(60, ADDRESSES), NOW, DATE, PACING) == QuestionState(
+        after(60), DATE, ADDRESSES
+    )
 
 
 def test_many_failures_are_no_overflow() -> None:
     """A nameserver that is away for years."""
     state = replace(QuestionState(NOW), failures=10**6)
-    assert heard(state, Failed("x"), NOW, DATE, PACING).due == after(30)
+    assert heard(state, DnsFailure("x"), NOW, DATE, PACING).due == after(30)

@@ -13,7 +13,7 @@ from meshwright.mesh.service import DnsName, Protocol, Service, ServiceKey, Serv
 from meshwright.providers.contract import Counts
 from meshwright.providers.dns.records import Question, QuestionState, RecordType, Target
 from meshwright.providers.dns.slices import FoundSlice, Slices, counts, problems, settled, slices
-from meshwright.providers.guard import Guarded
+from meshwright.providers.guard import GuardedValue
 from meshwright.providers.moments import Moment
 
 NOW = timedelta(hours=3)
@@ -123,27 +123,27 @@ def test_the_order_of_what_is_known_does_not_matter() -> None:
 
 
 def _forced(
-    known: Mapping[Question, QuestionState], before: Guarded[Slices], now: Moment = NOW
-) -> Guarded[Slices]:
+    known: Mapping[Question, QuestionState], before: GuardedValue[Slices], now: Moment = NOW
+) -> GuardedValue[Slices]:
     return settled(service(DnsName("a.test")), known, before, now, WAIT)
 
 
 def test_an_error_never_empties_a_service() -> None:
     """Nor does a question that was not answered yet; nor an empty answer to the other one."""
     held: Slices = (cut("-dns", (("http", 8080),), "10.0.0.1"),)
-    before = Guarded(held)
+    before = GuardedValue(held)
     assert _forced({}, before) == before
     assert _forced({Question("a.test", A): failing()}, before) == before
     assert _forced(both("a.test") | {Question("a.test", A): failing()}, before, NOW + WAIT) == before
-    assert _forced({Question("a.test", A): failing("10.0.0.1")}, Guarded(())) == before
+    assert _forced({Question("a.test", A): failing("10.0.0.1")}, GuardedValue(())) == before
 
 
 def test_an_empty_answer_is_held_back_and_then_believed() -> None:
     """The negative control: with certain answers the service is emptied, after the wait."""
     held: Slices = (cut("-dns", (("http", 8080),), "10.0.0.1"),)
-    waiting = _forced(both("a.test"), Guarded(held))
-    assert waiting == Guarded(held, NOW)
-    assert _forced(both("a.test"), waiting, NOW + WAIT) == Guarded(())
+    waiting = _forced(both("a.test"), GuardedValue(held))
+    assert waiting == GuardedValue(held, NOW)
+    assert _forced(both("a.test"), waiting, NOW + WAIT) == GuardedValue(())
 
 
 def test_what_is_wrong_is_said() -> None:
@@ -165,7 +165,7 @@ def test_what_is_wrong_is_said() -> None:
         "has no address in the DNS any more; the last ones are kept for empty_answer_hold_seconds, "
         "in case that is a mistake"
     )
-    assert problems(wanted, known, Guarded((), NOW)) == (
+    assert problems(wanted, known, GuardedValue((), NOW)) == (
         Problem(code="MW1110", severity=Severity.WARNING, origin=FromSource("dns"), key=key, expected=held),
         Problem(
             code="MW1111",

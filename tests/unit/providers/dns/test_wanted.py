@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from meshwright.mesh.names import Namespace, ServiceName
-from meshwright.mesh.objects import ObjectKey, Sourced
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.service import DnsName, Service, ServiceKey
 from meshwright.providers.dns.book import DnsBook
 from meshwright.providers.dns.schedule import PACING
@@ -23,7 +23,7 @@ def test_services_with_names_are_asked_for_as_long_as_they_have_some() -> None:
     named, plain, other = _service("a", "a.test"), _service("b"), _service("b", "b.test")
     nameless = _service("a")
 
-    def asked(edits: dict[ObjectKey, Sourced | None]) -> tuple[bool, list[str]]:
+    def asked(edits: dict[ObjectKey, SourcedObject | None]) -> tuple[bool, list[str]]:
         news = book.follow(edits)
         book.settle(NOW)
         for question in book.due(NOW, 9):

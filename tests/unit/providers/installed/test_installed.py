@@ -17,7 +17,7 @@ from meshwright.mesh.problems.tally import Tally
 from meshwright.providers.contract import CONTRACT
 from meshwright.providers.installed.registry import GROUP, ProviderError, providers
 from meshwright.providers.installed.source import ProviderSource
-from meshwright.specs.reader import Reading, read
+from meshwright.specs.reader import ManifestReading, read
 from tests.tools.wheels import install, wheel
 
 WELL = """
@@ -256,7 +256,7 @@ async def test_an_answer_is_not_read_on_the_event_loop(monkeypatch: pytest.Monke
     told, threads = Told(), set[int]()
     source = _source(told)
 
-    def reading(document: object, origin: FromSource, tally: Tally) -> Reading:
+    def reading(document: object, origin: FromSource, tally: Tally) -> ManifestReading:
         threads.add(threading.get_ident())
         return read(document, origin, tally)
 

@@ -9,7 +9,14 @@ from meshwright.kube.reflector.object_cache import Item
 from meshwright.mesh.kinds import POD
 from meshwright.providers.kubernetes import last_state as module
 from meshwright.providers.kubernetes.identity import Identity
-from meshwright.providers.kubernetes.last_state import Kept, KeptError, KeptWatch, fits, read, written
+from meshwright.providers.kubernetes.last_state import (
+    SavedState,
+    SavedStateError,
+    SavedWatch,
+    fits,
+    read,
+    written,
+)
 from meshwright.providers.kubernetes.projection import projected
 from meshwright.providers.kubernetes.resources import CORE
 from tests.unit.providers.kubernetes import objects
@@ -18,17 +25,19 @@ from tests.unit.providers.kubernetes.cluster import TARGETS
 HEARD = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 PODS = {("shop", name): Item("7", projected(POD, "v1", objects.pod(name))) for name in ("b", "a")}
 EAST = Identity("east", "5a1e", "uid-of-east")
-KEPT = Kept(EAST, (KeptWatch(TARGETS, "shop", HEARD, {}), KeptWatch(CORE[POD], None, HEARD, PODS)))
+KEPT = SavedState(EAST, (SavedWatch(TARGETS, "shop", HEARD, {}), SavedWatch(CORE[POD], None, HEARD, PODS)))
 
 
 def test_what_is_written_is_read_again() -> None:
     """The same bytes for the same things, in whatever order they came."""
     found = read(written(KEPT))
-    assert found == Kept(EAST, (KEPT.watches[1], KEPT.watches[0]))
+    assert found == SavedState(EAST, (KEPT.watches[1], KEPT.watches[0]))
     again = {key: PODS[key] for key in sorted(PODS)}
-    assert written(Kept(EAST, (KeptWatch(CORE[POD], None, HEARD, again), KEPT.watches[0]))) == written(KEPT)
+    assert written(SavedState(EAST, (SavedWatch(CORE[POD], None, HEARD, again), KEPT.watches[0]))) == written(
+        KEPT
+    )
     assert written(found) == written(KEPT)
-    assert read(written(Kept())) == Kept()
+    assert read(written(SavedState())) == SavedState()
 
 
 def test_what_a_server_before_wrote_is_read() -> None:
@@ -41,8 +50,8 @@ def test_what_a_server_before_wrote_is_read() -> None:
     )
     head = f'{{"version": 2, "sha256": "{hashlib.sha256(content.encode()).hexdigest()}"}}'
     heard = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    assert read(f"{head}\n{content}\n".encode()) == Kept(
-        EAST, (KeptWatch(CORE[POD], None, heard, {("shop", "a"): Item("7", '{"kind":"Pod"}')}),)
+    assert read(f"{head}\n{content}\n".encode()) == SavedState(
+        EAST, (SavedWatch(CORE[POD], None, heard, {("shop", "a"): Item("7", '{"kind":"Pod"}')}),)
     )
 
 
@@ -61,7 +70,7 @@ def test_what_a_server_before_wrote_is_read() -> None:
 def test_nothing_is_used_of_what_is_damaged(damage: object) -> None:
     """Whatever happened to it."""
     assert callable(damage)
-    with pytest.raises(KeptError):
+    with pytest.raises(SavedStateError):
         read(damage(written(KEPT)))
 
 

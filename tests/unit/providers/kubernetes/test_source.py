@@ -16,7 +16,7 @@ from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.providers.contract import SourceError
 from meshwright.providers.kubernetes import source
-from meshwright.providers.kubernetes.last_state import Kept
+from meshwright.providers.kubernetes.last_state import SavedState
 from meshwright.providers.kubernetes.resources import CORE
 from meshwright.providers.kubernetes.scope import Scope
 from meshwright.providers.kubernetes.source import KubernetesSource
@@ -387,7 +387,7 @@ async def test_what_is_heard_of_a_kind_that_is_gone_is_nothing(
 
 async def test_without_a_server_it_begins_with_what_was_kept(cluster: Cluster) -> None:
     """Degraded, with the age of what it knows, and catches up."""
-    kept: list[Kept] = []
+    kept: list[SavedState] = []
     async with at_work(cluster, keep=kept.append) as running:
         first = running.source.freshness().last_full_read
         assert first is not None
@@ -408,8 +408,8 @@ async def test_without_a_server_it_begins_with_what_was_kept(cluster: Cluster) -
         assert len(running.source.objects().since(before)) == 2
 
 
-async def _kept_of(cluster: Cluster) -> Kept:
-    kept: list[Kept] = []
+async def _kept_of(cluster: Cluster) -> SavedState:
+    kept: list[SavedState] = []
     async with at_work(cluster, keep=kept.append):
         pass
     return kept[-1]
@@ -434,7 +434,7 @@ async def test_a_cluster_of_the_same_name_is_told_by_its_uid(cluster: Cluster) -
     cluster.uid = "made anew"
     cluster.delete(TARGETS, "t")
     cluster.forbidden.add("workloads")
-    again: list[Kept] = []
+    again: list[SavedState] = []
     async with at_work(cluster, kept=kept, keep=again.append) as running:
         assert running.names == [
             each for each in EVERYTHING if each not in ("TrafficTarget shop/t", "Workload shop/vm")
@@ -487,7 +487,7 @@ async def test_who_keeps_nothing_does_not_ask_which_cluster_it_is(cluster: Clust
         assert not any(each.endswith("/kube-system") for each in cluster.asked)
 
 
-def _nowhere(kept: Kept) -> None:
+def _nowhere(kept: SavedState) -> None:
     """Keep it for nobody."""
 
 

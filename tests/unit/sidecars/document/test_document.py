@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from catalog.policy.values.proxy import ProxyPolicy, Reachable
+from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from certs.contract import Names, Usage
@@ -30,7 +30,7 @@ from meshwright.sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
 from tests.meshes import values as a
 from tests.meshes.views import POLICY, view, workload
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.hooks import AnyNode, Ending, Peer, Unobserved
+from xds.hooks import AnyNode, NoObserver, Peer, StreamEnd
 from xds.limits import Limits
 from xds.protocol.resources.resource import Resource
 from xds.protocol.resources.snapshot import Snapshot
@@ -106,7 +106,7 @@ def test_a_headless_service_in_both_forms_keeps_the_one_with_endpoints() -> None
     policy = _policy(POLICY[: POLICY.rindex("---")], workload("one"))
     as_called = tuple(replace(each, endpoints=(), as_called=True) for each in policy.service_destinations)
     both = replace(
-        policy, reachable=(Reachable.of(policy.outbound, (*policy.service_destinations, *as_called)),)
+        policy, reachable=(ReachableServices.of(policy.outbound, (*policy.service_destinations, *as_called)),)
     )
     assert _document(both) == _document(policy)
     assert [len(each["endpoints"]) for each in _document(both)["outbound"]] == [1, 1]
@@ -140,7 +140,7 @@ def test_a_reader_is_given_its_credentials_beside() -> None:
     assert "key 1" not in repr(snapshot.ordered(CREDENTIALS))
 
 
-class Seen(Unobserved):
+class Seen(NoObserver):
     """Remembers what it is told."""
 
     def __init__(self) -> None:
@@ -160,7 +160,7 @@ class Seen(Unobserved):
         """Remember it."""
         self.said.append(f"answered {response.nonce} {rejection}")
 
-    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str, stream: int = 0) -> None:
+    def closed(self, node_key: NodeKey, peer: Peer, ending: StreamEnd, detail: str, stream: int = 0) -> None:
         """Remember it."""
         self.said.append(f"closed {ending}")
 
@@ -202,7 +202,7 @@ def test_the_life_of_a_reader() -> None:
 
 def test_requests_at_once_are_bounded() -> None:
     """Of one proxy, and of all; without bounds there are none."""
-    readers, other = Readers(Unobserved(), SnapshotCache()), NodeKey("two.store.shop")
+    readers, other = Readers(NoObserver(), SnapshotCache()), NodeKey("two.store.shop")
     bounds = Limits(streams=2, streams_per_certificate=1)
     assert not readers.too_many(NODE, bounds)
     readers.began(NODE, PEER, 0.0, MOMENT)
@@ -272,7 +272,7 @@ async def test_whose_document_there_is_not_is_said() -> None:
     """Not a document that is null: of nobody there is none, nor of a proxy of another driver."""
     cache = SnapshotCache()
     cache.publish({GroupKey("g"): _snapshot()}, {NODE: GroupKey("g")})
-    clients = Clients(AnyNode(NODE), Unobserved(), Limits())
+    clients = Clients(AnyNode(NODE), NoObserver(), Limits())
     server = DocumentServer(SimpleNamespace(catalog=cache, clients=clients))  # type: ignore[arg-type]
     found = await server.shown({"proxy": NODE})
     assert found["version"] == version(_snapshot())
@@ -283,7 +283,7 @@ async def test_whose_document_there_is_not_is_said() -> None:
 
 async def _asked(cache: SnapshotCache, method: str = "GET", **headers: str) -> tuple[int, str, bytes, Any]:
     """Ask a server, as the proxy NODE; return its status, ETag and content, and what was shown of it then."""
-    clients = Clients(AnyNode(NODE), Unobserved(), Limits())
+    clients = Clients(AnyNode(NODE), NoObserver(), Limits())
     server = DocumentServer(SimpleNamespace(catalog=cache, clients=clients))  # type: ignore[arg-type]
     said = {name.replace("_", "-"): value for name, value in headers.items()}
     async with TestClient(TestServer(server.application())) as client:

@@ -8,7 +8,7 @@ import pytest
 from catalog.policy.values.destinations import ExternalDestination, TlsOrigination
 from catalog.policy.values.interception import InterceptionKind
 from catalog.policy.values.outbound import OutboundRoute, WeightedBackend
-from catalog.policy.values.proxy import Reachable
+from catalog.policy.values.proxy import ReachableServices
 from meshwright.admin.pages.proxies import description as describe
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.service import ExternalHost
@@ -87,7 +87,7 @@ def test_in_transparent_interception_it_is_called_at_its_addresses() -> None:
     """Where they are known: chains are chosen by them, as those of services are."""
     policy = calling(DATABASE)
     at = (replace(policy.outbound[0], listen=(), addresses=(IpAddress("192.0.2.7"),)),)
-    wanted = replace(policy, reachable=(Reachable.of(at),), interception=InterceptionKind.TRANSPARENT)
+    wanted = replace(policy, reachable=(ReachableServices.of(at),), interception=InterceptionKind.TRANSPARENT)
     (chain,) = only(wanted, LISTENER)["filterChains"]
     assert chain["filterChainMatch"] == {
         "prefixRanges": [{"addressPrefix": "192.0.2.7", "prefixLen": 32}],
@@ -103,9 +103,9 @@ def test_a_share_of_the_calls_may_go_there() -> None:
         WeightedBackend(ExternalHost("other.example.org"), "443", 3),
     )
     called = replace(policy.outbound[0], routes=(OutboundRoute(None, backends),))
-    found = only(replace(policy, reachable=(Reachable.of((called,)),)), ROUTE)["virtualHosts"][0]["routes"][
-        0
-    ]["route"]
+    found = only(replace(policy, reachable=(ReachableServices.of((called,)),)), ROUTE)["virtualHosts"][0][
+        "routes"
+    ][0]["route"]
     shares = [(each["name"], each["weight"]) for each in found["weightedClusters"]["clusters"]]
     assert shares == [("api.example.org:443", 1), ("other.example.org:443", 3)]
 

@@ -17,7 +17,7 @@ from meshwright.sidecars.envoy.clusters import cluster as clusters
 from meshwright.sidecars.envoy.clusters import endpoints
 from meshwright.sidecars.envoy.listeners import inbound as inbound_listeners
 from meshwright.sidecars.envoy.listeners import outbound as outbound_listeners
-from meshwright.sidecars.envoy.listeners.outbound import Calling
+from meshwright.sidecars.envoy.listeners.outbound import OutboundInputs
 from meshwright.sidecars.envoy.routes import route as routes
 from tests.meshes.random_meshes import random_mesh
 from tests.meshes.resources import pieces
@@ -29,7 +29,7 @@ def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
     yield from inbound_listeners.inbound(policy)
     ipv6, parts = policy.transparent.ipv6, policy.reachable
     yield from outbound_listeners.outbound(
-        Calling(
+        OutboundInputs(
             policy.interception, ipv6, policy.terms, parts, policy.passthrough, policy.closed, policy.outside
         )
     )

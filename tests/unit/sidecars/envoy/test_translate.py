@@ -12,7 +12,7 @@ from catalog.policy.values.destinations import Destination, DestinationEndpoint,
 from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
 from catalog.policy.values.interception import InterceptionKind, SocketAddress
 from catalog.policy.values.outbound import OutboundRoute, OutboundService, WeightedBackend
-from catalog.policy.values.proxy import ProxyPolicy, Reachable
+from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
 from catalog.policy.values.terms import TlsRange
 from meshwright.mesh.config import TlsVersion
 from meshwright.mesh.identity import ServiceIdentity
@@ -67,7 +67,7 @@ def policy(
         interception=InterceptionKind.TRANSPARENT,
         tls=TlsRange(TlsVersion.V1_2, TlsVersion.V1_3),
         inbound=inbound,
-        reachable=(Reachable.of(outbound, destinations),),
+        reachable=(ReachableServices.of(outbound, destinations),),
         passthrough=passthrough,
     )
 

@@ -13,7 +13,7 @@ from meshwright.mesh.objects import NamespaceObject
 from meshwright.mesh.workload import Capture, Transparent
 from meshwright.sidecars.contract.errors import CannotPatchError, UnknownDriverError
 from meshwright.sidecars.contract.kubernetes import Pod, Probe
-from meshwright.sidecars.contract.pod import InjectorContext, Joining, OriginalProbe, Placement, PodOs
+from meshwright.sidecars.contract.pod import InjectorContext, OriginalProbe, Placement, PodOs, TokenEnrolment
 from meshwright.sidecars.contract.selection import Selection
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.injection import scraping
@@ -359,7 +359,7 @@ def test_whose_uuid_a_proxy_has() -> None:
     labelled = pod() | {"metadata": {"labels": {label: "mine"}}}
     made = ProxyUuid("5b1c")
     assert str(injector_context(INJECTOR, config, SHOP, labelled, made).proxy) == "mine.default.shop"
-    joining = replace(INJECTOR, joining=Joining())
+    joining = replace(INJECTOR, joining=TokenEnrolment())
     unknown = injector_context(joining, config, SHOP, pod(), None)
     assert unknown.proxy is None
     patched = EnvoyDriver().patch(unknown)

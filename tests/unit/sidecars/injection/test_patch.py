@@ -27,13 +27,13 @@ from meshwright.sidecars.contract.driver import SidecarDriver
 from meshwright.sidecars.contract.errors import CannotPatchError
 from meshwright.sidecars.contract.pod import (
     InjectorContext,
-    Joining,
     OriginalProbe,
     Overlay,
     Placement,
     PodOs,
     PullPolicy,
-    RulesBy,
+    RulesOwner,
+    TokenEnrolment,
 )
 from meshwright.sidecars.contract.selection import Selection
 from meshwright.sidecars.document.driver import DocumentDriver
@@ -120,8 +120,8 @@ EXCLUSIONS = Exclusions(
     (InterfaceName("net+"), InterfaceName("eth1")),
 )
 BOTH_FAMILIES = Exclusions(ranges_included=("10.0.0.0/8", "fd00::/8"), ranges_excluded=("fd00:1::/32",))
-JOINING: dict[str, Any] = {"bootstrap_certificate": None, "proxy": None, "joining": Joining()}
-CNI: dict[str, Any] = {**JOINING, "rules_by": RulesBy.CNI}
+JOINING: dict[str, Any] = {"bootstrap_certificate": None, "proxy": None, "joining": TokenEnrolment()}
+CNI: dict[str, Any] = {**JOINING, "rules_by": RulesOwner.CNI}
 CLASSIC: dict[str, Any] = {"placement": Placement.CLASSIC}
 LIFECYCLE: dict[str, Any] = {
     "postStart": {"exec": {"command": ["true"]}},
@@ -178,7 +178,7 @@ CASES: dict[str, tuple[SidecarDriver, InjectorContext]] = {
     "joining": (EnvoyDriver(), context(PLAIN, **JOINING, reason="label meshwright.dev/inject is true")),
     "joining-roots": (
         EnvoyDriver(),
-        context(PLAIN, **{**JOINING, "joining": Joining(roots=b"-----BEGIN CERTIFICATE-----\n")}),
+        context(PLAIN, **{**JOINING, "joining": TokenEnrolment(roots=b"-----BEGIN CERTIFICATE-----\n")}),
     ),
     "joining-tproxy": (
         EnvoyDriver(),
@@ -286,7 +286,7 @@ def test_the_node_is_told_the_rules_that_an_init_container_would_have_set(
     how = Transparent(capture, ipv6=excluded is BOTH_FAMILIES)
     known = context(PLAIN, **JOINING, interception=how, exclusions=excluded)
     by_itself: Any = EnvoyDriver().patch(known)
-    told: Any = EnvoyDriver().patch(replace(known, rules_by=RulesBy.CNI))
+    told: Any = EnvoyDriver().patch(replace(known, rules_by=RulesOwner.CNI))
     annotations = told["metadata"]["annotations"]
     first, second = by_itself["spec"]["initContainers"][0], told["spec"]["initContainers"][0]
     assert annotations[names.INTERCEPTION_ANNOTATION].split() == first["args"]

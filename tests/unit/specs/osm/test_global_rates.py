@@ -7,19 +7,19 @@ import pytest
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.policies.limits import RateLimit, RateLimits, RateUnit, RouteRate, UpstreamTrafficSetting
 from meshwright.mesh.policies.rate_services import (
-    Contains,
     CountedConnections,
     CountedRequests,
     Exact,
     GenericKey,
     HeaderCriterion,
+    HeaderPresence,
     HeaderValueMatch,
     Prefix,
-    Present,
     RateLimitService,
     Regex,
     RemoteAddress,
     RequestHeader,
+    Substring,
     Suffix,
 )
 from tests.meshes.reading import complaints, reading, value
@@ -78,10 +78,10 @@ def test_requests() -> None:
         {{name: ":method", exact: GET}}, {{name: a, prefix: b}}, {{name: a, suffix: c}},
         {{name: a, contains: d}}, {{name: a, regex: "[0-9]+"}}, {{name: a, present: true}},
         {{name: a, present: false}}]}}}}]}}]"""
-    criteria = (Exact("GET"), Prefix("b"), Suffix("c"), Contains("d"), Regex("[0-9]+"), Present(True))
+    criteria = (Exact("GET"), Prefix("b"), Suffix("c"), Substring("d"), Regex("[0-9]+"), HeaderPresence(True))
     headers = tuple(
         HeaderCriterion(":method" if isinstance(each, Exact) else "a", each)
-        for each in (*criteria, Present(False))
+        for each in (*criteria, HeaderPresence(False))
     )
     told = (
         (

@@ -6,7 +6,7 @@ import pytest
 
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, ServiceName
-from meshwright.mesh.policies.retries import FailedWith, Retries, Retry
+from meshwright.mesh.policies.retries import Retries, Retry, RetryCondition
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
 from tests.meshes.reading import complaints, reading, value
@@ -41,7 +41,7 @@ def test_every_field() -> None:
     """The example of OSM's guide."""
     text = policy("retryOn: 5xx, perTryTimeout: 1s, numRetries: 5, retryBackoffBaseInterval: 1s")
     second = timedelta(seconds=1)
-    expected = Retries((FailedWith.SERVER_ERROR,), 5, second, second)
+    expected = Retries((RetryCondition.SERVER_ERROR,), 5, second, second)
     assert value(text) == Retry(PolicyKey(Namespace("curl"), "retry"), CURL, (HTTPBIN,), expected)
 
 
@@ -51,18 +51,18 @@ def test_what_is_not_said() -> None:
         "source: {kind: ServiceAccount, name: curl}", "destinations: [{kind: Service, name: web}]", POLICY
     )
     key = ServiceKey(Namespace("curl"), ServiceName("web"))
-    expected = Retries((FailedWith.SERVER_ERROR,), 1, None, timedelta(milliseconds=25))
+    expected = Retries((RetryCondition.SERVER_ERROR,), 1, None, timedelta(milliseconds=25))
     assert value(here) == Retry(PolicyKey(Namespace("curl"), "retry"), CURL, (key,), expected)
 
 
 @pytest.mark.parametrize("on", ["'reset,5xx'", "' 5xx , reset'", "'5xx,reset,5xx'"])
 def test_words_in_any_order(on: str) -> None:
     """Each once, with space or without."""
-    assert retries(f"retryOn: {on}").on == (FailedWith.SERVER_ERROR, FailedWith.RESET)
+    assert retries(f"retryOn: {on}").on == (RetryCondition.SERVER_ERROR, RetryCondition.RESET)
 
 
-@pytest.mark.parametrize("word", FailedWith)
-def test_every_word(word: FailedWith) -> None:
+@pytest.mark.parametrize("word", RetryCondition)
+def test_every_word(word: RetryCondition) -> None:
     """By itself."""
     assert retries(f"retryOn: {word}").on == (word,)
     assert complaints(policy(f"retryOn: {word}")) == []
@@ -79,7 +79,7 @@ def test_never_is_a_number_of_times() -> None:
 def test_words_without_effect_are_said_to_have_none(word: str) -> None:
     """And the others are in force."""
     text = f"retryOn: '{word},reset'"
-    assert retries(text).on == (FailedWith.RESET,)
+    assert retries(text).on == (RetryCondition.RESET,)
     assert complaints(policy(text)) == [("warning", "MW1030", "spec.retryPolicy.retryOn", "")]
 
 

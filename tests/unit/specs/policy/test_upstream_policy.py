@@ -8,15 +8,15 @@ from meshwright.mesh.names import Namespace, ServiceName
 from meshwright.mesh.policies.resilience import OutlierDetection
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.policies.upstreams import (
-    Balancing,
-    Ejecting,
+    BalancingAlgorithm,
     HashKey,
     HealthCheck,
     KeyKind,
     LoadBalancing,
-    Nearest,
+    LocalityPreference,
+    LocalityScope,
+    OutlierDetectionOverride,
     UpstreamPolicy,
-    Within,
 )
 from meshwright.mesh.service import ServiceKey
 from tests.meshes.reading import complaints, reading, value
@@ -51,8 +51,8 @@ def test_every_field() -> None:
         "outlierDetection: {consecutiveFailures: 3, consecutiveServerErrors: 4, baseEjectionTime: 1m,"
         " maxEjectionPercent: 100}, loadBalancing: {policy: ConsistentHash, hash: {header: X-User}}"
     )
-    load = LoadBalancing(Balancing.CONSISTENT_HASH, HashKey(KeyKind.HEADER, "x-user"))
-    ejecting = Ejecting(3, 4, timedelta(minutes=1), 100)
+    load = LoadBalancing(BalancingAlgorithm.CONSISTENT_HASH, HashKey(KeyKind.HEADER, "x-user"))
+    ejecting = OutlierDetectionOverride(3, 4, timedelta(minutes=1), 100)
     assert value(text) == UpstreamPolicy(PolicyKey(Namespace("shop"), "p"), WEB, ejecting, load)
 
 
@@ -85,21 +85,21 @@ def test_a_health_check(text: str, expected: HealthCheck) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("{}", Nearest(Within.ZONE)),
-        ("{prefer: Region, failover: false}", Nearest(Within.REGION, fails_over=False)),
+        ("{}", LocalityPreference(LocalityScope.ZONE)),
+        ("{prefer: Region, failover: false}", LocalityPreference(LocalityScope.REGION, fails_over=False)),
     ],
 )
-def test_what_is_near(text: str, expected: Nearest) -> None:
+def test_what_is_near(text: str, expected: LocalityPreference) -> None:
     """With what is not written, and with all."""
     found = value(manifest(f"locality: {text}"))
     assert isinstance(found, UpstreamPolicy)
     assert found.nearest == expected
 
 
-@pytest.mark.parametrize("policy", Balancing)
-def test_each_way_to_choose(policy: Balancing) -> None:
+@pytest.mark.parametrize("policy", BalancingAlgorithm)
+def test_each_way_to_choose(policy: BalancingAlgorithm) -> None:
     """A key belongs to one of them."""
-    key = ", hash: {query: q}" if policy is Balancing.CONSISTENT_HASH else ""
+    key = ", hash: {query: q}" if policy is BalancingAlgorithm.CONSISTENT_HASH else ""
     found = value(manifest(f"loadBalancing: {{policy: {policy}{key}}}"))
     assert isinstance(found, UpstreamPolicy)
     assert found.load.balancing is policy
@@ -182,21 +182,21 @@ MESH = OutlierDetection(5, None, timedelta(seconds=10), 50)
 @pytest.mark.parametrize(
     ("said", "mesh", "expected"),
     [
-        (Ejecting(), MESH, MESH),
-        (Ejecting(), None, OutlierDetection()),
-        (Ejecting(failures=0), MESH, None),
-        (Ejecting(failures=2), MESH, OutlierDetection(2, None, timedelta(seconds=10), 50)),
-        (Ejecting(server_errors=3), MESH, OutlierDetection(5, 3, timedelta(seconds=10), 50)),
-        (Ejecting(server_errors=0), OutlierDetection(5, 7), OutlierDetection(5, None)),
+        (OutlierDetectionOverride(), MESH, MESH),
+        (OutlierDetectionOverride(), None, OutlierDetection()),
+        (OutlierDetectionOverride(failures=0), MESH, None),
+        (OutlierDetectionOverride(failures=2), MESH, OutlierDetection(2, None, timedelta(seconds=10), 50)),
+        (OutlierDetectionOverride(server_errors=3), MESH, OutlierDetection(5, 3, timedelta(seconds=10), 50)),
+        (OutlierDetectionOverride(server_errors=0), OutlierDetection(5, 7), OutlierDetection(5, None)),
         (
-            Ejecting(ejected_for=timedelta(seconds=1), most_percent=100),
+            OutlierDetectionOverride(ejected_for=timedelta(seconds=1), most_percent=100),
             MESH,
             OutlierDetection(5, None, timedelta(seconds=1), 100),
         ),
     ],
 )
 def test_what_is_not_said_is_the_mesh_s(
-    said: Ejecting, mesh: OutlierDetection | None, expected: OutlierDetection | None
+    said: OutlierDetectionOverride, mesh: OutlierDetection | None, expected: OutlierDetection | None
 ) -> None:
     """And by default where the mesh has none."""
     assert said.over(mesh) == expected

@@ -4,11 +4,11 @@ import pytest
 
 from meshwright.cli.offline import reference
 from meshwright.mesh.kinds import Kind
-from meshwright.specs.reference.shapes import Described
+from meshwright.specs.reference.shapes import DescribedKind
 
 
 @pytest.fixture
-def described(request: pytest.FixtureRequest) -> Described:
+def described(request: pytest.FixtureRequest) -> DescribedKind:
     """Return the description of the kind that the test is parametrized with (see `DESCRIBED`)."""
     kind: Kind = request.param
     (found,) = (each for each in reference.described() if each.kind == kind)

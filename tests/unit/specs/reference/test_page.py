@@ -15,7 +15,7 @@ from meshwright.specs.reference import probing as asking
 from meshwright.specs.reference.meaning import Meaning
 from meshwright.specs.reference.meanings.kinds import KINDS
 from meshwright.specs.reference.page import rows
-from meshwright.specs.reference.shapes import Described, walked
+from meshwright.specs.reference.shapes import DescribedKind, walked
 from tests.tools.forked_cli import ROOT
 from tests.unit.specs.reference.probing import DESCRIBED, instances
 
@@ -41,7 +41,7 @@ def test_every_kind_that_is_read_is_there() -> None:
 
 
 @DESCRIBED
-def test_every_field_has_an_example(described: Described) -> None:
+def test_every_field_has_an_example(described: DescribedKind) -> None:
     """In some version; what is a mapping, or a list of such, has the example of what stands in it."""
     fields = [each for shape in described.shapes for each in walked(shape.body)]
     shown = {each.place for each in fields if each.example is not None}
@@ -51,7 +51,7 @@ def test_every_field_has_an_example(described: Described) -> None:
 
 @DESCRIBED
 def test_a_field_that_is_read_and_not_named_is_found(
-    described: Described, monkeypatch: pytest.MonkeyPatch
+    described: DescribedKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever has a reader ask for one more says what it means, or there is no page."""
     purpose, meanings = KINDS[described.kind]
@@ -86,7 +86,7 @@ def test_every_example_is_read_without_a_problem(kind: Kind, document: Document)
 
 
 @DESCRIBED
-def test_what_is_said_to_hold_without_a_field_does(described: Described) -> None:
+def test_what_is_said_to_hold_without_a_field_does(described: DescribedKind) -> None:
     """An object is the same with the default written out, where that can be written, as without the field."""
     by_place = {each.place: each for shape in described.shapes for each in walked(shape.body)}
     for example in described.examples:

@@ -20,7 +20,7 @@ from meshwright.specs.reference import probing as asking
 from meshwright.specs.reference import recording
 from meshwright.specs.reference.recording import Choice, Record
 from meshwright.specs.reference.schema import Schema, of_all, of_kind
-from meshwright.specs.reference.shapes import Described, walked
+from meshwright.specs.reference.shapes import DescribedKind, walked
 from tests.tools.forked_cli import ROOT
 from tests.tools.hypothesis_profiles import examples
 from tests.unit.specs.reference.probing import DESCRIBED, instances
@@ -128,7 +128,9 @@ def test_every_manifest_of_ours_is_valid(path: Path, of_any: Draft202012Validato
     assert [error.message for each in found for error in of_any.iter_errors(each)] == []
 
 
-def _probed(described: Described, probes: tuple[object, ...] = PROBES) -> Iterator[tuple[Any, str, object]]:
+def _probed(
+    described: DescribedKind, probes: tuple[object, ...] = PROBES
+) -> Iterator[tuple[Any, str, object]]:
     """Yield the examples with one thing changed in each, the place of that, and what is there now.
 
     A place is probed once in each version with each set of fields beside it, in the first such example.
@@ -170,7 +172,7 @@ def _split(field: str) -> Iterator[list[str]]:
 
 
 @DESCRIBED
-def test_schema_and_reader_refuse_the_same(described: Described) -> None:
+def test_schema_and_reader_refuse_the_same(described: DescribedKind) -> None:
     """Each value of each example is exchanged for one of another type, out of range, none, or nothing.
 
     What the schema refuses the reader does, but for an empty text where it takes its default for that; what
@@ -217,7 +219,7 @@ def test_a_null_is_as_good_as_none_in_the_schema_too() -> None:
 
 
 @DESCRIBED
-def test_no_value_has_the_reader_ask_for_a_field_that_is_not_said(described: Described) -> None:
+def test_no_value_has_the_reader_ask_for_a_field_that_is_not_said(described: DescribedKind) -> None:
     """Whatever stands in the examples: the page has all that may be asked for, not only what they lead to."""
     said = {
         place
@@ -243,7 +245,7 @@ def test_no_value_has_the_reader_ask_for_a_field_that_is_not_said(described: Des
 
 @DESCRIBED
 def test_the_schema_of_all_says_the_same_of_a_kind(
-    described: Described, of_any: Draft202012Validator
+    described: DescribedKind, of_any: Draft202012Validator
 ) -> None:
     """It finds the kind's by kind and group, alone and in a list."""
     for example in described.examples:

@@ -7,7 +7,7 @@ import pytest
 
 from xds.connections.guard import LOOK_SECONDS, until_next
 from xds.connections.sockets import address
-from xds.connections.table import AT_LEAST, IN_TURN, Connections, Socket, _Known
+from xds.connections.table import AT_LEAST, IN_TURN, Connections, Socket, _KnownConnection
 from xds.hooks import Cause, Peer
 from xds.limits import Limits
 
@@ -133,7 +133,9 @@ def test_who_carries_a_call_and_says_nothing_costs_a_glance(monkeypatch: pytest.
     looked: list[int] = []
     seen = Connections._seen
 
-    def counted(self: Connections, now: float, socket: Socket, known: _Known | None) -> _Known:
+    def counted(
+        self: Connections, now: float, socket: Socket, known: _KnownConnection | None
+    ) -> _KnownConnection:
         looked.append(socket.number)
         return seen(self, now, socket, known)
 

@@ -6,7 +6,7 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 
 from meshwright.admin.html.drawing import drawn
-from meshwright.admin.html.frame import Asked
+from meshwright.admin.html.frame import PageRequest
 from meshwright.admin.html.looks import (
     certificates,
     connectivity,
@@ -173,11 +173,11 @@ async def test_nothing_that_is_shown_can_be_markup(
     path = asked.partition("?")[0]
     (page,) = (each for each in pages(reading, lambda: now) if each.path == path)
     found = await page.answer(make_mocked_request("GET", asked))
-    said = drawn(page.look, found, Asked(path, (), "2026-01-02T03:04:05.000Z"), ())
+    said = drawn(page.look, found, PageRequest(path, (), "2026-01-02T03:04:05.000Z"), ())
     assert '<p class="verdict ' in said
     poison: list[Any] = [_poisoned(found), {EVIL: EVIL}, dict.fromkeys(found, EVIL)]
     for poisoned in poison:
-        said = drawn(page.look, poisoned, Asked(path, ((EVIL, EVIL), ("proxy", EVIL)), EVIL), ())
+        said = drawn(page.look, poisoned, PageRequest(path, ((EVIL, EVIL), ("proxy", EVIL)), EVIL), ())
         assert EVIL not in said
         assert "<evil" not in said
         assert "&lt;evil" in said
@@ -191,7 +191,7 @@ def test_the_diff_is_told_by_sign_and_colour() -> None:
         "name": "r",
         "diff": ["--- x", "+++ y", "@@", "-a", "+<b>"],
     }
-    said = drawn(versions.DIFFERENCE, found, Asked("/debug/xds/diff", (), ""), ())
+    said = drawn(versions.DIFFERENCE, found, PageRequest("/debug/xds/diff", (), ""), ())
     assert '<span class="removed">-a</span>\n<span class="added">+&lt;b&gt;</span></pre>' in said
     assert "route r: 1 line more, 1 less." in said
 
@@ -203,7 +203,7 @@ async def test_the_verdict_on_a_call_has_what_is_not_as_it_should_be(reading: An
     verdict = connectivity.of_connectivity(found)
     assert (verdict.tone, verdict.word) == (WARNING, "allowed")
     assert verdict.sentence.endswith("is not known. 1 sidecar not in step.")
-    drawn_page = drawn(connectivity.CONNECTIVITY, found, Asked("/debug/connectivity", (), ""), ())
+    drawn_page = drawn(connectivity.CONNECTIVITY, found, PageRequest("/debug/connectivity", (), ""), ())
     assert "uuid-2.buyer.shop" in drawn_page
     assert "is not connected" in drawn_page
     assert "10.0.0.1:8080" in drawn_page
@@ -235,7 +235,7 @@ def test_what_is_wrong_with_objects_is_looked_up_once_for_all() -> None:
         page = drawn(
             policies.POLICIES,
             {"problems": [*problems], "objects": objects},
-            Asked("/debug/policies", (), ""),
+            PageRequest("/debug/policies", (), ""),
             (),
         )
         assert "with error" in page

@@ -13,7 +13,7 @@ from catalog.store.smi import http_route_groups
 from catalog.store.view import MeshSettings, View
 from meshwright.admin.pages.calls.connectivity import connectivity
 from meshwright.admin.pages.calls.explain import QueryError
-from meshwright.admin.proxy_names import NotShown
+from meshwright.admin.proxy_names import NothingToShow
 from meshwright.delivery.quarantine.left_out import LeftOut
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import HTTP_ROUTE_GROUP
@@ -110,8 +110,8 @@ async def test_what_a_sidecar_lacks_counts_where_it_decides(reading: Any, view: 
 @pytest.mark.parametrize(
     ("asked", "error", "said"),
     [
-        ({"to": "shop/stroe:80"}, NotShown, "there is no Service shop/stroe, but shop/store"),
-        ({"to": "shop/store:81"}, NotShown, "Service shop/store has no port 81; it has 80, 90"),
+        ({"to": "shop/stroe:80"}, NothingToShow, "there is no Service shop/stroe, but shop/store"),
+        ({"to": "shop/store:81"}, NothingToShow, "Service shop/store has no port 81; it has 80, 90"),
         ({"to": "shop/store"}, QueryError, "to is 'shop/store': must say which port of it; it has 80, 90"),
         ({"to": "203.0.113.1:443"}, QueryError, "to is '203.0.113.1:443', outside the mesh"),
         ({"from": "x"}, QueryError, "from is 'x': must be <namespace>/<service account>"),

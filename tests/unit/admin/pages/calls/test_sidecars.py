@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from catalog.explain.enforcement import Sidecar, Without
+from catalog.explain.enforcement import ExcludedPolicy, Sidecar
 from meshwright.admin.pages.calls.sidecars import known_sidecars
 from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
 from meshwright.delivery.quarantine.left_out import LeftOut
@@ -78,7 +78,7 @@ def test_one_that_refuses_a_part(empty_reading: Any, stream_of: StreamOf, now: d
         "the_rejected": (ROUTES,),
     }
     explained = replace(empty_reading, the_left_out=(part,), **known)
-    assert known_sidecars(explained, [NAME]) == {NAME: Sidecar("", (Without(BUYERS, None, "no"),))}
+    assert known_sidecars(explained, [NAME]) == {NAME: Sidecar("", (ExcludedPolicy(BUYERS, None, "no"),))}
     unexplained = replace(empty_reading, the_left_out=(elsewhere,), **known)
     said = "rejects route rds-inbound.8080, and has what was good before"
     assert known_sidecars(unexplained, [NAME]) == {NAME: Sidecar(said)}

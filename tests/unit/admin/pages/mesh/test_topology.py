@@ -13,7 +13,16 @@ from meshwright.admin.pages.mesh.traffic import stat
 from meshwright.admin.topology.graph import Calls as Seen
 from meshwright.admin.topology.graph import Graph, Proxies
 from meshwright.mesh.identity import ProxyName
-from meshwright.traffic.statistics import Called, Calls, Direction, Figures, Kind, Of, Protocol, Report
+from meshwright.traffic.statistics import (
+    CalledPort,
+    Calls,
+    Direction,
+    Figures,
+    Kind,
+    Protocol,
+    Report,
+    RowKind,
+)
 from meshwright.traffic.traffic import Traffic
 from tests.meshes import texts
 from tests.meshes.views import view
@@ -57,7 +66,7 @@ class Reading:
     def report(self, by: str, *called: str, figures: Figures = WELL, namespace: str = "shop") -> None:
         """Have a proxy of a service report calls."""
         rows = tuple(
-            (Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, Called(namespace, each, 80)), figures)
+            (Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, CalledPort(namespace, each, 80)), figures)
             for each in called
         )
         self.told.take(ProxyName.parse(f"one.{by}.shop"), Report("a", 1, 10.0, rows), time.monotonic())
@@ -68,7 +77,7 @@ async def answered(reading: Reading, **query: str) -> dict[str, Any]:
     return dict(await topology(reading, query, NOW))  # type: ignore[arg-type]
 
 
-async def rows(reading: Reading, of: Of, **query: str) -> dict[str, Any]:
+async def rows(reading: Reading, of: RowKind, **query: str) -> dict[str, Any]:
     """Return what is answered of rows."""
     return dict(await stat(reading, of, query, NOW))  # type: ignore[arg-type]
 
@@ -107,9 +116,9 @@ async def test_rows_of_services_are_told_by_callers_that_policy_allows() -> None
     """Nor does the word of one that may not call make a row of a service."""
     reading = Reading()
     reading.report("liar", "store", figures=FAILED)
-    assert (await rows(reading, Of.SERVICES))["rows"] == []
+    assert (await rows(reading, RowKind.SERVICES))["rows"] == []
     reading.report("buyer", "store")
-    (row,) = (await rows(reading, Of.SERVICES))["rows"]
+    (row,) = (await rows(reading, RowKind.SERVICES))["rows"]
     assert (row["requests"], row["success"]) == (100, 1.0)
 
 
@@ -121,7 +130,7 @@ async def test_long_answers_have_pages() -> None:
     assert whole["edges_in_all"] == len(whole["edges"]) == 91
     part = await answered(reading, limit="10", offset="85")
     assert (part["edges_in_all"], part["edges"]) == (91, whole["edges"][85:])
-    found = await rows(reading, Of.EDGES, limit="2", offset="1")
+    found = await rows(reading, RowKind.EDGES, limit="2", offset="1")
     assert (found["rows_in_all"], len(found["rows"])) == (90, 2)
 
 

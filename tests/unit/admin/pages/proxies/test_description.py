@@ -8,7 +8,7 @@ import pytest
 from catalog.policy.values.inbound import EveryoneInTheMesh
 from catalog.policy.values.outbound import OutboundRoute, WeightedBackend
 from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
-from catalog.policy.values.proxy import ProxyPolicy, Reachable
+from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
 from meshwright.admin.pages.proxies import description as describe
 from meshwright.admin.pages.proxies.proxy import policy_of, told
 from meshwright.mesh.identity import ProxyName
@@ -90,7 +90,7 @@ def test_a_split_shows_its_weights_and_its_name(policies: tuple[ProxyPolicy, Pro
     key = PolicyKey(Namespace("shop"), "canary")
     shares = tuple(WeightedBackend(service.upstream, port, weight) for port, weight in (("1", 90), ("2", 10)))
     routes = (OutboundRoute(None, shares, key), OutboundRoute(None, ()))
-    policy = replace(policies[1], reachable=(Reachable.of((replace(service, routes=routes),)),))
+    policy = replace(policies[1], reachable=(ReachableServices.of((replace(service, routes=routes),)),))
     backends = "shop/store port 1 (weight 90), shop/store port 2 (weight 10)"
     assert _texts(describe.routes(policy)) == [
         f"outbound shop/store:80: everything -> {backends} (TrafficSplit shop/canary)",

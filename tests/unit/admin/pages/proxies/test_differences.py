@@ -10,7 +10,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from meshwright.admin.pages import routes, site
 from meshwright.admin.pages.proxies.differences import difference, pair, read_type
-from meshwright.admin.proxy_names import NotShown
+from meshwright.admin.proxy_names import NothingToShow
 from meshwright.mesh.identity import ProxyName
 from protos.envoy.config.route.v3 import route_pb2
 from xds.protocol.resources.resource import ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version, encode
@@ -76,22 +76,22 @@ def test_two_versions_that_are_named_are_compared(changed: Any) -> None:
 
 def test_what_is_not_there_is_said(changed: Any) -> None:
     """A resource, a version, one before it, a type."""
-    with pytest.raises(NotShown) as raised:
+    with pytest.raises(NothingToShow) as raised:
         pair(changed, PROXY, ROUTE, ResourceName("x"))
     assert str(raised.value) == "uuid-1.store.shop is not served route x"
-    with pytest.raises(NotShown) as raised:
+    with pytest.raises(NothingToShow) as raised:
         pair(changed, PROXY, ROUTE, NAME, Version("nope"))
     assert str(raised.value) == f"version nope of route {NAME} is not kept; kept are {OLD.version}"
     changed.the_pushes = ()
-    with pytest.raises(NotShown, match="no earlier version of route"):
+    with pytest.raises(NothingToShow, match="no earlier version of route"):
         pair(changed, PROXY, ROUTE, NAME)
-    with pytest.raises(NotShown, match="there is no type 'x': it is one of cluster, endpoint, listener"):
+    with pytest.raises(NothingToShow, match="there is no type 'x': it is one of cluster, endpoint, listener"):
         read_type("x")
 
 
 def test_secrets_are_never_compared(changed: Any) -> None:
     """Even one that were kept would not be shown."""
-    with pytest.raises(NotShown, match="what a secret holds is never shown"):
+    with pytest.raises(NothingToShow, match="what a secret holds is never shown"):
         pair(changed, PROXY, read_type("secret"), ResourceName("service-cert"))
     assert read_type("secret") == SECRET
 

@@ -8,7 +8,7 @@ from typing import Any
 from catalog.store.settings import EndpointAdmission
 from catalog.store.view import MeshSettings, View
 from meshwright.admin.pages.proxies.proxies import NAMED, proxies, proxy
-from meshwright.admin.pages.proxies.sync_reason import Known
+from meshwright.admin.pages.proxies.sync_reason import ProxyEvidence
 from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
 from meshwright.providers.directory.source import DirectorySource
 from tests.unit.admin.conftest import NAME
@@ -59,7 +59,7 @@ status: {phase: Running, podIP: 10.244.0.7}
     source = DirectorySource(tmp_path / "pods", lambda: now)
     source.load()
     view = View.build(source.objects(), MeshSettings())
-    shown = proxy(reading.the_proxies[0], Known(()), view, now)
+    shown = proxy(reading.the_proxies[0], ProxyEvidence(()), view, now)
     assert [shown[name] for name in ("workload", "pod", "node")] == [
         "shop/store-7d9",
         "shop/store-7d9",
@@ -73,7 +73,7 @@ def test_a_proxy_that_is_connected_and_cannot_be_served_is_held(
     """It is not one that is expected: something must be said of its workload."""
     name = reading.the_proxies[0].name
     standing = ProxyStatus(name, ProxyState.CONNECTED, "", now, known=False)
-    shown = proxy(standing, Known((stream_of(1, served=False),)), reading.view(), now)
+    shown = proxy(standing, ProxyEvidence((stream_of(1, served=False),)), reading.view(), now)
     assert (shown["held"], shown["workload"], shown["why"]) == (True, None, "held: workload unknown")
 
 

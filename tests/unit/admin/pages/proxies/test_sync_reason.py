@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from certs.ledger.entry import LedgerEntry
-from meshwright.admin.pages.proxies.sync_reason import Known, duration, is_dead, newest, pending, why
+from meshwright.admin.pages.proxies.sync_reason import ProxyEvidence, duration, is_dead, newest, pending, why
 from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
 from meshwright.mesh.identity import ProxyName
 from xds.protocol.resources.resource import LISTENER, ResourceName
@@ -32,13 +32,15 @@ def _standing(state: ProxyState, since: datetime, *, known: bool = True) -> Prox
 def test_a_proxy_that_never_came(entry: LedgerEntry, now: datetime) -> None:
     """It may have had no chance to."""
     standing = _standing(ProxyState.EXPECTED, now)
-    assert why(standing, Known(entry=entry), now) == "never connected"
-    assert why(standing, Known(), now) == "no certificate was issued"
+    assert why(standing, ProxyEvidence(entry=entry), now) == "never connected"
+    assert why(standing, ProxyEvidence(), now) == "no certificate was issued"
     came = replace(entry, claimed_at=now - timedelta(hours=1))
-    assert why(standing, Known(entry=came), now) == "not connected since the control plane started"
-    assert why(standing, Known(entry=came, waits_for="x"), now).endswith("started; not admitted yet: x")
-    assert why(standing, Known(entry=replace(entry, revoked_at=now)), now) == "certificate revoked"
-    assert why(standing, Known(entry=replace(entry, not_after=now)), now + timedelta(1)) == (
+    assert why(standing, ProxyEvidence(entry=came), now) == "not connected since the control plane started"
+    assert why(standing, ProxyEvidence(entry=came, waits_for="x"), now).endswith(
+        "started; not admitted yet: x"
+    )
+    assert why(standing, ProxyEvidence(entry=replace(entry, revoked_at=now)), now) == "certificate revoked"
+    assert why(standing, ProxyEvidence(entry=replace(entry, not_after=now)), now + timedelta(1)) == (
         "certificate expired"
     )
 
@@ -46,12 +48,12 @@ def test_a_proxy_that_never_came(entry: LedgerEntry, now: datetime) -> None:
 def test_a_proxy_that_went(entry: LedgerEntry, now: datetime) -> None:
     """Since when, and whether it can come again."""
     standing = _standing(ProxyState.DISCONNECTED, now - timedelta(minutes=5))
-    assert why(standing, Known(entry=entry), now) == "disconnected 5 min ago"
-    revoked = Known(entry=replace(entry, revoked_at=now))
+    assert why(standing, ProxyEvidence(entry=entry), now) == "disconnected 5 min ago"
+    revoked = ProxyEvidence(entry=replace(entry, revoked_at=now))
     assert why(standing, revoked, now) == "certificate revoked; disconnected 5 min ago"
     gone = replace(standing, state=ProxyState.ENDED, known=False)
-    assert why(gone, Known(entry=entry), now) == "disconnected 5 min ago, and its workload is gone"
-    assert why(standing, Known(entry=entry, unreceived="too large"), now) == (
+    assert why(gone, ProxyEvidence(entry=entry), now) == "disconnected 5 min ago, and its workload is gone"
+    assert why(standing, ProxyEvidence(entry=entry, unreceived="too large"), now) == (
         "disconnected 5 min ago; too large"
     )
 
@@ -75,19 +77,21 @@ def test_a_proxy_that_callers_have_ejected(
     entry = replace(entry, claimed_at=now - timedelta(hours=1))
     standing = _standing(state, now - timedelta(minutes=minutes))
     for count, names in ((1, "ann.buyer.shop"), (3, "ann.buyer.shop, bob.buyer.shop and 1 more")):
-        known = Known(streams, entry, ejected_by=by[:count], dead_after=timedelta(minutes=1))
+        known = ProxyEvidence(streams, entry, ejected_by=by[:count], dead_after=timedelta(minutes=1))
         assert why(standing, known, now) == expected.format(names)
         assert is_dead(standing, known, now) == expected.startswith("dead")
-    assert not is_dead(standing, Known(streams, entry, dead_after=timedelta(0)), now)
+    assert not is_dead(standing, ProxyEvidence(streams, entry, dead_after=timedelta(0)), now)
 
 
 def test_a_proxy_that_is_here_and_cannot_be_served(stream_of: StreamOf, now: datetime) -> None:
     """Its workload is not known, its group failed, or neither."""
     streams = (stream_of(1, served=False),)
     standing = _standing(ProxyState.CONNECTED, now)
-    assert why(replace(standing, known=False), Known(streams), now) == "held: workload unknown"
-    assert why(standing, Known(streams, failure="ValueError: x"), now) == "group failed: ValueError: x"
-    assert why(standing, Known(streams), now) == "held: nothing is published for it"
+    assert why(replace(standing, known=False), ProxyEvidence(streams), now) == "held: workload unknown"
+    assert (
+        why(standing, ProxyEvidence(streams, failure="ValueError: x"), now) == "group failed: ValueError: x"
+    )
+    assert why(standing, ProxyEvidence(streams), now) == "held: nothing is published for it"
 
 
 def test_a_workload_that_gets_no_traffic_yet(entry: LedgerEntry, stream_of: StreamOf, now: datetime) -> None:
@@ -97,9 +101,9 @@ def test_a_workload_that_gets_no_traffic_yet(entry: LedgerEntry, stream_of: Stre
         ((stream_of(1, (SyncState.SYNCED, None)),), ""),
         ((stream_of(1, (SyncState.PENDING, None)),), "cluster pending for 0 s; "),
     ):
-        known = Known(streams, entry, waits_for="its sidecar has not done it")
+        known = ProxyEvidence(streams, entry, waits_for="its sidecar has not done it")
         assert why(here, known, now) == f"{first}not admitted yet: its sidecar has not done it"
-    known = Known(entry=entry, waits_for="x")
+    known = ProxyEvidence(entry=entry, waits_for="x")
     assert (
         why(_standing(ProxyState.DISCONNECTED, now), known, now)
         == "disconnected 0 s ago; not admitted yet: x"
@@ -111,23 +115,25 @@ def test_a_proxy_that_is_served_and_not_in_step(stream_of: StreamOf, now: dateti
     """What it rejected with the objects behind it, its failed group, what it has not answered."""
     standing = _standing(ProxyState.CONNECTED, now)
     rejected = (stream_of(1, (SyncState.REJECTED, Rejection(3, "no"))),)
-    assert why(standing, Known(rejected), now) == "cluster rejected: a"
-    known = Known(rejected, refusal=lambda _, name: f"no: Service shop/{name}")
+    assert why(standing, ProxyEvidence(rejected), now) == "cluster rejected: a"
+    known = ProxyEvidence(rejected, refusal=lambda _, name: f"no: Service shop/{name}")
     assert why(standing, known, now) == "cluster rejected: no: Service shop/a"
-    goes_on = Known((stream_of(1, (SyncState.SYNCED, None)),), rejected=((LISTENER, ResourceName("in")),))
+    goes_on = ProxyEvidence(
+        (stream_of(1, (SyncState.SYNCED, None)),), rejected=((LISTENER, ResourceName("in")),)
+    )
     assert why(standing, goes_on, now) == "listener rejected: in"
     waiting = (stream_of(1, (SyncState.PENDING, None)),)
     later = now + timedelta(seconds=3)
-    assert why(standing, Known(waiting), later) == "cluster pending for 3 s"
-    assert why(standing, Known(waiting, failure="x"), later) == "group failed: x"
-    assert why(standing, Known(waiting, unreceived="too large"), later) == "too large"
+    assert why(standing, ProxyEvidence(waiting), later) == "cluster pending for 3 s"
+    assert why(standing, ProxyEvidence(waiting, failure="x"), later) == "group failed: x"
+    assert why(standing, ProxyEvidence(waiting, unreceived="too large"), later) == "too large"
     asked = replace(stream_of(1, (SyncState.ASKED, None)), variant=Variant.SOTW)
-    assert why(standing, Known((asked,)), now) == "asked for clusters that are not there"
+    assert why(standing, ProxyEvidence((asked,)), now) == "asked for clusters that are not there"
 
 
 def test_a_proxy_in_step_is_not_behind(stream_of: StreamOf, now: datetime) -> None:
     """Nothing is said."""
-    known = Known((stream_of(1, (SyncState.SYNCED, None)),))
+    known = ProxyEvidence((stream_of(1, (SyncState.SYNCED, None)),))
     assert why(_standing(ProxyState.CONNECTED, now), known, now) == ""
 
 
@@ -159,7 +165,7 @@ def test_a_proxy_goes_by_the_certificate_that_it_has_used_and_is_in_force(
 def test_a_certificate_that_was_not_used_in_time_is_said(entry: LedgerEntry, now: datetime) -> None:
     """It is refused, as a revoked one is."""
     late = replace(entry, claimed_at=None, claim_by=now, not_after=now + timedelta(1))
-    standing, known = _standing(ProxyState.EXPECTED, now), Known(entry=late)
+    standing, known = _standing(ProxyState.EXPECTED, now), ProxyEvidence(entry=late)
     assert why(standing, known, now + timedelta(hours=1)) == "certificate not used in time"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from catalog.oracle.request.paths import TurnedDown
+from catalog.oracle.request.paths import LocalReply
 from catalog.oracle.request.request import Request, passed
 from meshwright.mesh.names import Namespace, Port, ServiceName
 from meshwright.mesh.service import EscapedSlashes, ServiceKey
@@ -13,7 +13,7 @@ def _statuses(method: str, *headers: tuple[str, str]) -> list[int | None]:
     key = ServiceKey(Namespace("shop"), ServiceName("web"))
     made = [Request(None, key, Port(80), method, "/", headers, http2=each) for each in (False, True)]
     answers = [passed(each, EscapedSlashes.REJECT) for each in made]
-    return [each.status if isinstance(each, TurnedDown) else None for each in answers]
+    return [each.status if isinstance(each, LocalReply) else None for each in answers]
 
 
 @pytest.mark.parametrize(
@@ -44,5 +44,5 @@ def test_a_method_is_named_in_part() -> None:
     """A client may send one of 60 KiB, and the sentence is shown to people."""
     key = ServiceKey(Namespace("shop"), ServiceName("web"))
     found = passed(Request(None, key, Port(80), "X" * 60_000), EscapedSlashes.REJECT)
-    assert isinstance(found, TurnedDown)
+    assert isinstance(found, LocalReply)
     assert len(found.why) < 120

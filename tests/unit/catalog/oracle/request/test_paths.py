@@ -5,7 +5,7 @@ Real Envoys: tests/differential/test_paths.py.
 
 import pytest
 
-from catalog.oracle.request.paths import Passed, TurnedDown, hidden_dots, passed_on
+from catalog.oracle.request.paths import ForwardedTarget, LocalReply, hidden_dots, passed_on
 from meshwright.mesh.service import EscapedSlashes
 
 REJECT, KEEP = EscapedSlashes.REJECT, EscapedSlashes.KEEP
@@ -39,16 +39,16 @@ REJECT, KEEP = EscapedSlashes.REJECT, EscapedSlashes.KEEP
 )
 def test_what_is_passed_on(written: bytes, passed: bytes) -> None:
     """In HTTP/1.1 and HTTP/2 alike, and the same again once it was."""
-    assert [passed_on(written, REJECT, http2=each) for each in (False, True)] == [Passed(passed)] * 2
-    assert passed_on(passed, REJECT) == Passed(passed)
+    assert [passed_on(written, REJECT, http2=each) for each in (False, True)] == [ForwardedTarget(passed)] * 2
+    assert passed_on(passed, REJECT) == ForwardedTarget(passed)
 
 
 @pytest.mark.parametrize("slash", [b"%2f", b"%2F", b"%5c", b"%5C"])
 def test_escaped_slashes(slash: bytes) -> None:
     """They are turned down in a path, unless they are kept; a query may have them."""
     assert _status(passed_on(b"/a" + slash + b"b", REJECT)) == 400
-    assert passed_on(b"/a" + slash + b"b", KEEP) == Passed(b"/a" + slash + b"b")
-    assert passed_on(b"/a?b" + slash, REJECT) == Passed(b"/a?b" + slash)
+    assert passed_on(b"/a" + slash + b"b", KEEP) == ForwardedTarget(b"/a" + slash + b"b")
+    assert passed_on(b"/a?b" + slash, REJECT) == ForwardedTarget(b"/a?b" + slash)
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def test_what_is_turned_down(written: bytes, statuses: tuple[int, int]) -> None:
 def test_what_only_one_protocol_has() -> None:
     """Bytes that are not ASCII in HTTP/2; the absolute form in HTTP/1.1, and the server as a whole."""
     assert _status(passed_on("/café".encode(), REJECT)) == 400
-    assert passed_on("/café".encode(), REJECT, http2=True) == Passed(b"/caf%C3%A9")
-    assert passed_on(b"HTTP://u:p@y:80/a/../b?c", REJECT) == Passed(b"/b?c", b"y:80")
-    assert passed_on(b"http://[::1]", REJECT) == Passed(b"/", b"[::1]")
+    assert passed_on("/café".encode(), REJECT, http2=True) == ForwardedTarget(b"/caf%C3%A9")
+    assert passed_on(b"HTTP://u:p@y:80/a/../b?c", REJECT) == ForwardedTarget(b"/b?c", b"y:80")
+    assert passed_on(b"http://[::1]", REJECT) == ForwardedTarget(b"/", b"[::1]")
     assert _status(passed_on(b"*", REJECT, method="OPTIONS")) == 404
 
 
@@ -101,5 +101,5 @@ def test_dot_segments_that_some_applications_see(path: bytes, hidden: bool) -> N
     assert (hidden_dots(path) is not None) is hidden
 
 
-def _status(found: Passed | TurnedDown) -> int | None:
-    return found.status if isinstance(found, TurnedDown) else None
+def _status(found: ForwardedTarget | LocalReply) -> int | None:
+    return found.status if isinstance(found, LocalReply) else None

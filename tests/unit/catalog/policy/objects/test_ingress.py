@@ -14,9 +14,9 @@ from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.edits import Edits
 from catalog.store.view import View
-from meshwright.delivery.snapshots.published import Published
+from meshwright.delivery.snapshots.published import PublishedSnapshots
 from meshwright.delivery.snapshots.rendering import GroupInput
-from meshwright.delivery.snapshots.serving import Serving
+from meshwright.delivery.snapshots.serving import GroupSnapshots
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.engine.graph import Graph
 from meshwright.engine.node import Derivation
@@ -216,7 +216,7 @@ def test_a_gateway_that_moves_concerns_the_backends_that_it_opens(
         translated.append(need.policy.identity.service_account)
         return translate(need)
 
-    serving, published = Serving(mesh, noted), Published()
+    serving, published = GroupSnapshots(mesh, noted), PublishedSnapshots()
     identities = {each.identity for each in mesh.workloads.values()}
     serving.rendering.certify({each: a.certificate(each, "1") for each in identities}, b"ROOT")
     for step in serving.steps(published, serving.touched()):

@@ -14,11 +14,11 @@ from catalog.relations.groups import groups
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.names import Port
-from meshwright.mesh.policies.retries import FailedWith, Retries, Retry
+from meshwright.mesh.policies.retries import Retries, Retry, RetryCondition
 from tests.meshes import values as a
 
-FIVE = Retries((FailedWith.SERVER_ERROR,), 5)
-ONE = Retries((FailedWith.RESET, FailedWith.CONNECT_FAILURE))
+FIVE = Retries((RetryCondition.SERVER_ERROR,), 5)
+ONE = Retries((RetryCondition.RESET, RetryCondition.CONNECT_FAILURE))
 MESH = (
     a.service("shop"),
     a.service("bank"),
@@ -133,7 +133,8 @@ def test_what_an_explanation_says() -> None:
     """Who tries again, how often, and what."""
     request = Request(a.identity("buyer"), a.service_key("shop"), Port(80))
     said = [
-        each.text for each in explain(a.view(*MESH, retry("r", Retries((FailedWith.RESET,)))), request).steps
+        each.text
+        for each in explain(a.view(*MESH, retry("r", Retries((RetryCondition.RESET,)))), request).steps
     ]
     assert [each for each in said if "Retry" in each] == [
         "Retry default/r has the client's sidecar try again, at most once, what fails with reset"

@@ -7,14 +7,14 @@ from google.protobuf.any_pb2 import Any
 
 from catalog.explain import explain
 from catalog.oracle.request.request import Request
-from catalog.policy.values.destinations import DestinationEndpoint, Near, ServiceDestination
+from catalog.policy.values.destinations import CallerLocality, DestinationEndpoint, ServiceDestination
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
 from meshwright.mesh.objects import EndpointSlice
-from meshwright.mesh.policies.upstreams import Nearest, UpstreamPolicy, Within, prefix
+from meshwright.mesh.policies.upstreams import LocalityPreference, LocalityScope, UpstreamPolicy, prefix
 from meshwright.mesh.service import Protocol
 from meshwright.mesh.workload import Workload
 from meshwright.sidecars.envoy.clusters import endpoints
@@ -23,7 +23,9 @@ from tests.meshes import values as a
 from xds.protocol.resources.resource import ENDPOINT
 
 B = ServiceName("b")
-SHOP = UpstreamPolicy(a.policy_key("near"), a.service_key("shop"), nearest=Nearest(Within.ZONE))
+SHOP = UpstreamPolicy(
+    a.policy_key("near"), a.service_key("shop"), nearest=LocalityPreference(LocalityScope.ZONE)
+)
 HERE, NEXT, FAR, UNKNOWN = "eu/a", "eu/b/rack-1", "us/a", ""
 
 
@@ -41,7 +43,7 @@ MESH = (
 """Everybody may call everybody."""
 
 
-def near(view: View, name: str) -> dict[str, Near | None]:
+def near(view: View, name: str) -> dict[str, CallerLocality | None]:
     """Return what is near to a caller, by the service that it calls."""
     (group,) = (
         each for each, proxies in groups(view).items() if any(str(one).startswith(name) for one in proxies)
@@ -54,7 +56,7 @@ def test_only_who_is_somewhere_prefers_and_only_what_is_asked_for() -> None:
     """By its own word; a caller of whom nothing is known calls all alike."""
     callers = at("buyer", "10.0.2.1", HERE), at("lost", "10.0.2.2", UNKNOWN)
     view = a.view(*MESH, *callers, SHOP, MeshConfig(permissive=True))
-    assert near(view, "buyer") == {"shop": Near("eu/a", Within.ZONE), "bank": None}
+    assert near(view, "buyer") == {"shop": CallerLocality("eu/a", LocalityScope.ZONE), "bank": None}
     assert near(view, "lost") == {"shop": None, "bank": None}
 
 
@@ -74,7 +76,11 @@ def test_without_a_preference_nobody_is_told_apart() -> None:
     ("policy", "protocol", "expected"),
     [
         (SHOP, Protocol.HTTP, True),
-        (replace(SHOP, nearest=Nearest(Within.ZONE, fails_over=False)), Protocol.HTTP, False),
+        (
+            replace(SHOP, nearest=LocalityPreference(LocalityScope.ZONE, fails_over=False)),
+            Protocol.HTTP,
+            False,
+        ),
         (replace(SHOP, nearest=None), Protocol.HTTP, False),
         (SHOP, Protocol.TCP, False),
     ],
@@ -96,20 +102,20 @@ def test_what_failed_near_is_tried_again_farther_away(
 @pytest.mark.parametrize(
     ("locality", "within", "expected"),
     [
-        ("eu/a/rack", Within.ZONE, "eu/a"),
-        ("eu/a", Within.REGION, "eu"),
-        ("/a", Within.ZONE, "/a"),
-        ("/a", Within.REGION, ""),
-        ("eu", Within.ZONE, ""),
-        ("", Within.ZONE, ""),
+        ("eu/a/rack", LocalityScope.ZONE, "eu/a"),
+        ("eu/a", LocalityScope.REGION, "eu"),
+        ("/a", LocalityScope.ZONE, "/a"),
+        ("/a", LocalityScope.REGION, ""),
+        ("eu", LocalityScope.ZONE, ""),
+        ("", LocalityScope.ZONE, ""),
     ],
 )
-def test_where_a_place_is(locality: str, within: Within, expected: str) -> None:
+def test_where_a_place_is(locality: str, within: LocalityScope, expected: str) -> None:
     """Its region, or its region and zone; a zone of which no region is known is one by itself."""
     assert prefix(locality, within) == expected
 
 
-def priorities(near: Near | None, *localities: str) -> list[tuple[str, int]]:
+def priorities(near: CallerLocality | None, *localities: str) -> list[tuple[str, int]]:
     """Return the places of a load assignment of one endpoint in each locality, with their priorities."""
     there = tuple(
         DestinationEndpoint(IpAddress(f"10.0.0.{number}"), Port(80), each)
@@ -128,18 +134,18 @@ def priorities(near: Near | None, *localities: str) -> list[tuple[str, int]]:
 
 def test_the_order_in_which_places_are_called() -> None:
     """The caller's zone, its region, the world; priorities have no gap, and no preference is none."""
-    zone, region = Near("eu/a", Within.ZONE), Near("eu", Within.REGION)
+    zone, region = CallerLocality("eu/a", LocalityScope.ZONE), CallerLocality("eu", LocalityScope.REGION)
     assert priorities(zone, HERE, NEXT, FAR, UNKNOWN) == [("", 2), ("eu/a", 0), ("eu/b", 1), ("us/a", 2)]
     assert priorities(zone, HERE, FAR) == [("eu/a", 0), ("us/a", 1)]
     assert priorities(zone, FAR) == [("us/a", 0)]
     assert priorities(region, HERE, NEXT, FAR) == [("eu/a", 0), ("eu/b", 0), ("us/a", 1)]
     assert priorities(None, HERE, FAR) == [("eu/a", 0), ("us/a", 0)]
-    assert priorities(Near("/a", Within.ZONE), "/a", "/b") == [("a", 0), ("b", 1)]
+    assert priorities(CallerLocality("/a", LocalityScope.ZONE), "/a", "/b") == [("a", 0), ("b", 1)]
 
 
 def test_without_failover_others_are_not_there() -> None:
     """Also where none is near."""
-    alone = Near("eu/a", Within.ZONE, fails_over=False)
+    alone = CallerLocality("eu/a", LocalityScope.ZONE, fails_over=False)
     assert priorities(alone, HERE, NEXT, FAR) == [("eu/a", 0)]
     assert priorities(alone, NEXT, FAR) == []
 
@@ -149,7 +155,7 @@ def test_a_zone_of_kubernetes() -> None:
     address = "10.0.2.1"
     found = EndpointSlice("buyer", Namespace("default"), "s", (address,), (), zones=((address, "zone-1"),))
     view = a.view(*MESH, at("buyer", "10.0.2.1", UNKNOWN), found, SHOP, MeshConfig(permissive=True))
-    assert near(view, "buyer")["shop"] == Near("/zone-1", Within.ZONE)
+    assert near(view, "buyer")["shop"] == CallerLocality("/zone-1", LocalityScope.ZONE)
 
 
 def test_explain_says_what_is_preferred() -> None:

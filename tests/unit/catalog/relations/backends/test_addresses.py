@@ -10,7 +10,7 @@ import pytest
 from catalog.relations.backends.addresses import home, virtual_address
 from catalog.store.edits import Edits
 from catalog.store.view import MeshSettings, View
-from meshwright.engine.derived import Observed
+from meshwright.engine.derived import ObservedValues
 from meshwright.engine.graph import Graph
 from meshwright.mesh.names import IpAddress
 from meshwright.mesh.service import Service, ServiceKey
@@ -133,7 +133,7 @@ def test_who_has_to_move_concerns_nobody_else() -> None:
         if home(each.key, network) in homes and a.service("z").key < each.key
     )
     view = _view(services, network)
-    wanted: Observed[ServiceKey, IpAddress | None] = Observed(virtual_address, view)
+    wanted: ObservedValues[ServiceKey, IpAddress | None] = ObservedValues(virtual_address, view)
     for each in (*services, late):
         wanted.add(each.key)
         wanted.value(each.key)

@@ -25,9 +25,9 @@ from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import SidecarKey
 from meshwright.mesh.kinds import MESH_CONFIG
 from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid
-from meshwright.mesh.objects import EndpointSlice, ObjectKey, Sourced
+from meshwright.mesh.objects import EndpointSlice, ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
-from meshwright.mesh.policies.upstreams import Nearest, UpstreamPolicy, Within
+from meshwright.mesh.policies.upstreams import LocalityPreference, LocalityScope, UpstreamPolicy
 from meshwright.mesh.service import Protocol, Service
 from meshwright.mesh.workload import Health, Workload
 from tests.meshes import values as a
@@ -238,17 +238,17 @@ def test_the_zone_of_an_address_is_that_of_the_ready_pod(former: str, now: str, 
         _zoned(f"shop-{former}", health, f"zone-{former}"),
         _zoned(f"shop-{now}", Health.READY, f"zone-{now}"),
     )
-    nearest = UpstreamPolicy(a.policy_key("near"), SHOP, nearest=Nearest(Within.ZONE))
+    nearest = UpstreamPolicy(a.policy_key("near"), SHOP, nearest=LocalityPreference(LocalityScope.ZONE))
     view = a.view(a.service("shop"), _pod("x"), *slices, nearest)
     (found,) = endpoints(view, SHOP, PORT)
     assert found.locality == locality_of(view, _pod("x")) == f"/zone-{now}"
 
 
-def _configs(*named: tuple[str, str, str]) -> dict[ObjectKey, Sourced]:
+def _configs(*named: tuple[str, str, str]) -> dict[ObjectKey, SourcedObject]:
     """Return MeshConfigs: namespace, name and age; each has the log level of its place."""
     keys = [ObjectKey(MESH_CONFIG, Namespace(namespace), name) for namespace, name, _ in named]
     return {
-        key: Sourced(
+        key: SourcedObject(
             key,
             MeshConfig(sidecar=SidecarSettings(log_level=str(place)), created=named[place][2]),
             InFile("x"),

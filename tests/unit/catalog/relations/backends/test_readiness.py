@@ -7,7 +7,7 @@ import pytest
 from catalog.explain import explain
 from catalog.explain.remedy import remedy
 from catalog.oracle.decide import Answer, Request, decide
-from catalog.policy.values.proxy import ProxyPolicy, Reachable
+from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
 from catalog.policy.whole import proxy_policy
 from catalog.relations.backends.readiness import is_admitted
 from catalog.relations.groups import members
@@ -74,7 +74,7 @@ def test_it_changes_addresses_and_nothing_else() -> None:
     admit(mesh, name("shop-1"), name("spare-1", "spare"))
     last = policy_of(mesh)
     bare = tuple(replace(each, endpoints=()) for each in last.service_destinations)
-    assert replace(last, reachable=(Reachable.of(last.outbound, bare),)) == first
+    assert replace(last, reachable=(ReachableServices.of(last.outbound, bare),)) == first
     assert policy_of(mesh, "shop") == server
     assert last == policy_of(a.view(*MESH))  # OFF: everybody
 

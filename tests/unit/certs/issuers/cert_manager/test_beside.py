@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from certs.errors import IssuerError
-from certs.issuers.cert_manager.beside import Beside
+from certs.issuers.cert_manager.beside import EventLoopThread
 
 
 @contextlib.asynccontextmanager
@@ -33,13 +33,13 @@ def test_without_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(asyncio, "Runner", none)
     with pytest.raises(IssuerError, match="too many open files"):
-        Beside("beside", _open())
+        EventLoopThread("beside", _open())
 
 
 def test_without_its_context() -> None:
     """A client that cannot be opened is a reason as well, and no stop of the server."""
     with pytest.raises(IssuerError, match="too many open files"):
-        Beside("beside", _Lacking())
+        EventLoopThread("beside", _Lacking())
 
 
 def test_with_both_it_does_what_it_is_given() -> None:
@@ -48,7 +48,7 @@ def test_with_both_it_does_what_it_is_given() -> None:
     async def asked() -> int:
         return 7
 
-    beside = Beside("beside", _open())
+    beside = EventLoopThread("beside", _open())
     assert beside.do(asked) == 7
     beside.close()
     with pytest.raises(IssuerError, match="stopped"):

@@ -16,9 +16,16 @@ from structlog.testing import capture_logs
 
 from certs.contract import CertificateRequest, Names, Usage
 from certs.errors import IssuerError
-from certs.issuers.cert_manager.answers import Refused, Signed, Waiting, ends, judged, unfit
-from certs.issuers.cert_manager.asking import Asking
-from certs.issuers.cert_manager.beside import Beside
+from certs.issuers.cert_manager.answers import (
+    PendingRequest,
+    RefusedRequest,
+    SignedCertificate,
+    ends,
+    judged,
+    unfit,
+)
+from certs.issuers.cert_manager.asking import CertificateRequestClient
+from certs.issuers.cert_manager.beside import EventLoopThread
 from certs.issuers.cert_manager.requests import UNTIL, is_left_behind, request
 from certs.issuers.reference import IssuerReference
 from certs.keys.bundle import TrustBundle
@@ -57,22 +64,22 @@ def test_what_an_approver_and_an_issuer_say_is_told_apart() -> None:
     """It never will be signed, or it may be yet; a denial counts whatever else is said."""
     ready = _condition("Ready", "False", "Pending")
     for conditions, expected in {
-        (): Waiting,
-        ("Approved",): Waiting,
-        ("Approved", "ready"): Waiting,
-        ("Denied",): Refused,
-        ("Denied", "ready"): Refused,
-        ("InvalidRequest", "Approved"): Refused,
+        (): PendingRequest,
+        ("Approved",): PendingRequest,
+        ("Approved", "ready"): PendingRequest,
+        ("Denied",): RefusedRequest,
+        ("Denied", "ready"): RefusedRequest,
+        ("InvalidRequest", "Approved"): RefusedRequest,
     }.items():
         raw = _raw(*(ready if each == "ready" else _condition(each) for each in conditions))
         assert isinstance(judged(raw), expected), conditions
-    assert judged(_raw(_condition("Denied", "False"))) == Waiting()
+    assert judged(_raw(_condition("Denied", "False"))) == PendingRequest()
     said = judged(_raw(_condition("Approved")))
-    assert isinstance(said, Waiting)
+    assert isinstance(said, PendingRequest)
     assert said.why.startswith("it was approved, and its issuer has said nothing yet")
-    assert judged(_raw(_condition("Approved"), ready)) == Waiting("why")
-    assert judged(_raw(_condition("Ready", "False", "Failed"))) == Refused("signing failed: why")
-    assert judged(_raw(_condition("Ready", "False", "Denied"))) == Refused("it was denied: why")
+    assert judged(_raw(_condition("Approved"), ready)) == PendingRequest("why")
+    assert judged(_raw(_condition("Ready", "False", "Failed"))) == RefusedRequest("signing failed: why")
+    assert judged(_raw(_condition("Ready", "False", "Denied"))) == RefusedRequest("it was denied: why")
 
 
 def test_a_chain_comes_without_its_root_and_each_once(cas: dict[str, Ca]) -> None:
@@ -85,12 +92,12 @@ def test_a_chain_comes_without_its_root_and_each_once(cas: dict[str, Ca]) -> Non
         ((leaf,), (between, root)),
     ):
         found = judged(_raw(ready, certificate=_text(*certificate), ca=_text(*shown)))
-        assert isinstance(found, Signed)
+        assert isinstance(found, SignedCertificate)
         assert found.chain_pem == leaf.pem + between.pem
         assert found.roots == TrustBundle.of([root.pem])
         assert ends(found, found.roots, NOW) == between.certificate.not_valid_after_utc
     found = judged(_raw(ready, certificate=_text(leaf), ca=_text(between)))
-    assert isinstance(found, Signed)
+    assert isinstance(found, SignedCertificate)
     assert (found.chain_pem, found.roots.fingerprints) == (leaf.pem + between.pem, ())
 
 
@@ -98,7 +105,7 @@ def test_a_way_that_verifiers_would_not_go_is_none(cas: dict[str, Ca]) -> None:
     """A CA that has ended, or is no CA, or nobody's; of two roots with one key the later counts."""
     root = cas["root"]
     leaf = ca("leaf", NOW, root, is_ca=False, days=1)
-    signed = Signed((leaf.certificate,), TrustBundle.of([root.pem]))
+    signed = SignedCertificate((leaf.certificate,), TrustBundle.of([root.pem]))
     later = ca("root", NOW, days=900, key=root.key)
     both = TrustBundle.of([root.pem, later.pem])
     assert ends(signed, both, NOW + timedelta(days=500)) == later.certificate.not_valid_after_utc
@@ -132,7 +139,7 @@ def test_objects_may_say_anything(conditions: Any, certificate: Any, whole: Any)
         _raw(_condition("Ready"), certificate=certificate, ca=conditions),
         whole if isinstance(whole, dict) else {},
     ):
-        assert isinstance(judged(raw), Refused | Waiting)
+        assert isinstance(judged(raw), RefusedRequest | PendingRequest)
         assert isinstance(unfit(raw), str)
         assert is_left_behind(raw, NOW) is False
 
@@ -215,7 +222,7 @@ _DENIED = 'certificaterequests.cert-manager.io is forbidden: User "u" cannot cre
 )
 async def test_what_an_api_server_says_is_said_with_what_mends_it(said: Any, sentence: str) -> None:
     """An object without a name is none: to remove that would be to remove all there are."""
-    asking = Asking(_Api(said), IssuerReference("Widget", "x", "example.com"), "here", 1)
+    asking = CertificateRequestClient(_Api(said), IssuerReference("Widget", "x", "example.com"), "here", 1)
     with pytest.raises(IssuerError, match=sentence):
         await asking.signed({})
     if isinstance(said, dict) and said["metadata"].get("annotations"):
@@ -245,7 +252,7 @@ class _Denying(Api):
 async def test_the_same_refusal_has_the_same_words_each_time() -> None:
     """Each other sentence would be another problem: a line in the log and an Event for each try."""
     api = _Denying()
-    asking = Asking(api, IssuerReference("Issuer", "mesh"), "here", SECONDS)
+    asking = CertificateRequestClient(api, IssuerReference("Issuer", "mesh"), "here", SECONDS)
     said = set[str]()
     with capture_logs() as logs:
         for _ in range(2):
@@ -271,9 +278,9 @@ def noted() -> list[str]:
 
 
 @pytest.fixture
-def beside(noted: list[str]) -> Iterator[Beside]:
+def beside(noted: list[str]) -> Iterator[EventLoopThread]:
     """Return a loop in a thread of its own."""
-    made = Beside("test", _noted(noted))
+    made = EventLoopThread("test", _noted(noted))
     yield made
     made.close()
     assert noted == ["open", "closed"]
@@ -283,7 +290,7 @@ async def _failing() -> None:
     raise IssuerError("no")
 
 
-def test_work_is_done_beside_and_fails_as_it_would(beside: Beside) -> None:
+def test_work_is_done_beside_and_fails_as_it_would(beside: EventLoopThread) -> None:
     """For who has no loop."""
 
     async def named() -> str:
@@ -294,7 +301,7 @@ def test_work_is_done_beside_and_fails_as_it_would(beside: Beside) -> None:
         beside.do(_failing)
 
 
-def test_who_waits_is_told_that_it_is_over(beside: Beside, noted: list[str]) -> None:
+def test_who_waits_is_told_that_it_is_over(beside: EventLoopThread, noted: list[str]) -> None:
     """What was begun tidies up before it is; what comes later is not begun."""
     begun = threading.Event()
 

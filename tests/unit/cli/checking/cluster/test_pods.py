@@ -7,7 +7,7 @@ import pytest
 
 from meshwright.cli.checking.cluster.pods import Injection, config_of, sorted_out
 from meshwright.kubernetes.injection.configuration.configuration import ConfigurationError, InjectionConfig
-from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.kubernetes.injection.injecting import InjectionInputs, injected
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
@@ -52,7 +52,7 @@ def test_each_control_plane_has_the_namespaces_that_have_chosen_it(
 
 def test_a_pod_of_another_make_is_one_of_its_own_revision() -> None:
     """Made by an older configuration in both namespaces."""
-    old = Known(InjectionConfig(image="proxy:0"), DRIVERS, version=(1, 30))
+    old = InjectionInputs(InjectionConfig(image="proxy:0"), DRIVERS, version=(1, 30))
     pods = []
     for each in (DEFAULT, CANARY):
         made: Any = injected(old, each, _pod("one", str(each.name))).pod
@@ -165,7 +165,7 @@ def test_a_sidecar_that_cannot_start_is_found_in_every_phase_of_its_pod(
     phase: str, age: int, status: list[dict[str, Any]], unready: str, late: str
 ) -> None:
     """A Pod is Pending while its native sidecar crashes or has no image: the check must count such a Pod."""
-    pod = injected(Known(CONFIG, DRIVERS, version=(1, 30)), DEFAULT, _pod("web", "shop", phase)).pod
+    pod = injected(InjectionInputs(CONFIG, DRIVERS, version=(1, 30)), DEFAULT, _pod("web", "shop", phase)).pod
     made: Any = pod
     made["metadata"]["creationTimestamp"] = (NOW - timedelta(seconds=age)).isoformat()
     conditions = [] if status else [UNSCHEDULABLE]

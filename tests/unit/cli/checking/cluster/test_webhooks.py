@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from meshwright.cli.checking.cluster.client import Asking
+from meshwright.cli.checking.cluster.client import ClusterClient
 from meshwright.cli.checking.cluster.webhooks import Webhooks
 from meshwright.kube.builtin import VALIDATING
 from meshwright.kubernetes.admission.configuration import configuration
@@ -50,7 +50,7 @@ async def test_the_webhooks_are_those_of_the_control_plane_that_is_named(
         )
 
     async with Played(play) as server, api_of(server) as api:
-        webhooks = Webhooks(Asking(api), home, ())
+        webhooks = Webhooks(ClusterClient(api), home, ())
         found = await webhooks.ours(VALIDATING)
         assert (None if found is None else found["metadata"]["name"], await webhooks.revision()) == expected
 
@@ -83,5 +83,5 @@ async def test_which_namespaces_are_of_the_mesh_its_policy_webhook_says(
         await line.answer({"kind": "List", "metadata": {}, "items": items})
 
     async with Played(play) as server, api_of(server) as api:
-        assert await Webhooks(Asking(api), "one", ()).outside(labels) == outside
-        assert await Webhooks(Asking(api), "two", ()).outside(labels) == ()
+        assert await Webhooks(ClusterClient(api), "one", ()).outside(labels) == outside
+        assert await Webhooks(ClusterClient(api), "two", ()).outside(labels) == ()

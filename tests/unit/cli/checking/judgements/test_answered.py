@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from meshwright.admin.metrics.registry import Metrics
-from meshwright.cli.checking.cluster.measurements import Measured, measured
+from meshwright.cli.checking.cluster.measurements import ServerMeasurements, measured
 from meshwright.cli.checking.judgements import answered
 from meshwright.cli.checking.judgements.check import Status
 
@@ -57,4 +57,6 @@ def test_metrics_are_those_of_the_server() -> None:
         "meshwright_certificates_running_out 1.0",
         'meshwright_certificate_acknowledged_expiry_seconds{kind="proxy"} 60.0',
     )
-    assert measured("\n".join((*more, ""))) == Measured({"connected": 2}, 1, {"proxy": timedelta(minutes=1)})
+    assert measured("\n".join((*more, ""))) == ServerMeasurements(
+        {"connected": 2}, 1, {"proxy": timedelta(minutes=1)}
+    )

@@ -7,11 +7,11 @@ import pytest
 from meshwright.cli.checking.cluster.pods import selects
 from meshwright.cli.checking.cluster.streams import remark
 from meshwright.cli.checking.judgements import cluster, installed
-from meshwright.cli.checking.judgements.check import Status, Unseen
+from meshwright.cli.checking.judgements.check import Status, UnavailableCheck
 from meshwright.cli.checking.judgements.cluster import Injector
-from meshwright.cli.checking.judgements.installed import Offer, PodFound, Registered, Runner
+from meshwright.cli.checking.judgements.installed import Offer, PodFinding, Runner, WebhookRegistration
 from meshwright.cli.checking.judgements.permissions import Need, granted, permitted, to_apply, unserved
-from meshwright.kubernetes.injection.credentials.pod_roots import Standing
+from meshwright.kubernetes.injection.credentials.pod_roots import ConfigMapState
 from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, TRAFFIC_TARGET
 from meshwright.specs.kinds import READ
 
@@ -51,7 +51,7 @@ def test_what_is_denied_is_named() -> None:
     denied = permitted("p", "you", {POD: False}, "ask")
     assert (denied.status, denied.do) == (Status.FAILED, "ask")
     assert "list pods" in denied.said
-    assert permitted("p", "you", {POD: Unseen("away")}, "").status is Status.WARNING
+    assert permitted("p", "you", {POD: UnavailableCheck("away")}, "").status is Status.WARNING
     assert permitted("p", "you", {}, "", ["Nothing"]).status is Status.FAILED
 
 
@@ -80,7 +80,7 @@ def test_pods_whose_proxies_have_no_control_plane() -> None:
     assert installed.streams([], 0, 2).status is Status.OK
     assert installed.streams([], 2, 2).said == "all of 2 have their control plane"
     assert installed.streams([], 3, 2).said == "all of 2 have their control plane; 1 more were not asked"
-    found = installed.streams([PodFound("shop/cart", "refused: nobody listens there")], 3, 2)
+    found = installed.streams([PodFinding("shop/cart", "refused: nobody listens there")], 3, 2)
     assert (found.status, found.said) == (
         Status.FAILED,
         "1 of 2 without control plane: shop/cart (refused: nobody listens there)",
@@ -136,14 +136,16 @@ def test_the_control_plane_runs_and_is_of_one_version() -> None:
     ("found", "status"),
     [
         (None, Status.FAILED),
-        (Registered("w", 0), Status.FAILED),
-        (Registered("w", 1), Status.FAILED),
-        (Registered("w", 1, ends=(NOW - timedelta(days=1),)), Status.FAILED),
-        (Registered("w", 1, ends=(NOW + timedelta(days=1),)), Status.WARNING),
-        (Registered("w", 1, ends=(NOW + timedelta(days=3000),)), Status.OK),
+        (WebhookRegistration("w", 0), Status.FAILED),
+        (WebhookRegistration("w", 1), Status.FAILED),
+        (WebhookRegistration("w", 1, ends=(NOW - timedelta(days=1),)), Status.FAILED),
+        (WebhookRegistration("w", 1, ends=(NOW + timedelta(days=1),)), Status.WARNING),
+        (WebhookRegistration("w", 1, ends=(NOW + timedelta(days=3000),)), Status.OK),
     ],
 )
-def test_a_webhook_is_registered_filled_in_and_trusted(found: Registered | None, status: Status) -> None:
+def test_a_webhook_is_registered_filled_in_and_trusted(
+    found: WebhookRegistration | None, status: Status
+) -> None:
     """One that nobody has asked for may be missing."""
     assert installed.webhook("w", found, NOW, wanted=True).status is status
     assert installed.webhook("w", None, NOW, wanted=False).status is Status.OK
@@ -151,7 +153,7 @@ def test_a_webhook_is_registered_filled_in_and_trusted(found: Registered | None,
 
 def test_answers_services_and_pods() -> None:
     """Each way round."""
-    pod = PodFound("shop/web", "why")
+    pod = PodFinding("shop/web", "why")
     assert [installed.service("s", "a/b", each).status for each in (0, 1)] == [Status.FAILED, Status.OK]
     for judge in (installed.judged, installed.injects):
         assert judge("j", "shop", "x", ours=True).status is Status.OK
@@ -167,12 +169,12 @@ def test_answers_services_and_pods() -> None:
     assert installed.sidecars([], [], 1).status is Status.OK
 
 
-@pytest.mark.parametrize("standing", Standing)
-def test_roots_are_right_or_it_is_said_what_they_are(standing: Standing) -> None:
+@pytest.mark.parametrize("standing", ConfigMapState)
+def test_roots_are_right_or_it_is_said_what_they_are(standing: ConfigMapState) -> None:
     """In which namespace."""
     found = installed.roots({"shop": standing}, "meshwright-roots")
-    assert found.status is (Status.OK if standing is Standing.RIGHT else Status.FAILED)
-    assert standing is Standing.RIGHT or "shop" in found.said
+    assert found.status is (Status.OK if standing is ConfigMapState.RIGHT else Status.FAILED)
+    assert standing is ConfigMapState.RIGHT or "shop" in found.said
 
 
 def test_selectors_of_webhooks() -> None:

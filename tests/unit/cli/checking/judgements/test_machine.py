@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from meshwright.agent.interception.iptables import Led
+from meshwright.agent.interception.iptables import Redirection
 from meshwright.agent.interception.rules import rules
 from meshwright.agent.interception.settings import Family, Interception
-from meshwright.agent.reach.reasons import Reason, Unreached
+from meshwright.agent.reach.reasons import Reason, UnreachableReason
 from meshwright.agent.sockets import Holder, Owner
 from meshwright.cli.checking.judgements import certificates, clock, fitness, machine
 from meshwright.cli.checking.judgements.certificates import Certificate
@@ -25,9 +25,9 @@ from meshwright.sidecars.envoy.bootstrap.versions import NEWEST, OLDEST, Version
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 CN, AT, CREDENTIALS, HOSTS = "u.s.n", HostPort("10.0.0.1", 15128), Path("/c"), Path("/etc/hosts")
 DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
-CLOSED = Unreached(Reason.PORT_CLOSED, "nobody listens", "start it")
-NOBODY = Unreached(Reason.WORKLOAD_UNKNOWN, "it knows no workload of u.s.n", "declare it")
-LED = Led(frozenset({15003}), frozenset({15001}), frozenset({1500}))
+CLOSED = UnreachableReason(Reason.PORT_CLOSED, "nobody listens", "start it")
+NOBODY = UnreachableReason(Reason.WORKLOAD_UNKNOWN, "it knows no workload of u.s.n", "declare it")
+LED = Redirection(frozenset({15003}), frozenset({15001}), frozenset({1500}))
 
 
 def _at(port: int, uid: int = 1500, address: str = "0.0.0.0") -> Listener:
@@ -75,7 +75,11 @@ FAILED = [
     ),
     (machine.envoy("it does not answer", NEWEST), "it does not answer", "agent's log"),
     (machine.envoy(Envoy("DRAINING", NEWEST), NEWEST), "it is DRAINING", "wait"),
-    (machine.interception(Led(), (), (15001, 15003)), "waits for it at 15001, 15003", "meshwright intercept"),
+    (
+        machine.interception(Redirection(), (), (15001, 15003)),
+        "waits for it at 15001, 15003",
+        "meshwright intercept",
+    ),
     (machine.interception(LED, BOTH[:1], (15001, 15006)), "the proxy waits for it at port 15006", "the same"),
     (
         machine.interception(LED, BOTH[:1], None),
@@ -118,7 +122,7 @@ FAILED = [
     ),
 ]
 WARNINGS = [
-    (machine.interception(Led(), (), None), "no rules; whether there should be", "Envoy"),
+    (machine.interception(Redirection(), (), None), "no rules; whether there should be", "Envoy"),
     (
         machine.credentials(CREDENTIALS, "", "cannot read /c/k: No such file or directory", before=True),
         "none in /c yet",
@@ -154,7 +158,7 @@ WELL = [
     machine.envoy(LIVE, NEWEST),
     machine.interception(LED, BOTH, (15001, 15003)),
     machine.interception(LED, BOTH[:1], (15001,)),
-    machine.interception(Led(), (), ()),
+    machine.interception(Redirection(), (), ()),
     machine.hosts_file(Hosts(HOSTS, kept=False)),
     machine.hosts_file(Hosts(HOSTS, kept=True, lacking=())),
     machine.application(HostPort("127.0.0.1", 8080), (_at(8080, 0),)),
@@ -188,8 +192,10 @@ def test_rules_that_are_made_are_read_back(capture: Capture, family: Family) -> 
     """Whom they leave alone, and to which ports they lead, of both ways to capture."""
     wanted = Interception(uid=77, capture=capture, families=frozenset({family}), outbound_port=4711)
     lines = [line for table in rules(wanted, family).values() for line in table]
-    assert Led.by(lines) == Led(frozenset({wanted.inbound_to}), frozenset({4711}), frozenset({77}))
-    assert Led.by(()) == Led()
+    assert Redirection.by(lines) == Redirection(
+        frozenset({wanted.inbound_to}), frozenset({4711}), frozenset({77})
+    )
+    assert Redirection.by(()) == Redirection()
 
 
 def test_the_envoys_that_are_tried_are_those_of_the_tests() -> None:

@@ -1,14 +1,14 @@
 """What Events report of the control plane's own objects, judged: what stops something is a failure."""
 
 from meshwright.cli.checking.judgements.check import Check
-from meshwright.cli.checking.judgements.reported import NAME, Reported, reported
+from meshwright.cli.checking.judgements.reported import NAME, ReportedProblem, reported
 
-GATEWAY = Reported(
+GATEWAY = ReportedProblem(
     "MeshConfig mesh/osm-mesh-config",
     "GatewayCertificateNotWritten",
     "RBAC grants no `get` on `secrets`; the chart's value ingressGateway.secrets grants it",
 )
-SECOND = Reported("MeshConfig mesh/another", "MW2040", "one MeshConfig counts")
+SECOND = ReportedProblem("MeshConfig mesh/another", "MW2040", "one MeshConfig counts")
 DO = "do what the Event says; `kubectl -n mesh get events` has them all"
 
 

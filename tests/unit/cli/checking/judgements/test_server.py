@@ -8,10 +8,10 @@ import pytest
 from meshwright.agent.sockets import Holder
 from meshwright.cli.checking.judgements import certificates, clock, fitness, ports, server
 from meshwright.cli.checking.judgements.certificates import Certificate
-from meshwright.cli.checking.judgements.check import Check, Status, Unseen, worst
+from meshwright.cli.checking.judgements.check import Check, Status, UnavailableCheck, worst
 from meshwright.cli.checking.judgements.clock import Clock
 from meshwright.cli.checking.judgements.ports import Port
-from meshwright.cli.checking.judgements.problems import Found
+from meshwright.cli.checking.judgements.problems import ObjectProblem
 from meshwright.cli.checking.judgements.server import Answer, Moment, Proxy, Source, State
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.problems.problem import Severity
@@ -19,7 +19,7 @@ from meshwright.mesh.problems.problem import Severity
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 STATE = State(Path("/s"), there=True, free=2**40)
 CN = "u.s.n"
-REJECTED = Found("resource-rejected", Severity.ERROR, "workload n/w: cluster n/x: no such address")
+REJECTED = ObjectProblem("resource-rejected", Severity.ERROR, "workload n/w: cluster n/x: no such address")
 
 
 def _lived(start: timedelta, end: timedelta, whose: str = CN) -> Certificate:
@@ -50,7 +50,11 @@ FAILED = [
     (server.source(Source("directory", error="gone", since="9:00")), "gone (since 9:00)", "stays in force"),
     (server.source(Source("directory", good=3, refused=2)), "2 objects refused", "meshwright lint"),
     (server.source(Source("directory", good=3, stale=1)), "1 in force in an older form", "meshwright lint"),
-    (server.problems((Found("MW1", Severity.ERROR, "the line"),)), "1 error, 0 warnings; the line", "lint"),
+    (
+        server.problems((ObjectProblem("MW1", Severity.ERROR, "the line"),)),
+        "1 error, 0 warnings; the line",
+        "lint",
+    ),
     (
         server.rejections((Proxy(CN, "connected", rejects=("CDS",)),), (REJECTED,)),
         "rejected by u.s.n (CDS): workload",
@@ -59,7 +63,7 @@ FAILED = [
     (server.rejections((), (REJECTED,)), "no such address", "mend the object"),
     (server.withheld((), ("g: no",)), "1 group of proxies cannot be configured anew: g: no", "keeps"),
     (
-        server.withheld((Found("policy-left-out", Severity.ERROR, "route x"),), ()),
+        server.withheld((ObjectProblem("policy-left-out", Severity.ERROR, "route x"),), ()),
         "1 error, 0 warnings; route x",
         "mend the match",
     ),
@@ -105,7 +109,7 @@ FAILED = [
     (fitness.python((3, 12, 1), "Darwin"), "Python 3.12.1 on Darwin", "Linux"),
     (fitness.mesh(Path("m"), 0, (), "m is not there"), "m is not there", "--mesh"),
     (
-        fitness.mesh(Path("m"), 2, (Found("MW1", Severity.ERROR, "the line"),)),
+        fitness.mesh(Path("m"), 2, (ObjectProblem("MW1", Severity.ERROR, "the line"),)),
         "m has 2 objects: 1 error, 0 warnings; the line",
         "meshwright lint m",
     ),
@@ -115,7 +119,11 @@ WARNINGS = [
     (server.state_directory(State(Path("/s"), there=True, free=2**20)), "0.0 GiB are free", "make room"),
     (server.readiness(Answer(200, "ready\nbut: the disk is full\n")), "the disk is full", "operations"),
     (server.source(Source("dns", good=1, held=("a", "b", "c", "d"))), "a, b, c and 1 more", "sources"),
-    (server.problems((Found("MW2", Severity.WARNING, "the line"),)), "0 errors, 1 warning; the line", "lint"),
+    (
+        server.problems((ObjectProblem("MW2", Severity.WARNING, "the line"),)),
+        "0 errors, 1 warning; the line",
+        "lint",
+    ),
     (server.connected((Proxy(CN, "expected"),)), "0 connected, 1 expected, 0 disconnected: u.s.n", "agent"),
     (
         server.event_loop(
@@ -128,7 +136,11 @@ WARNINGS = [
     (certificates.services((_lived(-DAY, DAY / 4),), NOW), "1 renewal overdue: u.s.n", "log"),
     (certificates.proxies((_lived(-YEAR, DAY),), NOW), "u.s.n (1 d left)", "issue-proxy"),
     (ports.ours(Port("ADS", "--ads-address", PORT.address, taken=True), (8,)), "cannot be seen", "as root"),
-    (Check.unseen("ledger", Unseen("no answer in 8 s")), "cannot be found out: no answer in 8 s", "try"),
+    (
+        Check.unseen("ledger", UnavailableCheck("no answer in 8 s")),
+        "cannot be found out: no answer in 8 s",
+        "try",
+    ),
 ]
 WELL = [
     server.state_directory(STATE),
@@ -136,7 +148,7 @@ WELL = [
     server.ledger(1),
     server.readiness(Answer(200, "ready\n")),
     server.source(Source("directory", good=3, age="3 s")),
-    server.problems((REJECTED, Found("MW3", Severity.INFO, "by the way"))),
+    server.problems((REJECTED, ObjectProblem("MW3", Severity.INFO, "by the way"))),
     server.rejections((Proxy(CN, "connected"),), ()),
     server.withheld((REJECTED,), ()),
     server.connected((Proxy(CN, "connected"),)),

@@ -17,7 +17,7 @@ import pytest
 from meshwright.cli.checking.judgements.check import Check, Status
 from meshwright.cli.checking.server import responses as answers
 from meshwright.cli.checking.server import server
-from meshwright.cli.checking.server.paths import Told
+from meshwright.cli.checking.server.paths import ServerPaths
 from meshwright.cli.socket.client import SOCKET_NAME
 
 Way = tuple[str | int, ...]
@@ -133,7 +133,7 @@ def _serving(state: Path, pages: Mapping[str, Any]) -> Iterator[None]:
 
 def _checked(state: Path, pages: Mapping[str, Any]) -> Mapping[str, Check]:
     with _serving(state, pages):
-        return {each.name: each for each in server.checks(Told(state, None))}
+        return {each.name: each for each in server.checks(ServerPaths(state, None))}
 
 
 def _not_understood(lines: Mapping[str, Check]) -> set[str]:

@@ -18,7 +18,7 @@ from meshwright.kubernetes.injection.shapes import checked
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.contract.errors import CannotPatchError
-from meshwright.sidecars.contract.pod import Joining, Placement, PullPolicy, RulesBy
+from meshwright.sidecars.contract.pod import Placement, PullPolicy, RulesOwner, TokenEnrolment
 from tests.tools import libyaml
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -38,12 +38,12 @@ def test_all_that_can_be_said_is_taken() -> None:
     found = read(libyaml.load((CASES / "config.yaml").read_text()), "f")
     assert (found.mesh, found.image, found.init_image) == ("bookstore", "proxy:1", "init:1")
     assert (found.pull_policy, found.pull_secrets, found.placement) == (PullPolicy.ALWAYS, ("mirror",), None)
-    assert found.joining == Joining(16130, 16131, b"", "roots")
+    assert found.joining == TokenEnrolment(16130, 16131, b"", "roots")
     assert found.never == (LabelSelector((Requirement("tier", Operator.IN, ("batch",)),)),)
     assert found.resources == {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
     assert (list(found.overlays), found.default_overlays) == (["debug", "labelled", "large"], ("labelled",))
     assert read({"sidecar": {"placement": "classic"}}, "f").placement is Placement.CLASSIC
-    assert read({"interception": "cni"}, "f").rules_by is RulesBy.CNI
+    assert read({"interception": "cni"}, "f").rules_by is RulesOwner.CNI
 
 
 WRONG: dict[str, tuple[Any, str]] = {

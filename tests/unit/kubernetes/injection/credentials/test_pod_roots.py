@@ -7,16 +7,16 @@ import pytest
 
 from meshwright.kubernetes.injection.configuration.configuration import read
 from meshwright.kubernetes.injection.credentials.pod_roots import (
-    Found,
+    ConfigMapRoots,
+    ConfigMapState,
     Reach,
-    Standing,
     document,
     is_injected,
     standing,
 )
 from meshwright.mesh.kinds import NAMESPACE, POD, SERVICE
 from meshwright.mesh.names import Namespace
-from meshwright.mesh.objects import NamespaceObject, ObjectKey, Sourced
+from meshwright.mesh.objects import NamespaceObject, ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.workload import PodTemplate
 from tests.meshes import values as a
@@ -54,8 +54,8 @@ def test_some_namespaces_have_no_sidecars_whatever_they_say(name: str) -> None:
     assert not is_injected(read({}, "config.yaml"), NamespaceObject(Namespace(name), labels))
 
 
-def _of(key: ObjectKey, value: Any) -> dict[ObjectKey, Sourced | None]:
-    return {key: None if value is None else Sourced(key, value, InFile("a.yaml"))}
+def _of(key: ObjectKey, value: Any) -> dict[ObjectKey, SourcedObject | None]:
+    return {key: None if value is None else SourcedObject(key, value, InFile("a.yaml"))}
 
 
 def test_pods_with_sidecars_are_followed_also_before_they_have_an_address() -> None:
@@ -108,16 +108,16 @@ MADE: dict[str, Any] = {**document("meshwright-roots", b"roots", HOME)}
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        (None, Standing.ABSENT),
-        (MADE, Standing.RIGHT),
-        ({**MADE, "data": {"ca.pem": "others"}}, Standing.WRONG),
-        ({**MADE, "data": None}, Standing.WRONG),
-        ({"metadata": {"name": "meshwright-roots"}, "data": {"ca.pem": "others"}}, Standing.ANOTHER_S),
-        ({"metadata": {"name": "meshwright-roots"}, "data": {"ca.pem": "roots"}}, Standing.RIGHT),
-        (document("meshwright-roots", b"others", "another-home"), Standing.ANOTHER_S),
-        ({"metadata": {"labels": {"meshwright.dev/control-plane": HOME}}}, Standing.ANOTHER_S),
+        (None, ConfigMapState.ABSENT),
+        (MADE, ConfigMapState.RIGHT),
+        ({**MADE, "data": {"ca.pem": "others"}}, ConfigMapState.WRONG),
+        ({**MADE, "data": None}, ConfigMapState.WRONG),
+        ({"metadata": {"name": "meshwright-roots"}, "data": {"ca.pem": "others"}}, ConfigMapState.ANOTHER_S),
+        ({"metadata": {"name": "meshwright-roots"}, "data": {"ca.pem": "roots"}}, ConfigMapState.RIGHT),
+        (document("meshwright-roots", b"others", "another-home"), ConfigMapState.ANOTHER_S),
+        ({"metadata": {"labels": {"meshwright.dev/control-plane": HOME}}}, ConfigMapState.ANOTHER_S),
     ],
 )
-def test_whose_one_is_its_labels_say(found: Any, expected: Standing) -> None:
+def test_whose_one_is_its_labels_say(found: Any, expected: ConfigMapState) -> None:
     """What an administrator, or another control plane, has made there is not changed."""
-    assert standing(None if found is None else Found.of(found), b"roots", HOME) is expected
+    assert standing(None if found is None else ConfigMapRoots.of(found), b"roots", HOME) is expected

@@ -9,7 +9,7 @@ import pytest
 
 from certs.keys.material import PrivateKey, ProxyCertificate
 from meshwright.kubernetes.injection.credentials.pod_secrets import (
-    Held,
+    PodSecretState,
     Step,
     content,
     digest,
@@ -34,9 +34,9 @@ def stored(made: Any = MADE, **metadata: object) -> dict[str, Any]:
     return {"metadata": {**said, **metadata}}
 
 
-def held(**changed: Any) -> Held:
+def held(**changed: Any) -> PodSecretState:
     """Return it as it is read."""
-    found = Held.of(stored())
+    found = PodSecretState.of(stored())
     assert found is not None
     return replace(found, **changed)
 
@@ -67,9 +67,11 @@ def test_what_a_pod_is_given() -> None:
 def test_nothing_of_the_key_is_in_what_is_asked_for() -> None:
     """Metadata say all that is asked of one later."""
     assert "dGhlIGtleQ" not in str(MADE["metadata"])
-    assert held() == Held(NAME, "0a", NOW, NOW, NOW + timedelta(days=30), digest(ROOTS), owned=False)
+    assert held() == PodSecretState(
+        NAME, "0a", NOW, NOW, NOW + timedelta(days=30), digest(ROOTS), owned=False
+    )
     owner = owned_by({"metadata": {"name": "shop-1", "uid": "u"}})["metadata"]["ownerReferences"]
-    found = Held.of(stored(ownerReferences=owner))
+    found = PodSecretState.of(stored(ownerReferences=owner))
     assert owner == [{"apiVersion": "v1", "kind": "Pod", "name": "shop-1", "uid": "u"}]
     assert found == replace(held(), owned=True)
 
@@ -92,7 +94,7 @@ def test_nothing_of_the_key_is_in_what_is_asked_for() -> None:
 )
 def test_what_somebody_has_written_is_none_of_ours(raw: dict[str, Any]) -> None:
     """Whatever its labels say: it is left alone, and does not end the look at others."""
-    assert Held.of(raw) is None
+    assert PodSecretState.of(raw) is None
 
 
 @pytest.mark.parametrize(
@@ -122,5 +124,5 @@ def test_another_certificate_changes_what_is_in_it_and_nothing_else() -> None:
     patch = content(anew, b"roots 2", later)
     assert set(patch) == {"metadata", "data"}
     assert set(patch["metadata"]) == {"annotations"}
-    found = Held.of(stored(annotations=patch["metadata"]["annotations"]))
-    assert found == Held(NAME, "0b", NOW, later, anew.not_after, digest(b"roots 2"), owned=False)
+    found = PodSecretState.of(stored(annotations=patch["metadata"]["annotations"]))
+    assert found == PodSecretState(NAME, "0b", NOW, later, anew.not_after, digest(b"roots 2"), owned=False)

@@ -13,27 +13,27 @@ import meshwright.kubernetes.admission.registration
 from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig, read
 from meshwright.kubernetes.injection.credentials import roots_writer as keeper
 from meshwright.kubernetes.injection.credentials.pod_roots import Reach, at_home
-from meshwright.kubernetes.injection.credentials.roots_writer import PodRoots, Rest
+from meshwright.kubernetes.injection.credentials.roots_writer import PodRoots, WritePause
 from meshwright.mesh.kinds import NAMESPACE
 from meshwright.mesh.names import Namespace
-from meshwright.mesh.objects import NamespaceObject, ObjectKey, Sourced
+from meshwright.mesh.objects import NamespaceObject, ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.values.picture import Picture
-from meshwright.providers.merge import Merged
+from meshwright.providers.merge import MergedObjects
 from tests.unit.kube.scripted_api import Asked, Line, Part, Played, api_of
 from tests.unit.kubernetes.admission.test_registration import none_there
 
 NAME = "meshwright-roots"
 
 
-def _merged(*names: str) -> Merged:
+def _merged(*names: str) -> MergedObjects:
     label = (("meshwright.dev/inject", "true"),)
     keys = {each: ObjectKey(NAMESPACE, Namespace(""), each) for each in names}
     found = {
-        key: Sourced(key, NamespaceObject(Namespace(name), label), InFile("a.yaml"))
+        key: SourcedObject(key, NamespaceObject(Namespace(name), label), InFile("a.yaml"))
         for name, key in keys.items()
     }
-    return Merged((("test", Picture(found)),))
+    return MergedObjects((("test", Picture(found)),))
 
 
 @contextlib.asynccontextmanager
@@ -123,7 +123,7 @@ async def test_who_wants_it_otherwise_is_given_time_and_it_is_said(monkeypatch: 
 
 def test_between_writes_it_is_rested_and_after_a_calm_time_it_begins_anew() -> None:
     """The first ones come at once after one another, as when the roots change."""
-    one = Rest().after(5000.0)
+    one = WritePause().after(5000.0)
     assert (one.times, one.until - 5000.0) == (1, meshwright.kubernetes.admission.registration.REST_SECONDS)
     many = one
     for _ in range(10):
@@ -138,8 +138,8 @@ async def test_namespaces_go_by_the_injection_configuration_and_by_another_at_on
     config: list[InjectionConfig | None] = [None]
     label = (("openservicemesh.io/monitored-by", "theirs"),)
     key = ObjectKey(NAMESPACE, Namespace(""), "one")
-    value = Sourced(key, NamespaceObject(Namespace("one"), label), InFile("a.yaml"))
-    merged, written = Merged((("test", Picture({key: value})),)), list[str]()
+    value = SourcedObject(key, NamespaceObject(Namespace("one"), label), InFile("a.yaml"))
+    merged, written = MergedObjects((("test", Picture({key: value})),)), list[str]()
 
     async def play(each: Asked, line: Line) -> None:
         if each.method != "PATCH":

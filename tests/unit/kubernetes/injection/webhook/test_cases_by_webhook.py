@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from meshwright.kubernetes.injection.configuration.configuration import read
-from meshwright.kubernetes.injection.injecting import Known
+from meshwright.kubernetes.injection.injecting import InjectionInputs
 from meshwright.kubernetes.injection.manifests import namespaces_in
 from meshwright.kubernetes.injection.webhook.reviewing import Result, answer
 from meshwright.mesh.names import Namespace
@@ -18,7 +18,7 @@ from tests.tools import libyaml
 from tests.unit.kubernetes.injection.test_by_hand import CONFIG, NAMES
 from tests.unit.kubernetes.injection.test_istio_list import objects, pod_of
 
-KNOWN: Final = Known(
+KNOWN: Final = InjectionInputs(
     read(libyaml.load(CONFIG.read_text("utf-8")), "config.yaml"),
     {"envoy": EnvoyDriver()},
 )

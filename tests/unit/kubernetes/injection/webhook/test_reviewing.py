@@ -9,7 +9,7 @@ import pytest
 from meshwright.kubernetes.admission.turns import LateError
 from meshwright.kubernetes.injection.configuration.configuration import read
 from meshwright.kubernetes.injection.decision import Reason
-from meshwright.kubernetes.injection.injecting import Known, injected
+from meshwright.kubernetes.injection.injecting import InjectionInputs, injected
 from meshwright.kubernetes.injection.shapes import checked
 from meshwright.kubernetes.injection.webhook.reviewing import (
     Answer,
@@ -25,7 +25,9 @@ from meshwright.sidecars.registry import DriverRegistry
 from tests.tools.forked_cli import ROOT
 
 SHOP = NamespaceObject(Namespace("shop"), (("meshwright.dev/inject", "true"),))
-KNOWN = Known(read({"sidecar": {"image": "proxy:1"}}, "config.yaml"), DriverRegistry.discover().drivers)
+KNOWN = InjectionInputs(
+    read({"sidecar": {"image": "proxy:1"}}, "config.yaml"), DriverRegistry.discover().drivers
+)
 
 
 def _pod(**more: Any) -> dict[str, Any]:

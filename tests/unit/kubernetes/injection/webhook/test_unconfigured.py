@@ -12,7 +12,7 @@ from meshwright.kubernetes.injection.credentials.secret_writer import PodSecrets
 from meshwright.kubernetes.injection.webhook.lookup import Lookup
 from meshwright.kubernetes.injection.webhook.server import Injection
 from meshwright.mesh.config import MeshConfig
-from meshwright.providers.merge import Merged
+from meshwright.providers.merge import MergedObjects
 from meshwright.sidecars.registry import DriverRegistry
 from tests.unit.kube.scripted_api import Played, api_of
 from tests.unit.kubernetes.injection.webhook.test_server import POD, namespaces
@@ -24,7 +24,7 @@ async def test_pods_are_given_sidecars_though_there_is_no_file_to_follow() -> No
     async with Played(namespaces) as server, api_of(server) as api:
         made = Injection(
             InjectionFile(None, "meshwright-system", Metrics()),
-            Lookup(api, Merged),
+            Lookup(api, MergedObjects),
             DriverRegistry.discover().drivers,
             {"MESHWRIGHT_SIDECAR_IMAGE": "proxy:1", "MESHWRIGHT_INIT_IMAGE": "proxy:1"},
             MeshConfig,

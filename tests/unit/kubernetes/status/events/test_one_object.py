@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from meshwright.kubernetes.status.event import Who
+from meshwright.kubernetes.status.event import EventReporter
 from meshwright.kubernetes.status.events.one_object import OneObject
 from meshwright.mesh.kinds import CONFIG_MAP
 from meshwright.mesh.names import Namespace
@@ -44,7 +44,7 @@ class _Events:
 @asynccontextmanager
 async def _telling(play: Part) -> AsyncIterator[OneObject]:
     async with Played(play) as server, api_of(server) as api:
-        one = OneObject(api, ABOUT, "Refused", Who("a", "mesh"), lambda: datetime.now(UTC))
+        one = OneObject(api, ABOUT, "Refused", EventReporter("a", "mesh"), lambda: datetime.now(UTC))
         work = asyncio.create_task(one.run())
         try:
             async with asyncio.timeout(10):

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from meshwright.kubernetes.status.event import RENEWED, Who, again, body
+from meshwright.kubernetes.status.event import RENEWED, EventReporter, again, body
 from meshwright.kubernetes.status.events.open_problems import LATE, unmended
 from tests.unit.kubernetes.status.test_event import API, BEGUN, MENDED, METADATA, NOW, ONE
 
-WHO = Who("meshwright-0", "mesh")
+WHO = EventReporter("meshwright-0", "mesh")
 LATER = NOW + timedelta(minutes=3)
 STANDS, OVER = (body(each, API, METADATA, WHO) for each in (BEGUN, MENDED))
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from catalog.policy.values.inbound import Asked, OnlyRules
+from catalog.policy.values.inbound import ExternalAuthorizer, OnlyRules
 from catalog.policy.values.terms import MeshTerms
 from catalog.store.settings import DenialReasons
 from meshwright.mesh.config import Tracing
@@ -34,7 +34,7 @@ TERMS = replace(
     policy().terms,
     tracing=Tracing(HostPort("jaeger", 9411)),
 )
-ASKED = Asked(Authorizer(HostPort("opa", 9191), "asked", timedelta(seconds=1)))
+ASKED = ExternalAuthorizer(Authorizer(HostPort("opa", 9191), "asked", timedelta(seconds=1)))
 INBOUND = order.inbound(TERMS.trust_domain, TERMS.denials, replace(inbound(OnlyRules()), asked=ASKED))
 RULES = ["envoy.filters.http.rbac", "meshwright.looked_for"]
 OUTBOUND = order.outbound(outbound(Protocol.HTTP))

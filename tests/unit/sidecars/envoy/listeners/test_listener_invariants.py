@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from catalog.policy import reachable
 from catalog.policy.outbound import called_at, protocol_of, routes, visible
 from catalog.policy.values.outbound import OutboundService
-from catalog.policy.values.proxy import Reachable
+from catalog.policy.values.proxy import ReachableServices
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, groups
 from catalog.store.view import View
@@ -123,7 +123,7 @@ def test_no_two_filter_chains_match_alike(seed: int) -> None:
     assert list(faults(view(seed))) == []
 
 
-def _careless(mesh: View, group: ProxyGroup, ipv6: bool) -> tuple[Reachable, ...]:
+def _careless(mesh: View, group: ProxyGroup, ipv6: bool) -> tuple[ReachableServices, ...]:
     """Offer services without a look at who has their address already."""
     del ipv6
     client = group.identity
@@ -134,7 +134,7 @@ def _careless(mesh: View, group: ProxyGroup, ipv6: bool) -> tuple[Reachable, ...
         if (ways := routes(mesh, client, key, port))
         and (addresses := tuple(each.address for each in called_at(mesh, client, key, port)))
     )
-    return (Reachable.of(found),)
+    return (ReachableServices.of(found),)
 
 
 def test_carelessness_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from google.protobuf.any_pb2 import Any
 
 import meshwright.delivery.timing.time_slices
 from meshwright.delivery.timing.time_slices import in_slices
-from meshwright.sidecars.contract.contexts import Taken
+from meshwright.sidecars.contract.contexts import AcknowledgedSecrets
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.security.acknowledged_secrets import TakenSecrets
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
@@ -52,7 +52,7 @@ class Stream:
         return self
 
 
-def _taken(streams: list[tuple[str, Stream]], published: Snapshot) -> list[Taken]:
+def _taken(streams: list[tuple[str, Stream]], published: Snapshot) -> list[AcknowledgedSecrets]:
     def takers() -> list[tuple[NodeKey, Accepted]]:
         return [(NodeKey(node), each.stream.accepted) for node, each in streams]
 
@@ -73,12 +73,12 @@ def test_what_counts_is_what_every_stream_of_a_proxy_has_acknowledged() -> None:
         ("e", Stream(now).acknowledges()),
     ]
     assert _taken(streams, now) == [
-        Taken(NodeKey("a"), b"roots", b"chain"),
-        Taken(NodeKey("b"), b"", b""),
-        Taken(NodeKey("c"), b"", b"chain"),
-        Taken(NodeKey("e"), b"roots", b"chain"),
+        AcknowledgedSecrets(NodeKey("a"), b"roots", b"chain"),
+        AcknowledgedSecrets(NodeKey("b"), b"", b""),
+        AcknowledgedSecrets(NodeKey("c"), b"", b"chain"),
+        AcknowledgedSecrets(NodeKey("e"), b"roots", b"chain"),
     ]
-    assert _taken(streams[:1], Snapshot.of(())) == [Taken(NodeKey("a"), b"", b"")]
+    assert _taken(streams[:1], Snapshot.of(())) == [AcknowledgedSecrets(NodeKey("a"), b"", b"")]
 
 
 async def test_a_look_over_many_proxies_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

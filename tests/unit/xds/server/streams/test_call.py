@@ -7,7 +7,7 @@ import pytest
 
 from xds.budget import Account
 from xds.cache import NodeKey
-from xds.hooks import Ending, Peer
+from xds.hooks import Peer, StreamEnd
 from xds.limits import Limits
 from xds.server.streams.call import Call, Result
 
@@ -36,9 +36,9 @@ async def test_a_call_that_is_ended_cuts_its_work_off_and_nothing_else() -> None
     call = _call()
     served = asyncio.create_task(_served(call, _goes_on()))
     await asyncio.sleep(0)
-    call.end(Ending.AGED, "one")
-    call.end(Ending.SLOW, "two")
-    assert await served == (Ending.AGED, "one")
+    call.end(StreamEnd.AGED, "one")
+    call.end(StreamEnd.SLOW, "two")
+    assert await served == (StreamEnd.AGED, "one")
 
 
 async def test_a_call_that_ends_in_the_midst_of_its_last_work_is_not_cut_off_after_it() -> None:
@@ -46,17 +46,17 @@ async def test_a_call_that_ends_in_the_midst_of_its_last_work_is_not_cut_off_aft
     call = _call()
 
     async def work() -> Result:
-        call.end(Ending.AGED)
-        return Ending.CLIENT, ""
+        call.end(StreamEnd.AGED)
+        return StreamEnd.CLIENT, ""
 
-    assert await _served(call, work()) == (Ending.AGED, "")
+    assert await _served(call, work()) == (StreamEnd.AGED, "")
 
 
 async def test_a_call_that_is_over_does_no_work() -> None:
     """What was due at first may have ended it."""
     call = _call()
-    call.end(Ending.SHUTDOWN)
-    assert await _served(call, _goes_on()) == (Ending.SHUTDOWN, "")
+    call.end(StreamEnd.SHUTDOWN)
+    assert await _served(call, _goes_on()) == (StreamEnd.SHUTDOWN, "")
 
 
 async def test_who_cancels_the_handler_cancels_the_call() -> None:

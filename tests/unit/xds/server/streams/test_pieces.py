@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.budget import Bound, Excess
+from xds.budget import Excess, LimitKind
 from xds.limits import Limits
 from xds.protocol.wire import ERROR_LIMIT, DeltaRequest, Rejection, WireError
 from xds.server.streams import pieces as module
@@ -109,7 +109,7 @@ def test_names_are_counted_before_they_are_made(variant: Variant) -> None:
     with pytest.raises(Excess) as over:
         for piece in pieces(data, variant, limits):
             found.append(piece)  # noqa: PERF402 - those until it is too much
-    assert (over.value.bound, over.value.limit) == (Bound.NAMES, 10)
+    assert (over.value.bound, over.value.limit) == (LimitKind.NAMES, 10)
     assert over.value.value <= 12
     assert sum(map(len, found)) <= 20
     assert len(list(itertools.islice(pieces(data, variant, limits.without_budgets()), 1000))) == 1000
@@ -128,7 +128,7 @@ def test_a_field_that_is_too_long_is_refused_before_it_is_read(variant: Variant,
 
     with pytest.raises(Excess) as over:
         list(pieces(message.SerializeToString(), variant, Limits()))
-    assert over.value.bound is (Bound.NODE if what == "node" else Bound.FIELD)
+    assert over.value.bound is (LimitKind.NODE if what == "node" else LimitKind.FIELD)
     assert over.value.limit == Limits().node_bytes
 
 

@@ -14,7 +14,7 @@ from tests.unit.xds.server.transports import Client
 from xds.budget import Account
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.discovery import DISCOVERY
-from xds.hooks import AnyNode, Ending, Peer, Unobserved
+from xds.hooks import AnyNode, NoObserver, Peer, StreamEnd
 from xds.limits import Limits
 from xds.protocol.resources.resource import ENDPOINT
 from xds.protocol.resources.snapshot import Snapshot
@@ -22,7 +22,7 @@ from xds.server.streams.call import Call
 from xds.server.streams.conversation import Conversation
 from xds.server.streams.decoder import Decoder
 from xds.server.streams.encoder import Encoder
-from xds.server.streams.waking import AT_ONCE, Waking
+from xds.server.streams.waking import AT_ONCE, WakeQueue
 from xds.stream_status import Variant
 
 STREAMS = 200
@@ -39,12 +39,12 @@ class Server:
     encoder: Encoder = field(default_factory=lambda: Encoder("test"))
     decoder: Decoder = field(default_factory=Decoder)
     limits: Limits = field(default_factory=lambda: Limits().without_budgets())
-    waking: Waking = field(default_factory=lambda: Waking(lambda: 0.0))
+    waking: WakeQueue = field(default_factory=lambda: WakeQueue(lambda: 0.0))
     clients: list[Client] = field(default_factory=lambda: [Client() for _ in range(STREAMS)])
     calls: list[Call] = field(default_factory=list)
     turns: int = 0
 
-    def converse(self, number: int, client: Client) -> asyncio.Task[tuple[Ending, str]]:
+    def converse(self, number: int, client: Client) -> asyncio.Task[tuple[StreamEnd, str]]:
         """Serve one client."""
         call = Call(number, NODE, Peer(None), Account(self.limits), {})
         self.calls.append(call)
@@ -55,7 +55,7 @@ class Server:
             encoder=self.encoder,
             decoder=self.decoder,
             authenticator=AnyNode(NODE),
-            observer=Unobserved(),
+            observer=NoObserver(),
             limits=self.limits,
             waking=self.waking,
         )
@@ -182,7 +182,7 @@ async def test_a_call_that_is_to_end_ends_when_its_last_message_has_gone(
         server.publish(1)
         await server.settled()
         call, client = server.calls[0], server.clients[0]
-        call.leave(Ending.AGED)
+        call.leave(StreamEnd.AGED)
         await server.settled()
         ended = [call.is_over]
         client.take()
