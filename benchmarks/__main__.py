@@ -13,7 +13,7 @@ from typing import Final
 
 from benchmarks.figures.results import place
 from benchmarks.processes.programs import PEERS, end_with_sigterm
-from tools.ending import end
+from tools.process_end import end
 
 PROGRAMS: Final = ("fanout", "storm", "mesh", "istiod")
 """Those with figures, the shortest first."""

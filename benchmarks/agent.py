@@ -2,7 +2,7 @@
 
 The real program beside a real Envoy with a real control plane: its proxy is ready, and nothing happens. The
 Envoy is a process of its own and not counted. What it imports is weighed in another process
-(`benchmarks.weighing`).
+(`benchmarks.import_memory`).
 """
 
 import argparse
@@ -27,8 +27,8 @@ from benchmarks.processes.plane import control_plane
 from benchmarks.processes.programs import BenchmarkError, Checkout, end_with_sigterm
 from benchmarks.processes.quiet import settled
 from benchmarks.processes.usage import Memory, cpu_seconds, memory
-from tools.ending import end
 from tools.ports import free_port
+from tools.process_end import end
 
 NAME: Final = "alice-uuid.alice.default"
 MESH: Final = """

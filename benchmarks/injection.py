@@ -23,7 +23,7 @@ from benchmarks.peers.istiod.plane import definitions, istiod
 from benchmarks.processes.programs import end_with_sigterm
 from benchmarks.processes.real_parts import are_had
 from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
-from meshwright.kubernetes.injection.injecting import InjectionInputs, injected
+from meshwright.kubernetes.injection.pod_injection import InjectionInputs, injected
 from meshwright.kubernetes.injection.shapes import checked
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject

@@ -19,10 +19,10 @@ from benchmarks.figures import results
 from benchmarks.processes import credentials
 from benchmarks.processes.plane import ControlPlane, serving
 from benchmarks.processes.usage import memory
-from meshwright.agent.statistics.counted import MOST_EDGES
+from meshwright.agent.statistics.edge_totals import MOST_EDGES
 from meshwright.agent.statistics.increments import NOTHING, since
 from meshwright.agent.statistics.report import Reports
-from meshwright.agent.statistics.sending import send
+from meshwright.agent.statistics.report_client import send
 from meshwright.agent.statistics.statistics import Bin, Statistics
 from meshwright.mesh.host_port import HostPort
 from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE

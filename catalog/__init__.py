@@ -4,10 +4,10 @@
 
 What is made of what, from the objects in the view (in brackets) up to that policy; each word is a module:
 
-    [Service], [Workload], [EndpointSlice] -> backing
-    [Workload], [Namespace], backing -> groups -> scope
-    [Workload], backing, ports -> conflicts
-    [EndpointSlice], backing, ports -> endpoints -> readiness
+    [Service], [Workload], [EndpointSlice] -> workloads
+    [Workload], [Namespace], workloads -> groups -> scope
+    [Workload], workloads, ports -> conflicts
+    [EndpointSlice], workloads, ports -> endpoints -> readiness
     [Service] -> addresses
     [Namespace], [MeshConfig] -> permissive
     [TrafficTarget], [HTTPRouteGroup], [TCPRoute], permissive -> access
@@ -22,9 +22,9 @@ What is made of what, from the objects in the view (in brackets) up to that poli
     [ExternalAuthorization] -> authorization
     [MutualTLS], ingress, permissive -> mutual_tls
     groups, scope, conflicts, permissive, outbound, destinations, retries, routing -> reachable
-    backing -> membership -> unreachable
+    workloads -> membership -> unreachable
     addresses -> unreachable
-    inbound, reachable, unreachable -> whole
+    inbound, reachable, unreachable -> group_policy
 
 It will never read a manifest, keep a key, wait, read a clock, or know what kind of proxy obeys.
 """

@@ -12,7 +12,7 @@ import structlog
 
 from certs.contract import Authority
 from certs.errors import CorruptPairError, DamagedError, RequestError, StateError
-from certs.issuers.watched import WatchedFiles
+from certs.issuers.file_authority import WatchedFiles
 from certs.keys.serial import read_serial
 from certs.ledger.contract import Ledger
 from certs.ledger.mark import ENDING
@@ -23,7 +23,7 @@ from certs.roots.succeeding_authority import OpenedAuthority, has_authority, ope
 from certs.state import files, sealed_state
 from certs.state.pair_files import PairFiles
 from certs.state.sealing import Seal
-from certs.state.stored import ADS_SERVER
+from certs.state.stored_pair import ADS_SERVER
 from certs.state_check import Loss, MissingState, StateContents, loss, sentence
 from meshwright.mesh.names import TrustDomain
 

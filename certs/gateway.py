@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from certs.contract import Issuer, Names, Usage
 from certs.keys.pair import MAKING, KeyPairOptions, Pair, issue_pair
 from certs.renewal import due
-from certs.state.stored import misfit
+from certs.state.stored_pair import misfit
 
 
 def gateway_names(dns_names: tuple[str, ...]) -> Names:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final, assert_never
 from certs.contract import Issuer, IssuerKind
 from certs.errors import IssuerError
 from certs.issuers.exchanges import Exchanges
+from certs.issuers.file_authority import WatchedFiles, WatchedIssuer
 from certs.issuers.reference import IssuerReference
-from certs.issuers.succeeding import SucceedingIssuer, known
+from certs.issuers.succeeding_issuer import SucceedingIssuer, known
 from certs.issuers.succession import Succession
 from certs.issuers.vault.http import VaultApi
 from certs.issuers.vault.issuer import VaultIssuer, VaultPki
 from certs.issuers.vault.login import SERVICE_ACCOUNT_TOKEN, ByAppRole, ByKubernetes, ByToken, Login
-from certs.issuers.watched import WatchedFiles, WatchedIssuer
 from certs.keys.bundle import TrustBundle
 from certs.roots.succeeding_authority import OpenedAuthority
 from certs.state.pair_files import PairFiles

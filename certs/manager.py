@@ -14,7 +14,7 @@ from certs.errors import RequestError
 from certs.keys.leaf import stands_below
 from certs.keys.material import ServiceCertificate
 from certs.keys.pair import MAKING, KeyPairOptions, Pair
-from certs.state.stored import Pairs, holder_of, issued_pair, kept
+from certs.state.stored_pair import Pairs, holder_of, issued_pair, kept
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import TrustDomain, is_dns_label, is_dns_subdomain
 

@@ -10,7 +10,7 @@ import structlog
 from certs.contract import Issuer, Names, Usage
 from certs.errors import RequestError
 from certs.keys.material import ServerCertificate
-from certs.state.stored import ADS_SERVER, WEBHOOK, Holder, Pairs, kept_pair
+from certs.state.stored_pair import ADS_SERVER, WEBHOOK, Holder, Pairs, kept_pair
 from meshwright.mesh.names import TrustDomain, is_dns_subdomain
 
 VALIDITY: Final = timedelta(days=90)

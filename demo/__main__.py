@@ -17,7 +17,7 @@ from rich.console import Console
 
 from demo import inbound, leftovers, matrix
 from demo.bookstore import Bookstore
-from demo.display import live
+from demo.display import live_view as live
 from demo.display.verdicts import Verdict, grid, wrong
 from demo.interception import choose
 from demo.supervisor import DemoError, Supervisor

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
-from catalog.policy.whole import proxy_policy
+from catalog.policy.group_policy import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.view import MeshSettings, View
 from meshwright.mesh.config import MeshConfig

@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.processes.programs import BenchmarkError, Checkout, compile_all
 from benchmarks.processes.usage import cpu_seconds
-from tools.ending import end
 from tools.ports import free_port
+from tools.process_end import end
 
 PATIENCE: Final = 600.0
 """Seconds that a control plane may take to serve a mesh."""

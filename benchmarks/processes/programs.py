@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.processes.usage import cpu_seconds, memory
-from tools.ending import end
 from tools.ports import free_port
+from tools.process_end import end
 
 HERE: Final = Path(__file__).parents[1]
 """The folder of the benchmarks."""
@@ -63,8 +63,10 @@ class Checkout:
 
     @property
     def watched(self) -> tuple[str, ...]:
-        """Return the command of the program as `benchmarks.serving` of this checkout runs it."""
-        imported = f"import sys; sys.path.insert(0, {str(PEERS)!r}); from benchmarks.serving import main"
+        """Return the command of the program as `benchmarks.inspected_server` of this checkout runs it."""
+        imported = (
+            f"import sys; sys.path.insert(0, {str(PEERS)!r}); from benchmarks.inspected_server import main"
+        )
         return (str(self.python), "-c", f"{imported}; del sys.path[0]; main()")
 
     def module(self, name: str) -> tuple[str, ...]:

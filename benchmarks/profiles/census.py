@@ -5,8 +5,8 @@ passing another one. So what a source holds and the view has as well is the sour
 not one object counts twice. Bytes are what objects say of themselves, with the collector's header: what the
 allocator rounds up or leaves free, or C holds besides, is the difference to what the process has in all.
 
-It imports nothing of the program: it counts whichever checkout's runs (`benchmarks.serving`). An engine
-of before this one's families is a package like others.
+It imports nothing of the program: it counts whichever checkout's runs (`benchmarks.inspected_server`). An
+engine of before this one's families is a package like others.
 """
 
 import functools

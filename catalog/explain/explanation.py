@@ -8,10 +8,10 @@ from catalog.explain.remedy import Manifest, remedy
 from catalog.explain.steps import limits, ports, preconditions, routing, upstreams
 from catalog.explain.steps.conclusion import conclusion
 from catalog.explain.steps.ingress import from_outside, lacking
-from catalog.explain.steps.passing import of_client, of_server, of_upgrade
 from catalog.explain.steps.splits import of_splits
 from catalog.explain.steps.step import Step, origin_of
 from catalog.explain.steps.targets import of_place
+from catalog.explain.steps.transit import of_client, of_server, of_upgrade
 from catalog.oracle import decide as oracle
 from catalog.oracle.decide import Decision, LocalReply
 from catalog.oracle.request.request import Request

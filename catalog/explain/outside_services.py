@@ -3,7 +3,7 @@
 from catalog.oracle.decide import Answer, offered
 from catalog.oracle.outside import ClientProtocol, OutsideCall, decide_outside
 from catalog.oracle.request.request import Request
-from catalog.relations.backends.backing import backing
+from catalog.relations.backends.workloads import backing
 from catalog.relations.membership import belongs_to_the_mesh, has_outsiders
 from catalog.relations.outside import service_called
 from catalog.store.osm import egresses_by_source

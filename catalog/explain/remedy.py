@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from catalog.explain.answering import answering
+from catalog.explain.backends import answering
 from catalog.oracle import decide as oracle
 from catalog.oracle.decide import LocalReply, Place
 from catalog.oracle.request.expressions import literal

@@ -3,7 +3,7 @@
 from typing import Any, Final, Protocol
 
 from catalog.store.view import View
-from meshwright.engine.declared import Declarations, DeclaredPart
+from meshwright.engine.declarations import Declarations, DeclaredPart
 from meshwright.engine.derived import derived
 from meshwright.engine.table import Table
 from meshwright.mesh.problems.problem import Problems

@@ -27,8 +27,8 @@ from catalog.store.osm import (
 )
 from catalog.store.osm import retries as all_retries
 from catalog.store.osm import settings as all_settings
-from catalog.store.own import external_authorizations, route_policies, upstream_policies
-from catalog.store.own import mutual_tls as all_mutual_tls
+from catalog.store.own_policies import external_authorizations, route_policies, upstream_policies
+from catalog.store.own_policies import mutual_tls as all_mutual_tls
 from catalog.store.smi import http_route_groups
 from catalog.store.smi import splits as all_splits
 from catalog.store.smi import targets as all_targets

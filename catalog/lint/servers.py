@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from catalog.lint.codes import Code
 from catalog.lint.wording import say
-from catalog.relations.backends.backing import backing
+from catalog.relations.backends.workloads import backing
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.host_port import HostPort

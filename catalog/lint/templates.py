@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from catalog.lint.lint import IN_LINT, Lint
-from catalog.relations.backends.backing import Label, services_by_label, telling_label
 from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.backends.ports import served, target_number
+from catalog.relations.backends.workloads import Label, services_by_label, telling_label
 from catalog.store.inventory import templates
 from meshwright.engine.derived import derived
 from meshwright.mesh.identity import ServiceIdentity

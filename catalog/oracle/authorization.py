@@ -8,7 +8,7 @@ is none the MeshConfig's counts. Of what is no HTTP nobody is asked.
 
 from catalog.oracle.targets import Place
 from catalog.store.osm import server_of
-from catalog.store.own import external_authorizations
+from catalog.store.own_policies import external_authorizations
 from catalog.store.view import View
 from meshwright.mesh.policies.authorization import Authorizer, ExternalAuthorization
 

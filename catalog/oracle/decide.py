@@ -38,7 +38,6 @@ from catalog.oracle.authorization import asked, counting
 from catalog.oracle.callers import is_of_the_mesh
 from catalog.oracle.ingress import IngressVerdict, called_there, ingress_verdicts, lets_in, seen
 from catalog.oracle.mutual_tls import PlainVerdict, lets_plain_in, plain_verdict
-from catalog.oracle.passing import at_client, at_server
 from catalog.oracle.preconditions import (
     accepts_everyone,
     chooses_endpoint,
@@ -50,9 +49,10 @@ from catalog.oracle.request.paths import LocalReply
 from catalog.oracle.request.request import Request, fits
 from catalog.oracle.splits import SplitVerdict, backends, in_force, judge_split, split_for
 from catalog.oracle.targets import Place, Verdict, judge, matches_of, verdicts
-from catalog.relations.backends.backing import backing
+from catalog.oracle.transit import at_client, at_server
 from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.backends.ports import spoken
+from catalog.relations.backends.workloads import backing
 from catalog.store.smi import splits_by_apex
 from catalog.store.view import View
 from meshwright.mesh.identity import ServiceIdentity

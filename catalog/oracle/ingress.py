@@ -23,9 +23,9 @@ from dataclasses import replace
 from catalog.oracle.callers import is_caller
 from catalog.oracle.request.request import Request, fits
 from catalog.oracle.targets import Place
-from catalog.relations.backends.backing import backing
 from catalog.relations.backends.endpoints import addresses_behind
 from catalog.relations.backends.targets import served_by
+from catalog.relations.backends.workloads import backing
 from catalog.relations.identities import dns_names
 from catalog.store.inventory import by_identity
 from catalog.store.osm import ingress_by_service

@@ -18,7 +18,7 @@ from catalog.oracle.preconditions import accepts_everyone
 from catalog.oracle.request.request import Request, fits
 from catalog.oracle.targets import Place
 from catalog.relations.backends.endpoints import addresses_behind
-from catalog.store.own import mutual_tls
+from catalog.store.own_policies import mutual_tls
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
 from meshwright.mesh.policies.callers import IpRange, Outsider

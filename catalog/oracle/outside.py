@@ -24,8 +24,8 @@ from typing import Final
 from catalog.oracle.decide import Answer, offered
 from catalog.oracle.request.paths import LocalReply, hidden_dots
 from catalog.oracle.request.request import Request, fits, passed, path_of
-from catalog.relations.backends.backing import backing
 from catalog.relations.backends.ports import spoken
+from catalog.relations.backends.workloads import backing
 from catalog.relations.membership import service_of_the_mesh
 from catalog.store.osm import egresses_by_source
 from catalog.store.smi import http_route_groups

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from catalog.oracle.request.request import Request
 from catalog.oracle.targets import Place
-from catalog.relations.backends.backing import backing
 from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.backends.ports import spoken
 from catalog.relations.backends.readiness import taking_traffic
 from catalog.relations.backends.targets import served_by
+from catalog.relations.backends.workloads import backing
 from catalog.store.inventory import by_identity
 from catalog.store.objects import workload_object
 from catalog.store.view import View

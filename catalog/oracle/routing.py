@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from catalog.oracle.request.request import Request, fits
-from catalog.relations.backends.backing import backing
 from catalog.relations.backends.ports import spoken
-from catalog.store.own import route_policies
+from catalog.relations.backends.workloads import backing
+from catalog.store.own_policies import route_policies
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
 from meshwright.mesh.policies.routing import RoutePolicy, RouteRule

@@ -12,7 +12,7 @@ from catalog.oracle.targets import Place
 from catalog.relations.backends.targets import served_by
 from catalog.store.inventory import by_identity
 from catalog.store.osm import retries, settings_by_host
-from catalog.store.own import upstream_policies
+from catalog.store.own_policies import upstream_policies
 from catalog.store.view import View
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.policies.limits import RateLimits, UpstreamTrafficSetting

@@ -7,8 +7,8 @@ import enum
 from collections.abc import Iterator
 
 from catalog.oracle.request.request import Request, fits
-from catalog.relations.backends.backing import backing
 from catalog.relations.backends.ports import spoken
+from catalog.relations.backends.workloads import backing
 from catalog.store.smi import http_route_groups, splits_by_apex
 from catalog.store.view import View
 from meshwright.mesh.policies.smi import Backend, PolicyKey, TrafficSplit

@@ -20,7 +20,7 @@ from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Port
 from meshwright.mesh.policies.upstreams import BalancingAlgorithm, HealthCheck, UpstreamPolicy
 from meshwright.mesh.service import Protocol, ServiceKey, ServicePort
-from meshwright.mesh.values.hashing import SharedTuple
+from meshwright.mesh.values.cached_hash import SharedTuple
 
 Answering = tuple[tuple[ServicePort, tuple[tuple[ServiceIdentity, Port], ...]], ...]
 """Who may answer at the ports of a service, each with the port of its workload."""

@@ -18,9 +18,9 @@ from catalog.policy.objects.upstreams import fails_over, keys_of
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.outbound import OutboundRoute, WeightedBackend
 from catalog.relations.backends.addresses import called_addresses
-from catalog.relations.backends.backing import backing, services_of_identity
 from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.backends.ports import spoken
+from catalog.relations.backends.workloads import backing, services_of_identity
 from catalog.relations.permissive import is_permissive, open_services
 from catalog.store.smi import splits_by_backend, targets_by_source
 from catalog.store.view import IN_VIEW, View

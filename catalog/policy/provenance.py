@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from catalog.policy.destinations import answering_at, endpoints_of
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.inbound import access, inbound_ports
 from catalog.policy.objects import routing, upstreams
 from catalog.policy.objects.egress import said
@@ -37,7 +38,6 @@ from catalog.policy.values.parts import (
     Roots,
     WholePolicy,
 )
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, members
 from catalog.relations.identities import dns_names
 from catalog.relations.permissive import asked_for

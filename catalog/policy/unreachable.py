@@ -18,7 +18,7 @@ from catalog.store.view import IN_VIEW, View
 from meshwright.engine.derived import derived
 from meshwright.mesh.names import Port
 from meshwright.mesh.service import ServiceKey
-from meshwright.mesh.values.hashing import SharedTuple
+from meshwright.mesh.values.cached_hash import SharedTuple
 
 
 def closed(view: View, parts: Iterable[ReachableServices]) -> SharedTuple[SocketAddress]:

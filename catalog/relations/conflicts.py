@@ -12,9 +12,9 @@ from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Final
 
-from catalog.relations.backends.backing import services_of
 from catalog.relations.backends.ports import GivenPorts, served
 from catalog.relations.backends.targets import given_ports
+from catalog.relations.backends.workloads import services_of
 from catalog.store.precedence import age
 from catalog.store.view import IN_VIEW, View, workloads
 from meshwright.engine.derived import derived

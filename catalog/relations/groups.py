@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from catalog.relations.backends.backing import services_of
 from catalog.relations.backends.localities import locality_of
 from catalog.relations.backends.ports import GivenPorts
 from catalog.relations.backends.targets import given_ports
+from catalog.relations.backends.workloads import services_of
 from catalog.relations.telemetry import telling
 from catalog.store.inventory import claimant_of
 from catalog.store.view import IN_VIEW, View, namespaces, workloads
@@ -16,7 +16,7 @@ from meshwright.mesh.names import IpAddress, Namespace
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import Scope, ServiceKey
-from meshwright.mesh.values.hashing import CachedHash, hashed_once
+from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
 from meshwright.mesh.workload import (
     DRIVER_ANNOTATION,
     Explicit,

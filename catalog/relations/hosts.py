@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from catalog.relations.backends.addresses import own_addresses
-from catalog.relations.backends.backing import backing
 from catalog.relations.backends.endpoints import endpoints
+from catalog.relations.backends.workloads import backing
 from catalog.store.view import View
 from meshwright.mesh.names import IpAddress, Namespace
 from meshwright.mesh.service import Service

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from catalog.relations.backends.backing import services_of
+from catalog.relations.backends.workloads import services_of
 from catalog.store.inventory import by_identity
 from catalog.store.view import View
 from meshwright.engine.derived import derived

@@ -10,7 +10,7 @@ Any other Service, such as `default/kubernetes` or an external database, is outs
 `enableEgress` lets calls to it pass. Sidecars, lint and explain all go by this one definition.
 """
 
-from catalog.relations.backends.backing import backing
+from catalog.relations.backends.workloads import backing
 from catalog.relations.outside import service_called
 from catalog.store.inventory import by_address, slices_by_service
 from catalog.store.smi import splits_by_apex

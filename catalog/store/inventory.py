@@ -4,7 +4,7 @@ from typing import Final
 
 from catalog.store.precedence import age, health_rank
 from catalog.store.view import IN_VIEW, View, kind, slices, workloads
-from meshwright.engine.declared import DeclaredPart
+from meshwright.engine.declarations import DeclaredPart
 from meshwright.engine.table import Table
 from meshwright.mesh.identity import ProxyName, SidecarKey
 from meshwright.mesh.names import IpAddress, Namespace, ServiceName

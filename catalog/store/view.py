@@ -12,7 +12,7 @@ from typing import Any, Final, Self, TypeVar
 from catalog.store.edits import Edits, difference
 from catalog.store.precedence import age
 from catalog.store.settings import DEFAULT_TRUST_DOMAIN, Admission, MeshSettings
-from meshwright.engine.declared import Declarations, DeclaredPart
+from meshwright.engine.declarations import Declarations, DeclaredPart
 from meshwright.engine.derived import derived
 from meshwright.engine.graph import Edit, Graph
 from meshwright.engine.table import Table

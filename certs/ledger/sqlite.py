@@ -17,7 +17,7 @@ from certs.ledger.contract import Judge, UnwrittenError, unknown
 from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
 from certs.ledger.file import SCHEMA, open_file, waiting
 from certs.ledger.mark import RevocationMark
-from certs.ledger.unwritten import PendingEntries
+from certs.ledger.pending_entries import PendingEntries
 from certs.state.database import BUSY_SECONDS, explained
 from meshwright.mesh.identity import ProxyName
 

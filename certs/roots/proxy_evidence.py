@@ -13,7 +13,7 @@ from certs.roots.rotation import Fingerprint, Rotation
 from meshwright.mesh.identity import ProxyName
 
 
-class Taken(Protocol):
+class ProxySecrets(Protocol):
     """Secrets that a connected proxy has acknowledged: PEM, empty for a secret that it has not.
 
     `trust_bundle` are the roots by which the proxy verifies its peers, `chain` is the certificate that it
@@ -41,7 +41,7 @@ class RootAcknowledgements:
     how the server itself stands.
     """
 
-    taken: Iterable[Taken] | None
+    taken: Iterable[ProxySecrets] | None
     connected: frozenset[ProxyName]
     confirmed: Mapping[ProxyName, frozenset[Fingerprint]]
     ours: ServerEvidence
@@ -60,7 +60,7 @@ def evidence(
         signed = replace(entry, signer=entry.signer or rotation.origin)  # of whom it was not noted
         if entry.in_force(now) and signed.signer in (rotation.signer, rotation.other):
             known.setdefault(entry.common_name, []).append(signed)
-    taken: dict[str, list[Taken]] = {}
+    taken: dict[str, list[ProxySecrets]] = {}
     for each in said.taken or ():
         taken.setdefault(each.node, []).append(each)
     roots = functools.cache(authority.held_in)
@@ -74,7 +74,7 @@ def evidence(
 def _evidence(
     proxy: ProxyName,
     entries: list[LedgerEntry],
-    taken: list[Taken],
+    taken: list[ProxySecrets],
     said: RootAcknowledgements,
     rotation: Rotation,
     now: datetime,
@@ -113,7 +113,9 @@ def _shown(entries: list[LedgerEntry], rotation: Rotation) -> frozenset[Fingerpr
     return frozenset(map(Fingerprint, (newest.signer, *since)))
 
 
-def _service(taken: list[Taken], rotation: Rotation, signer: Callable[[bytes], str]) -> Fingerprint | None:
+def _service(
+    taken: list[ProxySecrets], rotation: Rotation, signer: Callable[[bytes], str]
+) -> Fingerprint | None:
     """Return who signed what it shows to its peers; the other root, unless it is the one that signs."""
     if not taken:
         return None

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from certs.errors import StateError
+from certs.issuers.file_authority import WatchedFiles
 from certs.issuers.root import Root, read_root
-from certs.issuers.watched import WatchedFiles
-from certs.roots.declared import DeclaredRoot
+from certs.roots.declared_roots import DeclaredRoot
 from certs.roots.rotation import Fingerprint
 from certs.state import files
 from meshwright.mesh.names import Namespace, SecretName, TrustDomain

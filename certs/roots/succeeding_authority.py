@@ -13,9 +13,9 @@ from typing import Final
 from certs.contract import Authority, IssuerKind
 from certs.errors import DamagedError, StateError
 from certs.issuers import root
-from certs.issuers.succeeding import CHANNEL, SucceedingIssuer, known
+from certs.issuers.file_authority import WatchedFiles, WatchedIssuer
+from certs.issuers.succeeding_issuer import CHANNEL, SucceedingIssuer, known
 from certs.issuers.succession import FormerIssuer, Succession
-from certs.issuers.watched import WatchedFiles, WatchedIssuer
 from certs.keys.bundle import TrustBundle
 from certs.ledger.sqlite import SqliteLedger
 from certs.roots import rotation_file as kept

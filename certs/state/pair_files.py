@@ -11,11 +11,11 @@ from certs.keys.material import PrivateKey
 from certs.keys.pair import Pair, matched_pair
 from certs.state import files
 from certs.state.sealing import PLAIN, Seal, UnopenedError, private_keys, without_keys
-from certs.state.stored import ADS_SERVER, WEBHOOK, Holder
+from certs.state.stored_pair import ADS_SERVER, WEBHOOK, Holder
 
 
 class PairFiles:
-    """Pairs, each in `<state>/<holder>/certificate.pem` (0600), as certs.state.stored.Pairs has it.
+    """Pairs, each in `<state>/<holder>/certificate.pem` (0600), as certs.state.stored_pair.Pairs has it.
 
     `seal` encrypts their keys, if they are to be.
     """

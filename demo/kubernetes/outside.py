@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from demo.display.verdicts import Verdict
-from demo.kubernetes import asking
+from demo.kubernetes import purchases as asking
 from demo.kubernetes.plane import NAMESPACE
 from demo.kubernetes.pods import Program, ProgramSelector
 from demo.kubernetes.store import PodStore, scene

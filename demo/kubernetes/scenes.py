@@ -11,8 +11,9 @@ from demo.apps import names
 from demo.apps.control import AppClient
 from demo.apps.probe import Probe
 from demo.display.verdicts import Verdict
-from demo.kubernetes import asking, images
-from demo.kubernetes.counting import under_load
+from demo.kubernetes import images
+from demo.kubernetes import purchases as asking
+from demo.kubernetes.load import under_load
 from demo.kubernetes.outside import outsider
 from demo.kubernetes.plane import NAMESPACE, POD, Plane
 from demo.kubernetes.pods import is_ready

@@ -5,7 +5,7 @@ from typing import Final
 
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
-from meshwright.admin.reading import ProxyReading
+from meshwright.admin.readers import ProxyReading
 from meshwright.delivery.proxies.status import ProxyStatus
 from meshwright.mesh.problems.spelling import alike
 from meshwright.mesh.workload import Workload

@@ -8,7 +8,7 @@ from functools import partial
 
 import structlog
 
-from meshwright.agent.enrolment.keeping import EnrolledCertificate
+from meshwright.agent.enrolment.certificate_keeper import EnrolledCertificate
 from meshwright.agent.enrolment.settings import EnrolmentSettings
 from meshwright.agent.envoy import draining
 from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
@@ -21,17 +21,17 @@ from meshwright.agent.files import UNUSABLE, ProxyFiles
 from meshwright.agent.hosts.file import HostsFile
 from meshwright.agent.hosts.sync import HostNameSettings
 from meshwright.agent.peers.reporting import EjectionReporter
+from meshwright.agent.reach.connection_watch import ControlPlaneWatch
 from meshwright.agent.reach.observations import ReachObservation
 from meshwright.agent.reach.probing import ReachTarget, observe
-from meshwright.agent.reach.watching import ControlPlaneWatch
 from meshwright.agent.service_manager import Manager
 from meshwright.agent.settings import AgentSettings
 from meshwright.agent.statistics.exposition import Family, Kind, Sample, written
 from meshwright.agent.statistics.page import Figures
+from meshwright.agent.statistics.report_client import send
 from meshwright.agent.statistics.reporting import StatisticsReporter
-from meshwright.agent.statistics.sending import send
 from meshwright.agent.status import readiness
-from meshwright.agent.status.described import described
+from meshwright.agent.status.description import described
 from meshwright.mesh.host_port import HostPort
 from meshwright.sidecars.envoy.bootstrap.bootstrap import server_name
 

@@ -23,8 +23,8 @@ from meshwright.agent.interception.owners import named
 from meshwright.agent.service_manager import Manager
 from meshwright.agent.settings import AgentSettings
 from meshwright.agent.status import server
-from meshwright.mesh.listening import listening
-from meshwright.serving.running import runner
+from meshwright.mesh.listening_sockets import listening
+from meshwright.serving.runners import runner
 
 _log = structlog.get_logger("agent")
 

@@ -16,9 +16,9 @@ from meshwright.agent.envoy.command import environment
 from meshwright.agent.envoy.runtime import RuntimeDirectory
 from meshwright.agent.envoy.supervisor import Supervisor, validated
 from meshwright.agent.errors import AgentError
+from meshwright.agent.file_watch import changes
 from meshwright.agent.settings import AgentSettings
 from meshwright.agent.subprocess_call import ApartFailed
-from meshwright.agent.watching import changes
 from meshwright.sidecars.envoy.bootstrap.bootstrap import BootstrapSettings
 
 UNUSABLE = (AgentError, CertificateError, OSError, ValueError)

@@ -9,8 +9,8 @@ from meshwright.agent.envoy.command import EnvoyOptions
 from meshwright.agent.envoy.draining import DrainSettings
 from meshwright.agent.envoy.lifecycle import RestartSettings
 from meshwright.agent.envoy.runtime import RuntimeDirectory
+from meshwright.agent.file_watch import LOOK_SECONDS
 from meshwright.agent.status.probes import Probes
-from meshwright.agent.watching import LOOK_SECONDS
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from meshwright.mesh.host_port import HostPort
-from meshwright.mesh.listening import plain
+from meshwright.mesh.listening_sockets import plain
 from meshwright.mesh.names import IpAddress
 
 # Of this very thread: it may stand in another namespace than the process.

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from meshwright.chart.template.evaluating import rendered
+from meshwright.chart.template.evaluation import rendered
 from meshwright.chart.template.parsing import Template, parsed
 from meshwright.chart.values import checked
 

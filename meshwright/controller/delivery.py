@@ -15,14 +15,14 @@ from meshwright.controller.settings.settings import Settings
 from meshwright.controller.state_files import PersistentValue
 from meshwright.delivery.assembly import Delivery, delivery
 from meshwright.delivery.certificates.certificates import IssuanceCounts, ServiceCertificates
-from meshwright.delivery.gathering import Paces
 from meshwright.delivery.history.open_waves import OpenWaves
+from meshwright.delivery.mesh_sources import Paces
 from meshwright.delivery.model import Model
 from meshwright.delivery.proxies.readiness import EndpointReadiness
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.verdicts import Verdict
 from meshwright.delivery.snapshots.translation import translation
-from meshwright.delivery.snapshots.wanted import ConnectedGroups
+from meshwright.delivery.snapshots.wanted_groups import ConnectedGroups
 from meshwright.delivery.timing.debounce import Pace
 from meshwright.mesh.long_lived import LongLived
 from meshwright.mesh.names import TrustDomain

@@ -18,7 +18,7 @@ from meshwright.delivery.proxies.identity import MeshAuthenticator
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
-from meshwright.mesh.listening import reached_from_here
+from meshwright.mesh.listening_sockets import reached_from_here
 from meshwright.sidecars.contract.contexts import Clients, ControllerContext
 from meshwright.sidecars.contract.errors import CannotStartError
 from meshwright.sidecars.contract.health import HealthProbes

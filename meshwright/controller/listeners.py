@@ -25,7 +25,7 @@ from meshwright.admin.http.servers import serving
 from meshwright.admin.http.tokens import TokenCommands, add_token_commands
 from meshwright.admin.pages import routes, site
 from meshwright.admin.pages.driver_pages import of_drivers
-from meshwright.admin.pages.trying import TrialRunner
+from meshwright.admin.pages.trial_runner import TrialRunner
 from meshwright.controller.process.levels import LogLevels
 from meshwright.controller.process.listening import Sockets
 from meshwright.controller.sources import as_read

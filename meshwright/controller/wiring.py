@@ -8,11 +8,11 @@ from certs.custody import AuthorityWithLedger
 from meshwright.controller.drivers import MeshDrivers
 from meshwright.controller.issuing.issuing import IssuerAccess
 from meshwright.controller.observing.reading import ServerReading
-from meshwright.controller.parts.core import Core, join_core
-from meshwright.controller.parts.identity import Identity, join_identity, proxy_issuing
-from meshwright.controller.parts.in_cluster import InCluster, without_cluster
-from meshwright.controller.parts.proxies import Proxies, join_proxies
-from meshwright.controller.parts.watching import Watching, join_watching
+from meshwright.controller.parts.cluster_parts import ClusterParts, without_cluster
+from meshwright.controller.parts.core import CoreParts, join_core
+from meshwright.controller.parts.identity import IdentityParts, join_identity, proxy_issuing
+from meshwright.controller.parts.monitors import MonitorParts, join_monitors
+from meshwright.controller.parts.proxies import ProxyParts, join_proxies
 from meshwright.controller.settings.settings import Settings
 
 
@@ -20,11 +20,11 @@ from meshwright.controller.settings.settings import Settings
 class Parts:
     """The server's parts, joined."""
 
-    core: Core
-    identity: Identity
-    in_cluster: InCluster
-    proxies: Proxies
-    watching: Watching
+    core: CoreParts
+    identity: IdentityParts
+    in_cluster: ClusterParts
+    proxies: ProxyParts
+    watching: MonitorParts
 
     @property
     def reading(self) -> ServerReading:
@@ -72,4 +72,4 @@ def join(
         in_cluster = without_cluster(core)
     proxies = join_proxies(drivers)
     identity = join_identity(core, opened, issuing, certificates, in_cluster, proxies)
-    return Parts(core, identity, in_cluster, proxies, join_watching(core, opened))
+    return Parts(core, identity, in_cluster, proxies, join_monitors(core, opened))

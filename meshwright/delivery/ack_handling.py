@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 
-from meshwright.delivery.publishing import Publisher
+from meshwright.delivery.publisher import Publisher
 from meshwright.delivery.quarantine.record import Moment
 from meshwright.delivery.quarantine.verdicts import Verdict
-from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.snapshots.published_snapshots import Step
 from meshwright.delivery.timing.time_slices import Slices
 from meshwright.delivery.wave import Wave, rejection_cause
 from meshwright.mesh.objects import ObjectKey

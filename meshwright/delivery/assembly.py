@@ -9,10 +9,10 @@ from typing import Protocol
 from certs.ledger.contract import Ledger
 from meshwright.delivery.ack_handling import Answers
 from meshwright.delivery.certificates.certificates import ServiceCertificates
-from meshwright.delivery.gathering import MeshSources, Paces
 from meshwright.delivery.history.history import PushHistory
 from meshwright.delivery.history.open_waves import OpenWaves
 from meshwright.delivery.loop import Loop, MeshState
+from meshwright.delivery.mesh_sources import MeshSources, Paces
 from meshwright.delivery.meters import Meter
 from meshwright.delivery.model import Model
 from meshwright.delivery.presence import ConnectionGracePeriod, Presence
@@ -21,14 +21,14 @@ from meshwright.delivery.proxies.journal import Journal
 from meshwright.delivery.proxies.observer import MeshObserver
 from meshwright.delivery.proxies.readiness import EndpointReadiness
 from meshwright.delivery.proxies.registry import ProxyRegistry
-from meshwright.delivery.proxies.sharing import SharedIdentities
+from meshwright.delivery.proxies.shared_identities import SharedIdentities
 from meshwright.delivery.proxies.shown_certificates import ShownCertificates
-from meshwright.delivery.publishing import Publisher
-from meshwright.delivery.quarantine.accepted import Acknowledged
+from meshwright.delivery.publisher import Publisher
+from meshwright.delivery.quarantine.acknowledged_resources import Acknowledged
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.verdicts import Verdict
-from meshwright.delivery.snapshots.published import Step
-from meshwright.delivery.verifying import Verification
+from meshwright.delivery.self_check import Verification
+from meshwright.delivery.snapshots.published_snapshots import Step
 from meshwright.delivery.wave import Wave
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.tap import Tapped

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
+from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots, Step
 from xds.cache import GroupKey, NodeKey
 
 GROUPS: Final = 64

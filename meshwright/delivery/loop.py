@@ -13,17 +13,17 @@ from catalog.lint.problems import Looked
 from catalog.relations.groups import ProxyGroup
 from catalog.store.view import View
 from meshwright.delivery.certificates.certificates import Needs, ServiceCertificates
-from meshwright.delivery.gathering import MeshSources
-from meshwright.delivery.linting import IncrementalLint
+from meshwright.delivery.incremental_lint import IncrementalLint
+from meshwright.delivery.mesh_sources import MeshSources
 from meshwright.delivery.meters import WaveMeter
 from meshwright.delivery.model import Model
 from meshwright.delivery.presence import Presence
 from meshwright.delivery.problems import AllProblems, wave_problem
-from meshwright.delivery.publishing import Publisher
+from meshwright.delivery.publisher import Publisher
 from meshwright.delivery.quarantine.problems import Rejections
-from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
+from meshwright.delivery.self_check import Verification
+from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots, Step
 from meshwright.delivery.timing.time_slices import Slices
-from meshwright.delivery.verifying import Verification
 from meshwright.delivery.wave import Wave
 from meshwright.mesh.identity import ProxyName, ServiceIdentity, SidecarKey
 from meshwright.mesh.problems.problem import Problems

@@ -17,9 +17,9 @@ from catalog.store.view import MeshSettings, View
 from certs.keys.material import ServiceCertificate
 from meshwright.delivery.certificates.certificates import Needs, Update
 from meshwright.delivery.presence import ExpectedSidecars
+from meshwright.delivery.snapshots.group_snapshots import GroupSnapshots
 from meshwright.delivery.snapshots.rendering import Translate
-from meshwright.delivery.snapshots.serving import GroupSnapshots
-from meshwright.delivery.snapshots.wanted import AllGroups, NewWanted
+from meshwright.delivery.snapshots.wanted_groups import AllGroups, NewWanted
 from meshwright.delivery.wave import Causes, causes, certificate_causes, trust_bundle_cause
 from meshwright.engine.derived import ObservedValues
 from meshwright.mesh.identity import ProxyName, ServiceIdentity

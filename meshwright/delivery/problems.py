@@ -6,7 +6,7 @@ from typing import Final
 
 import structlog
 
-from meshwright.delivery.snapshots.published import Failure
+from meshwright.delivery.snapshots.published_snapshots import Failure
 from meshwright.mesh.origins import FromSource
 from meshwright.mesh.problems.problem import Problem, Problems, Severity, log_gone, log_new, ordered
 from xds.cache import GroupKey

@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass
 
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
-from meshwright.mesh.values.indexed import CachedIndex
+from meshwright.mesh.values.cached_index import CachedIndex
 
 
 class Protocol(enum.StrEnum):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.lint.wording import say
-from catalog.policy.whole import proxy_policy
+from catalog.policy.group_policy import proxy_policy
 from catalog.relations.groups import ProxyGroup, groups_of, namespace_driver
 from catalog.store.objects import workload_object
 from catalog.store.view import View, config_in_force

@@ -54,7 +54,7 @@ from meshwright.specs.osm.mesh_config import mesh_config
 from meshwright.specs.osm.retry import retry
 from meshwright.specs.osm.root_certificate import mesh_root_certificate
 from meshwright.specs.osm.telemetry import extension_service, telemetry
-from meshwright.specs.osm.unenforced import UNENFORCED
+from meshwright.specs.osm.unenforced_policy import UNENFORCED
 from meshwright.specs.osm.upstream_traffic import upstream_traffic_setting
 from meshwright.specs.own.workload import workload
 from meshwright.specs.policy.external_authorization import external_authorization

@@ -16,7 +16,7 @@ from meshwright.specs.kinds import READ, Reader, api_versions_of, is_foreign, ki
 from meshwright.specs.manifest import Manifest, check_metadata, key_of, split_api_version
 from meshwright.specs.notes import WITHIN, Notes
 from meshwright.specs.object_meta import check_metadata_fields
-from meshwright.specs.osm.unenforced import PRESETS, UNENFORCED, not_enforced
+from meshwright.specs.osm.unenforced_policy import PRESETS, UNENFORCED, not_enforced
 from meshwright.specs.own_names import check_own_names
 from meshwright.specs.own_values import check_own_values
 from meshwright.specs.show import cut

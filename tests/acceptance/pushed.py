@@ -9,10 +9,10 @@ from typing import Final
 
 from google.protobuf import any_pb2
 
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.values.inbound import EveryoneInTheMesh, OnlyRules
 from catalog.policy.values.interception import InterceptionKind
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, groups
 from catalog.relations.identities import service_identities
 from catalog.store.view import MeshSettings, View

@@ -10,7 +10,7 @@ import pytest
 from google.protobuf import any_pb2
 from google.protobuf.message import Message
 
-from catalog.policy.whole import proxy_policy
+from catalog.policy.group_policy import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
 from meshwright.providers.directory.manifests import Manifests

@@ -8,9 +8,9 @@ from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.policies.smi import HTTPMatch
 from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.common_messages import packed, reference
 from meshwright.sidecars.envoy.rules import matching
 from meshwright.sidecars.envoy.rules.rbac import HTTP_FILTER
-from meshwright.sidecars.envoy.typed import packed, reference
 from protos.envoy.config.rbac.v3 import rbac_pb2
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2

@@ -9,7 +9,7 @@ from typing import Self
 import yaml
 
 from catalog.oracle.decide import Request
-from catalog.policy.whole import proxy_policy
+from catalog.policy.group_policy import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.view import View

@@ -15,7 +15,7 @@ import yaml
 
 import catalog.oracle.mutual_tls
 import catalog.oracle.request.request
-from catalog.oracle import passing
+from catalog.oracle import transit as passing
 from catalog.oracle.decide import Answer, Request
 from catalog.oracle.request.expressions import fits_in_full
 from catalog.oracle.request.headers import SINGLE, TE, UNSEEN

@@ -71,7 +71,7 @@ def test_the_descriptors_that_protos_come_from_are_not_there_at_run_time() -> No
     with pytest.raises(importlib.metadata.PackageNotFoundError):
         importlib.metadata.version("xds-protos")
 
-    programs = "meshwright.cli.main, meshwright.cli.process.serving, meshwright.controller.app"
+    programs = "meshwright.cli.main, meshwright.cli.process.server_program, meshwright.controller.app"
     everything = f"import {programs}, meshwright.sidecars.envoy.pieces, sys\n"
     loaded = "print(*sorted({name.split('.')[0] for name in sys.modules}))"
     found = subprocess.run(

@@ -5,7 +5,7 @@ The number stands in a route configuration, the last kind of resource that Envoy
 
 from catalog.policy.values.interception import SocketAddress
 from meshwright.mesh.names import IpAddress, Port
-from meshwright.sidecars.envoy.typed import OVER_ADS, packed, reference, socket_address
+from meshwright.sidecars.envoy.common_messages import OVER_ADS, packed, reference, socket_address
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2

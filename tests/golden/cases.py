@@ -18,9 +18,9 @@ from google.protobuf import any_pb2, json_format
 from google.protobuf.message import Message
 
 from catalog.lint.problems import problems
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.values.proxy import ProxyPolicy
 from catalog.policy.values.terms import AccessLogPolicy
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.inventory import by_sidecar
 from catalog.store.view import MeshSettings, View

@@ -14,9 +14,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Self
 
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.inbound import LOOPBACK
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.relations.identities import service_identities
 from catalog.store.inventory import by_identity, by_sidecar

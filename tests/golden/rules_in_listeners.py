@@ -9,9 +9,9 @@ from google.protobuf.message import Message
 from catalog.policy.values.inbound import InboundPort
 from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.common_messages import packed
 from meshwright.sidecars.envoy.rules import rbac
 from meshwright.sidecars.envoy.rules.rbac import HTTP_FILTER
-from meshwright.sidecars.envoy.typed import packed
 from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
 from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2

@@ -27,7 +27,7 @@ from certs.manager import CertificateManager
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
 from certs.state.pair_files import PairFiles
-from certs.state.stored import ADS_SERVER, holder_of
+from certs.state.stored_pair import ADS_SERVER, holder_of
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 

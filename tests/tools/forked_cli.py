@@ -257,7 +257,7 @@ def preload() -> None:
         "meshwright.cli.identities.issuing",
         "meshwright.cli.main",
         "meshwright.cli.offline.mesh",
-        "meshwright.cli.process.serving",
+        "meshwright.cli.process.server_program",
         "meshwright.cli.printing.table",
     ):
         importlib.import_module(module)

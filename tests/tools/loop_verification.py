@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from meshwright.delivery.verifying import Verification
+from meshwright.delivery.self_check import Verification
 
 
 class Verified:

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from meshwright.agent.envoy import die_with_parent
 from tools.netns import within
-from tools.real_parts import holding
+from tools.real_parts import node_holder as holding
 from tools.real_parts.building import PartError
 
 _PYTHON: Final = (sys.executable, "-I", "-S")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from meshwright.agent.envoy.die_with_parent import bound
-from tools.ending import end
+from tools.process_end import end
 from tools.real_parts.building import PartError
 from tools.real_parts.namespaces import Namespaces
 

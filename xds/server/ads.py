@@ -30,8 +30,8 @@ from xds.server.streams.call import Call, Result, Serve, alone
 from xds.server.streams.conversation import Conversation
 from xds.server.streams.decoder import Decoder
 from xds.server.streams.encoder import Encoder
+from xds.server.streams.wake_queue import WakeQueue
 from xds.server.streams.wakeups import once_for_all
-from xds.server.streams.waking import WakeQueue
 from xds.server.tls import Plaintext, TlsIdentity
 from xds.stream_status import StreamStatus
 from xds.transport import Transport

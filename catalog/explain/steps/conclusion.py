@@ -3,8 +3,8 @@
 from catalog.explain.steps.step import Step
 from catalog.oracle.decide import Answer, Decision
 from catalog.oracle.request.request import Request
-from catalog.relations.backends.backing import backing
 from catalog.relations.backends.ports import spoken
+from catalog.relations.backends.workloads import backing
 from catalog.store.view import View
 from meshwright.mesh.policies.callers import Outsider
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import count
 
 from catalog.explain.remedy import Manifest
-from catalog.explain.steps.passing import of_server
 from catalog.explain.steps.step import Step, origin_of
+from catalog.explain.steps.transit import of_server
 from catalog.oracle import decide as oracle
 from catalog.oracle.decide import LocalReply, Place
 from catalog.oracle.request.request import Request

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from catalog.explain.steps.step import Step, origin_of_object
-from catalog.relations.backends.backing import backing
 from catalog.relations.backends.ports import declared_protocol, spoken
 from catalog.relations.backends.targets import served_by, target_numbers
+from catalog.relations.backends.workloads import backing
 from catalog.store.objects import workload_object
 from catalog.store.view import View
 from meshwright.mesh.names import Port

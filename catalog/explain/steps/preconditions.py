@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from catalog.explain.answering import answering
+from catalog.explain.backends import answering
 from catalog.explain.steps.step import Objects, Step, origin_of, origin_of_object
 from catalog.oracle import decide as oracle
 from catalog.oracle.decide import LocalReply, Place

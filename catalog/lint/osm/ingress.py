@@ -6,10 +6,10 @@ from functools import partial
 from catalog.lint.codes import Code
 from catalog.lint.wording import OR_OUTSIDE, Suggestions, listed, say
 from catalog.policy.objects.ingress import deciding, requests
-from catalog.relations.backends.backing import backing
 from catalog.relations.backends.endpoints import addresses_behind
 from catalog.relations.backends.ports import served
 from catalog.relations.backends.targets import given_ports, target_numbers
+from catalog.relations.backends.workloads import backing
 from catalog.relations.permissive import services_in
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View

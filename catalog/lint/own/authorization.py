@@ -9,7 +9,7 @@ from catalog.lint.servers import behind_sidecars
 from catalog.lint.wording import Place, meant
 from catalog.policy.objects.authorization import precedence
 from catalog.store.osm import extension_services, server_of
-from catalog.store.own import external_authorizations, external_authorizations_in
+from catalog.store.own_policies import external_authorizations, external_authorizations_in
 from catalog.store.view import View
 from meshwright.mesh.kinds import EXTERNAL_AUTHORIZATION
 from meshwright.mesh.objects import ObjectKey

@@ -9,7 +9,7 @@ from catalog.lint.wording import OR_OUTSIDE, Place, Suggestions
 from catalog.policy.objects.ingress import requests
 from catalog.policy.objects.mutual_tls import admitted_by, callers_of, deciding, precedence
 from catalog.relations.backends.endpoints import addresses_behind
-from catalog.store.own import mutual_tls, mutual_tls_in
+from catalog.store.own_policies import mutual_tls, mutual_tls_in
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
 from meshwright.mesh.kinds import MUTUAL_TLS

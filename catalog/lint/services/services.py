@@ -6,16 +6,16 @@ from typing import Final
 
 from catalog.lint.codes import Code
 from catalog.lint.lint import IN_LINT, Lint
-from catalog.lint.services.unmeshed import is_unmeshed
+from catalog.lint.services.mesh_membership import is_unmeshed
 from catalog.lint.templates import behind, named_in_vain
 from catalog.lint.wording import Suggestions, listed, say
 from catalog.policy.outbound import protocol_of
 from catalog.policy.values.interception import SocketAddress
 from catalog.relations.backends.addresses import called_addresses
-from catalog.relations.backends.backing import backing, services_of
 from catalog.relations.backends.endpoints import endpoints, health_at
 from catalog.relations.backends.ports import declared_protocol
 from catalog.relations.backends.targets import given_ports, served_by, target_numbers
+from catalog.relations.backends.workloads import backing, services_of
 from catalog.store.objects import workload_object
 from catalog.store.precedence import age
 from catalog.store.smi import splits_by_apex

@@ -6,8 +6,8 @@ from typing import Final
 
 from catalog.lint.budget import Budget, within
 from catalog.lint.codes import Code
-from catalog.lint.smi.covering import MatchIndex, Shape
 from catalog.lint.smi.hosts import never_sent
+from catalog.lint.smi.match_coverage import MatchIndex, Shape
 from catalog.lint.wording import Place, say
 from catalog.oracle.request.expressions import fits_in_full, fits_no_path, text_of
 from catalog.oracle.request.headers import SET, UNSEEN

@@ -7,7 +7,7 @@ from typing import Final
 from catalog.lint.budget import Budget, within
 from catalog.lint.codes import Code
 from catalog.lint.lint import Lint
-from catalog.lint.smi.covering import MatchIndex
+from catalog.lint.smi.match_coverage import MatchIndex
 from catalog.lint.templates import answering
 from catalog.lint.wording import Place
 from catalog.policy.access import may_call

@@ -11,7 +11,7 @@ somebody was to be asked about.
 from catalog.policy.values.inbound import ExternalAuthorizer
 from catalog.store import mesh_wide
 from catalog.store.osm import server_of
-from catalog.store.own import external_authorizations_in
+from catalog.store.own_policies import external_authorizations_in
 from catalog.store.view import View
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Port

@@ -19,7 +19,7 @@ from meshwright.mesh.policies.callers import AuthenticatedName, Caller, Encrypte
 from meshwright.mesh.policies.ingress import IngressBackend, IngressPort, Proof
 from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
 from meshwright.mesh.service import ServiceKey
-from meshwright.mesh.values.hashing import SharedTuple
+from meshwright.mesh.values.cached_hash import SharedTuple
 
 
 def precedence(found: IngressBackend) -> tuple[bool, str, PolicyKey]:

@@ -11,7 +11,7 @@ from typing import Final
 from catalog.policy.objects.ingress import requests, source_ranges
 from catalog.policy.values.inbound import AccessRule
 from catalog.relations.permissive import is_permissive
-from catalog.store.own import mutual_tls_in
+from catalog.store.own_policies import mutual_tls_in
 from catalog.store.view import View
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import MUTUAL_TLS

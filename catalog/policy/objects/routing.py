@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from catalog.policy.access import rule_matches
 from catalog.policy.objects.splits import backend_port
 from catalog.policy.values.outbound import RequestRule, WeightedBackend
-from catalog.store.own import route_policies_by_service
+from catalog.store.own_policies import route_policies_by_service
 from catalog.store.view import View
 from meshwright.mesh.policies.routing import RouteActions, RoutePolicy
 from meshwright.mesh.policies.smi import PolicyKey

@@ -12,13 +12,13 @@ from dataclasses import replace
 from catalog.policy.values.destinations import CallerLocality, Destination, ServiceDestination
 from catalog.policy.values.outbound import WeightedBackend
 from catalog.policy.values.proxy import ReachableServices
-from catalog.store.own import upstream_policies_by_service
+from catalog.store.own_policies import upstream_policies_by_service
 from catalog.store.view import View
 from meshwright.engine.derived import derived
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.policies.upstreams import HashKey, UpstreamPolicy, prefix
 from meshwright.mesh.service import Protocol, ServiceKey
-from meshwright.mesh.values.hashing import SharedTuple
+from meshwright.mesh.values.cached_hash import SharedTuple
 
 
 def precedence(policy: UpstreamPolicy) -> tuple[bool, str, PolicyKey]:

@@ -12,7 +12,7 @@ from meshwright.mesh.policies.upstreams import (
     OutlierDetectionOverride,
 )
 from meshwright.mesh.service import ExternalHost, ServiceKey
-from meshwright.mesh.values.hashing import CachedHash, hashed_once
+from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
 
 
 @dataclass(frozen=True, slots=True, order=True)

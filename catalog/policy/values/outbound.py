@@ -9,7 +9,7 @@ from meshwright.mesh.policies.routing import RouteActions
 from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
 from meshwright.mesh.policies.upstreams import HashKey
 from meshwright.mesh.service import EscapedSlashes, Protocol, Upstream
-from meshwright.mesh.values.hashing import CachedHash, hashed_once
+from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
 
 
 @dataclass(frozen=True, slots=True, order=True)

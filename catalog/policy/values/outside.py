@@ -10,7 +10,7 @@ from meshwright.mesh.names import Port
 from meshwright.mesh.policies.limits import ConnectionLimits
 from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
 from meshwright.mesh.service import ExternalHost
-from meshwright.mesh.values.hashing import CachedHash, hashed_once
+from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
 
 
 @dataclass(frozen=True, slots=True)

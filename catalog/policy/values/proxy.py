@@ -17,7 +17,7 @@ from meshwright.mesh.long_lived import LongLived
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.policies.resilience import Resilience
 from meshwright.mesh.service import ExternalHost, ServiceKey, Upstream
-from meshwright.mesh.values.hashing import SharedTuple
+from meshwright.mesh.values.cached_hash import SharedTuple
 from meshwright.mesh.workload import Transparent
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.policies.resilience import Resilience
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.policies.telemetry import AccessLog, ExtensionService
-from meshwright.mesh.values.hashing import CachedHash, hashed_once
+from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
 
 
 @dataclass(frozen=True, slots=True)

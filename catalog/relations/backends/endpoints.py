@@ -5,11 +5,11 @@ from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
-from catalog.relations.backends.backing import backing
 from catalog.relations.backends.localities import zones_of
 from catalog.relations.backends.ports import slice_numbers
 from catalog.relations.backends.precedence import is_superseded
 from catalog.relations.backends.targets import target_numbers
+from catalog.relations.backends.workloads import backing
 from catalog.store.inventory import by_address, slices_by_service
 from catalog.store.precedence import age, health_rank
 from catalog.store.view import View

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from catalog.store.inventory import slices_by_address
-from catalog.store.own import upstream_policies
+from catalog.store.own_policies import upstream_policies
 from catalog.store.precedence import health_rank
 from catalog.store.view import IN_VIEW, View
 from meshwright.engine.derived import derived

@@ -5,8 +5,8 @@ without selector says nothing about workloads. Its EndpointSlices do, and there 
 counts, as for every implementation of Services, because the target port may be another program's.
 """
 
-from catalog.relations.backends.backing import services_of
 from catalog.relations.backends.ports import GivenPorts, ServedPorts, served, slice_numbers, target_number
+from catalog.relations.backends.workloads import services_of
 from catalog.store.inventory import slices_by_service
 from catalog.store.view import View
 from meshwright.engine.derived import derived

@@ -10,10 +10,10 @@ import structlog
 
 from certs.contract import CertificateRequest, Usage
 from certs.errors import IssuerError
-from certs.issuers.cert_manager.answers import SignedCertificate, ends
-from certs.issuers.cert_manager.asking import CertificateRequestClient
-from certs.issuers.cert_manager.beside import EventLoopThread
+from certs.issuers.cert_manager.client import CertificateRequestClient
+from certs.issuers.cert_manager.loop_thread import EventLoopThread
 from certs.issuers.cert_manager.requests import request
+from certs.issuers.cert_manager.responses import SignedCertificate, ends
 from certs.issuers.exchanges import Exchanges
 from certs.issuers.reference import IssuerReference
 from certs.issuers.remote import RemoteIssuer, given_roots

@@ -10,9 +10,9 @@ import structlog
 from certs.contract import CertificateRequest
 from certs.errors import IssuerError
 from certs.issuers.remote import RemoteIssuer, given_roots
-from certs.issuers.vault.answers import roots, signed
 from certs.issuers.vault.http import Answer, VaultApi, VaultRefused, mount, segment
 from certs.issuers.vault.login import Login, Session
+from certs.issuers.vault.responses import roots, signed
 from certs.keys.bundle import TrustBundle
 from certs.keys.leaf import stands_below
 from meshwright.mesh.names import TrustDomain

@@ -14,8 +14,8 @@ import structlog
 
 from certs.errors import CertificateError, IssuerError, StateError
 from certs.issuers.exchanges import Exchanges
-from certs.issuers.vault.answers import Lease, known_lease, lease
 from certs.issuers.vault.http import VaultApi, VaultRefused, mount
+from certs.issuers.vault.responses import Lease, known_lease, lease
 
 SERVICE_ACCOUNT_TOKEN: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 _FORBIDDEN: Final = 403

@@ -18,7 +18,7 @@ from aiohttp.hdrs import METH_HEAD
 from meshwright.admin.api.shape import MOMENT, TEXT, WHOLE, Shape, listed, noted, one_of, record
 from meshwright.admin.html.style import SECURITY_HEADERS
 from meshwright.admin.jsonable import Document, Json, jsonable
-from meshwright.admin.reading import ChangeReading, ProxyReading, TrafficReading
+from meshwright.admin.readers import ChangeReading, ProxyReading, TrafficReading
 from meshwright.delivery.proxies.status import ProxyState
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.problems.problem import Problems

@@ -10,15 +10,15 @@ from aiohttp import web
 from meshwright.admin.html.tones import Verdict, worst
 from meshwright.admin.jsonable import Document, Json, jsonable
 from meshwright.admin.pages import debug
-from meshwright.admin.pages.answers import Answers
+from meshwright.admin.pages.handlers import Answers
 from meshwright.admin.pages.mesh.certificates import certificates
-from meshwright.admin.pages.mesh.published import published
+from meshwright.admin.pages.mesh.published_resources import published
 from meshwright.admin.pages.mesh.sources import sources
 from meshwright.admin.pages.overview import Glances
 from meshwright.admin.pages.proxies import proxy, streams
-from meshwright.admin.pages.trying import TrialRunner
+from meshwright.admin.pages.trial_runner import TrialRunner
 from meshwright.admin.proxy_names import find
-from meshwright.admin.reading import MeshReading
+from meshwright.admin.readers import MeshReading
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Final
 from meshwright.admin.api.events import CHANGED
 from meshwright.admin.api.shape import ERROR, TEXT, Shape
 from meshwright.admin.api.table import PREFIX, Parameter, Route
-from meshwright.admin.api.trying import BODY, TRIED
+from meshwright.admin.api.trial import BODY, TRIED
 from meshwright.admin.jsonable import Document, Json
 
 VERSION: Final = "3.1.0"

@@ -6,7 +6,8 @@ from typing import Final
 
 from aiohttp import web
 
-from meshwright.admin.api import calls, mesh, proxies, shapes, trying
+from meshwright.admin.api import calls, mesh, proxies, shapes
+from meshwright.admin.api import trial as trying
 from meshwright.admin.api.errors import in_json
 from meshwright.admin.api.events import Events
 from meshwright.admin.api.mesh import Api
@@ -15,7 +16,7 @@ from meshwright.admin.api.shape import Shape, fitted_document
 from meshwright.admin.api.statistics import STAT, TOPOLOGY
 from meshwright.admin.api.table import PREFIX, Parameter, Route
 from meshwright.admin.html.style import SECURITY_HEADERS
-from meshwright.admin.http.answering import answered
+from meshwright.admin.http.json_responses import answered
 from meshwright.admin.jsonable import Document
 from meshwright.admin.pages.mesh.topology import topology
 from meshwright.admin.pages.mesh.traffic import LEAST_SECONDS, MOST_SECONDS, stat

@@ -17,7 +17,7 @@ from meshwright.admin.api.tap_query import TapQuery, asked
 from meshwright.admin.html.style import SECURITY_HEADERS
 from meshwright.admin.jsonable import Document, Json, jsonable
 from meshwright.admin.proxy_names import NothingToShow
-from meshwright.admin.reading import ProxyReading
+from meshwright.admin.readers import ProxyReading
 from meshwright.delivery.proxies.status import ProxyState
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.tap import TappedRequest

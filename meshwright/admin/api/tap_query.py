@@ -8,7 +8,7 @@ from typing import Final
 from aiohttp import web
 
 from meshwright.admin.proxy_names import NothingToShow, find
-from meshwright.admin.reading import ProxyReading
+from meshwright.admin.readers import ProxyReading
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, ServiceName, is_dns_label, is_dns_subdomain
 from meshwright.mesh.service import ServiceKey

@@ -19,7 +19,7 @@ from certs.lifetimes import MOST_DAYS
 from meshwright.admin.http.audit import name_object
 from meshwright.admin.jsonable import Json
 from meshwright.admin.proxy_names import NothingToShow, find
-from meshwright.admin.reading import ProxyReading
+from meshwright.admin.readers import ProxyReading
 from meshwright.mesh.identity import ProxyName, is_proxy_name
 from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName, TrustDomain
 from meshwright.sidecars.type_words import short_type

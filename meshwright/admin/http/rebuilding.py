@@ -10,10 +10,10 @@ from aiohttp import web
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
 from certs.ledger.rebuilding import Candidate
-from meshwright.admin.http.answering import answered
 from meshwright.admin.http.commands import CommandError, body_of
+from meshwright.admin.http.json_responses import answered
 from meshwright.admin.jsonable import Document, jsonable
-from meshwright.admin.reading import ViewReading
+from meshwright.admin.readers import ViewReading
 from meshwright.sidecars.addresses import plain_address
 
 _log = structlog.get_logger("admin.http.rebuilding")

@@ -10,8 +10,8 @@ from aiohttp import web
 
 from certs.roots.evidence import BlockingPart, Holdout
 from certs.roots.rotation import Rotation, Stage
-from meshwright.admin.http.answering import answered
 from meshwright.admin.http.commands import CommandError, body_of
+from meshwright.admin.http.json_responses import answered
 from meshwright.admin.jsonable import Document, Json, jsonable
 
 _FIELDS: Final = frozenset({"abort", "give_up", "older_than_seconds"})

@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 from aiohttp import web
 
-from meshwright.serving.running import runner
+from meshwright.serving.runners import runner
 
 SOCKET_NAME: Final = "meshwright.sock"
 CONNECTIONS: Final = 64

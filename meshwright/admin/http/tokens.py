@@ -10,11 +10,11 @@ import structlog
 from aiohttp import web
 
 from catalog.store.view import View
-from meshwright.admin.http.answering import answered
 from meshwright.admin.http.audit import name_object, user_of
 from meshwright.admin.http.commands import CommandError, ProxyRequest, body_of, require_holder
+from meshwright.admin.http.json_responses import answered
 from meshwright.admin.jsonable import Document, jsonable
-from meshwright.admin.reading import ViewReading
+from meshwright.admin.readers import ViewReading
 from meshwright.enrolment.tokens import JoinToken, TokenRecord, TokenRequest
 
 _log = structlog.get_logger("admin.http.tokens")

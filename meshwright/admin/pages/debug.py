@@ -8,7 +8,7 @@ from catalog.store.view import View
 from meshwright.admin.jsonable import Document, Json, jsonable
 from meshwright.admin.pages.access import access_pairs
 from meshwright.admin.proxy_names import NothingToShow
-from meshwright.admin.reading import LoopReading, ObjectReading, SettingsReading, ViewReading
+from meshwright.admin.readers import LoopReading, ObjectReading, SettingsReading, ViewReading
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import SourcedObject
 from meshwright.mesh.problems.problem import Problem, Problems

@@ -8,7 +8,7 @@ from aiohttp import web
 from meshwright.admin.jsonable import Document
 from meshwright.admin.pages.site import Answer, Page
 from meshwright.admin.proxy_names import find
-from meshwright.admin.reading import ProxyReading
+from meshwright.admin.readers import ProxyReading
 
 
 def of_drivers(reading: ProxyReading, pages: Callable[[], Iterable[Page]]) -> Callable[[], tuple[Page, ...]]:

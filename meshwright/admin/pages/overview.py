@@ -13,7 +13,7 @@ from meshwright.admin.pages.mesh.sources import sources
 from meshwright.admin.pages.mesh.traffic import stat
 from meshwright.admin.pages.proxies.proxy import listed
 from meshwright.admin.pages.proxies.streams import streams
-from meshwright.admin.reading import MeshReading
+from meshwright.admin.readers import MeshReading
 from meshwright.traffic.statistics import RowKind
 
 

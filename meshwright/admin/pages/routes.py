@@ -25,11 +25,11 @@ from meshwright.admin.html.looks import (
 from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.html.tones import Verdict
 from meshwright.admin.jsonable import Document
-from meshwright.admin.pages.answers import Answers
+from meshwright.admin.pages.handlers import Answers
 from meshwright.admin.pages.overview import Glances
 from meshwright.admin.pages.site import FormRefused, Page
-from meshwright.admin.pages.trying import TrialRunner, TrialUnavailable, manifests_of
-from meshwright.admin.reading import MeshReading
+from meshwright.admin.pages.trial_runner import TrialRunner, TrialUnavailable, manifests_of
+from meshwright.admin.readers import MeshReading
 
 
 @dataclass(frozen=True, slots=True)

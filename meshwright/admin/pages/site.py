@@ -12,16 +12,16 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from meshwright.admin.html.drawing import Entry, drawn, failed, index, named
 from meshwright.admin.html.frame import SCRIPT_PATH, PageRequest, Place
 from meshwright.admin.html.looks.look import PageLook
+from meshwright.admin.html.renderer import Entry, drawn, failed, index, named
 from meshwright.admin.html.style import SECURITY_HEADERS
 from meshwright.admin.html.tones import Verdict
 from meshwright.admin.http.accept import prefers_html
-from meshwright.admin.http.answering import answered
 from meshwright.admin.http.guard import NOT_SERVED, is_of_another_site, known_hosts_only
+from meshwright.admin.http.json_responses import answered
 from meshwright.admin.jsonable import Document, is_handful, jsonable
-from meshwright.admin.pages.trying import ELSEWHERE
+from meshwright.admin.pages.trial_runner import ELSEWHERE
 from meshwright.admin.proxy_names import NothingToShow
 
 INDEX: Final = "/debug"

@@ -15,7 +15,7 @@ from catalog.store.edits import Edits
 from catalog.store.view import MeshSettings, View
 from meshwright.admin.jsonable import Document, Json
 from meshwright.admin.pages.debug import problem
-from meshwright.admin.pages.mesh.published import versions
+from meshwright.admin.pages.mesh.published_resources import versions
 from meshwright.admin.pages.proxies.decoding import decode
 from meshwright.delivery.snapshots.changes import Change, Kind, compare
 from meshwright.delivery.snapshots.rendering import RenderInputs, resources

@@ -9,7 +9,7 @@ from catalog.policy.objects.splits import in_force as splits_in_force
 from catalog.policy.objects.splits import known_weights
 from catalog.store.smi import splits_by_apex, splits_by_backend
 from catalog.store.view import View
-from meshwright.admin.topology.allowed import allowed, permissive
+from meshwright.admin.topology.allowed_edges import allowed, permissive
 from meshwright.admin.topology.names import OUTSIDE, Between, Name, called_of, caller_of, name_of
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import Namespace, ServiceName

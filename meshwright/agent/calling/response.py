@@ -9,7 +9,7 @@ from typing import Final
 
 from meshwright.agent.sockets import end, listening, tables
 from meshwright.mesh.host_port import HostPort
-from meshwright.mesh.listening import plain
+from meshwright.mesh.listening_sockets import plain
 
 _MADE: Final = frozenset({"01", "03"})
 """States of a connection that is made, be it that nobody has accepted it yet."""

@@ -15,7 +15,7 @@ import structlog
 
 from meshwright.agent.enrolment.settings import EnrolmentFailure
 from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
-from meshwright.agent.peers.ejected import CLUSTERS_PATH, STATS_PATH, ejected, has_ejected
+from meshwright.agent.peers.ejected_endpoints import CLUSTERS_PATH, STATS_PATH, ejected, has_ejected
 from meshwright.agent.subprocess_call import ApartFailed, apart
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain

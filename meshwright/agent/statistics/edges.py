@@ -2,7 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 
-from meshwright.agent.statistics.counted import GRPC_FAILED, EdgeTotals, OwnRows, Route, WorkloadLabels, ends
+from meshwright.agent.statistics.edge_totals import (
+    GRPC_FAILED,
+    EdgeTotals,
+    OwnRows,
+    Route,
+    WorkloadLabels,
+    ends,
+)
 from meshwright.agent.statistics.exposition import Family, Kind, Labels, Sample
 from meshwright.agent.statistics.statistics import Bin, Statistics
 from meshwright.sidecars.envoy.telemetry.stat_names import StatTarget

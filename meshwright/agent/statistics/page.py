@@ -6,7 +6,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from meshwright.agent.envoy.admin import AdminUnreachable, AnswerTooLarge, EnvoyAdmin
-from meshwright.agent.statistics.counted import WorkloadLabels
+from meshwright.agent.statistics.edge_totals import WorkloadLabels
 from meshwright.agent.statistics.edges import Edges
 from meshwright.agent.statistics.exposition import written
 from meshwright.agent.statistics.statistics import STATS_PATH, read

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Final
 
-from meshwright.agent.statistics.counted import GRPC_FAILED, Edge, EdgeTotals, OwnRows, Route
+from meshwright.agent.statistics.edge_totals import GRPC_FAILED, Edge, EdgeTotals, OwnRows, Route
 from meshwright.agent.statistics.protobuf import message
 from meshwright.agent.statistics.statistics import Bin, Statistics
 from meshwright.sidecars.envoy.telemetry.stat_names import StatTarget

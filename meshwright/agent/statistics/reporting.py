@@ -12,7 +12,7 @@ import structlog
 from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
 from meshwright.agent.statistics.increments import NOTHING, since
 from meshwright.agent.statistics.report import Reports
-from meshwright.agent.statistics.sending import ReportRefused
+from meshwright.agent.statistics.report_client import ReportRefused
 from meshwright.agent.statistics.statistics import STATS_PATH, read
 
 FIRST_SECONDS: Final = 10.0

@@ -16,7 +16,7 @@ _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "envoy": ("pids",),
     "control_plane": ("address", "reached", "since", "reason", "said", "do"),
 }
-"""What `meshwright.agent.status.described` always makes, at the top and beneath."""
+"""What `meshwright.agent.status.description` always makes, at the top and beneath."""
 
 
 class AgentSilent(AgentError):

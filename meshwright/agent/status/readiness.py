@@ -10,7 +10,10 @@ from meshwright.agent.envoy.listeners import Listener, listeners
 STATS_PATH: Final = (
     "/stats?filter=^(cluster_manager.cds|listener_manager.lds|listener_manager.workers_started)"
 )
-"""What a proxy has from its control plane; `meshwright.agent.reach.watching` watches the connection."""
+"""What a proxy has from its control plane.
+
+`meshwright.agent.reach.connection_watch` watches the connection.
+"""
 
 
 @dataclass(frozen=True, slots=True)

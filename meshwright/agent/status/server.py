@@ -11,7 +11,7 @@ from meshwright.agent.status import probes, scraping
 from meshwright.agent.status.application_metrics import ApplicationMetrics
 from meshwright.agent.status.http_probe import Caller
 from meshwright.agent.status.probes import Probes
-from meshwright.mesh.listening import plain
+from meshwright.mesh.listening_sockets import plain
 from meshwright.sidecars.layout import DRAIN_PATH, LIVE_PATH, METRICS_PATH, READY_PATH, STATUS_PATH
 
 _WHOLE_PATH = "/stats/prometheus"  # Envoy's own, and all of it

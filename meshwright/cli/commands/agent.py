@@ -156,7 +156,7 @@ def wait(
     from meshwright.agent.certificates import proxy_name
     from meshwright.agent.credentials import CredentialsError
     from meshwright.agent.status.client import LONGEST_SECONDS
-    from meshwright.agent.status.waiting import LEAST_SECONDS, proxy_at, until_ready
+    from meshwright.agent.status.readiness_wait import LEAST_SECONDS, proxy_at, until_ready
 
     at = host_port("--status", status, STATUS_PORT)
     try:
@@ -182,7 +182,7 @@ def status(
 ) -> None:
     """Say how the proxy is, and how it stands with its control plane; status 1 if either is not well."""
     from meshwright.agent.status.client import AgentSilent, status_of
-    from meshwright.agent.status.described import lines
+    from meshwright.agent.status.description import lines
 
     try:
         found = status_of(host_port("--status", at, STATUS_PORT))

@@ -14,7 +14,7 @@ from meshwright.cli.printing.responses import print_json
 from meshwright.cli.process.standard_streams import print_bytes
 
 if TYPE_CHECKING:
-    from meshwright.cli.bugs.gathered import Report
+    from meshwright.cli.bugs.contents import Report
 
 
 def bug_report(
@@ -52,7 +52,9 @@ def bug_report(
     before you send it: names of services, addresses and paths are in it. What cannot be had, as of a server
     that does not run, is named in about.json, with why.
     """
-    from meshwright.cli.bugs import archive, concealed, gathered
+    from meshwright.cli.bugs import archive
+    from meshwright.cli.bugs import contents as gathered
+    from meshwright.cli.bugs import redaction as concealed
     from meshwright.cli.checking.judgements.check import Check, worst
     from meshwright.cli.checking.printing import record
     from meshwright.cli.checking.server import server as checking

@@ -70,7 +70,8 @@ def check(
     that, --kubernetes looks from outside at what is installed in a cluster, as who asks may see it. Status: 0
     if nothing has failed, 1 if something has, 2 where it is not known what to look at.
     """
-    from meshwright.cli.checking.server import server, stopped
+    from meshwright.cli.checking.server import server
+    from meshwright.cli.checking.server import stopped_server as stopped
     from meshwright.cli.checking.server.paths import told_by
 
     of_a_server = (state, mesh, config, ads_address, http_address, debug_address)
@@ -161,7 +162,7 @@ def agent_check(
     """
     from meshwright.agent.reach.place import Place, place
     from meshwright.cli.checking.machine import machine
-    from meshwright.cli.checking.machine.dialling import DialSettings
+    from meshwright.cli.checking.machine.control_plane import DialSettings
 
     where = DialSettings(
         credentials=(credentials or _credentials(run_directory)).absolute(),

@@ -20,7 +20,7 @@ def crds(
     Status: 0, or 2 if there is no such kind.
     """
     from meshwright.cli.offline import reference
-    from meshwright.providers.text.printed import printed
+    from meshwright.providers.text.yaml_documents import printed
 
     found = reference.definitions(kind or ())
     if as_json:

@@ -169,7 +169,7 @@ def _counted(number: int, one: str, many: str = "") -> str:
 
 
 def _versions(wanted: Mapping[str, "Snapshot"]) -> dict[str, Any]:
-    from meshwright.admin.pages.mesh.published import versions
+    from meshwright.admin.pages.mesh.published_resources import versions
 
     shared = {id(snapshot): versions(snapshot) for snapshot in wanted.values()}
     return {proxy: shared[id(snapshot)] for proxy, snapshot in wanted.items()}

@@ -23,7 +23,7 @@ from meshwright.cli.printing.lines import joined
 from meshwright.cli.printing.responses import Found, print_json, records, texts
 from meshwright.cli.process.standard_streams import read_text
 from meshwright.cli.socket.client import api
-from meshwright.providers.text.printed import printed
+from meshwright.providers.text.yaml_documents import printed
 
 if TYPE_CHECKING:
     from meshwright.cli.offline.mesh import OfflineMesh

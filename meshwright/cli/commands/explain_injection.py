@@ -18,8 +18,8 @@ from meshwright.mesh.kinds import POD
 if TYPE_CHECKING:
     from meshwright.kube.api import Api
     from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
-    from meshwright.kubernetes.injection.explaining import Explanation
-    from meshwright.kubernetes.injection.injecting import InjectionInputs
+    from meshwright.kubernetes.injection.explanation import Explanation
+    from meshwright.kubernetes.injection.pod_injection import InjectionInputs
     from meshwright.mesh import config as configured
     from meshwright.mesh.objects import NamespaceObject
 
@@ -135,7 +135,7 @@ def document(found: "Explanation") -> Mapping[str, Any]:
 
 
 def _offline(told: "InjectionConfig", file: Path, namespace: str, mesh: Path | None) -> "Sequence[Found]":
-    from meshwright.kubernetes.injection.explaining import explained
+    from meshwright.kubernetes.injection.explanation import explained
     from meshwright.kubernetes.injection.manifests import namespaces_in, pods_in
     from meshwright.mesh.names import Namespace
     from meshwright.mesh.objects import NamespaceObject
@@ -168,7 +168,7 @@ async def _online(
     from meshwright.kube.builtin import MUTATING, NAMESPACES, PODS, minor_version
     from meshwright.kube.connection.connection import found
     from meshwright.kube.errors import KubeError
-    from meshwright.kubernetes.injection.explaining import explained
+    from meshwright.kubernetes.injection.explanation import explained
     from meshwright.kubernetes.injection.namespaces import namespace_of
 
     namespace, name = pod
@@ -232,7 +232,7 @@ def _known(
 ) -> "tuple[InjectionInputs, Mapping[str, NamespaceObject]]":
     import os
 
-    from meshwright.kubernetes.injection.injecting import InjectionInputs
+    from meshwright.kubernetes.injection.pod_injection import InjectionInputs
     from meshwright.sidecars.contract.errors import DriverError
     from meshwright.sidecars.registry import DriverRegistry
 

@@ -58,9 +58,9 @@ def inject(
     What is left out, and why, is said on standard error. Status: 0; 1 if a pod that is to have a sidecar
     cannot, and then nothing is printed; 2 if the manifests or the configuration cannot be read.
     """
-    from meshwright.kubernetes.injection.injecting import InjectionInputs
     from meshwright.kubernetes.injection.manifests import inject as injected
     from meshwright.kubernetes.injection.manifests import namespaces_in
+    from meshwright.kubernetes.injection.pod_injection import InjectionInputs
     from meshwright.sidecars.contract.errors import DriverError
     from meshwright.sidecars.registry import DriverRegistry
 

@@ -12,7 +12,7 @@ from meshwright.cli.printing.lines import print_lines, say
 from meshwright.cli.printing.responses import print_json
 
 if TYPE_CHECKING:
-    from meshwright.cli.migrating.moving import MigrationResult
+    from meshwright.cli.migrating.migration import MigrationResult
 
 migrate = typer.Typer(name="migrate", no_args_is_help=True, help="Come from another mesh.")
 
@@ -45,8 +45,8 @@ def osm(
     Nothing is applied. Status: 0 if nothing is lost, 1 if something of it is refused, not enforced or not
     used here, 2 if it cannot be read whole.
     """
-    from meshwright.cli.migrating.moving import lost, moved
-    from meshwright.cli.migrating.reading import from_cluster, from_files
+    from meshwright.cli.migrating.inputs import from_cluster, from_files
+    from meshwright.cli.migrating.migration import lost, moved
     from meshwright.controller.kubernetes.home import HOME
     from meshwright.sidecars.contract.errors import DriverError
     from meshwright.sidecars.registry import DriverRegistry
@@ -100,7 +100,7 @@ def _commands(found: "MigrationResult", out: Path) -> list[str]:
 def _write(out: Path, found: "MigrationResult") -> None:
     """Write a file for each manifest, and the chart's values; raise CommandFailed."""
     from meshwright.cli.printing import files
-    from meshwright.providers.text.printed import printed
+    from meshwright.providers.text.yaml_documents import printed
 
     folder = out / "manifests"
     try:

@@ -114,7 +114,7 @@ def serve(
     with NativeLines() as native:
         # What is imported stays: the collector need never look through it.
         gc.disable()
-        from meshwright.cli.process.serving import run
+        from meshwright.cli.process.server_program import run
 
         gc.freeze()
         gc.enable()

@@ -36,7 +36,7 @@ def webhook(
     from meshwright.kubernetes.injection.webhook.registration import PATH
     from meshwright.kubernetes.injection.webhook.registration import configuration as pods
     from meshwright.providers.kubernetes.scope import Scope
-    from meshwright.providers.text.printed import printed
+    from meshwright.providers.text.yaml_documents import printed
 
     try:
         place = Place.parse(at)

@@ -7,10 +7,10 @@ from meshwright.cli.migrating.findings import Document, Finding, MigrationStatus
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.specs.codes import Code
-from meshwright.specs.displayed import read_shown
-from meshwright.specs.osm.unenforced import UNENFORCED
+from meshwright.specs.displayed_objects import read_shown
+from meshwright.specs.osm.unenforced_policy import UNENFORCED
 from meshwright.specs.reader import ManifestReading
-from meshwright.specs.reference.meanings.installed import INSTALLED
+from meshwright.specs.reference.meanings.definitions import INSTALLED
 
 GROUPS: Final = frozenset(each.group for each in (*INSTALLED, *UNENFORCED))
 """The API groups of policy: SMI's, Open Service Mesh's and its successor's, ours."""

@@ -7,8 +7,8 @@ from meshwright.cli.migrating.findings import Document, Finding, MigrationStatus
 from meshwright.cli.migrating.namespaces import PREFIX
 from meshwright.cli.migrating.objects import group_of
 from meshwright.kubernetes.injection.decision import OSM_INJECT, OSM_UUID
-from meshwright.kubernetes.injection.injecting import InjectionInputs
 from meshwright.kubernetes.injection.manifests import TEMPLATES, inject
+from meshwright.kubernetes.injection.pod_injection import InjectionInputs
 from meshwright.mesh.kinds import POD
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.injection.checks import all_containers

@@ -14,7 +14,7 @@ from meshwright.mesh.problems.spelling import nearest
 from meshwright.providers.text.documents import documents
 from meshwright.specs.reference import page as pages
 from meshwright.specs.reference.crds import crds
-from meshwright.specs.reference.meanings.installed import INSTALLED
+from meshwright.specs.reference.meanings.definitions import INSTALLED
 from meshwright.specs.reference.meanings.kinds import KINDS
 from meshwright.specs.reference.probing import all_described
 from meshwright.specs.reference.schema import Schema, of_all, of_kind, reference

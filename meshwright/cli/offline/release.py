@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from meshwright.chart import overriding
+from meshwright.chart import overrides as overriding
 from meshwright.chart.rendering import defaults, home
 from meshwright.chart.rendering import manifests as rendered
 from meshwright.chart.template.tokens import TemplateError

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from meshwright.cli.errors import understood
 from meshwright.cli.printing.responses import Found, print_json, records, texts
-from meshwright.mesh.terminal import screened
+from meshwright.mesh.terminal import screened_stream as screened
 from meshwright.mesh.terminal.printable import on_one_line
 
 _STATES: Final = {"connected": "green", "expected": "yellow", "disconnected": "red", "dead": "red"}

@@ -12,7 +12,7 @@ import sys
 from typing import Any, Final, TextIO
 
 from meshwright.cli.errors import CommandFailed
-from meshwright.mesh.terminal.screened import ScreenedStream
+from meshwright.mesh.terminal.screened_stream import ScreenedStream
 
 READER_GONE: Final = 141
 """How a program ends whose reader has gone, as a shell has it: 128 and SIGPIPE."""

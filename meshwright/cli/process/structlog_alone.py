@@ -2,7 +2,7 @@
 
 import sys
 
-from meshwright.mesh.terminal.screened import styled
+from meshwright.mesh.terminal.screened_stream import styled
 
 
 def import_structlog() -> None:

@@ -11,7 +11,7 @@ from certs.errors import CertificateError
 from certs.keys.material import ServerCertificate
 from certs.renewal import look_again_after
 from certs.server import ads_server_certificate
-from certs.state.stored import Pairs
+from certs.state.stored_pair import Pairs
 from xds.server.tls import TlsIdentity
 
 _log = structlog.get_logger("controller.server_tls")

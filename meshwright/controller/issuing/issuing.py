@@ -17,8 +17,8 @@ from certs.custody import AuthorityWithLedger, Custody
 from certs.errors import CertificateError
 from certs.issuer_selection import CertManagerSettings, OpenedIssuer, Told, VaultSettings, open_issuer
 from certs.issuers.exchanges import Exchanges
+from certs.issuers.file_authority import WatchedFiles
 from certs.issuers.reference import IssuerReference
-from certs.issuers.watched import WatchedFiles
 from certs.keys.pair import KeyPairOptions
 from meshwright.controller.issuing.periodic import tending
 from meshwright.controller.kubernetes.home import home

@@ -19,15 +19,15 @@ from certs.errors import CertificateError
 from certs.keys.material import ServerCertificate
 from certs.renewal import look_again_after
 from certs.server import webhook_certificate
-from certs.state.stored import Pairs
+from certs.state.stored_pair import Pairs
 from meshwright.admin.http.servers import serving
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.controller.kubernetes.cluster import Cluster
-from meshwright.delivery.gathering import MeshSources
+from meshwright.delivery.mesh_sources import MeshSources
 from meshwright.kube.builtin import MUTATING
 from meshwright.kube.connection.tls import load
 from meshwright.kubernetes.admission.configuration import Configuration, configuration
-from meshwright.kubernetes.admission.judging import Judge, MeshMoment, yielding
+from meshwright.kubernetes.admission.judge import Judge, MeshMoment, yielding
 from meshwright.kubernetes.admission.place import Place
 from meshwright.kubernetes.admission.registration import Registration
 from meshwright.kubernetes.admission.server import application

@@ -13,15 +13,15 @@ from certs.custody import AuthorityWithLedger
 from certs.keys.material import ServiceCertificate
 from certs.ledger.entry import LedgerEntry
 from certs.roots.succeeding_authority import AuthorityStatus
-from meshwright.admin.reading import LateMoment
+from meshwright.admin.readers import LateMoment
 from meshwright.controller.settings.settings import Settings
 from meshwright.delivery.assembly import Delivery
 from meshwright.delivery.history.push import Push
 from meshwright.delivery.proxies.held_certificates import HeldCertificate
 from meshwright.delivery.proxies.status import ProxyStatus
-from meshwright.delivery.quarantine.left_out import LeftOut, parts_left_out
+from meshwright.delivery.quarantine.exclusions import LeftOut, parts_left_out
 from meshwright.delivery.quarantine.problems import clause
-from meshwright.delivery.snapshots.serving import group_name
+from meshwright.delivery.snapshots.group_snapshots import group_name
 from meshwright.enrolment.ejections import Ejections
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.objects import ObjectKey, SourcedObject

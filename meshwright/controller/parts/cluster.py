@@ -19,8 +19,8 @@ from meshwright.controller.kubernetes.cluster import ANSWER, Cluster, ClusterAcc
 from meshwright.controller.kubernetes.injection import configured_by, injection_of
 from meshwright.controller.kubernetes.token_reviews import kubernetes_proof
 from meshwright.controller.kubernetes.webhook import Webhook
-from meshwright.controller.parts.core import Core
-from meshwright.controller.parts.in_cluster import InCluster, saying
+from meshwright.controller.parts.cluster_parts import ClusterParts, saying
+from meshwright.controller.parts.core import CoreParts
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.state_files import StateFile
 from meshwright.kubernetes.injection.configuration.current import CurrentConfig
@@ -38,13 +38,13 @@ def reached(settings: Settings, clock: Callable[[], datetime]) -> Cluster:
 
 
 def join_in_cluster(
-    core: Core,
+    core: CoreParts,
     found: Cluster,
     opened: AuthorityWithLedger,
     issuing: IssuerAccess,
     drivers: MeshDrivers,
     proxies: ProxyIssuing,
-) -> InCluster:
+) -> ClusterParts:
     """Join what a cluster has with delivery. Raises CertificateError."""
     settings, configured = core.settings, None
     if settings.injection:
@@ -53,7 +53,7 @@ def join_in_cluster(
     injection = None if configured is None else _injection(core, found, drivers, proxies, configured, pods)
     webhook = _webhook(core, found, opened, drivers, injection)
     told = _reporter(core, found)
-    return InCluster(
+    return ClusterParts(
         found,
         webhook,
         pods,
@@ -64,7 +64,7 @@ def join_in_cluster(
 
 
 def _pod_roots(
-    core: Core, found: Cluster, opened: AuthorityWithLedger, configured: CurrentConfig | None
+    core: CoreParts, found: Cluster, opened: AuthorityWithLedger, configured: CurrentConfig | None
 ) -> PodRoots | None:
     """Return who keeps the ConfigMap by which pods join; None where none can."""
     settings = core.settings
@@ -84,7 +84,7 @@ def _pod_roots(
 
 
 def _injection(
-    core: Core,
+    core: CoreParts,
     found: Cluster,
     drivers: MeshDrivers,
     proxies: ProxyIssuing,
@@ -97,7 +97,11 @@ def _injection(
 
 
 def _webhook(
-    core: Core, found: Cluster, opened: AuthorityWithLedger, drivers: MeshDrivers, injection: Injection | None
+    core: CoreParts,
+    found: Cluster,
+    opened: AuthorityWithLedger,
+    drivers: MeshDrivers,
+    injection: Injection | None,
 ) -> Webhook | None:
     settings = core.settings
     place = settings.webhook_reached_at
@@ -119,14 +123,14 @@ def _webhook(
     )
 
 
-def _reporter(core: Core, found: Cluster) -> Reporter | None:
+def _reporter(core: CoreParts, found: Cluster) -> Reporter | None:
     settings = core.settings
     if not settings.kubernetes_reports:
         return None
     return reporter(found.api, core.delivery, core.metrics, core.clock, found.home, settings.namespaces)
 
 
-def _gateway(core: Core, found: Cluster, issuing: IssuerAccess, told: Reporter | None) -> GatewaySecret:
+def _gateway(core: CoreParts, found: Cluster, issuing: IssuerAccess, told: Reporter | None) -> GatewaySecret:
     return GatewaySecret(
         found.api,
         found.home,

@@ -23,7 +23,7 @@ from meshwright.traffic.taps import TapTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Core:
+class CoreParts:
     """Settings, clock, metrics, sources and delivery.
 
     `settings` are those of the start, `reloading` has those in force. `verdicts` outlive a restart. `tapped`
@@ -53,7 +53,7 @@ def join_core(
     drivers: MeshDrivers,
     cluster: Source | None,
     clock: Callable[[], datetime],
-) -> Core:
+) -> CoreParts:
     """Join the sources, among them that of a cluster if there is one, with delivery. Raises ProviderError."""
     metrics, tapped = Metrics(), TapTable()
     verdicts = StateFile(settings.state, VERDICTS)
@@ -62,7 +62,7 @@ def join_core(
     delivery = delivering(
         settings, opened, issuing, drivers, sources, verdicts, tapped, metrics, clock, waves
     )
-    return Core(
+    return CoreParts(
         settings=settings,
         reloading=SettingsReloader(settings),
         clock=clock,

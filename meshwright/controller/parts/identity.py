@@ -17,9 +17,9 @@ from meshwright.controller.identity.server_tls import ServerTls
 from meshwright.controller.issuing.foreign_ca import ForeignAuthorityWatch, patience
 from meshwright.controller.issuing.issuing import IssuerAccess
 from meshwright.controller.issuing.roots_taken import hearing
-from meshwright.controller.parts.core import Core
-from meshwright.controller.parts.in_cluster import InCluster, saying
-from meshwright.controller.parts.proxies import Proxies
+from meshwright.controller.parts.cluster_parts import ClusterParts, saying
+from meshwright.controller.parts.core import CoreParts
+from meshwright.controller.parts.proxies import ProxyParts
 from meshwright.controller.roots.change import RootChange
 from meshwright.controller.roots.declared import DeclaredRoots, DeclaredRule
 from meshwright.controller.roots.rotation import declared_roots, root_change, roots_changed
@@ -29,7 +29,7 @@ from meshwright.sidecars.contract.contexts import AcknowledgedSecrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class IdentityParts:
     """The CA with its ledger, the issuer of service certificates, and the changes of roots.
 
     `proxy_certificates` issues and revokes on request, `tokens` makes join tokens. `confirmations`
@@ -62,7 +62,7 @@ class Identity:
             yield "root change", self.roots.stepping()
 
 
-def proxy_issuing(core: Core, opened: AuthorityWithLedger) -> ProxyIssuing:
+def proxy_issuing(core: CoreParts, opened: AuthorityWithLedger) -> ProxyIssuing:
     """Return what issues proxy certificates, for as long as the settings in force say."""
 
     def terms() -> ProxyTerms:
@@ -80,13 +80,13 @@ def proxy_issuing(core: Core, opened: AuthorityWithLedger) -> ProxyIssuing:
 
 
 def join_identity(
-    core: Core,
+    core: CoreParts,
     opened: AuthorityWithLedger,
     issuing: IssuerAccess,
     certificates: ProxyIssuing,
-    in_cluster: InCluster,
-    proxies: Proxies,
-) -> Identity:
+    in_cluster: ClusterParts,
+    proxies: ProxyParts,
+) -> IdentityParts:
     """Join all that depends on roots with the changes of roots. Raises CertificateError."""
     settings, confirmations = core.settings, Confirmations()
     patient = patience(opened, confirmations, settings.trust_seconds)
@@ -96,7 +96,7 @@ def join_identity(
     changed = partial(roots_changed, core.delivery, tls, proxies.events, webhook, pods, core.clock)
     rule = DeclaredRule(core.view)
     change = _root_change(core, opened, issuing, tls, confirmations, in_cluster, proxies, changed, rule)
-    return Identity(
+    return IdentityParts(
         opened=opened,
         issuing=issuing,
         proxy_certificates=certificates,
@@ -111,13 +111,13 @@ def join_identity(
 
 
 def _root_change(
-    core: Core,
+    core: CoreParts,
     opened: AuthorityWithLedger,
     issuing: IssuerAccess,
     tls: ServerTls,
     confirmations: Confirmations,
-    in_cluster: InCluster,
-    proxies: Proxies,
+    in_cluster: ClusterParts,
+    proxies: ProxyParts,
     changed: Callable[[], Awaitable[None]],
     rule: DeclaredRule,
 ) -> RootChange | None:
@@ -137,11 +137,11 @@ def _root_change(
 
 
 def _declared_roots(
-    core: Core,
+    core: CoreParts,
     opened: AuthorityWithLedger,
     change: RootChange | None,
     rule: DeclaredRule,
-    in_cluster: InCluster,
+    in_cluster: ClusterParts,
 ) -> DeclaredRoots:
     settings, reporter = core.settings, in_cluster.reporter
     secrets = Secrets(settings.state, settings.root_secrets, TrustDomain(settings.trust_domain))

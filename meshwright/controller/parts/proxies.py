@@ -7,7 +7,7 @@ from meshwright.sidecars.contract.events import Broker
 
 
 @dataclass(frozen=True, slots=True)
-class Proxies:
+class ProxyParts:
     """The sidecar drivers, the pages that they show, and the events that they are told of."""
 
     drivers: MeshDrivers
@@ -15,6 +15,6 @@ class Proxies:
     events: Broker
 
 
-def join_proxies(drivers: MeshDrivers) -> Proxies:
+def join_proxies(drivers: MeshDrivers) -> ProxyParts:
     """Return the drivers without pages and events, which come when they start."""
-    return Proxies(drivers, DriverPages(), Broker())
+    return ProxyParts(drivers, DriverPages(), Broker())

@@ -12,7 +12,7 @@ import structlog
 from meshwright.admin.http.servers import unix_socket
 from meshwright.controller.errors import StartupError
 from meshwright.mesh.host_port import HostPort
-from meshwright.mesh.listening import listening
+from meshwright.mesh.listening_sockets import listening
 
 _log = structlog.get_logger("controller.process.listening")
 

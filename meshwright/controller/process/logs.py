@@ -17,7 +17,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from meshwright.mesh.terminal.printable import on_one_line, printable
-from meshwright.mesh.terminal.screened import styled
+from meshwright.mesh.terminal.screened_stream import styled
 
 REDACTED: Final = "[redacted]"
 _SECRET_WORDS: Final = frozenset({"secret", "secrets", "private", "password", "token", "pem"})

@@ -20,7 +20,7 @@ import structlog
 
 from meshwright.controller.process.handshakes import FailedHandshakes, failed_handshake
 from meshwright.mesh.terminal.printable import on_one_line
-from meshwright.mesh.terminal.screened import ScreenedStream
+from meshwright.mesh.terminal.screened_stream import ScreenedStream
 
 VERBOSITY: Final = "GRPC_VERBOSITY"
 NEEDED: Final = "INFO"

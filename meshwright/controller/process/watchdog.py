@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 
 from meshwright.admin.metrics.registry import Metrics
-from meshwright.admin.reading import LateMoment
+from meshwright.admin.readers import LateMoment
 
 NOTED_SECONDS: Final = 0.02
 """What is remembered: the loop is to be held no longer than this."""

@@ -12,7 +12,7 @@ from catalog.store.osm import root_certificates
 from catalog.store.view import View
 from certs.errors import CertificateError
 from certs.roots.authority import ChangingAuthority
-from certs.roots.declared import ChangeAction, DeclaredRoot, held, next_act, state_of
+from certs.roots.declared_roots import ChangeAction, DeclaredRoot, held, next_act, state_of
 from certs.roots.rotation import Fingerprint, Rotation, aborted, turned
 from certs.roots.secrets import DeclaredRootSecrets, Secrets
 from meshwright.controller.roots.change import RootChange

@@ -18,7 +18,7 @@ from certs.keys.material import ServiceCertificate
 from certs.keys.pair import MAKING, KeyPairOptions
 from certs.manager import CertificateManager, Request
 from certs.retries import Failure, Retries
-from certs.state.stored import Pairs
+from certs.state.stored_pair import Pairs
 from meshwright.delivery.certificates.issuance_problems import ExpiringCertificate, failure_kind, problem
 from meshwright.delivery.certificates.issuing import IssuingStrategy, Need, SequentialIssuing
 from meshwright.mesh.identity import ServiceIdentity

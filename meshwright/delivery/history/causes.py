@@ -6,7 +6,7 @@ from typing import Final
 
 from meshwright.delivery.history.old_resources import changed
 from meshwright.delivery.history.versions import Content
-from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.snapshots.published_snapshots import Step
 from meshwright.delivery.wave import Wave
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resources.resource import CLUSTER, ENDPOINT, Resource, ResourceName, TypeUrl

@@ -30,7 +30,7 @@ from meshwright.delivery.history.versions import (
     Transition,
     VersionChanges,
 )
-from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.snapshots.published_snapshots import Step
 from meshwright.delivery.wave import Wave
 from meshwright.mesh.objects import ObjectKey
 from xds.cache import GroupKey, NodeKey, SnapshotCache

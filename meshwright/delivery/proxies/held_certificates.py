@@ -10,7 +10,7 @@ from typing import Final
 
 from certs.keys.leaf import serial_and_end
 from meshwright.delivery.proxies.proxy import Proxy
-from meshwright.delivery.quarantine.accepted import AcknowledgedVersions
+from meshwright.delivery.quarantine.acknowledged_resources import AcknowledgedVersions
 from xds.cache import NodeKey
 from xds.protocol.resources.resource import Resource, TypeUrl, Version
 from xds.protocol.resources.snapshot import Snapshot

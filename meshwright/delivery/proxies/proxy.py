@@ -6,7 +6,7 @@ from datetime import datetime
 from meshwright.delivery.history.record import Record
 from meshwright.delivery.proxies.large_responses import LargeResponses
 from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
-from meshwright.delivery.quarantine.accepted import Acknowledged
+from meshwright.delivery.quarantine.acknowledged_resources import Acknowledged
 from meshwright.mesh.identity import ProxyName
 from xds.cache import NodeKey
 from xds.stream_status import Variant

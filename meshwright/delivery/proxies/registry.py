@@ -8,7 +8,7 @@ from typing import Final
 
 from meshwright.delivery.proxies.proxy import Proxy
 from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
-from meshwright.delivery.quarantine.accepted import Acknowledged
+from meshwright.delivery.quarantine.acknowledged_resources import Acknowledged
 from meshwright.mesh.identity import ProxyName, SidecarKey
 from meshwright.mesh.values.picture import Picture
 from xds.cache import NodeKey

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 
 from meshwright.delivery.quarantine.record import Accusation, Record, Suspect
-from meshwright.delivery.quarantine.reduced import concerns, holds, units_of
+from meshwright.delivery.quarantine.reduced_snapshot import concerns, holds, units_of
 from meshwright.sidecars.contract.reasons import Reason
 from xds.protocol.resources.resource import Reference, Resource, TypeUrl, Version
 from xds.protocol.resources.snapshot import Snapshot

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from catalog.policy.units import UnitId
-from meshwright.delivery.quarantine.reduced import admitted_by_both, lessened
+from meshwright.delivery.quarantine.reduced_snapshot import admitted_by_both, lessened
 from xds.cache import NodeKey
 from xds.protocol.resources.resource import SECRET, Reference, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.resources.snapshot import Snapshot

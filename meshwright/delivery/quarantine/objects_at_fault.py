@@ -9,7 +9,7 @@ from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh
 from catalog.policy.values.outbound import OutboundRoute, RequestRule
 from catalog.policy.values.terms import AccessLogPolicy
 from catalog.store.osm import retries, settings
-from catalog.store.own import upstream_policies
+from catalog.store.own_policies import upstream_policies
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
 from meshwright.delivery.quarantine.findings import RejectedResource

@@ -8,10 +8,10 @@ from catalog.policy.units import Calling, Unit
 from catalog.store.inventory import holder_of
 from catalog.store.objects import workload_object
 from catalog.store.view import View
+from meshwright.delivery.quarantine.exclusions import refused_units
 from meshwright.delivery.quarantine.findings import RejectedResource
-from meshwright.delivery.quarantine.left_out import refused_units
 from meshwright.delivery.quarantine.objects_at_fault import at_fault, edited, unlikelihood
-from meshwright.delivery.snapshots.serving import GroupSnapshots
+from meshwright.delivery.snapshots.group_snapshots import GroupSnapshots
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import FromSource

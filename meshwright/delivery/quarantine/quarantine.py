@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from meshwright.delivery.quarantine import blame
-from meshwright.delivery.quarantine.accepted import Acknowledged, AcknowledgedResources
+from meshwright.delivery.quarantine.acknowledged_resources import Acknowledged, AcknowledgedResources
 from meshwright.delivery.quarantine.fallback import Empty, Exclusions
 from meshwright.delivery.quarantine.findings import Findings
 from meshwright.delivery.quarantine.record import Accusation, Moment, Record, Suspect, pause
 from meshwright.delivery.quarantine.records import Records
-from meshwright.delivery.quarantine.reduced import piece_of
+from meshwright.delivery.quarantine.reduced_snapshot import piece_of
 from meshwright.delivery.quarantine.streams import Streams
 from meshwright.delivery.quarantine.variants import Variants
 from meshwright.delivery.quarantine.verdicts import Verdict
-from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
+from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots, Step
 from meshwright.mesh.objects import ObjectKey
 from meshwright.sidecars.contract.reasons import Reason
 from xds.cache import GroupKey, NodeKey

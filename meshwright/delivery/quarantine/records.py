@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from catalog.policy.units import Unit, UnitId, describe
 from meshwright.delivery.quarantine.record import Record, StreamRecord
-from meshwright.delivery.quarantine.reduced import all_units
+from meshwright.delivery.quarantine.reduced_snapshot import all_units
 from meshwright.delivery.quarantine.verdicts import Verdict
-from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
+from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots, Step
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resources.snapshot import Snapshot
 

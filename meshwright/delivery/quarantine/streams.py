@@ -10,7 +10,7 @@ this stream alone, and the record ends with the stream. Rejections because of co
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 
-from meshwright.delivery.quarantine.accepted import AcknowledgedResources
+from meshwright.delivery.quarantine.acknowledged_resources import AcknowledgedResources
 from meshwright.delivery.quarantine.blame import goes_on
 from meshwright.delivery.quarantine.fallback import Empty, Exclusion, fallback
 from meshwright.delivery.quarantine.record import Accusation, Moment, Record, StreamRecord, Suspect

@@ -6,12 +6,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from meshwright.delivery.quarantine.accepted import AcknowledgedResources
+from meshwright.delivery.quarantine.acknowledged_resources import AcknowledgedResources
 from meshwright.delivery.quarantine.fallback import Empty, Exclusion, Exclusions, Fallback, Good, fallback
 from meshwright.delivery.quarantine.record import Record
 from meshwright.delivery.quarantine.records import Records
-from meshwright.delivery.quarantine.reduced import units_of
-from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
+from meshwright.delivery.quarantine.reduced_snapshot import units_of
+from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots, Step
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resources.resource import Reference, Resource
 from xds.protocol.resources.snapshot import Snapshot

@@ -5,20 +5,20 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from catalog.policy.destinations import Answering, endpoints_of, who_may_answer
+from catalog.policy.group_policy import outline
 from catalog.policy.reachable import derive_open
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.whole import outline
 from catalog.relations.groups import ProxyGroup
 from catalog.store import mesh_wide
 from catalog.store.view import View
 from certs.keys.material import ServiceCertificate
-from meshwright.delivery.snapshots.fitting import FittingResources, RefusedResource, fitting, joined
+from meshwright.delivery.snapshots.fitness import FittingResources, RefusedResource, fitting, joined
 from meshwright.delivery.snapshots.sets import SetBuilder
 from meshwright.engine.derived import derived
 from meshwright.engine.table import Table
 from meshwright.mesh.config import SidecarSettings
 from meshwright.mesh.identity import ServiceIdentity
-from meshwright.mesh.values.hashing import CachedHash, hashed_once
+from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
 from meshwright.sidecars.contract.driver import Piece, Pieces
 from xds.protocol.resources.resource import Resource
 from xds.protocol.resources.resource_set import ResourceSet

@@ -9,7 +9,7 @@ from meshwright.mesh.kinds import MESH_CONFIG, NAMESPACE, SERVICE, Kind
 from meshwright.specs import annotations
 from meshwright.specs.kinds import READ
 from meshwright.specs.reference.crds import plural_of
-from meshwright.specs.reference.meanings.installed import INSTALLED
+from meshwright.specs.reference.meanings.definitions import INSTALLED
 
 API_VERSION: Final = "admissionregistration.k8s.io/v1"
 KIND: Final = "ValidatingWebhookConfiguration"

@@ -9,7 +9,7 @@ from typing import Final
 from aiohttp import web
 
 from meshwright.kubernetes.admission.configuration import SECONDS
-from meshwright.kubernetes.admission.judging import Judge
+from meshwright.kubernetes.admission.judge import Judge
 from meshwright.kubernetes.admission.place import PATH
 from meshwright.kubernetes.admission.review import BadReviewError, answered, asked
 

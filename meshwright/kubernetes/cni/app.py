@@ -13,13 +13,13 @@ from meshwright.kube.api import Api
 from meshwright.kube.connection.connection import Connection
 from meshwright.kubernetes.cni import networks, program
 from meshwright.kubernetes.cni.cluster import Cluster
+from meshwright.kubernetes.cni.daemon_socket import SOCKET, catching_up, served
+from meshwright.kubernetes.cni.earlier_pods import looking
 from meshwright.kubernetes.cni.keeper import Keeper
-from meshwright.kubernetes.cni.late import looking
 from meshwright.kubernetes.cni.responses import Answerer
-from meshwright.kubernetes.cni.serving import SOCKET, catching_up, served
 from meshwright.kubernetes.cni.settings import Settings
 from meshwright.kubernetes.cni.status import Figures, application
-from meshwright.serving.running import runner
+from meshwright.serving.runners import runner
 
 _API_SECONDS: Final = 10.0
 _DRAIN_SECONDS: Final = 60.0

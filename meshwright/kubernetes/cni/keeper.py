@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import structlog
 
-from meshwright.agent.watching import LOOK_SECONDS, changes
+from meshwright.agent.file_watch import LOOK_SECONDS, changes
 from meshwright.kubernetes.cni.networks import (
     FileRemoval,
     FileRename,

@@ -12,7 +12,7 @@ import structlog
 from meshwright.agent.interception.iptables import check, put
 from meshwright.agent.interception.settings import Interception, InterceptionError
 from meshwright.kubernetes.cni.decision import ForeignPod, decide
-from meshwright.kubernetes.cni.entering import NodesNetwork, NoSuchNetwork, seen, within
+from meshwright.kubernetes.cni.network_namespace import NodesNetwork, NoSuchNetwork, seen, within
 from meshwright.kubernetes.cni.relay import AGAIN, INVALID, UNDECODABLE
 
 DIFFERENT: Final = 101

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from meshwright.kubernetes.injection.injecting import InjectionInputs, PodInjection, injected
 from meshwright.kubernetes.injection.namespaces import namespace_of
+from meshwright.kubernetes.injection.pod_injection import InjectionInputs, PodInjection, injected
 from meshwright.kubernetes.injection.shapes import checked
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.contract.errors import CannotPatchError, DriverError
 from meshwright.sidecars.contract.kubernetes import Pod
-from meshwright.sidecars.injection.restoring import is_patched, restored
+from meshwright.sidecars.injection.restoration import is_patched, restored
 
 Manifest = Mapping[str, Any]
 

@@ -14,8 +14,8 @@ from catalog.store.objects import workload_object
 from catalog.store.settings import Admission
 from meshwright.delivery.assembly import Delivery
 from meshwright.delivery.problems import ProblemChanges
-from meshwright.delivery.quarantine.accepted import Acknowledged
-from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.quarantine.acknowledged_resources import Acknowledged
+from meshwright.delivery.snapshots.published_snapshots import Step
 from meshwright.delivery.wave import Wave
 from meshwright.kube.lease import Lease
 from meshwright.kubernetes.status.events.patience import Patience

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from meshwright.delivery.quarantine.accepted import Acknowledged
+from meshwright.delivery.quarantine.acknowledged_resources import Acknowledged
 from meshwright.mesh.objects import ObjectKey
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resources.resource import ResourceName, TypeUrl

@@ -7,7 +7,7 @@ from meshwright.mesh.names import Port
 from meshwright.mesh.policies.callers import IpRange
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
-from meshwright.mesh.values.indexed import CachedIndex
+from meshwright.mesh.values.cached_index import CachedIndex
 
 
 class Proof(enum.StrEnum):

@@ -7,7 +7,7 @@ from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, TCP_ROUTE
 from meshwright.mesh.names import Namespace, Port, ServiceName
 from meshwright.mesh.service import ServiceKey
-from meshwright.mesh.values.hashing import CachedHash, hashed_once
+from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -17,8 +17,8 @@ from typing import Final, NamedTuple, NewType
 from meshwright.mesh.problems.problem import Severity
 from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import SourceError
-from meshwright.providers.directory.beneath import FILE, SymlinkOutsideError, open_beneath
 from meshwright.providers.directory.file_form import Content, UnreadableFile
+from meshwright.providers.directory.safe_open import FILE, SymlinkOutsideError, open_beneath
 from meshwright.providers.text.documents import MAX_BYTES
 from meshwright.specs.codes import Code
 

@@ -10,7 +10,7 @@ from meshwright.mesh.origins import InFile
 from meshwright.mesh.problems.problem import Problem, Problems, Severity, log_gone, log_new
 from meshwright.providers.contract import Counts, Freshness
 from meshwright.providers.directory.files import DirectoryListing, UnlistedFolder
-from meshwright.providers.directory.settling import Belief
+from meshwright.providers.directory.settlement import Belief
 from meshwright.providers.moments import Moment
 from meshwright.specs.codes import Code
 

@@ -23,7 +23,7 @@ from meshwright.providers.directory.files import (
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.providers.directory.rounds import Rounds, SliceResult
 from meshwright.providers.directory.scan_result import Answer, differs, log_differences
-from meshwright.providers.directory.settling import Belief, settle
+from meshwright.providers.directory.settlement import Belief, settle
 from meshwright.providers.directory.watch import DirectoryWatch
 from meshwright.providers.guard import HOLD, GuardedValue, guard
 from meshwright.providers.moments import Moment, monotonic

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from meshwright.kube.reflector.statistics import Figures
 from meshwright.providers.contract import Freshness, Watch
+from meshwright.providers.kubernetes.running_watch import Place, RunningWatch, shown
 from meshwright.providers.kubernetes.status import without
 from meshwright.providers.kubernetes.watches import Watches
-from meshwright.providers.kubernetes.watching import Place, RunningWatch, shown
 
 
 class Ages:

@@ -18,7 +18,7 @@ from meshwright.providers.kubernetes.scope import AT_HOME, Labels, Scope
 from meshwright.providers.objects import Form, Objects, read_form
 from meshwright.specs.codes import Code
 from meshwright.specs.core.endpoints import SERVICE_LABEL
-from meshwright.specs.displayed import read_shown
+from meshwright.specs.displayed_objects import read_shown
 from meshwright.specs.reader import ManifestReading
 
 Changes = Mapping[ObjectKey, Item[str] | None]

@@ -23,7 +23,7 @@ from meshwright.kube.resource import Resource
 from meshwright.mesh.kinds import ENDPOINT_SLICE, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT, Kind
 from meshwright.providers.moments import Moment
 from meshwright.specs.kinds import READ
-from meshwright.specs.osm.unenforced import UNENFORCED
+from meshwright.specs.osm.unenforced_policy import UNENFORCED
 
 CORE: Final[Mapping[Kind, Resource]] = {
     NAMESPACE: NAMESPACES,

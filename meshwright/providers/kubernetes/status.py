@@ -8,12 +8,12 @@ from meshwright.mesh.origins import FromSource
 from meshwright.mesh.problems.problem import Problem, Problems, Severity, ordered
 from meshwright.providers.kubernetes.identity import SYSTEM
 from meshwright.providers.kubernetes.resources import Plan, kind_of
+from meshwright.providers.kubernetes.running_watch import Place, shown
 from meshwright.providers.kubernetes.scope import Scope
 from meshwright.providers.kubernetes.watches import Watches
-from meshwright.providers.kubernetes.watching import Place, shown
 from meshwright.specs.codes import Code
 from meshwright.specs.kinds import READ
-from meshwright.specs.osm.unenforced import UNENFORCED
+from meshwright.specs.osm.unenforced_policy import UNENFORCED
 
 NAME: Final = "kubernetes"
 

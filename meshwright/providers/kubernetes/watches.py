@@ -22,8 +22,7 @@ from meshwright.providers.kubernetes.book import Changes
 from meshwright.providers.kubernetes.last_state import SavedWatch
 from meshwright.providers.kubernetes.projection import projected
 from meshwright.providers.kubernetes.resources import CORE, GROUPS, Plan, kind_of, planned
-from meshwright.providers.kubernetes.scope import Scope
-from meshwright.providers.kubernetes.watching import (
+from meshwright.providers.kubernetes.running_watch import (
     REFUSED,
     Items,
     Place,
@@ -34,6 +33,7 @@ from meshwright.providers.kubernetes.watching import (
     places,
     shown,
 )
+from meshwright.providers.kubernetes.scope import Scope
 from meshwright.providers.moments import Moment
 
 AGAIN: Final = timedelta(seconds=5)

@@ -11,14 +11,15 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
-from catalog.policy import left_out, units
+from catalog.policy import exclusions as left_out
+from catalog.policy import units
 from catalog.policy.units import Unit
 from catalog.policy.values.destinations import ServiceDestination
 from catalog.policy.values.parts import Part, WholePolicy
 from catalog.policy.values.proxy import ProxyPolicy
 from certs.keys.material import ServiceCertificate
 from meshwright.mesh.names import TrustDomain
-from meshwright.mesh.values.hashing import CachedHash, hashed_once
+from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
 from meshwright.sidecars.contract.contexts import ControllerContext
 from meshwright.sidecars.contract.health import HealthProbes
 from meshwright.sidecars.contract.kubernetes import Pod
@@ -123,7 +124,7 @@ class Pieces(CachedHash):
     Equal ones are made once, with their resources, for all groups of proxies that have them: such a group
     pays as little for a thousand pieces as for one. What is made of parts of them alone may be pieces among
     them, so that it is not made again with the whole. Arguments are hashable, at once if they are large
-    (`meshwright.mesh.values.hashing`).
+    (`meshwright.mesh.values.cached_hash`).
     """
 
     make: "Callable[..., Iterable[Piece | Pieces]]"

@@ -5,7 +5,7 @@ from typing import Final
 
 from catalog.policy.values.parts import IdentityCertificate
 from catalog.policy.values.proxy import ProxyPolicy
-from meshwright.mesh.values.hashing import SharedTuple
+from meshwright.mesh.values.cached_hash import SharedTuple
 from meshwright.sidecars.contract.contexts import ControllerContext
 from meshwright.sidecars.contract.driver import Capability, Credentials, Piece
 from meshwright.sidecars.contract.health import HealthProbes

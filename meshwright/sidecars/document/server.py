@@ -14,8 +14,8 @@ from aiohttp import web
 from aiohttp.hdrs import METH_HEAD
 
 from meshwright.mesh.host_port import HostPort
-from meshwright.mesh.listening import listening, plain
-from meshwright.serving.running import runner
+from meshwright.mesh.listening_sockets import listening, plain
+from meshwright.serving.runners import runner
 from meshwright.sidecars.contract.contexts import ControllerContext
 from meshwright.sidecars.contract.errors import CannotStartError, NothingThereError
 from meshwright.sidecars.contract.events import Event

@@ -10,7 +10,7 @@ from meshwright.sidecars.contract.health import HealthProbes
 from meshwright.sidecars.contract.kubernetes import Pod
 from meshwright.sidecars.contract.pod import InjectorContext
 from meshwright.sidecars.contract.reasons import Reason
-from meshwright.sidecars.envoy.empty import empty
+from meshwright.sidecars.envoy.empty_resources import empty
 from meshwright.sidecars.envoy.pieces import parts
 from meshwright.sidecars.envoy.reasons import reason
 from meshwright.sidecars.envoy.security.secrets import service_certificate, trust_root
@@ -62,7 +62,10 @@ class EnvoyDriver:
         )
 
     def empty(self, reference: Reference) -> Resource | None:
-        """Return a resource of that type and name without content; see `meshwright.sidecars.envoy.empty`."""
+        """Return a resource of that type and name without content.
+
+        See `meshwright.sidecars.envoy.empty_resources`.
+        """
         return empty(reference)
 
     def reason(self, said: str) -> Reason:

@@ -37,12 +37,12 @@ from meshwright.mesh.policies.resilience import RetryPolicy
 from meshwright.mesh.policies.routing import Abort, RouteActions
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import EscapedSlashes, ExternalHost, ServiceKey, Upstream
-from meshwright.mesh.values.hashing import SharedTuple
+from meshwright.mesh.values.cached_hash import SharedTuple
 from meshwright.sidecars.contract.driver import Piece, Pieces, each_piece
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.clusters import cluster as clusters
 from meshwright.sidecars.envoy.clusters import endpoints
-from meshwright.sidecars.envoy.judging import judged
+from meshwright.sidecars.envoy.judge import judged
 from meshwright.sidecars.envoy.listeners import inbound as inbound_listeners
 from meshwright.sidecars.envoy.listeners import outbound as outbound_listeners
 from meshwright.sidecars.envoy.listeners.outbound import OutboundInputs

@@ -40,7 +40,7 @@ from meshwright.sidecars.contract.selection import select
 from meshwright.sidecars.injection import author_container as own
 from meshwright.sidecars.injection.names import ENABLED, INBOUND_PORTS, METRICS, PROXY_UUID_LABEL
 from meshwright.sidecars.injection.probes import originals
-from meshwright.sidecars.injection.restoring import restored
+from meshwright.sidecars.injection.restoration import restored
 from meshwright.specs import annotations as our_own
 from meshwright.specs.fields import Fields
 from meshwright.specs.notes import Notes

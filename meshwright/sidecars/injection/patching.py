@@ -15,7 +15,7 @@ from meshwright.sidecars.injection.checks import all_containers, check
 from meshwright.sidecars.injection.containers.init_container import arguments
 from meshwright.sidecars.injection.containers.parts import Parts, parts, require_whole
 from meshwright.sidecars.injection.hooks import OriginalHook
-from meshwright.sidecars.injection.restoring import AddedParts, empty, restored
+from meshwright.sidecars.injection.restoration import AddedParts, empty, restored
 from meshwright.sidecars.injection.sidecar import Sidecar
 from meshwright.specs.annotations import OWN_UID
 

@@ -8,7 +8,7 @@ from meshwright.mesh.workload import Capture
 from meshwright.sidecars.contract.kubernetes import spec_of
 from meshwright.sidecars.contract.pod import InjectorContext, Placement, TokenEnrolment
 from meshwright.sidecars.injection import names, scraping
-from meshwright.sidecars.injection.restoring import restored
+from meshwright.sidecars.injection.restoration import restored
 from meshwright.sidecars.layout import AUTHORITY_FILE, PROXY_UID, STATUS_PORT
 
 PROGRAM: Final = "meshwright"

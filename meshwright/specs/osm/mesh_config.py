@@ -25,7 +25,7 @@ from meshwright.specs.manifest import Manifest
 from meshwright.specs.osm.gateway import gateway_certificate
 from meshwright.specs.osm.servers import external_authorization, tracing
 from meshwright.specs.osm.tls import cipher_suites, curves
-from meshwright.specs.osm.unenforced import not_enforced
+from meshwright.specs.osm.unenforced_policy import not_enforced
 from meshwright.specs.values.durations import life
 from meshwright.specs.values.references import ranges
 

@@ -22,7 +22,7 @@ from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields, duplicates, one_of
 from meshwright.specs.manifest import Manifest
 from meshwright.specs.osm import global_rates
-from meshwright.specs.osm.unenforced import not_enforced
+from meshwright.specs.osm.unenforced_policy import not_enforced
 from meshwright.specs.quotes import never
 from meshwright.specs.values.durations import wait
 from meshwright.specs.values.headers import VALUE_RULE, is_name, is_value

@@ -1,7 +1,7 @@
 """Our own kind: `Workload`, apiVersion `meshwright.dev/v1alpha1`, something that runs on a plain machine.
 
-What its fields mean is in `meshwright.specs.reference.meanings.own`; docs/reference.md has it, with examples.
-Interception is explicit if `applicationAddress` or `upstreams` is there, else transparent.
+What its fields mean is in `meshwright.specs.reference.meanings.own_kinds`; docs/reference.md has it, with
+examples. Interception is explicit if `applicationAddress` or `upstreams` is there, else transparent.
 """
 
 from collections.abc import Mapping, Sequence

@@ -11,7 +11,7 @@ from typing import Final
 from meshwright.mesh.kinds import Kind
 from meshwright.specs.kinds import READ
 from meshwright.specs.manifest import split_api_version
-from meshwright.specs.reference.meanings.installed import AGE, INSTALLED, DefinitionFacts
+from meshwright.specs.reference.meanings.definitions import AGE, INSTALLED, DefinitionFacts
 from meshwright.specs.reference.schema import of_shape
 from meshwright.specs.reference.shapes import DescribedKind
 from meshwright.specs.reference.structural import Structural, merged, structural

@@ -8,8 +8,8 @@ import aiohttp
 import pytest
 from jsonschema import Draft202012Validator
 
-from meshwright.admin.api.trying import TRIED
-from meshwright.admin.pages.trying import BYTES
+from meshwright.admin.api.trial import TRIED
+from meshwright.admin.pages.trial_runner import BYTES
 from tests.feature.identity.conftest import Server
 from tests.feature.pages.conftest import TWO, mesh
 from tests.meshes import texts
@@ -80,7 +80,7 @@ async def test_what_fails_is_said_in_json(mesh: Server, monkeypatch: pytest.Monk
     def broken(_asked: object) -> None:
         raise ZeroDivisionError("of ours")
 
-    monkeypatch.setattr("meshwright.admin.pages.trying.tried", broken)
+    monkeypatch.setattr("meshwright.admin.pages.trial_runner.tried", broken)
     status, found = await _try(mesh, {"manifests": ""})
     assert (status, found) == (500, {"error": "/api/v1/try failed; the log of the server says why"})
 

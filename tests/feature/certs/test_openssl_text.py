@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from certs.contract import KeyKind
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.watched import WatchedFiles, WatchedIssuer
+from certs.issuers.file_authority import WatchedFiles, WatchedIssuer
 from certs.keys.pair import KeyPairOptions
 from certs.keys.signing_request import judged
 from certs.ledger.sqlite import SqliteLedger

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from meshwright.cli.checking.judgements.check import Check, Status
-from meshwright.cli.checking.server import running
+from meshwright.cli.checking.server import running_server as running
 from tests.feature.identity.conftest import Server
 from tests.feature.rejection.conftest import WORDS, Join
 from tests.meshes import texts

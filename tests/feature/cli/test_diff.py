@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from catalog.policy.whole import proxy_policy
+from catalog.policy.group_policy import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
 from meshwright.cli.offline.mesh import read

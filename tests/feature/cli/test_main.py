@@ -59,7 +59,7 @@ def test_a_server_imports_nothing_that_it_may_never_need(tmp_path: Path) -> None
 def test_a_server_without_a_cluster_imports_nothing_of_it() -> None:
     """Neither the API nor the source: imports are memory for as long as it runs."""
     program = (
-        "import sys, meshwright.cli.process.serving, meshwright.controller.wiring\n"
+        "import sys, meshwright.cli.process.server_program, meshwright.controller.wiring\n"
         "theirs = ('meshwright.kube.', 'meshwright.providers.kubernetes.s')\n"
         "print([name for name in sys.modules if name == 'meshwright.kube' or name.startswith(theirs)])"
     )

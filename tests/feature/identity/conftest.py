@@ -17,7 +17,7 @@ import pytest
 from certs.contract import Authority, Names, Usage
 from certs.custody import LEDGER_FILE
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.watched import WatchedFiles, WatchedIssuer
+from certs.issuers.file_authority import WatchedFiles, WatchedIssuer
 from certs.keys.pair import Pair, issue_pair
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger

@@ -27,7 +27,7 @@ from meshwright.agent import certificates
 from meshwright.agent import credential_check as reading
 from meshwright.agent.certificates import certificate
 from meshwright.agent.enrolment import files, program
-from meshwright.agent.enrolment.keeping import EnrolledCertificate, monotonic
+from meshwright.agent.enrolment.certificate_keeper import EnrolledCertificate, monotonic
 from meshwright.agent.enrolment.settings import (
     EnrolmentFailure,
     EnrolmentRequestKind,

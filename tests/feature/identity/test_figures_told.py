@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from certs.keys.pair import Pair
-from meshwright.agent.statistics.sending import ReportRefused, send
+from meshwright.agent.statistics.report_client import ReportRefused, send
 from meshwright.mesh.host_port import HostPort
 from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from certs.errors import StateError
-from certs.issuers.watched import WatchedFiles, WatchedIssuer
+from certs.issuers.file_authority import WatchedFiles, WatchedIssuer
 from certs.keys.bundle import TrustBundle
 from certs.keys.leaf import stands_below
 from meshwright.agent import certificates

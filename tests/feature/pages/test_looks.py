@@ -12,7 +12,7 @@ import pytest
 import yaml
 from yarl import URL
 
-from meshwright.admin.pages.trying import BYTES
+from meshwright.admin.pages.trial_runner import BYTES
 from tests.feature.identity.conftest import Server
 from tests.feature.pages.conftest import EVIL, ONE, ROUTE, TWO, report
 from tests.feature.pages.looks import FOCUSED, LOOKS, OPENED

@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 import yaml
 
-from meshwright.agent.statistics.counted import WorkloadLabels
+from meshwright.agent.statistics.edge_totals import WorkloadLabels
 from meshwright.agent.statistics.edges import Edges
 from meshwright.agent.statistics.exposition import written
 from meshwright.agent.statistics.statistics import read

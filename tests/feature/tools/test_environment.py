@@ -11,7 +11,7 @@ from tools.real_parts.images.layers import Text
 def test_an_environment_has_all_that_the_command_imports_and_nothing_for_its_developers() -> None:
     """By what the interpreter has imported when the command has begun."""
     code = (
-        "import sys, meshwright.cli.agent_program, meshwright.cli.process.serving;"
+        "import sys, meshwright.cli.agent_program, meshwright.cli.process.server_program;"
         "print(*{m.__file__ for m in sys.modules.values() if getattr(m, '__file__', None)})"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -26,7 +26,7 @@ from certs.keys.bundle import TrustBundle
 from certs.keys.pair import KeyPairOptions
 from certs.roots.succeeding_authority import OpenedAuthority
 from certs.state.pair_files import PairFiles
-from certs.state.stored import Holder
+from certs.state.stored_pair import Holder
 from tests.kubernetes.tools.accounts import Accounts
 from tests.kubernetes.tools.certificate_issuers import (
     DOMAIN,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import yaml
 
 from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
-from meshwright.kubernetes.injection.injecting import InjectionInputs, injected
+from meshwright.kubernetes.injection.pod_injection import InjectionInputs, injected
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.registry import DriverRegistry

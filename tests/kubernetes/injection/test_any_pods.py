@@ -15,14 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from meshwright.kubernetes.injection.configuration.configuration import read
-from meshwright.kubernetes.injection.injecting import InjectionInputs, injected
+from meshwright.kubernetes.injection.pod_injection import InjectionInputs, injected
 from meshwright.kubernetes.injection.shapes import checked
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.contract.errors import DriverError
 from meshwright.sidecars.contract.kubernetes import Pod
 from meshwright.sidecars.envoy.driver import EnvoyDriver
-from meshwright.sidecars.injection.restoring import restored
+from meshwright.sidecars.injection.restoration import restored
 from tests.kubernetes.injection.random_pods import Pods
 from tests.kubernetes.tools.api_requests import DRY, Answer, Asking
 from tools.real_parts.cluster import RunningCluster

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from meshwright.chart.overriding import merged
+from meshwright.chart.overrides import merged
 from meshwright.chart.rendering import defaults, manifests
 from tests.kubernetes.tools.helm import CHART, Helm, objects
 from tests.tools.forked_cli import Command, Typed

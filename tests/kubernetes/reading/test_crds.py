@@ -11,11 +11,11 @@ import pytest
 from meshwright.cli.offline import reference
 from meshwright.mesh.origins import InCluster
 from meshwright.mesh.problems.problem import Severity
-from meshwright.specs.displayed import read_shown
+from meshwright.specs.displayed_objects import read_shown
 from meshwright.specs.kinds import READ
 from meshwright.specs.manifest import DEFAULT_NAMESPACE, key_of, split_api_version
 from meshwright.specs.reader import read
-from meshwright.specs.reference.meanings.installed import INSTALLED
+from meshwright.specs.reference.meanings.definitions import INSTALLED
 from meshwright.specs.reference.recording import Choice
 from meshwright.specs.reference.shapes import DescribedKind, Field, walked
 from tests.kubernetes.tools.api_requests import DRY, STRICT, TABLE, Asking, established, path

@@ -10,7 +10,7 @@ from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.origins import InCluster
 from meshwright.mesh.policies.smi import TrafficSplit, TrafficTarget
 from meshwright.mesh.problems.problem import Severity
-from meshwright.specs.displayed import read_shown
+from meshwright.specs.displayed_objects import read_shown
 from tests.kubernetes.reading.foreign_definitions import DEFINITIONS
 from tests.kubernetes.tools.api_requests import STRICT, Asking, established, path
 from tools.real_parts.cluster import cluster

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.kubernetes.tools.kubectl import SECONDS
 from tests.tools.deadline import wait_until
-from tools.real_parts import holding
+from tools.real_parts import node_holder as holding
 from tools.real_parts.node_flags import SOCKET
 
 

@@ -13,11 +13,11 @@ from certs.contract import IssuerKind
 from certs.keys.material import PrivateKey, ServiceCertificate
 from certs.ledger.entry import LedgerEntry
 from certs.roots.succeeding_authority import AuthorityStatus
-from meshwright.admin.reading import LateMoment
+from meshwright.admin.readers import LateMoment
 from meshwright.delivery.history.push import Answer, Push, Trigger
 from meshwright.delivery.proxies.held_certificates import HeldCertificate
 from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
-from meshwright.delivery.quarantine.left_out import LeftOut
+from meshwright.delivery.quarantine.exclusions import LeftOut
 from meshwright.delivery.wave import Cause, Change, Wave
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.kinds import TRAFFIC_TARGET, Kind

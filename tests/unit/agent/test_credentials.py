@@ -11,7 +11,7 @@ import pytest
 from meshwright.agent.certificates import read
 from meshwright.agent.credentials import CredentialsError, digest
 from meshwright.agent.envoy.runtime import RuntimeDirectory, merged
-from meshwright.agent.watching import changes
+from meshwright.agent.file_watch import changes
 from tests.unit.agent.credentials_of import write_credentials
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from catalog.lint.codes import Code
 from catalog.lint.problems import problems
-from catalog.policy.whole import proxy_policy
+from catalog.policy.group_policy import proxy_policy
 from catalog.relations.groups import group_of
 from meshwright.admin.pages.calls.explain import QueryError, answer
 from meshwright.mesh.config import MeshConfig

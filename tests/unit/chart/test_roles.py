@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from meshwright.chart.overriding import merged
+from meshwright.chart.overrides import merged
 from meshwright.chart.rendering import defaults, manifests
 from tests.kubernetes.tools.permissions import granted
 from tests.tools import libyaml

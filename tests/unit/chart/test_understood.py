@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from meshwright.chart.overriding import merged
+from meshwright.chart.overrides import merged
 from meshwright.chart.rendering import defaults, manifests
 from meshwright.controller.settings.settings import load
 from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig, read

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner
 
-from meshwright.chart.overriding import merged, told, told_json
+from meshwright.chart.overrides import merged, told, told_json
 from meshwright.chart.rendering import chart, defaults, manifests
 from meshwright.chart.template.tokens import TemplateError
 from meshwright.chart.values import Values, ValuesError, checked

@@ -10,8 +10,8 @@ from aiohttp import web
 from meshwright.admin.api.mesh import Api
 from meshwright.admin.api.routes import add_api
 from meshwright.admin.http.servers import SOCKET_NAME, serving, unix_socket
-from meshwright.admin.pages.trying import TrialRunner
-from meshwright.admin.reading import MeshReading
+from meshwright.admin.pages.trial_runner import TrialRunner
+from meshwright.admin.readers import MeshReading
 from meshwright.controller.sources import as_read
 
 

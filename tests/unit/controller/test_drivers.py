@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from catalog.policy.whole import proxy_policy
+from catalog.policy.group_policy import proxy_policy
 from catalog.relations.groups import group_of
 from meshwright.controller.driver_runner import DriverTasks
 from meshwright.controller.drivers import DriverPages, MeshDrivers
@@ -27,7 +27,7 @@ from meshwright.sidecars.contract.health import HealthProbe, HealthProbes, Probe
 from meshwright.sidecars.document.driver import DocumentDriver
 from meshwright.sidecars.document.translate import DOCUMENT, NAME
 from meshwright.sidecars.envoy.driver import EnvoyDriver
-from meshwright.sidecars.envoy.empty import empty
+from meshwright.sidecars.envoy.empty_resources import empty
 from tests.meshes import values as a
 from tests.meshes.views import mesh_config, namespace, view, workload
 from xds.protocol.resources.resource import ROUTE, ResourceName, TypeUrl

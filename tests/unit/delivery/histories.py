@@ -10,12 +10,12 @@ from meshwright.delivery.model import Inputs
 from meshwright.delivery.problems import AllProblems
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.record import Moment
-from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
-from meshwright.delivery.snapshots.serving import GroupSnapshots
+from meshwright.delivery.self_check import verify
+from meshwright.delivery.snapshots.group_snapshots import GroupSnapshots
+from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots, Step
 from meshwright.delivery.snapshots.translation import translation
-from meshwright.delivery.verifying import verify
 from meshwright.sidecars.envoy.driver import EnvoyDriver
-from meshwright.sidecars.envoy.empty import empty
+from meshwright.sidecars.envoy.empty_resources import empty
 from tests.meshes import values as a
 from tests.meshes.random_meshes import Mesh, changed, random_mesh, with_template
 from xds.cache import SnapshotCache

@@ -10,22 +10,22 @@ from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.delivery.ack_handling import Answers
 from meshwright.delivery.certificates.certificates import IssuanceCounts, ServiceCertificates
-from meshwright.delivery.gathering import MeshSources, Paces
 from meshwright.delivery.loop import Loop, MeshState
+from meshwright.delivery.mesh_sources import MeshSources, Paces
 from meshwright.delivery.model import Model, Work
 from meshwright.delivery.presence import ConnectionGracePeriod, Presence
-from meshwright.delivery.publishing import Publisher
+from meshwright.delivery.publisher import Publisher
 from meshwright.delivery.quarantine.quarantine import Quarantine
-from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.self_check import Verification
+from meshwright.delivery.snapshots.published_snapshots import Step
 from meshwright.delivery.snapshots.translation import translation
-from meshwright.delivery.snapshots.wanted import ConnectedGroups
+from meshwright.delivery.snapshots.wanted_groups import ConnectedGroups
 from meshwright.delivery.timing.debounce import Pace
-from meshwright.delivery.verifying import Verification
 from meshwright.delivery.wave import Wave
 from meshwright.mesh.names import TrustDomain
 from meshwright.providers.sources import Sources
 from meshwright.sidecars.envoy.driver import EnvoyDriver
-from meshwright.sidecars.envoy.empty import empty
+from meshwright.sidecars.envoy.empty_resources import empty
 from tests.meshes import values as a
 from tests.meshes.sources import MemorySource
 from xds.cache import GroupKey, NodeKey, SnapshotCache, Watch

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshwright.delivery.batches import parts
-from meshwright.delivery.snapshots.published import Failure, PublishedSnapshots, Step
+from meshwright.delivery.snapshots.published_snapshots import Failure, PublishedSnapshots, Step
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resources.layers import Layers
 from xds.protocol.resources.resource import CLUSTER, Resource, ResourceName, Version

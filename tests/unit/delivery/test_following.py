@@ -15,13 +15,13 @@ from certs.issuers.authority import CertificateAuthority
 from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.delivery.certificates.certificates import ServiceCertificates
-from meshwright.delivery.gathering import MeshSources, Paces
 from meshwright.delivery.loop import Loop
+from meshwright.delivery.mesh_sources import MeshSources, Paces
 from meshwright.delivery.model import Model
 from meshwright.delivery.presence import ConnectionGracePeriod, Presence
-from meshwright.delivery.publishing import Publisher
+from meshwright.delivery.publisher import Publisher
 from meshwright.delivery.quarantine.quarantine import Quarantine
-from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.snapshots.published_snapshots import Step
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.delivery.timing.debounce import Pace
 from meshwright.delivery.wave import Wave

@@ -17,19 +17,19 @@ from meshwright.admin.metrics.registry import Metrics
 from meshwright.controller.observing.gauges import GaugeBuilder
 from meshwright.delivery.assembly import Delivery, delivery
 from meshwright.delivery.certificates.certificates import ServiceCertificates
-from meshwright.delivery.gathering import Paces
+from meshwright.delivery.mesh_sources import Paces
 from meshwright.delivery.model import Model
 from meshwright.delivery.proxies.readiness import EndpointReadiness
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.translation import translation
-from meshwright.delivery.snapshots.wanted import ConnectedGroups
+from meshwright.delivery.snapshots.wanted_groups import ConnectedGroups
 from meshwright.delivery.timing.debounce import Pace
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.objects import MeshObject, ObjectKey
 from meshwright.providers.sources import Sources
 from meshwright.sidecars.document.driver import DocumentDriver
 from meshwright.sidecars.envoy.driver import EnvoyDriver
-from meshwright.sidecars.envoy.empty import empty
+from meshwright.sidecars.envoy.empty_resources import empty
 from meshwright.sidecars.lint import InstalledDrivers
 from tests.meshes.sources import MemorySource
 from tests.unit.catalog.lint.test_growth import CHANGES, LARGE, SMALL, Calls

@@ -23,7 +23,7 @@ from catalog.store.edits import Edits
 from catalog.store.view import View
 from meshwright.delivery.problems import AllProblems
 from meshwright.delivery.quarantine.quarantine import Quarantine
-from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.snapshots.published_snapshots import Step
 from meshwright.engine.derived import derived
 from meshwright.engine.graph import Graph
 from meshwright.engine.node import Derivation

@@ -18,17 +18,17 @@ from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.delivery.ack_handling import Answers
 from meshwright.delivery.certificates.certificates import ServiceCertificates
-from meshwright.delivery.gathering import MeshSources, Paces
-from meshwright.delivery.linting import IncrementalLint
+from meshwright.delivery.incremental_lint import IncrementalLint
 from meshwright.delivery.loop import Loop, MeshState
+from meshwright.delivery.mesh_sources import MeshSources, Paces
 from meshwright.delivery.model import Model
 from meshwright.delivery.presence import ConnectionGracePeriod, Presence
-from meshwright.delivery.publishing import Publisher
+from meshwright.delivery.publisher import Publisher
 from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.self_check import Verification
 from meshwright.delivery.snapshots.rendering import GroupInput, Translate
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.delivery.timing.debounce import Pace
-from meshwright.delivery.verifying import Verification
 from meshwright.engine.graph import Graph
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.values.picture import Picture

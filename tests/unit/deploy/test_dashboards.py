@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.admin.metrics.tallies import Durations
-from meshwright.agent.statistics.counted import WorkloadLabels
+from meshwright.agent.statistics.edge_totals import WorkloadLabels
 from meshwright.agent.statistics.edges import Edges
 from meshwright.agent.statistics.exposition import written
 from meshwright.agent.statistics.statistics import read

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from catalog.policy.whole import proxy_policy
+from catalog.policy.group_policy import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import MeshSettings, View
 from meshwright.admin.pages import access

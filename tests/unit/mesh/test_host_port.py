@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from catalog.policy.values.interception import SocketAddress
 from meshwright.mesh.host_port import HostPort
-from meshwright.mesh.listening import plain
+from meshwright.mesh.listening_sockets import plain
 from meshwright.mesh.names import IpAddress, Port
 from xds.connections.sockets import address
 

@@ -155,4 +155,4 @@ def test_every_server_of_ours_has_this_logger() -> None:
         for path in (ROOT / "meshwright").rglob("*.py")
         if made.search(path.read_text("utf-8"))
     }
-    assert found == {"meshwright/serving/running.py"}
+    assert found == {"meshwright/serving/runners.py"}

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.policy.whole import proxy_policy
+from catalog.policy.group_policy import proxy_policy
 from catalog.relations.groups import group_of, members
 from catalog.store.view import View
 from meshwright.mesh.kinds import (

@@ -6,7 +6,7 @@ import pytest
 
 from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
 from meshwright.kubernetes.injection.decision import decide
-from meshwright.kubernetes.injection.injecting import InjectionInputs, injected
+from meshwright.kubernetes.injection.pod_injection import InjectionInputs, injected
 from meshwright.mesh.kinds import NAMESPACE, POD
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject

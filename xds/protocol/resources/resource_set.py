@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Final, Self
 
 from xds.protocol.resources.layers import FLAT
+from xds.protocol.resources.missing_references import Counts, References, needs_after, needs_of
 from xds.protocol.resources.name_sets import Names
-from xds.protocol.resources.needs import Counts, References, needs_after, needs_of
 from xds.protocol.resources.resource import Reference, Resource, ResourceName, TypeUrl, is_seen_otherwise
 from xds.protocol.resources.resources import NO_RESOURCES, Resources, SnapshotError
 

@@ -16,7 +16,7 @@ from xds.cache import NodeKey
 from xds.hooks import Authenticator, Peer, StreamEnd, StreamRefused
 from xds.limits import Limits
 from xds.protocol.wire import WireError
-from xds.server.streams.outgoing import MessageWriter
+from xds.server.streams.message_writer import MessageWriter
 from xds.transport import ClientDisconnected, Transport
 
 Result = tuple[StreamEnd, str]

@@ -27,10 +27,10 @@ from xds.server.resource_status import StreamDescription, TypeResources, resourc
 from xds.server.streams.call import Call, Result
 from xds.server.streams.decoder import Decoder
 from xds.server.streams.encoder import Encoder
+from xds.server.streams.message_writer import FORGOTTEN, MessageWriter
 from xds.server.streams.name_lists import AnyRequest
-from xds.server.streams.outgoing import FORGOTTEN, MessageWriter
 from xds.server.streams.pieces import WHOLE, joined, pieces
-from xds.server.streams.waking import WakeQueue
+from xds.server.streams.wake_queue import WakeQueue
 from xds.stream_status import StreamStatus, Variant, type_status
 from xds.transport import Transport
 

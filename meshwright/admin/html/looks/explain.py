@@ -14,7 +14,7 @@ from meshwright.admin.html.tones import Tone, Verdict, badge, tone_of, worst
 from meshwright.admin.html.values import NONE, block, pairs, shown
 from meshwright.admin.jsonable import Document, Json
 from meshwright.mesh.kinds import SERVICE
-from meshwright.providers.text.printed import printed
+from meshwright.providers.text.yaml_documents import printed
 
 
 def of_explained(found: Document) -> Verdict:

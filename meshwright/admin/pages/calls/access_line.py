@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from catalog.relations.backends.backing import services_of
 from catalog.relations.backends.precedence import is_superseded
 from catalog.relations.backends.targets import target_numbers
+from catalog.relations.backends.workloads import services_of
 from catalog.store.inventory import by_address
 from catalog.store.smi import splits
 from catalog.store.view import View

@@ -12,9 +12,9 @@ from typing import Final
 from catalog.explain import Explanation, standing
 from catalog.explain.enforcement import Sidecar
 from catalog.oracle.decide import Request
-from catalog.relations.backends.backing import backing
 from catalog.relations.backends.ports import spoken
 from catalog.relations.backends.readiness import why_withheld
+from catalog.relations.backends.workloads import backing
 from catalog.store.inventory import by_identity, holder_of
 from catalog.store.view import View
 from certs.ledger.entry import LedgerEntry

@@ -15,7 +15,7 @@ from meshwright.mesh.kinds import (
     WORKLOAD,
 )
 from meshwright.mesh.objects import ObjectKey
-from meshwright.specs.smi.written import written
+from meshwright.specs.smi.manifests import written
 
 MOST: Final = 20
 """So many are told; the steps name them all."""

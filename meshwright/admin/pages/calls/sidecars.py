@@ -8,7 +8,7 @@ from typing import Protocol
 from catalog.explain.enforcement import ExcludedPolicy, Sidecar
 from meshwright.admin.pages.proxies.streams import by_proxy
 from meshwright.admin.pages.proxies.sync_reason import type_state
-from meshwright.admin.reading import OriginReading, ProxyReading, RejectionReading, StreamReading
+from meshwright.admin.readers import OriginReading, ProxyReading, RejectionReading, StreamReading
 from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
 from meshwright.mesh.identity import ProxyName
 from meshwright.sidecars.type_words import short_type

@@ -9,7 +9,7 @@ from certs.keys.material import ServiceCertificate
 from certs.ledger.entry import LedgerEntry
 from certs.roots.succeeding_authority import AuthorityStatus
 from meshwright.admin.jsonable import Document, Json, jsonable
-from meshwright.admin.reading import CertificateReading, ProxyReading
+from meshwright.admin.readers import CertificateReading, ProxyReading
 from meshwright.delivery.proxies.held_certificates import HeldCertificate
 from meshwright.delivery.proxies.participants import Participation, of_statuses
 from meshwright.sidecars.addresses import plain_address

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from meshwright.admin.jsonable import Document, jsonable
 from meshwright.admin.pages.proxies.sync_reason import duration
-from meshwright.admin.reading import SourceReading
+from meshwright.admin.readers import SourceReading
 from meshwright.providers.contract import Counts, Freshness, Watch
 
 

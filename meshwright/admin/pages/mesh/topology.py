@@ -15,7 +15,7 @@ from meshwright.admin.pages.mesh.traffic import figures_document, window_seconds
 from meshwright.admin.pages.paging import page
 from meshwright.admin.pages.proxies.streams import by_proxy, sync
 from meshwright.admin.proxy_names import NothingToShow
-from meshwright.admin.reading import ProxyReading, StreamReading, TrafficReading
+from meshwright.admin.readers import ProxyReading, StreamReading, TrafficReading
 from meshwright.admin.topology.graph import Calls, EdgeCounts, Graph, Proxies, Sidecar, graph
 from meshwright.admin.topology.names import OUTSIDE, Name
 from meshwright.admin.topology.parts import around, by_namespace, within

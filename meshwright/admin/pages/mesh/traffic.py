@@ -12,8 +12,8 @@ from catalog.store.smi import splits_by_apex
 from catalog.store.view import View
 from meshwright.admin.jsonable import Document, Json, jsonable
 from meshwright.admin.pages.paging import page
-from meshwright.admin.reading import ProxyReading, TrafficReading
-from meshwright.admin.topology.allowed import verified
+from meshwright.admin.readers import ProxyReading, TrafficReading
+from meshwright.admin.topology.allowed_edges import verified
 from meshwright.delivery.proxies.status import ProxyState
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import Namespace, ServiceName

@@ -10,7 +10,7 @@ from meshwright.admin.jsonable import Document
 from meshwright.admin.pages.proxies.decoding import decode
 from meshwright.admin.pages.proxies.pushes import Kept
 from meshwright.admin.proxy_names import NothingToShow
-from meshwright.admin.reading import PushReading, SnapshotReading
+from meshwright.admin.readers import PushReading, SnapshotReading
 from meshwright.delivery.history.push import Push
 from meshwright.mesh.identity import ProxyName
 from meshwright.sidecars.type_words import type_word

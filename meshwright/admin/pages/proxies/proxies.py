@@ -13,7 +13,7 @@ from meshwright.admin.jsonable import Document, Json, jsonable
 from meshwright.admin.pages.proxies.streams import NACKED, by_proxy, sync
 from meshwright.admin.pages.proxies.sync_reason import ProxyEvidence, duration, is_dead, newest, pending, why
 from meshwright.admin.proxy_names import workload_of
-from meshwright.admin.reading import ProxyReading, RejectionReading, StreamReading
+from meshwright.admin.readers import ProxyReading, RejectionReading, StreamReading
 from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import POD

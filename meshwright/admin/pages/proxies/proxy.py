@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, Protocol
 
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.view import View
 from certs.keys.leaf import roots
@@ -20,7 +20,7 @@ from meshwright.admin.pages.proxies.pushes import push
 from meshwright.admin.pages.proxies.streams import stream
 from meshwright.admin.proxy_document import SECTIONS
 from meshwright.admin.proxy_names import NothingToShow, find, workload_of
-from meshwright.admin.reading import (
+from meshwright.admin.readers import (
     CertificateReading,
     ObjectReading,
     OriginReading,

@@ -5,7 +5,7 @@ from typing import Final
 
 from meshwright.admin.jsonable import Document, jsonable
 from meshwright.admin.pages.proxies.sync_reason import type_state
-from meshwright.admin.reading import StreamReading
+from meshwright.admin.readers import StreamReading
 from meshwright.sidecars.addresses import plain_address
 from meshwright.sidecars.type_words import short_type
 from xds.stream_status import StreamStatus, SyncState, TypeStatus

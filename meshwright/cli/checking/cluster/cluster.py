@@ -37,8 +37,8 @@ from meshwright.kubernetes.injection.decision import OSM_UUID
 from meshwright.mesh.kinds import STATEFUL_SET, Kind
 from meshwright.specs.kinds import READ
 from meshwright.specs.osm.own_names import CONTROL_PLANE, WEBHOOKS
-from meshwright.specs.osm.unenforced import UNENFORCED
-from meshwright.specs.reference.meanings.installed import INSTALLED
+from meshwright.specs.osm.unenforced_policy import UNENFORCED
+from meshwright.specs.reference.meanings.definitions import INSTALLED
 
 _SERVICE: Final = "Service "
 _IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"

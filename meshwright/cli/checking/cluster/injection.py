@@ -19,7 +19,7 @@ from meshwright.mesh.objects import SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.providers.kubernetes.resources import newest
 from meshwright.sidecars.registry import DriverRegistry
-from meshwright.specs.displayed import read_shown
+from meshwright.specs.displayed_objects import read_shown
 
 
 async def place_of(asking: ClusterClient, home: str) -> ConfigMapKey:

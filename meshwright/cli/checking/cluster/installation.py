@@ -10,10 +10,11 @@ from meshwright.cli.checking.cluster.client import ClusterClient
 from meshwright.cli.checking.cluster.injection import injection_of
 from meshwright.cli.checking.cluster.pods import Injection, PodsByState, is_active, sorted_out
 from meshwright.cli.checking.cluster.webhooks import Webhooks, certificates
-from meshwright.cli.checking.judgements import installed as judging
-from meshwright.cli.checking.judgements import permissions, reported
+from meshwright.cli.checking.judgements import installation as judging
+from meshwright.cli.checking.judgements import permissions
+from meshwright.cli.checking.judgements import reported_problems as reported
 from meshwright.cli.checking.judgements.check import Check
-from meshwright.cli.checking.judgements.installed import Offer, Runner
+from meshwright.cli.checking.judgements.installation import Offer, Runner
 from meshwright.kube.builtin import CONFIG_MAPS, MUTATING, NAMESPACES, PODS, STATEFUL_SETS, VALIDATING
 from meshwright.kube.discovery import ServedResources
 from meshwright.kube.errors import ApiError

@@ -7,8 +7,8 @@ from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from meshwright.cli.checking.judgements import answered as judging
 from meshwright.cli.checking.judgements import server
+from meshwright.cli.checking.judgements import server_state as judging
 from meshwright.cli.checking.judgements.check import Check
 from meshwright.cli.checking.judgements.server import Answer
 from meshwright.kube.api import Api

@@ -7,16 +7,16 @@ from typing import Any, cast
 
 from meshwright.cli.checking.cluster.starts import Start, trouble_of
 from meshwright.cli.checking.judgements.check import counted
-from meshwright.cli.checking.judgements.installed import PodFinding
+from meshwright.cli.checking.judgements.installation import PodFinding
 from meshwright.controller.errors import SettingsError
 from meshwright.controller.settings.config_file import only_in
-from meshwright.kubernetes.injection.comparing import differences
+from meshwright.kubernetes.injection.comparison import differences
 from meshwright.kubernetes.injection.configuration.configuration import ConfigurationError, InjectionConfig
 from meshwright.kubernetes.injection.configuration.configuration import read as read_configuration
 from meshwright.kubernetes.injection.configuration.place import CONFIG_KEY
 from meshwright.kubernetes.injection.credentials.pod_roots import is_injected, is_of
 from meshwright.kubernetes.injection.decision import Reason, decide
-from meshwright.kubernetes.injection.injecting import InjectionInputs
+from meshwright.kubernetes.injection.pod_injection import InjectionInputs
 from meshwright.kubernetes.injection.selectors import required
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.kinds import NAMESPACE
@@ -26,7 +26,7 @@ from meshwright.sidecars.contract import kubernetes
 from meshwright.sidecars.contract.driver import SidecarDriver
 from meshwright.sidecars.contract.errors import CannotPatchError, DriverError
 from meshwright.sidecars.injection.names import PROXY_UUID_LABEL, SIDECAR_CONTAINER
-from meshwright.sidecars.injection.restoring import is_patched
+from meshwright.sidecars.injection.restoration import is_patched
 from meshwright.specs.own_names import unread
 from meshwright.specs.own_values import unread_name, wrong_values
 

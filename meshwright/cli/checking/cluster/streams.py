@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from meshwright.cli.checking.cluster.pods import name_of
-from meshwright.cli.checking.judgements.installed import PodFinding
+from meshwright.cli.checking.judgements.installation import PodFinding
 from meshwright.kube.api import Api
 from meshwright.kube.errors import ApiError, KubeError
 from meshwright.sidecars.layout import READY_PATH, STATUS_PORT

@@ -9,9 +9,9 @@ from typing import Final
 from certs.keys.pem import as_pem, certificates_in
 from meshwright.cli.checking.cluster.client import ClusterClient
 from meshwright.cli.checking.cluster.pods import is_active, selects
-from meshwright.cli.checking.judgements import installed as judging
+from meshwright.cli.checking.judgements import installation as judging
 from meshwright.cli.checking.judgements.check import Check
-from meshwright.cli.checking.judgements.installed import WebhookRegistration
+from meshwright.cli.checking.judgements.installation import WebhookRegistration
 from meshwright.kube.builtin import MUTATING, NAMESPACES, SLICES, VALIDATING
 from meshwright.kube.errors import ApiError
 from meshwright.kube.resource import Raw, Resource

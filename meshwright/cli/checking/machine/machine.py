@@ -20,9 +20,9 @@ from meshwright.cli.checking import kernel
 from meshwright.cli.checking.judgements import fitness, machine, ports
 from meshwright.cli.checking.judgements.check import Check, UnavailableCheck
 from meshwright.cli.checking.judgements.machine import Agent, Hosts
-from meshwright.cli.checking.looking import TimedLook
 from meshwright.cli.checking.machine import envoy
-from meshwright.cli.checking.machine.dialling import DialSettings, dials_in, files_of, way_to
+from meshwright.cli.checking.machine.control_plane import DialSettings, dials_in, files_of, way_to
+from meshwright.cli.checking.timed_looks import TimedLook
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import Namespace
 from meshwright.sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, TPROXY_PORT

@@ -15,7 +15,7 @@ from meshwright.cli.checking.judgements import certificates, ports, server
 from meshwright.cli.checking.judgements import clock as clocks
 from meshwright.cli.checking.judgements.check import Check, UnavailableCheck
 from meshwright.cli.checking.judgements.server import State
-from meshwright.cli.checking.looking import TimedLook
+from meshwright.cli.checking.timed_looks import TimedLook
 from meshwright.cli.errors import CommandFailed
 from meshwright.controller.errors import SettingsError
 from meshwright.controller.issuing.issuing import custody

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from certs.custody import Custody
-from certs.issuers.watched import WatchedFiles
+from certs.issuers.file_authority import WatchedFiles
 from meshwright.cli.checking.judgements.certificates import Certificate
 from meshwright.cli.checking.judgements.problems import ObjectProblem
 from meshwright.cli.checking.judgements.server import Moment, Proxy, Source

@@ -5,7 +5,8 @@ from typing import Final
 
 from meshwright.cli.checking.judgements import ports
 from meshwright.cli.checking.judgements.check import Check
-from meshwright.cli.checking.server import running, stopped
+from meshwright.cli.checking.server import running_server as running
+from meshwright.cli.checking.server import stopped_server as stopped
 from meshwright.cli.checking.server.paths import ServerPaths, all_ports, directory
 from meshwright.cli.errors import CommandFailed, ServerNotRunning, UnexpectedResponse
 

@@ -19,10 +19,10 @@ from meshwright.kubernetes.admission.turns import FullError, Turns
 from meshwright.kubernetes.injection.configuration.configuration import Identity, InjectionConfig
 from meshwright.kubernetes.injection.configuration.current import CurrentConfig
 from meshwright.kubernetes.injection.credentials.secret_writer import PodSecrets
-from meshwright.kubernetes.injection.injecting import InjectionInputs
+from meshwright.kubernetes.injection.pod_injection import InjectionInputs
 from meshwright.kubernetes.injection.webhook.lookup import Lookup, NotShownError
 from meshwright.kubernetes.injection.webhook.registration import PATH, SECONDS
-from meshwright.kubernetes.injection.webhook.reviewing import Answer, Cause, Result, answer, response
+from meshwright.kubernetes.injection.webhook.review import Answer, Cause, Result, answer, response
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.kinds import POD
 from meshwright.sidecars.contract.driver import SidecarDriver

@@ -1,15 +1,15 @@
 """Hold back problems that may end by themselves, so that no Event tells of one that is gone a second later.
 
 An object that names another one which does not exist yet is usually followed by that one
-(`catalog.lint.missing`). Its problem is passed on when it has stood for `HELD_SECONDS`. All other problems
-are passed on at once. Time is an argument: the caller reads the clock.
+(`catalog.lint.missing_objects`). Its problem is passed on when it has stood for `HELD_SECONDS`. All other
+problems are passed on at once. Time is an argument: the caller reads the clock.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from catalog.lint.missing import may_pass
+from catalog.lint.missing_objects import may_pass
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.problems.problem import Problem
 

@@ -27,8 +27,8 @@ from meshwright.sidecars.envoy.clusters import health_checks
 from meshwright.sidecars.envoy.clusters import outlier_detection as surviving
 from meshwright.sidecars.envoy.clusters.circuit_breakers import UNLIMITED, circuit_breakers
 from meshwright.sidecars.envoy.clusters.endpoints import endpoint
+from meshwright.sidecars.envoy.common_messages import OVER_ADS, packed, reference
 from meshwright.sidecars.envoy.security import tls
-from meshwright.sidecars.envoy.typed import OVER_ADS, packed, reference
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.core.v3 import protocol_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2

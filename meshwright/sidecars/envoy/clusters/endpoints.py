@@ -8,7 +8,7 @@ from catalog.policy.values.destinations import CallerLocality, DestinationEndpoi
 from catalog.policy.values.interception import SocketAddress
 from meshwright.mesh.policies.upstreams import LocalityScope, prefix
 from meshwright.sidecars.envoy import names
-from meshwright.sidecars.envoy.typed import socket_address
+from meshwright.sidecars.envoy.common_messages import socket_address
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2
 from xds.protocol.resources.resource import Resource, encode

@@ -11,9 +11,9 @@ from catalog.policy.values import inbound
 from catalog.policy.values.terms import MeshTerms
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.tap import Tapped
+from meshwright.sidecars.envoy.common_messages import packed
 from meshwright.sidecars.envoy.features.feature import Feature
 from meshwright.sidecars.envoy.rules import rbac
-from meshwright.sidecars.envoy.typed import packed
 from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (

@@ -11,8 +11,8 @@ from google.protobuf.duration_pb2 import Duration
 from catalog.policy.values.inbound import ExternalAuthorizer
 from catalog.policy.values.terms import MeshTerms
 from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.common_messages import packed
 from meshwright.sidecars.envoy.features.feature import Feature
-from meshwright.sidecars.envoy.typed import packed
 from protos.envoy.config.core.v3 import config_source_pb2, grpc_service_pb2
 from protos.envoy.extensions.filters.http.ext_authz.v3 import ext_authz_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (

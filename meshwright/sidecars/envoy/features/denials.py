@@ -20,9 +20,9 @@ from catalog.policy.values.inbound import Access
 from catalog.policy.values.terms import MeshTerms
 from catalog.store.settings import DenialReasons
 from meshwright.mesh.names import TrustDomain
+from meshwright.sidecars.envoy.common_messages import packed
 from meshwright.sidecars.envoy.features.feature import Feature
 from meshwright.sidecars.envoy.rules import rbac
-from meshwright.sidecars.envoy.typed import packed
 from meshwright.sidecars.layout import DENIED_HEADER
 from protos.envoy.config.accesslog.v3 import accesslog_pb2
 from protos.envoy.config.core.v3 import base_pb2

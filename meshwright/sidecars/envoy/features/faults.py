@@ -6,8 +6,8 @@ from typing import Final
 from catalog.policy.values.terms import MeshTerms
 from meshwright.mesh.policies.routing import RouteActions
 from meshwright.sidecars.envoy.clusters.outlier_detection import duration
+from meshwright.sidecars.envoy.common_messages import packed, percent
 from meshwright.sidecars.envoy.features.feature import Feature
-from meshwright.sidecars.envoy.typed import packed, percent
 from protos.envoy.config.route.v3 import route_components_pb2
 from protos.envoy.extensions.filters.common.fault.v3 import fault_pb2 as common_pb2
 from protos.envoy.extensions.filters.http.fault.v3 import fault_pb2

@@ -1,8 +1,8 @@
 """How calls of gRPC end: their status stands in trailers, behind an answer that is well for HTTP."""
 
 from catalog.policy.values.terms import MeshTerms
+from meshwright.sidecars.envoy.common_messages import packed
 from meshwright.sidecars.envoy.features.feature import Feature
-from meshwright.sidecars.envoy.typed import packed
 from protos.envoy.extensions.filters.http.grpc_stats.v3 import config_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,

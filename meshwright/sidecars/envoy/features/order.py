@@ -41,7 +41,7 @@ from meshwright.sidecars.envoy.features.retries import Retries
 from meshwright.sidecars.envoy.features.router import Router
 from meshwright.sidecars.envoy.features.spans import Spans
 from meshwright.sidecars.envoy.features.tap import Tap
-from meshwright.sidecars.envoy.features.undelivered import UndeliveredHeader
+from meshwright.sidecars.envoy.features.undelivered_header import UndeliveredHeader
 from meshwright.sidecars.envoy.features.upgrades import Upgrades
 from meshwright.sidecars.layout import Side
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from catalog.policy.values.terms import MeshTerms
 from meshwright.mesh.policies.limits import RateLimits
+from meshwright.sidecars.envoy.common_messages import packed
 from meshwright.sidecars.envoy.features.feature import Feature
 from meshwright.sidecars.envoy.rules import matching, rate_services, rates
-from meshwright.sidecars.envoy.typed import packed
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,

@@ -3,8 +3,8 @@
 from functools import cache
 
 from catalog.policy.values.terms import MeshTerms
+from meshwright.sidecars.envoy.common_messages import packed
 from meshwright.sidecars.envoy.features.feature import Feature
-from meshwright.sidecars.envoy.typed import packed
 from protos.envoy.extensions.filters.http.router.v3 import router_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,

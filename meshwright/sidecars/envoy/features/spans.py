@@ -12,8 +12,8 @@ from google.protobuf.wrappers_pb2 import BoolValue
 from catalog.policy.values.terms import MeshTerms
 from meshwright.mesh.config import Tracing, TracingProtocol
 from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.common_messages import packed
 from meshwright.sidecars.envoy.features.feature import Feature
-from meshwright.sidecars.envoy.typed import packed
 from protos.envoy.config.core.v3 import extension_pb2, grpc_service_pb2
 from protos.envoy.config.trace.v3 import http_tracer_pb2, opentelemetry_pb2, zipkin_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (

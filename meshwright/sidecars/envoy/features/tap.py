@@ -14,9 +14,9 @@ from google.protobuf.wrappers_pb2 import BoolValue
 
 from catalog.policy.values.terms import MeshTerms
 from meshwright.sidecars.envoy.bootstrap.bootstrap import ADS_CLUSTER
+from meshwright.sidecars.envoy.common_messages import packed
 from meshwright.sidecars.envoy.features.feature import Feature
 from meshwright.sidecars.envoy.rules import rbac
-from meshwright.sidecars.envoy.typed import packed
 from protos.envoy.config.accesslog.v3 import accesslog_pb2
 from protos.envoy.config.core.v3 import config_source_pb2, grpc_service_pb2
 from protos.envoy.extensions.access_loggers.grpc.v3 import als_pb2

@@ -33,11 +33,11 @@ from meshwright.mesh.policies.callers import AuthenticatedName
 from meshwright.mesh.policies.resilience import RetryOn, RetryPolicy
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.clusters import outlier_detection as surviving
+from meshwright.sidecars.envoy.common_messages import packed, reference
 from meshwright.sidecars.envoy.features import order
 from meshwright.sidecars.envoy.listeners.connection_manager import connection_manager
 from meshwright.sidecars.envoy.rules import rate_services, rates, rbac
 from meshwright.sidecars.envoy.telemetry import access_log
-from meshwright.sidecars.envoy.typed import packed, reference
 from protos.envoy.config.listener.v3 import listener_components_pb2
 from protos.envoy.config.rbac.v3 import rbac_pb2
 from protos.envoy.extensions.filters.network.rbac.v3 import rbac_pb2 as network_rbac_pb2

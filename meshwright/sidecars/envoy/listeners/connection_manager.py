@@ -14,8 +14,8 @@ from google.protobuf.wrappers_pb2 import BoolValue
 
 from catalog.policy.values.terms import MeshTerms
 from meshwright.mesh.service import ServiceKey, Upstream
+from meshwright.sidecars.envoy.common_messages import OVER_ADS, packed
 from meshwright.sidecars.envoy.features.feature import Feature
-from meshwright.sidecars.envoy.typed import OVER_ADS, packed
 from protos.envoy.config.core.v3 import protocol_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (

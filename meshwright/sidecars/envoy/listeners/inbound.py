@@ -11,13 +11,13 @@ from catalog.policy.values.interception import InterceptionKind
 from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.policies.callers import EncryptedRange, IpRange
-from meshwright.mesh.values.hashing import SharedTuple
+from meshwright.mesh.values.cached_hash import SharedTuple
 from meshwright.mesh.workload import Capture
 from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.common_messages import cidr, socket_address
 from meshwright.sidecars.envoy.listeners import chains
 from meshwright.sidecars.envoy.listeners import listener as listeners
 from meshwright.sidecars.envoy.security import tls
-from meshwright.sidecars.envoy.typed import cidr, socket_address
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
 from xds.protocol.resources.resource import Reference, Resource, encode

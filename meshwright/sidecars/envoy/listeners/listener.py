@@ -26,7 +26,7 @@ from google.protobuf.wrappers_pb2 import BoolValue
 
 from catalog.policy.values.interception import SocketAddress
 from meshwright.mesh.names import IpAddress, Port
-from meshwright.sidecars.envoy.typed import packed, socket_address
+from meshwright.sidecars.envoy.common_messages import packed, socket_address
 from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
 from protos.envoy.extensions.filters.listener.original_dst.v3 import original_dst_pb2
 from protos.envoy.extensions.filters.listener.tls_inspector.v3 import tls_inspector_pb2

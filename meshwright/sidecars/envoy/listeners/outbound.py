@@ -13,13 +13,13 @@ from catalog.policy.values.outside import OutsidePort
 from catalog.policy.values.proxy import ReachableServices, services
 from catalog.policy.values.terms import AccessLogPolicy, MeshTerms
 from meshwright.mesh.names import IpAddress, Port
-from meshwright.mesh.values.hashing import SharedTuple
+from meshwright.mesh.values.cached_hash import SharedTuple
 from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.common_messages import reference, socket_address
 from meshwright.sidecars.envoy.listeners import chains
 from meshwright.sidecars.envoy.listeners import listener as listeners
 from meshwright.sidecars.envoy.listeners import outside as outside_listeners
 from meshwright.sidecars.envoy.listeners.chain_names import outbound_chain
-from meshwright.sidecars.envoy.typed import reference, socket_address
 from protos.envoy.config.core.v3 import address_pb2, base_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
 from xds.protocol.resources.resource import CLUSTER, Reference, Resource, encode

@@ -20,11 +20,11 @@ from catalog.policy.values.terms import MeshTerms
 from meshwright.mesh.names import Port
 from meshwright.mesh.policies.egress import ANY_HOST
 from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.common_messages import packed, reference
 from meshwright.sidecars.envoy.features import order
 from meshwright.sidecars.envoy.listeners import chains
 from meshwright.sidecars.envoy.listeners import listener as listeners
 from meshwright.sidecars.envoy.listeners.connection_manager import connection_manager
-from meshwright.sidecars.envoy.typed import packed, reference
 from protos.envoy.config.core.v3 import address_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2
 from protos.envoy.extensions.filters.listener.http_inspector.v3 import http_inspector_pb2

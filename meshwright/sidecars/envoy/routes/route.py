@@ -28,11 +28,11 @@ from meshwright.mesh.policies.upstreams import HashKey, KeyKind
 from meshwright.mesh.service import ServiceKey, Upstream
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.clusters.outlier_detection import duration
+from meshwright.sidecars.envoy.common_messages import percent, reference
 from meshwright.sidecars.envoy.features import faults, order, paths
 from meshwright.sidecars.envoy.routes import virtual_clusters as counting
 from meshwright.sidecars.envoy.routes.renewal import RENEWAL
 from meshwright.sidecars.envoy.rules import headers, matching, retries
-from meshwright.sidecars.envoy.typed import percent, reference
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from xds.protocol.resources.resource import CLUSTER, Reference, Resource, encode

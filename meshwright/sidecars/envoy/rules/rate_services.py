@@ -26,8 +26,8 @@ from meshwright.mesh.policies.rate_services import (
 )
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.clusters.outlier_detection import duration
+from meshwright.sidecars.envoy.common_messages import packed
 from meshwright.sidecars.envoy.rules.matching import full_match, header_name
-from meshwright.sidecars.envoy.typed import packed
 from protos.envoy.config.core.v3 import config_source_pb2, grpc_service_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2
 from protos.envoy.config.ratelimit.v3 import rls_pb2

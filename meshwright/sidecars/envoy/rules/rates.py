@@ -11,8 +11,8 @@ from google.protobuf.wrappers_pb2 import UInt32Value
 
 from meshwright.mesh.names import Port
 from meshwright.mesh.policies.limits import RateLimit
+from meshwright.sidecars.envoy.common_messages import packed
 from meshwright.sidecars.envoy.rules.headers import header
-from meshwright.sidecars.envoy.typed import packed
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2
 from protos.envoy.extensions.filters.http.local_ratelimit.v3 import local_rate_limit_pb2 as http_pb2

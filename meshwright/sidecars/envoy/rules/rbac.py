@@ -16,8 +16,8 @@ from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.callers import AuthenticatedName, Caller, EncryptedRange, IpRange
 from meshwright.mesh.policies.smi import HTTPMatch
 from meshwright.mesh.tap import TapChoice, Tapped
+from meshwright.sidecars.envoy.common_messages import cidr
 from meshwright.sidecars.envoy.rules.matching import full_match, header_matchers
-from meshwright.sidecars.envoy.typed import cidr
 from protos.envoy.config.rbac.v3 import rbac_pb2
 from protos.envoy.type.matcher.v3 import path_pb2, string_pb2
 

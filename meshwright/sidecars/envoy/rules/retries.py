@@ -6,7 +6,7 @@ from google.protobuf.wrappers_pb2 import UInt32Value
 
 from meshwright.mesh.policies.retries import Retries
 from meshwright.sidecars.envoy.clusters.outlier_detection import duration
-from meshwright.sidecars.envoy.typed import packed
+from meshwright.sidecars.envoy.common_messages import packed
 from protos.envoy.config.route.v3 import route_components_pb2
 from protos.envoy.extensions.retry.host.previous_hosts.v3 import previous_hosts_pb2
 from protos.envoy.extensions.retry.priority.previous_priorities.v3 import previous_priorities_config_pb2

@@ -18,7 +18,7 @@ from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.policies.callers import AuthenticatedName
 from meshwright.sidecars.envoy import names
-from meshwright.sidecars.envoy.typed import OVER_ADS, packed, reference
+from meshwright.sidecars.envoy.common_messages import OVER_ADS, packed, reference
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import common_pb2, secret_pb2, tls_pb2
 from protos.envoy.type.matcher.v3 import string_pb2

@@ -25,8 +25,8 @@ from meshwright.mesh.policies.telemetry import (
     TextFormat,
 )
 from meshwright.sidecars.envoy import names
+from meshwright.sidecars.envoy.common_messages import packed, percent
 from meshwright.sidecars.envoy.rules import rbac
-from meshwright.sidecars.envoy.typed import packed, percent
 from protos.envoy.config.accesslog.v3 import accesslog_pb2
 from protos.envoy.config.core.v3 import (
     base_pb2,

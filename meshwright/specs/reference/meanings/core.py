@@ -14,7 +14,7 @@ from meshwright.specs.reference.meaning import (
     Meanings,
     under,
 )
-from meshwright.specs.reference.meanings.own import OF_NAMESPACE, OF_POD, OF_SERVICE, OF_TEMPLATE
+from meshwright.specs.reference.meanings.own_kinds import OF_NAMESPACE, OF_POD, OF_SERVICE, OF_TEMPLATE
 from meshwright.specs.values.protocols import BY_NAME
 
 _ACCOUNT: Final = Meaning("The ServiceAccount: the identity.", "`default`", NAME)

@@ -6,7 +6,8 @@ from typing import Final
 from meshwright.mesh import kinds
 from meshwright.mesh.kinds import Kind
 from meshwright.specs.reference.meaning import Meanings
-from meshwright.specs.reference.meanings import core, osm, osm_policy, own, policy, smi
+from meshwright.specs.reference.meanings import core, osm, osm_policy, policy, smi
+from meshwright.specs.reference.meanings import own_kinds as own
 
 _CONTROLLER: Final = "Makes pods; what they will be is known before they run."
 

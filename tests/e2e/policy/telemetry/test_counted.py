@@ -8,7 +8,7 @@ import grpc.aio
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from meshwright.agent.statistics.counted import WorkloadLabels
+from meshwright.agent.statistics.edge_totals import WorkloadLabels
 from meshwright.agent.statistics.edges import Edges
 from meshwright.agent.statistics.exposition import written
 from meshwright.agent.statistics.increments import since

@@ -16,7 +16,7 @@ from meshwright.admin.api.mesh import Api
 from meshwright.admin.api.openapi import described
 from meshwright.admin.api.tap import add_tap
 from meshwright.admin.pages import site
-from meshwright.admin.pages.trying import TrialRunner
+from meshwright.admin.pages.trial_runner import TrialRunner
 from meshwright.controller.sources import as_read
 from meshwright.mesh.names import Namespace, ServiceName
 from meshwright.mesh.service import ServiceKey

@@ -20,7 +20,7 @@ from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ExternalHost
-from meshwright.mesh.values.hashing import SharedTuple
+from meshwright.mesh.values.cached_hash import SharedTuple
 from meshwright.providers.contract import Freshness, Watch
 from tests.meshes import values as a
 

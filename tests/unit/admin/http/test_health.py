@@ -16,7 +16,7 @@ from meshwright.admin.http.health import Health, HttpThread, application
 from meshwright.admin.http.heartbeat import Heartbeat, beating
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.mesh.host_port import HostPort
-from meshwright.mesh.listening import listening
+from meshwright.mesh.listening_sockets import listening
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from meshwright.admin.pages.mesh.published import published, versions
+from meshwright.admin.pages.mesh.published_resources import published, versions
 from meshwright.admin.pages.proxies.decoding import REDACTED, decoded
 from meshwright.admin.pages.proxies.differences import difference, pair, read_type
 from meshwright.admin.pages.proxies.proxy import left_out, secrets

@@ -9,7 +9,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from certs.ledger.entry import LedgerEntry
 from meshwright.admin import jsonable
-from meshwright.admin.http import answering
+from meshwright.admin.http import json_responses as answering
 from meshwright.admin.jsonable import Document, pieces
 from meshwright.admin.pages import debug, routes, site
 from meshwright.mesh.objects import SourcedObject

@@ -17,7 +17,8 @@ from certs.ledger.sqlite import SqliteLedger
 from certs.proxy import sign_proxy
 from certs.state import files as whole
 from meshwright.agent import certificates
-from meshwright.agent.enrolment import files, keeping
+from meshwright.agent.enrolment import certificate_keeper as keeping
+from meshwright.agent.enrolment import files
 from meshwright.agent.enrolment.settings import (
     Answer,
     EnrolmentFailure,
@@ -177,8 +178,8 @@ async def waits_between(
 
     monkeypatch.setattr(keeping, "now", lambda: clock)
     monkeypatch.setattr(keeping, "monotonic", passed)
-    monkeypatch.setattr("meshwright.agent.enrolment.keeping.asyncio.sleep", asleep)
-    monkeypatch.setattr("meshwright.agent.enrolment.keeping.random.random", lambda: 0.5)
+    monkeypatch.setattr("meshwright.agent.enrolment.certificate_keeper.asyncio.sleep", asleep)
+    monkeypatch.setattr("meshwright.agent.enrolment.certificate_keeper.random.random", lambda: 0.5)
     settings = EnrolmentSettings(renewal=HostPort("127.0.0.1", 1))
     with pytest.raises(EnoughError):
         await keeping.EnrolledCertificate(settings, out, replace, shown, ask=ask).run()
@@ -240,7 +241,7 @@ async def test_a_clock_that_was_ahead_and_is_set_right_stops_nothing(
 
     monkeypatch.setattr(keeping, "monotonic", lambda: passed)
     monkeypatch.setattr(keeping, "now", lambda: NOW + timedelta(seconds=passed) + set_by)
-    monkeypatch.setattr("meshwright.agent.enrolment.keeping.asyncio.sleep", asleep)
+    monkeypatch.setattr("meshwright.agent.enrolment.certificate_keeper.asyncio.sleep", asleep)
     settings = EnrolmentSettings(renewal=HostPort("127.0.0.1", 1))
     with pytest.raises(EnoughError):
         await keeping.EnrolledCertificate(settings, tmp_path, _never_replaced, shown, ask=ask).run()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from meshwright.agent.statistics.counted import MOST_ROUTES, BoundedSeries, WorkloadLabels
+from meshwright.agent.statistics.edge_totals import MOST_ROUTES, BoundedSeries, WorkloadLabels
 from meshwright.agent.statistics.edges import Edges, histogram
 from meshwright.agent.statistics.exposition import Family, Kind, Sample, written
 from meshwright.agent.statistics.page import account_of

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
-from meshwright.agent.statistics.counted import MOST_BACKENDS, MOST_EDGES
+from meshwright.agent.statistics.edge_totals import MOST_BACKENDS, MOST_EDGES
 from meshwright.agent.statistics.increments import NOTHING, since
 from meshwright.agent.statistics.report import Reports
+from meshwright.agent.statistics.report_client import ReportRefused
 from meshwright.agent.statistics.reporting import FIRST_SECONDS, LONGEST_PAUSE, StatisticsReporter
-from meshwright.agent.statistics.sending import ReportRefused
 from meshwright.agent.statistics.statistics import Bin, Statistics, read
 from meshwright.enrolment.reports import report
 from meshwright.traffic.statistics import Kind

@@ -13,11 +13,11 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from meshwright.agent.reach.watching import ConnectionState
+from meshwright.agent.reach.connection_watch import ConnectionState
 from meshwright.agent.status.client import AgentSilent, status_of
-from meshwright.agent.status.described import described
+from meshwright.agent.status.description import described
+from meshwright.agent.status.readiness_wait import until_ready
 from meshwright.agent.status.server import from_here
-from meshwright.agent.status.waiting import until_ready
 from meshwright.mesh.host_port import HostPort
 
 

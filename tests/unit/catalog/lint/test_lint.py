@@ -7,7 +7,7 @@ import pytest
 
 from catalog.lint.codes import Code
 from catalog.lint.problems import problems
-from catalog.lint.smi.covering import Shape
+from catalog.lint.smi.match_coverage import Shape
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.kinds import TRAFFIC_TARGET
 from meshwright.mesh.names import Namespace, Port

@@ -4,8 +4,8 @@ import pytest
 
 from catalog.lint.problems import Linter, problems
 from catalog.policy.access import may_call
-from catalog.relations.backends.backing import backing
 from catalog.relations.backends.endpoints import endpoints
+from catalog.relations.backends.workloads import backing
 from catalog.store.edits import Edits
 from catalog.store.inventory import by_identity
 from catalog.store.inventory import templates as templates_in

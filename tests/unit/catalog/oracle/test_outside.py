@@ -10,10 +10,10 @@ from catalog.oracle.decide import Answer
 from catalog.oracle.outside import ClientProtocol, OutsideCall, OutsideDecision, decide_outside
 from catalog.oracle.request.paths import LocalReply, hidden_dots
 from catalog.oracle.request.request import Request, fits, passed
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.values.interception import InterceptionKind, SocketAddress
 from catalog.policy.values.outside import OutsideHost, OutsideRange
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig

@@ -7,8 +7,8 @@ import pytest
 
 from catalog.oracle.decide import Answer, Request, Share, decide, fits
 from catalog.policy.access import FullAccess, Grant, MatchingAccess, NoAccess, grant
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig

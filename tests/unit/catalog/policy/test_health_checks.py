@@ -7,8 +7,8 @@ import pytest
 from catalog.explain import explain
 from catalog.lint.problems import problems
 from catalog.oracle.request.request import Request
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.values.destinations import ServiceDestination
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig

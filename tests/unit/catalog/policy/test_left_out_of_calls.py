@@ -5,8 +5,8 @@ from types import UnionType
 
 import pytest
 
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.units import Limiting, Reaching
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.view import View
 from meshwright.mesh.objects import MeshObject, SourcedObject

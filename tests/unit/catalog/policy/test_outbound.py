@@ -1,10 +1,10 @@
 """What a client's proxy is told: services, splits, destinations, listeners in dispute."""
 
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.values.destinations import DestinationEndpoint, ServiceDestination
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.outbound import OutboundRoute, OutboundService, WeightedBackend
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.whole import proxy_policy
 from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import group_of
 from catalog.store.smi import http_route_groups

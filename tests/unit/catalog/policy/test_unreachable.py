@@ -1,7 +1,7 @@
 """With egress, where a proxy lets nobody go out to: the services of the mesh that it may not call."""
 
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.values.interception import SocketAddress
-from catalog.policy.whole import proxy_policy
 from catalog.relations.backends.addresses import in_ipv6, virtual_address
 from catalog.relations.groups import group_of
 from catalog.store.edits import Edits

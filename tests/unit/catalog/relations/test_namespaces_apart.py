@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.lint.problems import problems
-from catalog.policy.whole import proxy_policy
+from catalog.policy.group_policy import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.inventory import holder_of

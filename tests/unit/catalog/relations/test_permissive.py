@@ -8,10 +8,10 @@ from catalog.explain import explain
 from catalog.lint.codes import Code
 from catalog.lint.problems import problems
 from catalog.oracle.decide import Answer, Request, decide
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.inbound import access
 from catalog.policy.outbound import visible
 from catalog.policy.values.inbound import EveryoneInTheMesh, OnlyRules
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import members
 from catalog.relations.permissive import is_permissive
 from catalog.store.view import View

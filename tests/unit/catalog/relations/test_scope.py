@@ -5,9 +5,9 @@ import pytest
 from catalog.explain import explain
 from catalog.explain.remedy import remedy
 from catalog.oracle.decide import Answer, Request, decide
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.inbound import access
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import members
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig

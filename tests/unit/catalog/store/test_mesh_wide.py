@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from benchmarks.meshes import generator as meshes
+from catalog.policy.group_policy import outline
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.whole import outline
 from catalog.relations.groups import ProxyGroup, members
 from catalog.store.edits import Edits
 from catalog.store.settings import MeshSettings

@@ -6,9 +6,9 @@ from typing import get_args
 import pytest
 
 import catalog.store.view
-from catalog.policy.whole import proxy_policy
-from catalog.relations.backends.backing import services_of
+from catalog.policy.group_policy import proxy_policy
 from catalog.relations.backends.endpoints import endpoints
+from catalog.relations.backends.workloads import services_of
 from catalog.relations.groups import groups
 from catalog.relations.hosts import hosts
 from catalog.relations.identities import service_identities

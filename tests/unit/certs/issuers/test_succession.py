@@ -12,14 +12,14 @@ from certs.contract import IssuerKind, Names, Usage
 from certs.errors import IssuerError, StateError
 from certs.issuer_selection import open_issuer
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.succeeding import ISSUER_FILE, SucceedingIssuer, known
+from certs.issuers.file_authority import WatchedFiles, WatchedIssuer
+from certs.issuers.succeeding_issuer import ISSUER_FILE, SucceedingIssuer, known
 from certs.issuers.succession import SETTLING, FormerIssuer, Succession, read, written
-from certs.issuers.watched import WatchedFiles, WatchedIssuer
 from certs.keys.bundle import TrustBundle
 from certs.keys.pair import issue_pair
 from certs.roots.succeeding_authority import OpenedAuthority
 from certs.state.pair_files import PairFiles
-from certs.state.stored import Holder
+from certs.state.stored_pair import Holder
 from meshwright.mesh.names import TrustDomain
 
 DOMAIN = TrustDomain("mesh.example")

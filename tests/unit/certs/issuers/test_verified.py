@@ -19,8 +19,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, ObjectIdent
 from certs.contract import Names, Usage
 from certs.errors import StateError
 from certs.issuers.authority import CertificateAuthority
+from certs.issuers.file_authority import WatchedFiles, WatchedIssuer
 from certs.issuers.root import CaFiles, read_root
-from certs.issuers.watched import WatchedFiles, WatchedIssuer
 from certs.keys.pair import Pair, issue_pair
 from meshwright.mesh.names import TrustDomain
 from tests.unit.certs.issuers.cas import Ca, ca

@@ -10,7 +10,7 @@ import pytest
 from certs.contract import IssuerKind, Names, Usage
 from certs.custody import LEDGER_FILE, AuthorityWithLedger, Custody, opened
 from certs.errors import StateError
-from certs.issuers.watched import WatchedFiles
+from certs.issuers.file_authority import WatchedFiles
 from certs.keys.bundle import TrustBundle
 from certs.keys.leaf import stands_below
 from certs.keys.pair import issue_pair

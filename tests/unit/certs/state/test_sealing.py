@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from certs.contract import KeyKind, Names, Usage
 from certs.custody import AuthorityWithLedger, Custody, opened, rebuilt
 from certs.errors import StateError
-from certs.issuers.watched import WatchedFiles
+from certs.issuers.file_authority import WatchedFiles
 from certs.keys.pair import KeyPairOptions, issue_pair
 from certs.peer import read_peer
 from certs.proxy import issue_proxy
@@ -22,7 +22,7 @@ from certs.server import ads_server_certificate
 from certs.state import files, sealed_state
 from certs.state.pair_files import PairFiles
 from certs.state.sealing import Seal, new_data_key, read_wrapped, wrapped
-from certs.state.stored import ADS_SERVER, WEBHOOK, Holder
+from certs.state.stored_pair import ADS_SERVER, WEBHOOK, Holder
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from tests.tools import leak_forms as planted

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from meshwright.chart.template.evaluating import rendered
+from meshwright.chart.template.evaluation import rendered
 from meshwright.chart.template.parsing import parsed
 from meshwright.chart.template.tokens import TemplateError
 

@@ -13,7 +13,7 @@ from meshwright.controller.settings.settings import load
 from meshwright.kubernetes.injection.configuration.configuration import read as read_injection
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.origins import InFile
-from meshwright.specs.osm.unenforced import UNENFORCED
+from meshwright.specs.osm.unenforced_policy import UNENFORCED
 from meshwright.specs.reader import read
 from tests.tools import libyaml
 from tests.tools.forked_cli import ROOT, Done

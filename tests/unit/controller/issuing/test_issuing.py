@@ -10,9 +10,9 @@ from structlog.testing import capture_logs
 
 from certs.custody import Custody, opened
 from certs.issuer_selection import CertManagerSettings, Told, VaultSettings
+from certs.issuers.file_authority import WatchedFiles
 from certs.issuers.reference import IssuerReference
 from certs.issuers.vault.login import ByAppRole, ByKubernetes, ByToken
-from certs.issuers.watched import WatchedFiles
 from meshwright.controller.errors import SettingsError
 from meshwright.controller.issuing.issuing import custody, issuing, told
 from meshwright.controller.settings.settings import load

@@ -9,7 +9,7 @@ from meshwright.admin.metrics.gauges import Gauges
 from meshwright.controller.observing.gauges import GaugeBuilder, ResourceCounts, withheld_counts
 from meshwright.delivery.loop import MeshState
 from meshwright.delivery.problems import AllProblems
-from meshwright.delivery.snapshots.published import PublishedSnapshots
+from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots
 from meshwright.mesh.kinds import SERVICE
 from meshwright.mesh.names import Namespace, ServiceName
 from meshwright.mesh.objects import ObjectKey, SourcedObject

@@ -3,7 +3,7 @@
 import structlog
 
 from meshwright.admin.metrics.registry import Metrics
-from meshwright.admin.reading import LateMoment
+from meshwright.admin.readers import LateMoment
 from meshwright.controller.process.watchdog import NOTED_SECONDS, REMEMBERED, Watchdog
 from tests.meshes import values as a
 

@@ -16,7 +16,7 @@ from meshwright.delivery.history.push import Answer, Push, Trigger
 from meshwright.delivery.history.record import Record
 from meshwright.delivery.history.versions import NOTHING_HELD, ClientVersions, Content, VersionChanges
 from meshwright.delivery.proxies.registry import ProxyRegistry
-from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.snapshots.published_snapshots import Step
 from meshwright.delivery.wave import Cause, Change, Wave
 from meshwright.mesh.kinds import TRAFFIC_TARGET
 from meshwright.mesh.values.picture import Picture

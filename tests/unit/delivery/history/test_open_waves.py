@@ -13,9 +13,9 @@ from meshwright.delivery.history.open_waves import DEADLINE, PUSHES, QUIET, REJE
 from meshwright.delivery.history.push import Answer
 from meshwright.delivery.history.wave_record import PushRecord, WaveEnd, WaveRecord
 from meshwright.delivery.proxies.registry import ProxyRegistry
-from meshwright.delivery.publishing import Publisher
+from meshwright.delivery.publisher import Publisher
 from meshwright.delivery.quarantine.quarantine import Quarantine
-from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.snapshots.published_snapshots import Step
 from meshwright.delivery.timing.time_slices import Slices
 from meshwright.delivery.wave import Cause, Change, Wave
 from meshwright.mesh.kinds import TRAFFIC_TARGET

@@ -12,7 +12,7 @@ from certs.manager import CertificateManager
 from certs.state.pair_files import PairFiles
 from meshwright.delivery.proxies.held_certificates import HeldCertificate, HeldCertificates
 from meshwright.delivery.proxies.proxy import Proxy
-from meshwright.delivery.quarantine.accepted import OWN, AcknowledgedVersions
+from meshwright.delivery.quarantine.acknowledged_resources import OWN, AcknowledgedVersions
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from meshwright.sidecars.document.translate import CREDENTIALS, NAME

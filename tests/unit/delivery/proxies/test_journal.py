@@ -24,9 +24,9 @@ from meshwright.delivery.proxies.journal import LONGEST_SECONDS, REST_SECONDS, J
 from meshwright.delivery.proxies.observer import MeshObserver
 from meshwright.delivery.proxies.readiness import EndpointReadiness
 from meshwright.delivery.proxies.registry import ProxyRegistry
-from meshwright.delivery.publishing import Publisher
+from meshwright.delivery.publisher import Publisher
 from meshwright.delivery.quarantine.quarantine import Quarantine
-from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.snapshots.published_snapshots import Step
 from meshwright.delivery.timing.time_slices import Slices
 from meshwright.delivery.wave import Cause, Change, Wave
 from meshwright.mesh.kinds import TRAFFIC_TARGET

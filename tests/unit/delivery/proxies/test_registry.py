@@ -7,7 +7,7 @@ import pytest
 
 from meshwright.delivery.proxies.registry import REMEMBERED, ProxyRegistry
 from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
-from meshwright.delivery.quarantine.accepted import AcknowledgedVersions
+from meshwright.delivery.quarantine.acknowledged_resources import AcknowledgedVersions
 from meshwright.mesh.identity import ProxyName, SidecarKey
 from meshwright.mesh.values.picture import Picture
 from xds.cache import NodeKey

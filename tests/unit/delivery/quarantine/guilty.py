@@ -13,9 +13,9 @@ from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
 from catalog.policy.values.terms import TlsRange
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.record import Moment
-from meshwright.delivery.quarantine.reduced import piece_of, units_of
+from meshwright.delivery.quarantine.reduced_snapshot import piece_of, units_of
 from meshwright.delivery.quarantine.verdicts import Verdict
-from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
+from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots, Step
 from meshwright.mesh.config import TlsVersion
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import TRAFFIC_TARGET
@@ -24,7 +24,7 @@ from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.retries import Retries
 from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
 from meshwright.mesh.service import Protocol, ServiceKey
-from meshwright.sidecars.envoy.empty import empty
+from meshwright.sidecars.envoy.empty_resources import empty
 from tests.meshes.resources import resources
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resources.resource import (

@@ -8,7 +8,7 @@ import pytest
 from catalog.policy.values.inbound import OnlyRules
 from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.delivery.quarantine import fallback, record
-from meshwright.delivery.quarantine import reduced as lessened
+from meshwright.delivery.quarantine import reduced_snapshot as lessened
 from meshwright.delivery.trials import Trials
 from meshwright.mesh.service import Protocol
 from meshwright.sidecars.contract.driver import Piece

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from catalog.policy.values.inbound import OnlyRules
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.record import Moment
-from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.snapshots.published_snapshots import Step
 from meshwright.mesh.service import Protocol
 from meshwright.sidecars.envoy.reasons import reason
 from tests.unit.delivery.quarantine.guilty import policy, port, snapshot

@@ -8,8 +8,8 @@ from catalog.policy.provenance import InputObject
 from catalog.policy.units import Unit
 from meshwright.delivery.quarantine.findings import RejectedResource
 from meshwright.delivery.quarantine.problems import PROBLEMS, Rejections, problem
-from meshwright.delivery.snapshots.published import PublishedSnapshots
-from meshwright.delivery.snapshots.serving import GroupSnapshots
+from meshwright.delivery.snapshots.group_snapshots import GroupSnapshots
+from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.mesh.kinds import (
     HTTP_ROUTE_GROUP,

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from meshwright.delivery.quarantine.accepted import Acknowledged
+from meshwright.delivery.quarantine.acknowledged_resources import Acknowledged
 from meshwright.delivery.quarantine.findings import RejectedResource
 from meshwright.delivery.quarantine.quarantine import Judge, Quarantine, by_content
 from meshwright.delivery.quarantine.record import Moment
-from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
+from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots, Step
 from meshwright.sidecars.contract.reasons import Reason
 from meshwright.sidecars.envoy.reasons import reason
 from xds.cache import GroupKey, NodeKey, SnapshotCache

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from meshwright.delivery.proxies.registry import ProxyRegistry
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.record import Moment
-from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
+from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots, Step
 from meshwright.sidecars.envoy.reasons import reason
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resources.resource import LISTENER, Reference, Resource, ResourceName, Version

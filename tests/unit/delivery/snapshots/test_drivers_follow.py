@@ -12,10 +12,10 @@ from meshwright.delivery.model import Inputs
 from meshwright.delivery.problems import AllProblems
 from meshwright.delivery.quarantine.fallback import Exclusions
 from meshwright.delivery.quarantine.quarantine import Quarantine
-from meshwright.delivery.snapshots.published import PublishedSnapshots
-from meshwright.delivery.snapshots.serving import GroupSnapshots
+from meshwright.delivery.self_check import verify
+from meshwright.delivery.snapshots.group_snapshots import GroupSnapshots
+from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots
 from meshwright.delivery.snapshots.translation import translation
-from meshwright.delivery.verifying import verify
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject, ObjectKey
@@ -25,7 +25,7 @@ from meshwright.sidecars import lint
 from meshwright.sidecars.document.driver import DocumentDriver
 from meshwright.sidecars.document.translate import DOCUMENT
 from meshwright.sidecars.envoy.driver import EnvoyDriver
-from meshwright.sidecars.envoy.empty import empty
+from meshwright.sidecars.envoy.empty_resources import empty
 from tests.meshes import values as a
 from tests.meshes.random_meshes import Mesh, changed, random_mesh
 from tests.meshes.views import POLICY, mesh_config, namespace, view, workload

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from catalog.lint.problems import Linter
-from catalog.policy.whole import proxy_policy
+from catalog.policy.group_policy import proxy_policy
 from catalog.store.edits import Edits
 from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings, View
 from meshwright.delivery.snapshots import rendering
-from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
+from meshwright.delivery.snapshots.group_snapshots import GroupSnapshots
+from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots, Step
 from meshwright.delivery.snapshots.rendering import GroupInput
-from meshwright.delivery.snapshots.serving import GroupSnapshots
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.engine.graph import Graph
 from meshwright.engine.node import Derivation
@@ -30,8 +30,8 @@ from xds.protocol.resources.resource import ENDPOINT, TypeUrl
 ALL = a.http("all")
 MOVED = replace(a.workload("shop-1", "10.1.0.1", app="shop", account="shop"), address=IpAddress("10.1.0.9"))
 ONCE = (
-    "catalog.relations.backends.backing.backing",
-    "catalog.relations.backends.backing.services_of",
+    "catalog.relations.backends.workloads.backing",
+    "catalog.relations.backends.workloads.services_of",
     "catalog.relations.backends.endpoints.endpoints",
     "catalog.relations.backends.readiness.taking_traffic",
     "catalog.relations.backends.targets.given_ports",
@@ -40,7 +40,7 @@ ONCE = (
     "catalog.policy.destinations.endpoints_of",
     "meshwright.delivery.snapshots.rendering._completed",
     "meshwright.delivery.snapshots.rendering.made",
-    "meshwright.delivery.snapshots.serving.nodes_of",
+    "meshwright.delivery.snapshots.group_snapshots.nodes_of",
     "claims by place",
     "workloads by group",
 )

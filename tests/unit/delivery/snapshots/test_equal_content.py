@@ -12,16 +12,16 @@ from catalog.store.view import View
 from meshwright.delivery.model import Inputs
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.record import Moment
-from meshwright.delivery.quarantine.reduced import lessened
+from meshwright.delivery.quarantine.reduced_snapshot import lessened
+from meshwright.delivery.self_check import from_nothing
 from meshwright.delivery.snapshots.consistency import LastSnapshot, after
-from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
-from meshwright.delivery.snapshots.serving import GroupSnapshots
+from meshwright.delivery.snapshots.group_snapshots import GroupSnapshots
+from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots, Step
 from meshwright.delivery.snapshots.sets import SetBuilder
 from meshwright.delivery.snapshots.translation import translation
-from meshwright.delivery.verifying import from_nothing
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.envoy.driver import EnvoyDriver
-from meshwright.sidecars.envoy.empty import empty
+from meshwright.sidecars.envoy.empty_resources import empty
 from tests.meshes import values as a
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resources.resource import (

@@ -25,9 +25,9 @@ from catalog.store.edits import Edits
 from catalog.store.view import MeshSettings, View
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.record import Moment
-from meshwright.delivery.snapshots import serving
-from meshwright.delivery.snapshots.published import PublishedSnapshots, Step
-from meshwright.delivery.snapshots.serving import GroupSnapshots
+from meshwright.delivery.snapshots import group_snapshots as serving
+from meshwright.delivery.snapshots.group_snapshots import GroupSnapshots
+from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots, Step
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.kinds import UPSTREAM_TRAFFIC_SETTING, WORKLOAD

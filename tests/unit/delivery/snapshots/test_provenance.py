@@ -10,9 +10,9 @@ from catalog.relations import groups
 from catalog.relations.groups import members
 from catalog.store.view import MeshSettings, View, kind_in
 from certs.keys.material import ServiceCertificate
-from meshwright.delivery.snapshots.published import PublishedSnapshots
+from meshwright.delivery.snapshots.group_snapshots import GroupSnapshots
+from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots
 from meshwright.delivery.snapshots.rendering import GroupInput, resources
-from meshwright.delivery.snapshots.serving import GroupSnapshots
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.engine.table import Table
 from meshwright.mesh.config import MeshConfig

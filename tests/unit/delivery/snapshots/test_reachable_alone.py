@@ -8,20 +8,20 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from catalog.policy.destinations import answering_at, endpoints_of
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.outbound import answering, called_at, escaped_slashes, protocol_of, routes, visible
 from catalog.policy.reachable import open_to_all
 from catalog.policy.values.destinations import ServiceDestination
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, groups
 from catalog.relations.identities import service_identities
 from catalog.relations.permissive import is_permissive
 from catalog.relations.scope import in_scope, scope_of
 from catalog.store.view import View
-from meshwright.delivery.snapshots.published import PublishedSnapshots
-from meshwright.delivery.snapshots.serving import GroupSnapshots
+from meshwright.delivery.snapshots.group_snapshots import GroupSnapshots
+from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.names import Namespace, Port

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from meshwright.kubernetes.admission.judging import Judge
+from meshwright.kubernetes.admission.judge import Judge
 from meshwright.kubernetes.admission.server import LARGEST, application, patience
-from tests.unit.kubernetes.admission.test_judging import BAD, TARGET, _now, _trial
+from tests.unit.kubernetes.admission.test_judge import BAD, TARGET, _now, _trial
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from meshwright.agent.interception.ports import PortRange
 from meshwright.agent.interception.settings import Family, Interception, InterceptionError
 from meshwright.kubernetes.cni.decision import ForeignPod, decide, waits
 from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
-from meshwright.kubernetes.injection.injecting import InjectionInputs, injected
+from meshwright.kubernetes.injection.pod_injection import InjectionInputs, injected
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.mesh.workload import Capture

@@ -10,9 +10,9 @@ import pytest
 
 from meshwright.cli.offline import reference
 from meshwright.kubernetes.cni import relay
+from meshwright.kubernetes.cni.daemon_socket import served
 from meshwright.kubernetes.cni.keeper import Keeper
 from meshwright.kubernetes.cni.program import Program, remove
-from meshwright.kubernetes.cni.serving import served
 
 CONTAINER = {"CNI_CONTAINERID": "abc", "CNI_NETNS": "/proc/1/ns/net", "CNI_IFNAME": "eth0"}
 

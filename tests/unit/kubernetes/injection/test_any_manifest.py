@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
-from meshwright.kubernetes.injection.injecting import InjectionInputs
 from meshwright.kubernetes.injection.manifests import TEMPLATES, inject, uninject
+from meshwright.kubernetes.injection.pod_injection import InjectionInputs
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from tests.tools.hypothesis_profiles import examples
 

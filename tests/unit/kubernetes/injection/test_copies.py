@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from meshwright.kubernetes.injection.configuration.configuration import read
-from meshwright.kubernetes.injection.injecting import InjectionInputs
 from meshwright.kubernetes.injection.manifests import uninject
-from meshwright.kubernetes.injection.webhook.reviewing import Result, answer
+from meshwright.kubernetes.injection.pod_injection import InjectionInputs
+from meshwright.kubernetes.injection.webhook.review import Result, answer
 from meshwright.mesh.names import Namespace, ProxyUuid
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.registry import DriverRegistry

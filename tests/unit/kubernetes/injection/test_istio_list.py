@@ -12,8 +12,8 @@ from typing import Any, Final
 import pytest
 
 from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
-from meshwright.kubernetes.injection.injecting import InjectionInputs, injected
 from meshwright.kubernetes.injection.manifests import TEMPLATES
+from meshwright.kubernetes.injection.pod_injection import InjectionInputs, injected
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.contract.errors import DriverError

@@ -15,13 +15,13 @@ from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.delivery.assembly import Delivery, delivery
 from meshwright.delivery.certificates.certificates import ServiceCertificates
-from meshwright.delivery.gathering import Paces
+from meshwright.delivery.mesh_sources import Paces
 from meshwright.delivery.model import Model
 from meshwright.delivery.proxies.readiness import EndpointReadiness
 from meshwright.delivery.quarantine.quarantine import Quarantine
-from meshwright.delivery.snapshots.published import Step
+from meshwright.delivery.snapshots.published_snapshots import Step
 from meshwright.delivery.snapshots.translation import translation
-from meshwright.delivery.snapshots.wanted import ConnectedGroups
+from meshwright.delivery.snapshots.wanted_groups import ConnectedGroups
 from meshwright.delivery.timing.debounce import Pace
 from meshwright.delivery.wave import ADMISSIONS, NAMED, Cause, Change, Wave
 from meshwright.kube.lease import Lease
@@ -40,7 +40,7 @@ from meshwright.mesh.values.picture import Picture
 from meshwright.mesh.workload import Explicit, Upstream, Workload
 from meshwright.providers.sources import Sources
 from meshwright.sidecars.envoy.driver import EnvoyDriver
-from meshwright.sidecars.envoy.empty import empty
+from meshwright.sidecars.envoy.empty_resources import empty
 from tests.meshes import values as a
 from tests.meshes.sources import MemorySource
 from xds.cache import NodeKey

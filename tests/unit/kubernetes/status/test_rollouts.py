@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import replace
 
-from meshwright.delivery.quarantine.accepted import OWN, AcknowledgedVersions
+from meshwright.delivery.quarantine.acknowledged_resources import OWN, AcknowledgedVersions
 from meshwright.kubernetes.status.rollouts import Progress, Rollouts, concerned
 from meshwright.mesh.kinds import WORKLOAD
 from meshwright.mesh.names import Namespace

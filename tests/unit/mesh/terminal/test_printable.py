@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshwright.mesh.terminal.printable import on_one_line, printable
-from meshwright.mesh.terminal.screened import ScreenedStream, styled
+from meshwright.mesh.terminal.screened_stream import ScreenedStream, styled
 
 
 @pytest.mark.parametrize(

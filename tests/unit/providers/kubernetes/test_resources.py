@@ -10,7 +10,7 @@ from meshwright.kube.resource import Resource
 from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, TRAFFIC_TARGET, WORKLOAD, Kind
 from meshwright.providers.kubernetes.resources import CORE, GROUPS, POLICY, Plan, newest, planned
 from meshwright.specs.kinds import READ
-from meshwright.specs.osm.unenforced import UNENFORCED
+from meshwright.specs.osm.unenforced_policy import UNENFORCED
 from tests.unit.providers.kubernetes.cluster import TARGETS, WORKLOADS
 
 HOLD, NOW = timedelta(seconds=30), timedelta(hours=1)

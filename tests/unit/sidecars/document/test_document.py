@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from certs.contract import Names, Usage
 from certs.issuers.authority import CertificateAuthority

@@ -3,8 +3,8 @@
 from functools import cache
 
 from benchmarks.meshes import generator as meshes
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import MeshSettings, View
 from meshwright.mesh.config import TlsVersion

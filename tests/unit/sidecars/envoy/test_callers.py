@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from catalog.policy.left_out import narrowed, without
+from catalog.policy.exclusions import narrowed, without
 from catalog.policy.units import units
 from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
 from meshwright.admin.pages.proxies import description as describe

@@ -6,10 +6,10 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
+from catalog.policy.group_policy import outline, proxy_policy
 from catalog.policy.values.destinations import ExternalDestination
 from catalog.policy.values.interception import InterceptionKind
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.whole import outline, proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
 from meshwright.sidecars.envoy import names

@@ -26,7 +26,7 @@ from meshwright.sidecars.injection.context import (
     injector_context,
 )
 from meshwright.sidecars.injection.names import INBOUND_PORTS, SIDECAR_CONTAINER
-from meshwright.sidecars.injection.restoring import restored
+from meshwright.sidecars.injection.restoration import restored
 from meshwright.sidecars.layout import ProbeKind
 
 INJECTOR = Injector("mesh", Namespace("system"), {"envoy": 15128, "document": 15129}, trust_bundle=b"roots")

@@ -39,7 +39,7 @@ from meshwright.sidecars.contract.selection import Selection
 from meshwright.sidecars.document.driver import DocumentDriver
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.injection import names, probes
-from meshwright.sidecars.injection.restoring import restored
+from meshwright.sidecars.injection.restoration import restored
 from meshwright.sidecars.layout import STATUS_PORT, ProbeKind
 from tests.meshes import values as a
 from tests.tools import libyaml

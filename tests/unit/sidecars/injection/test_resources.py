@@ -13,7 +13,7 @@ from meshwright.sidecars.contract.errors import CannotPatchError
 from meshwright.sidecars.contract.pod import Placement
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.injection import names
-from meshwright.sidecars.injection.restoring import restored
+from meshwright.sidecars.injection.restoration import restored
 from tests.unit.sidecars.injection.test_patch import JOINING, context
 
 OWN = {"requests": {"cpu": "50m", "memory": "128Mi"}}

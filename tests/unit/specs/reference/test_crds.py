@@ -10,9 +10,9 @@ from meshwright.cli.errors import CommandFailed
 from meshwright.cli.offline import reference
 from meshwright.mesh.kinds import INGRESS_BACKEND, MESH_ROOT_CERTIFICATE, UDP_ROUTE, WORKLOAD, Kind
 from meshwright.providers.text.documents import documents
-from meshwright.providers.text.printed import printed
+from meshwright.providers.text.yaml_documents import printed
 from meshwright.specs.kinds import READ
-from meshwright.specs.reference.meanings.installed import INSTALLED
+from meshwright.specs.reference.meanings.definitions import INSTALLED
 from meshwright.specs.reference.meanings.kinds import KINDS
 from meshwright.specs.reference.schema import of_shape
 from meshwright.specs.reference.shapes import walked

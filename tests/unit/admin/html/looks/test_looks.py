@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from meshwright.admin.html.drawing import drawn
 from meshwright.admin.html.frame import PageRequest
 from meshwright.admin.html.looks import (
     certificates,
@@ -17,6 +16,7 @@ from meshwright.admin.html.looks import (
     pushes,
     versions,
 )
+from meshwright.admin.html.renderer import drawn
 from meshwright.admin.html.tones import Tone, badges
 from meshwright.admin.jsonable import Document
 from meshwright.admin.pages.calls import connectivity as connectivity_page

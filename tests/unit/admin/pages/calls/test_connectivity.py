@@ -14,7 +14,7 @@ from catalog.store.view import MeshSettings, View
 from meshwright.admin.pages.calls.connectivity import connectivity
 from meshwright.admin.pages.calls.explain import QueryError
 from meshwright.admin.proxy_names import NothingToShow
-from meshwright.delivery.quarantine.left_out import LeftOut
+from meshwright.delivery.quarantine.exclusions import LeftOut
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import HTTP_ROUTE_GROUP
 from meshwright.mesh.names import Namespace

@@ -10,7 +10,7 @@ import pytest
 from catalog.explain.enforcement import ExcludedPolicy, Sidecar
 from meshwright.admin.pages.calls.sidecars import known_sidecars
 from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
-from meshwright.delivery.quarantine.left_out import LeftOut
+from meshwright.delivery.quarantine.exclusions import LeftOut
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import TRAFFIC_TARGET
 from meshwright.mesh.names import Namespace

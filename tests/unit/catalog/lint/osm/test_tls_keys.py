@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from catalog.lint.problems import problems
-from catalog.policy.whole import tls_range
+from catalog.policy.group_policy import tls_range
 from meshwright.mesh.config import MeshConfig, SidecarSettings, TlsVersion
 from meshwright.mesh.tls_keys import ServiceKeys
 from tests.meshes import values as a

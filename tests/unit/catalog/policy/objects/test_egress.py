@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.policy.left_out import without
+from catalog.policy.exclusions import without
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.units import units
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.edits import Edits
 from catalog.store.view import View

@@ -8,15 +8,15 @@ import pytest
 
 from catalog.lint.codes import Code
 from catalog.lint.problems import problems
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.objects.ingress import ingress_rule
 from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.edits import Edits
 from catalog.store.view import View
-from meshwright.delivery.snapshots.published import PublishedSnapshots
+from meshwright.delivery.snapshots.group_snapshots import GroupSnapshots
+from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots
 from meshwright.delivery.snapshots.rendering import GroupInput
-from meshwright.delivery.snapshots.serving import GroupSnapshots
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.engine.graph import Graph
 from meshwright.engine.node import Derivation

@@ -11,9 +11,9 @@ from catalog.explain import explain
 from catalog.oracle.request.request import Request
 from catalog.oracle.service_policies import setting_at_place, setting_for_callers
 from catalog.oracle.targets import Place
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.inbound import inbound_ports
 from catalog.policy.objects.limits import connection_limits, counting, rate_limits, setting_of
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import MeshSettings, View
 from meshwright.mesh.host_port import HostPort

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from catalog.explain import explain
 from catalog.oracle.request.request import Request
 from catalog.oracle.service_policies import tried_again
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.objects.retries import retry_of
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig

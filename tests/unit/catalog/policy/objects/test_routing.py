@@ -9,8 +9,8 @@ from catalog.explain import explain
 from catalog.oracle.decide import decide
 from catalog.oracle.request.request import Request
 from catalog.oracle.routing import rule_for
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.values.outbound import RequestRule, WeightedBackend
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig

@@ -7,8 +7,8 @@ from google.protobuf.any_pb2 import Any
 
 from catalog.explain import explain
 from catalog.oracle.request.request import Request
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.values.destinations import CallerLocality, DestinationEndpoint, ServiceDestination
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig

@@ -6,11 +6,11 @@ import pytest
 
 from catalog.explain import explain
 from catalog.oracle.decide import Answer, Request, decide
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.outbound import answering, called_at
-from catalog.policy.whole import proxy_policy
-from catalog.relations.backends.backing import backing, services_of
 from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.backends.readiness import taking_traffic
+from catalog.relations.backends.workloads import backing, services_of
 from catalog.relations.groups import members
 from catalog.relations.hosts import hosts
 from catalog.store.view import View

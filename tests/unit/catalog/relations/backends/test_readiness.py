@@ -7,8 +7,8 @@ import pytest
 from catalog.explain import explain
 from catalog.explain.remedy import remedy
 from catalog.oracle.decide import Answer, Request, decide
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
-from catalog.policy.whole import proxy_policy
 from catalog.relations.backends.readiness import is_admitted
 from catalog.relations.groups import members
 from catalog.store.edits import Edits

@@ -16,7 +16,10 @@ from structlog.testing import capture_logs
 
 from certs.contract import CertificateRequest, Names, Usage
 from certs.errors import IssuerError
-from certs.issuers.cert_manager.answers import (
+from certs.issuers.cert_manager.client import CertificateRequestClient
+from certs.issuers.cert_manager.loop_thread import EventLoopThread
+from certs.issuers.cert_manager.requests import UNTIL, is_left_behind, request
+from certs.issuers.cert_manager.responses import (
     PendingRequest,
     RefusedRequest,
     SignedCertificate,
@@ -24,9 +27,6 @@ from certs.issuers.cert_manager.answers import (
     judged,
     unfit,
 )
-from certs.issuers.cert_manager.asking import CertificateRequestClient
-from certs.issuers.cert_manager.beside import EventLoopThread
-from certs.issuers.cert_manager.requests import UNTIL, is_left_behind, request
 from certs.issuers.reference import IssuerReference
 from certs.keys.bundle import TrustBundle
 from certs.keys.proof_of_possession import SignedRequest

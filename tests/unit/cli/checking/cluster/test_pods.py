@@ -7,7 +7,7 @@ import pytest
 
 from meshwright.cli.checking.cluster.pods import Injection, config_of, sorted_out
 from meshwright.kubernetes.injection.configuration.configuration import ConfigurationError, InjectionConfig
-from meshwright.kubernetes.injection.injecting import InjectionInputs, injected
+from meshwright.kubernetes.injection.pod_injection import InjectionInputs, injected
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject

@@ -6,10 +6,11 @@ import pytest
 
 from meshwright.cli.checking.cluster.pods import selects
 from meshwright.cli.checking.cluster.streams import remark
-from meshwright.cli.checking.judgements import cluster, installed
+from meshwright.cli.checking.judgements import cluster
+from meshwright.cli.checking.judgements import installation as installed
 from meshwright.cli.checking.judgements.check import Status, UnavailableCheck
 from meshwright.cli.checking.judgements.cluster import Injector
-from meshwright.cli.checking.judgements.installed import Offer, PodFinding, Runner, WebhookRegistration
+from meshwright.cli.checking.judgements.installation import Offer, PodFinding, Runner, WebhookRegistration
 from meshwright.cli.checking.judgements.permissions import Need, granted, permitted, to_apply, unserved
 from meshwright.kubernetes.injection.credentials.pod_roots import ConfigMapState
 from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, TRAFFIC_TARGET

@@ -20,7 +20,7 @@ from meshwright.kubernetes.injection.credentials.secret_writer import PodSecrets
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from tests.unit.kube.scripted_api import Asked, Line, Played, api_of
-from tests.unit.kubernetes.injection.webhook.test_reviewing import _done
+from tests.unit.kubernetes.injection.webhook.test_review import _done
 from tests.unit.kubernetes.injection.webhook.test_server import POD, asking, namespaces, review_of, said_of
 
 NOW: Final = datetime(2026, 11, 23, 12, tzinfo=UTC)

@@ -7,9 +7,9 @@ from typing import Any, Final
 import pytest
 
 from meshwright.kubernetes.injection.configuration.configuration import read
-from meshwright.kubernetes.injection.injecting import InjectionInputs
 from meshwright.kubernetes.injection.manifests import namespaces_in
-from meshwright.kubernetes.injection.webhook.reviewing import Result, answer
+from meshwright.kubernetes.injection.pod_injection import InjectionInputs
+from meshwright.kubernetes.injection.webhook.review import Result, answer
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.envoy.driver import EnvoyDriver

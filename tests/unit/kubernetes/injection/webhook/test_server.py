@@ -19,7 +19,7 @@ from meshwright.kubernetes.admission.server import patience
 from meshwright.kubernetes.injection.credentials.secret_writer import PodSecrets
 from meshwright.kubernetes.injection.webhook import server as injection
 from meshwright.kubernetes.injection.webhook.lookup import Lookup
-from meshwright.kubernetes.injection.webhook.reviewing import Answer, Cause, Result
+from meshwright.kubernetes.injection.webhook.review import Answer, Cause, Result
 from meshwright.kubernetes.injection.webhook.server import Injection
 from meshwright.mesh.config import MeshConfig
 from meshwright.sidecars.contract.kubernetes import Pod

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.policy import reachable
+from catalog.policy.group_policy import proxy_policy
 from catalog.policy.outbound import called_at, protocol_of, routes, visible
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ReachableServices
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, groups
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig

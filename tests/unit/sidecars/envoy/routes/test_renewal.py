@@ -8,7 +8,7 @@ from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh,
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Port, ServiceAccountName
 from meshwright.mesh.policies.smi import HTTPMatch
-from meshwright.sidecars.envoy.empty import empty
+from meshwright.sidecars.envoy.empty_resources import empty
 from meshwright.sidecars.envoy.routes.renewal import interim, narrows
 from tests.meshes.resources import resources
 from tests.unit.sidecars.envoy.test_translate import BUYER, BY, DEFAULT, by, decoded, inbound, policy

@@ -22,7 +22,7 @@ from xds.server.streams.call import Call
 from xds.server.streams.conversation import Conversation
 from xds.server.streams.decoder import Decoder
 from xds.server.streams.encoder import Encoder
-from xds.server.streams.waking import AT_ONCE, WakeQueue
+from xds.server.streams.wake_queue import AT_ONCE, WakeQueue
 from xds.stream_status import Variant
 
 STREAMS = 200

@@ -1,0 +1,101 @@
+"""`python -m benchmarks.import_memory MODULE...`: what each package that they import adds to resident memory.
+
+Run in a process of its own. A package is charged with what its modules added while they were made and
+executed, without what they imported of others; what was there for the interpreter itself is `python`.
+"""
+
+import importlib
+import importlib.abc
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+PYTHON: Final = "python"
+STANDARD: Final = "standard library"
+
+
+def resident() -> int:
+    """Return the KiB of this process that are in memory."""
+    lines = Path("/proc/self/smaps_rollup").read_text("ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Rss:"))
+
+
+class Scale:
+    """Whom memory is charged to: whoever is being imported, innermost first."""
+
+    def __init__(self) -> None:
+        self._last = resident()
+        self._importing = [PYTHON]
+        self.kibibytes: dict[str, int] = defaultdict(int, {PYTHON: self._last})
+
+    def during(self, name: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the work returns
+        """Charge what is added during `work`, and not by imports within it, to the package of a module."""
+        self._charge()
+        top = name.partition(".")[0]
+        self._importing.append(STANDARD if top in sys.stdlib_module_names else top)
+        try:
+            return work()
+        finally:
+            self._charge()
+            self._importing.pop()
+
+    def _charge(self) -> None:
+        now = resident()
+        self.kibibytes[self._importing[-1]] += now - self._last
+        self._last = now
+
+
+class MeasuredLoader(importlib.abc.Loader):
+    """A loader that is weighed."""
+
+    def __init__(self, loader: Any, scale: Scale) -> None:  # noqa: ANN401 - a loader, with more than its protocol has
+        self._loader = loader
+        self._scale = scale
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Make the module; one that is a library is mapped into memory here."""
+        made: ModuleType | None = self._scale.during(spec.name, lambda: self._loader.create_module(spec))
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Execute the module."""
+        self._scale.during(module.__name__, lambda: self._loader.exec_module(module))
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    """Asks the finders behind it, and has what they find weighed."""
+
+    def __init__(self, scale: Scale) -> None:
+        self._scale = scale
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find a module as if this finder was not there."""
+        for finder in sys.meta_path:
+            if finder is not self and (found := finder.find_spec(fullname, path, target)) is not None:
+                if hasattr(found.loader, "exec_module"):
+                    found.loader = MeasuredLoader(found.loader, self._scale)
+                return found
+        return None
+
+
+def weighed(modules: Sequence[str]) -> dict[str, int]:
+    """Import modules, and return the KiB by package, most first."""
+    scale = Scale()
+    sys.meta_path.insert(0, Finder(scale))
+    for name in modules:
+        importlib.import_module(name)
+    return dict(sorted(scale.kibibytes.items(), key=lambda each: (-each[1], each[0])))
+
+
+if __name__ == "__main__":
+    print(json.dumps(weighed(sys.argv[1:])))

@@ -1,0 +1,47 @@
+"""What the sidecars on a request's way make of it: the client's first, then that of whoever answers.
+
+A part of the oracle; see `catalog.oracle.decide`.
+"""
+
+from catalog.oracle.request.paths import LocalReply, hidden_dots
+from catalog.oracle.request.request import Request, passed, path_of
+from catalog.oracle.request.upgrades import offered, too_many
+from catalog.oracle.routing import sent
+from catalog.oracle.targets import Place
+from catalog.relations.backends.ports import spoken
+from catalog.relations.backends.targets import served_by
+from catalog.relations.backends.workloads import backing
+from catalog.store.inventory import by_identity
+from catalog.store.view import View
+from meshwright.mesh.service import EscapedSlashes, ServicePort
+
+
+def at_client(view: View, request: Request, port: ServicePort) -> Request | LocalReply:
+    """Return a request as the client's sidecar has it: what splits judge. On a TCP port nobody looks."""
+    if not spoken(port, backing(view, request.service)).is_http:
+        return request
+    if (answer := too_many(offered(request, view.settings.long_lived.upgrades))) is not None:
+        return answer
+    slashes = view.services[request.service].escaped_slashes
+    return passed(request, slashes, view.settings.long_lived.upgrades)
+
+
+def at_server(view: View, request: Request, place: tuple[Place, bool]) -> Request | LocalReply:
+    """Return a request as the sidecar of who answers has it: what rules judge, the client's changes in it."""
+    where, is_http = place
+    if not is_http:
+        return request
+    slashes = _slashes_at(view, where)
+    found = passed(sent(view, request), slashes, view.settings.long_lived.upgrades)
+    if isinstance(found, LocalReply):
+        return found
+    return hidden_dots(path_of(found).encode()) or found
+
+
+def _slashes_at(view: View, where: Place) -> EscapedSlashes:
+    """Return what becomes of escaped slashes at a workload's port: kept if a Service called there says so."""
+    for workload in by_identity(view).found(where.identity):
+        for number, _, called in served_by(view, workload):
+            if number == where.port and any(each.escaped_slashes is EscapedSlashes.KEEP for each in called):
+                return EscapedSlashes.KEEP
+    return EscapedSlashes.REJECT

@@ -1,0 +1,187 @@
+"""Policy without units that may not be sent (`catalog.policy.units`), and what two policies admit both.
+
+To leave out a unit denies what it alone would admit, and never admits anything. A request that only a split
+without its match would have taken goes where it goes without the split. Calls are tried again as the mesh's
+defaults have it where no Retry says it, logged as proxies do by themselves where no Telemetry does, and
+limited and led to endpoints as where nobody says it.
+"""
+
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import TypeVar
+
+from catalog.policy.units import Unit
+from catalog.policy.values.destinations import ServiceDestination
+from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
+from catalog.policy.values.outbound import OutboundRoute, OutboundService, RequestRule
+from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange
+from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
+from catalog.policy.values.terms import AccessLogPolicy
+from meshwright.mesh.policies.limits import ConnectionLimits, RateLimits
+from meshwright.mesh.values.cached_hash import SharedTuple
+
+T = TypeVar("T")
+
+
+def admits(value: object) -> bool:
+    """Say whether a policy, or a part of it, decides who is admitted."""
+    return isinstance(value, InboundPort) or (isinstance(value, ProxyPolicy) and bool(value.inbound))
+
+
+def without(value: T, left_out: AbstractSet[Unit]) -> T:
+    """Return a policy, or a part of it, without these units; anything else as it is."""
+    match value:
+        case ProxyPolicy():
+            return replace(
+                value,
+                inbound=tuple(without(each, left_out) for each in value.inbound),
+                reachable=tuple(_reachable_without(each, left_out) for each in value.reachable),
+                outside=tuple(_outside_without(each, left_out) for each in value.outside),
+                logs=without(value.logs, left_out),
+            )
+        case AccessLogPolicy():
+            plain = AccessLogPolicy()
+            out = replace(value, by=None, log=plain.log, collector=None)
+            return out if value in left_out else value
+        case OutsideRange():
+            return replace(value, hosts=tuple(_host_without(each, left_out) for each in value.hosts))
+        case InboundPort():
+            rates = RateLimits() if value.rates in left_out else value.rates
+            return replace(value, access=_access_without(value.access, left_out), rates=rates)
+        case ServiceDestination():
+            return replace(
+                value,
+                limits=ConnectionLimits() if value.limits in left_out else value.limits,
+                ejecting=None if value.ejecting in left_out else value.ejecting,
+                checking=None if value.checking in left_out else value.checking,
+            )
+        case OutboundService() if value.protocol.is_http:
+            rules = (_treated_without(each, left_out) for each in value.rules)
+            return replace(
+                value,
+                routes=_routes_without(value.routes, left_out),
+                rules=tuple(each for each in rules if each is not None),
+                retries=None if value.retries in left_out else value.retries,
+            )
+        case _:
+            return value
+
+
+def narrowed(value: T, to: object) -> T:
+    """Return a policy, or an inbound port, that admits what it did and `to` admits as well.
+
+    Ports that `to` does not have admit nobody. All else of it stays.
+    """
+    match value, to:
+        case ProxyPolicy(), ProxyPolicy():
+            now = {(each.port, each.protocol): each for each in to.inbound}
+            inbound = (narrowed(each, now.get((each.port, each.protocol))) for each in value.inbound)
+            return replace(value, inbound=tuple(inbound))
+        case InboundPort(), InboundPort():
+            return replace(value, access=_both(value.access, to.access))
+        case InboundPort(), _:
+            return replace(value, access=OnlyRules())
+        case ProxyPolicy(), _:
+            return replace(value, inbound=tuple(narrowed(each, None) for each in value.inbound))
+        case _:
+            return value
+
+
+def _reachable_without(found: ReachableServices, left_out: AbstractSet[Unit]) -> ReachableServices:
+    return replace(found, services=SharedTuple(without(each, left_out) for each in found.services))
+
+
+def _outside_without(port: OutsidePort, left_out: AbstractSet[Unit]) -> OutsidePort:
+    return replace(port, ranges=tuple(without(each, left_out) for each in port.ranges))
+
+
+def _host_without(host: OutsideHost, left_out: AbstractSet[Unit]) -> OutsideHost:
+    """Return what is left for a host: where no route is, its requests are refused."""
+    found = []
+    for route in host.routes:
+        matches = route.matches and tuple(each for each in route.matches if each not in left_out)
+        if matches != ():
+            found.append(replace(route, matches=matches))
+    return replace(host, routes=tuple(found))
+
+
+def _access_without(access: Access, left_out: AbstractSet[Unit]) -> Access:
+    found = (_rule_without(each, left_out) for each in access.rules)
+    rules = tuple(each for each in found if each is not None)
+    everyone = isinstance(access, EveryoneInTheMesh) and EveryoneInTheMesh() not in left_out
+    return EveryoneInTheMesh(rules) if everyone else OnlyRules(rules)
+
+
+def _rule_without(rule: AccessRule, left_out: AbstractSet[Unit]) -> AccessRule | None:
+    if rule.matches is None:
+        return None if rule in left_out else rule
+    matches = tuple(each for each in rule.matches if each not in left_out)
+    return replace(rule, matches=matches) if matches else None
+
+
+def _routes_without(
+    routes: tuple[OutboundRoute, ...], left_out: AbstractSet[Unit]
+) -> tuple[OutboundRoute, ...]:
+    found = [each for each in (_route_without(each, left_out) for each in routes) if each is not None]
+    if not found or found[-1].matches is not None:
+        found.append(OutboundRoute(None, ()))  # what a split for all requests took, nobody answers
+    return tuple(found)
+
+
+def _route_without(route: OutboundRoute, left_out: AbstractSet[Unit]) -> OutboundRoute | None:
+    keys = tuple(each for each in route.keys if each not in left_out)
+    if route.split is None:
+        return replace(route, keys=keys)
+    if route.matches is None:
+        return None if route in left_out else replace(route, keys=keys)
+    matches = tuple(each for each in route.matches if each not in left_out)
+    return replace(route, matches=matches, keys=keys) if matches else None
+
+
+def _treated_without(rule: RequestRule, left_out: AbstractSet[Unit]) -> RequestRule | None:
+    """Return what is left of a rule: requests that it is no more for are as without it."""
+    if rule in left_out:
+        return None
+    if rule.matches is None:
+        return rule
+    matches = tuple(each for each in rule.matches if each not in left_out)
+    return replace(rule, matches=matches) if matches else None
+
+
+def _both(access: Access, now: Access) -> Access:
+    match access, now:
+        case EveryoneInTheMesh(), EveryoneInTheMesh():
+            return EveryoneInTheMesh(_common(access.rules, now.rules))
+        case _, EveryoneInTheMesh():
+            return OnlyRules(_common(access.rules, now.rules, mesh_at_will=True))
+        case EveryoneInTheMesh(), _:
+            return OnlyRules(_common(now.rules, access.rules, mesh_at_will=True))
+        case _:
+            return OnlyRules(_common(access.rules, now.rules))
+
+
+def _common(
+    rules: tuple[AccessRule, ...], allowed: tuple[AccessRule, ...], *, mesh_at_will: bool = False
+) -> tuple[AccessRule, ...]:
+    """Return what rules admit that `allowed` do; `mesh_at_will` where callers of the mesh are, by no rule."""
+    by_object = {each.by: each for each in allowed}
+    found = (
+        each if mesh_at_will and not each.from_outside else _narrower(each, by_object.get(each.by))
+        for each in rules
+    )
+    return tuple(each for each in found if each is not None)
+
+
+def _narrower(rule: AccessRule, now: AccessRule | None) -> AccessRule | None:
+    """Return what an object admitted and admits; what another one admits in its place is not looked for."""
+    if now is None:
+        return None
+    admitted = frozenset(now.callers)
+    callers = tuple(each for each in rule.callers if each in admitted)
+    matches = rule.matches
+    if rule.matches is None:
+        matches = now.matches
+    elif now.matches is not None:
+        fitting = frozenset(now.matches)
+        matches = tuple(each for each in rule.matches if each in fitting)
+    return replace(rule, callers=callers, matches=matches) if callers and matches != () else None

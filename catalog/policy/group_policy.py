@@ -1,0 +1,109 @@
+"""The policy of one group of proxies: inbound and outbound put together."""
+
+from dataclasses import replace
+
+from catalog.policy.destinations import with_endpoints
+from catalog.policy.inbound import inbound_ports
+from catalog.policy.objects.egress import beside, said
+from catalog.policy.objects.telemetry import logging, tracing
+from catalog.policy.objects.upstreams import nearby
+from catalog.policy.reachable import reachable
+from catalog.policy.unreachable import closed, closed_at
+from catalog.policy.values.destinations import ServiceDestination
+from catalog.policy.values.interception import InterceptionKind, SocketAddress
+from catalog.policy.values.outside import OutsidePort
+from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
+from catalog.policy.values.terms import TlsRange
+from catalog.relations.groups import ProxyGroup
+from catalog.store import mesh_wide
+from catalog.store.view import View
+from meshwright.engine.derived import derived
+from meshwright.mesh.tls_keys import fitting_curves, fitting_suites
+from meshwright.mesh.values.cached_hash import SharedTuple
+from meshwright.mesh.workload import Explicit, Transparent
+
+__all__ = ["ProxyPolicy", "outline", "proxy_policy"]
+
+
+@derived
+def proxy_policy(view: View, group: ProxyGroup) -> ProxyPolicy:
+    """Return what a group of proxies needs."""
+    found = outline(view, group)
+    return replace(found, reachable=tuple(_with_endpoints(view, each) for each in found.reachable))
+
+
+def _with_endpoints(view: View, part: ReachableServices) -> ReachableServices:
+    places = (
+        with_endpoints(view, each) if isinstance(each, ServiceDestination) else each
+        for each in part.destinations
+    )
+    return replace(part, destinations=SharedTuple(places))
+
+
+@derived
+def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
+    """Return what a group of proxies needs, but for the endpoints: destinations have none.
+
+    Endpoints change far more often than all the rest; whoever reads this is not concerned by it.
+    """
+    parts = reachable(view, group)
+    if group.locality:
+        parts = tuple(nearby(view, each, group.locality) for each in parts)
+    kind = interception_kind(group)
+    transparent = kind is InterceptionKind.TRANSPARENT
+    passthrough = mesh_wide.egress(view).value() and transparent
+    named = said(view, group.identity) if transparent else ()
+    shut = _closed(view, parts, named, passthrough=passthrough)
+    return ProxyPolicy(
+        identity=group.identity,
+        primary=group.primary,
+        trust_domain=view.settings.trust_domain,
+        interception=kind,
+        tls=tls_range(view),
+        inbound=inbound_ports(view, group),
+        reachable=parts,
+        outside=beside(view, named, parts, shut, passthrough=passthrough),
+        passthrough=passthrough,
+        closed=shut,
+        transparent=_transparent(group),
+        headers=view.settings.headers,
+        denials=view.settings.denials,
+        tracing=tracing(view, group),
+        resilience=view.settings.resilience,
+        logs=logging(view, group),
+        method_overrides=view.settings.method_overrides,
+        long_lived=view.settings.long_lived,
+    )
+
+
+def _closed(
+    view: View, parts: tuple[ReachableServices, ...], outside: tuple[OutsidePort, ...], *, passthrough: bool
+) -> SharedTuple[SocketAddress]:
+    """Return where nobody is called though there is a way out: at every port, or at those of Egresses."""
+    if passthrough:
+        return closed(view, parts)
+    return closed_at(view, parts, frozenset(each.port for each in outside))
+
+
+def interception_kind(group: ProxyGroup) -> InterceptionKind:
+    """Return how traffic comes to the proxies of a group."""
+    match group.interception:
+        case Transparent():
+            return InterceptionKind.TRANSPARENT
+        case Explicit():
+            return InterceptionKind.EXPLICIT
+
+
+def _transparent(group: ProxyGroup) -> Transparent:
+    return group.interception if isinstance(group.interception, Transparent) else Transparent()
+
+
+def tls_range(view: View) -> TlsRange:
+    """Return the TLS settings of the mesh, by which the keys of service certificates can be used."""
+    sidecar, keys = mesh_wide.sidecar(view).value(), view.settings.service_keys
+    return TlsRange(
+        minimum=sidecar.tls_min_version,
+        maximum=sidecar.tls_max_version,
+        cipher_suites=fitting_suites(sidecar.cipher_suites, keys, sidecar.tls_min_version),
+        ecdh_curves=fitting_curves(sidecar.ecdh_curves, keys, sidecar.tls_max_version),
+    )

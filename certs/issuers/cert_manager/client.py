@@ -1,0 +1,224 @@
+"""CertificateRequests at the API server: made, watched until they are answered, and removed."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from datetime import datetime
+from typing import Any, Final
+
+import structlog
+
+from certs.errors import IssuerError
+from certs.issuers.cert_manager.requests import LABEL, OURS, REQUESTS, is_left_behind
+from certs.issuers.cert_manager.responses import (
+    PendingRequest,
+    RefusedRequest,
+    SignedCertificate,
+    judged,
+    unfit,
+)
+from certs.issuers.reference import CERT_MANAGER, IssuerReference
+from meshwright.kube.api import Api
+from meshwright.kube.errors import ApiError, KubeError, Nonsense, Reason
+from meshwright.kube.resource import Raw, Resource
+from meshwright.kube.streams import event
+
+_GRANTS: Final = "docs/kubernetes/cert-manager.yaml grants it"
+_REMOVING_SECONDS: Final = 5.0
+_PAUSE_SECONDS: Final = 0.5
+_LOOKS: Final = 2
+_FINAL: Final = frozenset(
+    {Reason.CONFIG, Reason.CREDENTIALS, Reason.FORBIDDEN, Reason.UNAUTHORIZED, Reason.NOT_SERVED}
+)
+"""What no second try mends while somebody waits."""
+
+_log = structlog.get_logger("certs.issuers.cert_manager.asking")
+
+
+class _RemovedError(Exception):
+    """An object is there no more."""
+
+
+class CertificateRequestClient:
+    """Asks one issuer, in one namespace; an answer may take so many seconds."""
+
+    def __init__(self, api: Api, issuer: IssuerReference, namespace: str, seconds: float) -> None:
+        self._api = api
+        self._issuer = issuer
+        self._namespace = namespace
+        self._seconds = seconds
+
+    async def signed(self, document: Raw) -> SignedCertificate:
+        """Make a CertificateRequest, and return what was signed; it is removed, however that went.
+
+        Raises IssuerError, which says what keeps it from being signed. Its name is not in it, but in the log:
+        each try has another, and an error in other words is another problem to who is told of problems.
+        """
+        try:
+            made = await self._api.create(REQUESTS, self._namespace, document)
+        except KubeError as error:
+            raise _unasked(error) from error
+        except asyncio.CancelledError:
+            await self._remove_unheard(document)
+            raise
+        name = _name(made)
+        try:
+            return await self._answered(name, made)
+        except IssuerError as error:
+            where = f"{self._namespace}/{name}"
+            _log.debug("certificate request not signed", request=where, reason=str(error))
+            raise
+        finally:
+            await self._remove(name)
+
+    async def look(self, now: datetime) -> None:
+        """Look whether the issuer can sign, and remove what a server has left that was killed.
+
+        Raises IssuerError. Of an issuer of others nothing is known but what it makes of requests.
+        """
+        await self._sweep(now)
+        if not self._issuer.is_own:
+            return
+        namespaced = bool(self._issuer.is_namespaced)
+        plural = f"{self._issuer.kind.lower()}s"
+        resource = Resource(CERT_MANAGER, "v1", plural, self._issuer.kind, namespaced)
+        where = self._namespace if namespaced else None
+        try:
+            found = await self._api.get(resource, where, self._issuer.name)
+        except KubeError as error:
+            raise _unasked(error) from error
+        if why := unfit(found):
+            place = f" in namespace {where}" if where else ""
+            raise IssuerError(f"{self._issuer}{place} {why}")
+
+    async def _answered(self, name: str, made: Raw) -> SignedCertificate:
+        what = f"CertificateRequest in namespace {self._namespace} to {self._issuer}"
+        why = PendingRequest().why
+        try:
+            async with asyncio.timeout(self._seconds), aclosing(self._states(name, made)) as states:
+                async for state in states:
+                    if isinstance(state, KubeError):
+                        why = str(state)
+                        continue
+                    match judged(state):
+                        case SignedCertificate() as found:
+                            return found
+                        case RefusedRequest(said):
+                            raise IssuerError(f"{what}: {said}")
+                        case PendingRequest(said):
+                            why = said
+        except TimeoutError:
+            raise IssuerError(f"{what} was not signed within {self._seconds:g} s: {why}") from None
+        except _RemovedError:
+            raise IssuerError(f"{what} was removed by somebody before it was signed") from None
+        except KubeError as error:
+            raise _unasked(error) from error
+        raise AssertionError("states end by an error alone")
+
+    async def _states(self, name: str, made: Raw) -> AsyncGenerator[Raw | KubeError, None]:
+        """Yield how an object is, again and again, and what keeps us from knowing.
+
+        A watch that ends or breaks is begun anew after a look at the object. Raises _RemovedError once that
+        is gone, and KubeError where another try mends nothing.
+        """
+        named = f"metadata.name={name}"
+        yield made
+        version = _version(made)
+        while True:
+            try:
+                if not version:
+                    listed = await self._api.list(REQUESTS, self._namespace, fields=named)
+                    if not listed["items"]:
+                        raise _RemovedError
+                    yield listed["items"][0]
+                    version = _version(listed)
+                params = {"fieldSelector": named, "resourceVersion": version}
+                async with aclosing(self._changes(params)) as changes:
+                    async for change in changes:
+                        yield change
+            except KubeError as error:
+                if error.reason in _FINAL:
+                    raise
+                yield error
+            version = ""
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _changes(self, params: Mapping[str, str]) -> AsyncGenerator[Raw, None]:
+        """Yield an object as it changes until the watch ends. Raises _RemovedError, KubeError."""
+        asked = {**params, "timeoutSeconds": str(int(self._seconds) + 1)}
+        async with self._api.watch(REQUESTS, self._namespace, asked, self._seconds + 5) as batches:
+            async for batch in batches:
+                for kind, raw in map(event, batch):
+                    match kind:
+                        case "ADDED" | "MODIFIED":
+                            yield raw
+                        case "DELETED":
+                            raise _RemovedError
+                        case "ERROR":
+                            name = REQUESTS.name
+                            raise ApiError.of(raw, verb="watch", resource=name, what=name, named=False)
+                        case _:
+                            raise Nonsense(f"a watch of {REQUESTS} sent an event of another type")
+
+    async def _remove_unheard(self, document: Raw) -> None:
+        """Remove what was made, if it was, by an answer that nobody has waited for: its CSR is no other's."""
+        for _ in range(_LOOKS):
+            try:
+                async with asyncio.timeout(_REMOVING_SECONDS):
+                    listed = await self._api.list(REQUESTS, self._namespace, labels=f"{LABEL}={OURS}")
+            except (KubeError, TimeoutError):
+                return  # it is swept later, as what a killed server has left
+            for each in listed["items"]:
+                if each["spec"]["request"] == document["spec"]["request"]:
+                    await self._remove(_name(each))
+                    return
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _remove(self, name: str) -> None:
+        try:
+            async with asyncio.timeout(_REMOVING_SECONDS):
+                await self._api.delete(REQUESTS, self._namespace, name)
+        except (KubeError, TimeoutError) as error:
+            if isinstance(error, ApiError) and error.is_not_found:
+                return
+            said = str(error) or "no answer in time"
+            where = f"{self._namespace}/{name}"
+            _log.warning("certificate request not removed: later it will be", request=where, reason=said)
+
+    async def _sweep(self, now: datetime) -> None:
+        try:
+            listed = await self._api.list(REQUESTS, self._namespace, labels=f"{LABEL}={OURS}")
+        except KubeError as error:
+            raise _unasked(error) from error
+        left = [_name(each) for each in listed["items"] if is_left_behind(each, now)]
+        for name in left:
+            await self._remove(name)
+        if left:
+            _log.info("certificate requests that were left behind are removed", count=len(left))
+
+
+def _unasked(error: KubeError) -> IssuerError:
+    """Return an error in words for who runs the mesh: what an API server said, and what is to be done."""
+    match error.reason:
+        case Reason.NOT_SERVED:
+            return IssuerError(f"{error}: cert-manager's CustomResourceDefinitions are not installed there")
+        case Reason.FORBIDDEN if not (isinstance(error, ApiError) and error.is_of_one):
+            return IssuerError(f"{error} ({_GRANTS})")
+        case _:
+            return IssuerError(str(error))
+
+
+def _name(raw: Raw) -> str:
+    """Return an object's name; raise IssuerError where it has none: to remove that is to remove all."""
+    if not isinstance(found := _metadata(raw).get("name"), str) or not found:
+        raise IssuerError(f"the API server's answer is not understood: one of {REQUESTS} has no name")
+    return found
+
+
+def _version(raw: Raw) -> str:
+    return str(_metadata(raw).get("resourceVersion") or "")
+
+
+def _metadata(raw: Raw) -> Mapping[str, Any]:
+    found = raw.get("metadata")
+    return found if isinstance(found, dict) else {}

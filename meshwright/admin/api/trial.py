@@ -1,0 +1,107 @@
+"""`POST /api/v1/try`: whom manifests would concern, asked by no other site's page."""
+
+import json
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+
+from meshwright.admin.api.mesh import Api, stamped
+from meshwright.admin.api.shape import (
+    MOMENT,
+    TEXT,
+    WHOLE,
+    Shape,
+    fitted_document,
+    listed,
+    noted,
+    one_of,
+    record,
+)
+from meshwright.admin.api.shapes import PROBLEM
+from meshwright.admin.html.style import SECURITY_HEADERS
+from meshwright.admin.http.accept import JSON
+from meshwright.admin.http.guard import is_of_another_site
+from meshwright.admin.http.json_responses import answered
+from meshwright.admin.jsonable import Document
+from meshwright.admin.pages.trial_runner import BYTES, ELSEWHERE, TrialUnavailable
+
+_CHANGE: Final = one_of("added", "removed", "changed")
+_RESOURCE: Final = record({"change": _CHANGE, "type": TEXT, "name": TEXT, "diff": listed(TEXT)})
+TRIED: Final[Shape] = record(
+    {
+        "at": MOMENT,
+        "objects": noted(WHOLE, "how many could be read"),
+        "problems": noted(listed(PROBLEM), "that would be new"),
+        "changed": noted(
+            listed(record({"proxies": listed(TEXT), "resources": listed(_RESOURCE)})),
+            "proxies that would be served something else, those together whose change is the same",
+        ),
+        "more": noted(WHOLE, "how many more such sets there are"),
+        "unchanged": noted(WHOLE, "how many proxies would not"),
+        "new": noted(listed(TEXT), "proxies that would be known"),
+        "gone": noted(listed(TEXT), "proxies that would not be known any more"),
+        "failed": noted(
+            listed(record({"error": TEXT, "proxies": listed(TEXT)})),
+            "proxies for which nothing can be made, as things would be then: they would keep what they have",
+        ),
+    }
+)
+MOST_ESCAPED: Final = 6
+"""The bytes of JSON that one byte of a manifest may take: an escape."""
+BODY: Final[Shape] = record({"manifests": noted(TEXT, "YAML, as kubectl apply has it")})
+
+
+async def answer(api: Api, request: web.Request) -> web.Response:
+    """Answer with what manifests would come to."""
+    if is_of_another_site(request):
+        return await _error(ELSEWHERE, HTTPStatus.FORBIDDEN)
+    if request.content_type != JSON:
+        refused = await _error(f"the Content-Type must be {JSON}", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+        refused.headers["Accept"] = JSON  # RFC 9110, 15.5.16
+        return refused
+    try:
+        found = stamped(await api.trying.tried(_manifests(await _body(request))), api.clock())
+        return await answered(lambda: fitted_document(TRIED, found), SECURITY_HEADERS)
+    except ValueError as error:
+        return await _error(str(error), HTTPStatus.BAD_REQUEST)
+    except TrialUnavailable as error:
+        return await _error(str(error), error.status)
+    except Exception:
+        request.app.logger.exception("manifests could not be tried")
+        said = f"{request.path} failed; the log of the server says why"
+        return await _error(said, HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+async def _body(request: web.Request) -> bytes:
+    """Return the body.
+
+    Raises TrialUnavailable for one that is too long, however its manifests are escaped.
+    """
+    found = bytearray()
+    async for piece in request.content.iter_chunked(65536):
+        found += piece
+        if len(found) > MOST_ESCAPED * BYTES:
+            sentence = f"the body has more than {MOST_ESCAPED * BYTES} bytes"
+            raise TrialUnavailable(sentence, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    return bytes(found)
+
+
+def _manifests(body: bytes) -> str:
+    """Return the manifests of a body; raises ValueError, which says what would be right."""
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        said = None
+    match said:
+        case {"manifests": str() as manifests}:
+            if any("\ud800" <= each <= "\udfff" for each in manifests):
+                raise ValueError("manifests must be text: an escape is half a character (a surrogate)")
+            return manifests
+        case _:
+            raise ValueError('the body must be such as {"manifests": "kind: Service ..."}')
+
+
+async def _error(sentence: str, status: HTTPStatus) -> web.Response:
+    document: Document = {"error": sentence}
+    return await answered(lambda: document, SECURITY_HEADERS, status)

@@ -1,0 +1,125 @@
+"""What answers each of the debug pages: the request to the function that the page is."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from aiohttp import web
+
+from meshwright.admin.jsonable import Document
+from meshwright.admin.pages import debug
+from meshwright.admin.pages.calls import access_line, connectivity
+from meshwright.admin.pages.calls import explain as explaining
+from meshwright.admin.pages.calls.sidecars import known_sidecars
+from meshwright.admin.pages.mesh.certificates import certificates
+from meshwright.admin.pages.mesh.published_resources import published
+from meshwright.admin.pages.mesh.sources import sources
+from meshwright.admin.pages.mesh.topology import topology
+from meshwright.admin.pages.mesh.traffic import stat
+from meshwright.admin.pages.proxies import proxy
+from meshwright.admin.pages.proxies.streams import streams
+from meshwright.admin.readers import MeshReading
+from meshwright.traffic.statistics import RowKind
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers over one reading; each raises NotShown, or an HTTP error with its sentence."""
+
+    reading: MeshReading
+    clock: Callable[[], datetime]
+
+    async def proxies(self, request: web.Request) -> Document:
+        """Return every proxy, or one with its configuration."""
+        if (wanted := request.query.get("proxy")) is not None:
+            return await proxy.configured(self.reading, wanted, self.clock())
+        return await proxy.listed(self.reading, self.clock())
+
+    async def told(self, request: web.Request) -> Document:
+        """Return what one proxy was told."""
+        return await proxy.told(self.reading, request.query, self.clock())
+
+    async def streams(self, request: web.Request) -> Document:
+        """Return the streams, or one proxy's last pushes."""
+        if "proxy" in request.query:
+            return proxy.pushed(self.reading, request.query)
+        return streams(self.reading)
+
+    async def difference(self, request: web.Request) -> Document:
+        """Return what changed between two versions of a resource."""
+        return await proxy.differing(self.reading, request.query)
+
+    async def published(self, _request: web.Request) -> Document:
+        """Return the resources of each proxy."""
+        return await published(self.reading)
+
+    async def policies(self, request: web.Request) -> Document:
+        """Return the objects in force and what is wrong, or one object."""
+        return await debug.policies(self.reading, request.query.get("object"))
+
+    async def traffic(self, request: web.Request) -> Document:
+        """Return how calls fare."""
+        query = dict(request.query)
+        named = query.pop("of", RowKind.EDGES.value)
+        if named not in tuple(RowKind):
+            kinds = ", ".join(each.value for each in RowKind)
+            raise web.HTTPBadRequest(reason=f"of is {named[:40]!r}: it must be one of {kinds}")
+        return await stat(self.reading, RowKind(named), query, self.clock())
+
+    async def topology(self, request: web.Request) -> Document:
+        """Return who calls whom."""
+        return await topology(self.reading, request.query, self.clock())
+
+    async def access(self, request: web.Request) -> Document:
+        """Return who may call what."""
+        # Identities times services: not for the event loop.
+        return await asyncio.to_thread(debug.access, self.reading, request.query.get("source"))
+
+    async def explain(self, request: web.Request) -> Document:
+        """Return why a call may pass or not."""
+        view = self.reading.view()
+        if view is None:
+            raise web.HTTPNotFound(reason="nothing has been read yet")
+        if not request.query:
+            return {"usage": explaining.USAGE}
+        with _understood():
+            question = access_line.question(view, request.query, request.query.getall("header", []))
+            if (outside := explaining.read_outside(view, question.query, question.headers)) is not None:
+                return explaining.outside(view, outside)
+            asked = explaining.read_request(question.query, question.headers)
+        found, names = await asyncio.to_thread(explaining.explained, view, asked)
+        held = await asyncio.to_thread(explaining.held, view, found, known_sidecars(self.reading, names))
+        return held | {"logged": dict(question.logged)}
+
+    async def connectivity(self, request: web.Request) -> Document:
+        """Return how it stands with all that a call goes by."""
+        headers = request.query.getall("header", [])
+        with _understood():
+            return await connectivity.connectivity(self.reading, request.query, headers, self.clock())
+
+    async def certificates(self, _request: web.Request) -> Document:
+        """Return the certificates."""
+        return await certificates(self.reading, self.clock())
+
+    async def config(self, _request: web.Request) -> Document:
+        """Return the MeshConfig and the settings."""
+        return debug.config(self.reading)
+
+    async def loop(self, _request: web.Request) -> Document:
+        """Return when the event loop was held."""
+        return debug.loop(self.reading)
+
+    async def sources(self, _request: web.Request) -> Document:
+        """Return the sources."""
+        return sources(self.reading, self.clock())
+
+
+@contextlib.contextmanager
+def _understood() -> Iterator[None]:
+    """Answer 400 with the sentence where a question cannot be understood."""
+    try:
+        yield
+    except explaining.QueryError as error:
+        raise web.HTTPBadRequest(reason=str(error)) from error

@@ -1,0 +1,72 @@
+"""Whom manifests would concern: tried one at a time, with nothing applied."""
+
+import asyncio
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+
+from meshwright.admin.jsonable import Document
+from meshwright.admin.pages.trial import Read, TooLong, TrialInput, tried
+from meshwright.admin.readers import ViewReading
+
+BYTES: Final = 256 * 1024
+TOO_LONG: Final = f"the manifests have more than {BYTES} bytes"
+ELSEWHERE: Final = "a page of another site asks: that is not answered"
+_FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+class TrialUnavailable(Exception):
+    """Manifests were not tried: the sentence says why, `status` is how HTTP does."""
+
+    def __init__(self, sentence: str, status: HTTPStatus) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+@dataclass(slots=True)
+class TrialRunner:
+    """Tries manifests on a second copy of the mesh."""
+
+    reading: ViewReading
+    read: Read
+    _one: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def tried(self, manifests: str) -> Document:
+        """Return what they would come to; raises TrialUnavailable."""
+        if len(manifests.encode(errors="replace")) > BYTES:
+            raise TrialUnavailable(TOO_LONG, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        view = self.reading.view()
+        if view is None:
+            raise TrialUnavailable("nothing has been read yet", HTTPStatus.SERVICE_UNAVAILABLE)
+        if self._one.locked():
+            sentence = "something is being tried already: try again in a moment"
+            raise TrialUnavailable(sentence, HTTPStatus.SERVICE_UNAVAILABLE)
+        async with self._one:
+            asked = TrialInput(view.settings, view.known(), manifests, self.read)
+            try:
+                return await asyncio.to_thread(tried, asked)
+            except TooLong:
+                sentence = "it takes too long; ask `meshwright diff`"
+                raise TrialUnavailable(sentence, HTTPStatus.SERVICE_UNAVAILABLE) from None
+
+
+async def manifests_of(request: web.Request) -> str:
+    """Return the manifests of a form (the HTML standard, "form submission"); raises web.HTTPClientError.
+
+    What is no form, or has no manifests, is not taken for one without any: that would say that all is well.
+    """
+    if request.content_type not in _FORMS:
+        raise web.HTTPUnsupportedMediaType(reason=f"the Content-Type must be {' or '.join(_FORMS)}")
+    try:
+        given = (await request.post()).get("manifests")
+    except web.HTTPRequestEntityTooLarge as error:
+        raise web.HTTPRequestEntityTooLarge(BYTES, reason=TOO_LONG) from error
+    except (ValueError, LookupError) as error:  # of its encoding, or of its parts
+        raise web.HTTPBadRequest(reason="the body is no form, or none in UTF-8") from error
+    if given is None:
+        raise web.HTTPBadRequest(reason="manifests is missing: send manifests=YAML")
+    if not isinstance(given, str):
+        raise web.HTTPBadRequest(reason="manifests must be text, and no file")
+    return given

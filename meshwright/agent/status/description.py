@@ -1,0 +1,64 @@
+"""All that an agent knows of its proxy: as JSON has it, and as people read it. Pure."""
+
+from collections.abc import Iterator, Mapping
+
+from certs.keys.material import PeerCertificate
+from meshwright.agent.reach.connection_watch import ConnectionState
+from meshwright.agent.reach.times import stamp
+from meshwright.mesh.host_port import HostPort
+
+
+def described(
+    control_plane: HostPort,
+    not_ready: tuple[str, ...],
+    pids: tuple[int, ...],
+    shown: PeerCertificate | None,
+    standing: ConnectionState,
+) -> Mapping[str, object]:
+    """Return it as JSON has it; no certificate is `shown` before there is one in use."""
+    why = standing.why
+    return {
+        "proxy": "" if shown is None else shown.common_name,
+        "ready": not not_ready,
+        "not_ready": list(not_ready),
+        "envoy": {"pids": list(pids)},
+        "certificate": None
+        if shown is None
+        else {
+            "serial": shown.serial,
+            "not_before": stamp(shown.not_before),
+            "not_after": stamp(shown.not_after),
+        },
+        "control_plane": {
+            "address": str(control_plane),
+            "reached": standing.has_it,
+            "since": stamp(standing.since),
+            "reason": None if why is None else why.reason.value,
+            "said": "" if why is None else why.said,
+            "do": "" if why is None else why.do,
+        },
+    }
+
+
+def lines(status: Mapping[str, object]) -> Iterator[str]:
+    """Yield it as people read it, from what `described` has made."""
+    envoy, shown, plane = (_object(status.get(each)) for each in ("envoy", "certificate", "control_plane"))
+    yield f"proxy          {status.get('proxy') or 'not known yet'}"
+    reasons = status.get("not_ready")
+    yield "ready          yes" if status.get("ready") else "ready          no"
+    yield from (f"               {each}" for each in (reasons if isinstance(reasons, list) else ()))
+    pids = envoy.get("pids")
+    running = ", ".join(map(str, pids)) if isinstance(pids, list) else ""
+    yield f"Envoy          {f'runs (pid {running})' if running else 'does not run'}"
+    if shown:
+        validity = f"from {shown.get('not_before')} to {shown.get('not_after')}"
+        yield f"certificate    {shown.get('serial')}, valid {validity}"
+    reached = "reached" if plane.get("reached") else "not reached"
+    yield f"control plane  {plane.get('address')} is {reached} since {plane.get('since')}"
+    if plane.get("reason"):
+        yield f"               {plane.get('reason')}: {plane.get('said')}"
+        yield f"               {plane.get('do')}"
+
+
+def _object(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,125 @@
+"""What is looked at of the way to a control plane: the credentials, and how far they lead."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from certs.state.privacy import user_of
+from meshwright.agent.certificates import certificate, read, trust_domain
+from meshwright.agent.credentials import Credentials, CredentialsError
+from meshwright.agent.reach.observations import PresentedCertificate, ReachObservation
+from meshwright.agent.reach.place import place, remedy
+from meshwright.agent.reach.probing import ReachTarget, listener, observe
+from meshwright.agent.reach.reasons import unreached
+from meshwright.cli.checking import kernel
+from meshwright.cli.checking.judgements import certificates, clock, machine
+from meshwright.cli.checking.judgements.certificates import Certificate
+from meshwright.cli.checking.judgements.check import Check, UnavailableCheck
+from meshwright.cli.checking.machine.other_user import send_as
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.names import TrustDomain
+from meshwright.sidecars.layout import CHAIN_FILE
+
+
+@dataclass(frozen=True, slots=True)
+class DialSettings:
+    """Where things are on the machine; None is where the agent, or its Envoy, says that it is."""
+
+    credentials: Path
+    ads: HostPort | None
+    run: Path
+    envoy: str | None
+    admin: HostPort | Path
+    status: HostPort
+    applications: tuple[HostPort, ...]
+    hosts: Path
+    cluster_domain: str
+    shared: bool
+    uid: int
+    trust_domain: TrustDomain | None = None
+
+
+def dials_in(
+    where: DialSettings,
+    files: Credentials | str | UnavailableCheck,
+    way: ReachObservation | str | UnavailableCheck | None,
+    ads: HostPort | None,
+    *,
+    before: bool = False,
+) -> Iterator[Check]:
+    """Yield what concerns the way to the control plane: files, name, clock, what stands there."""
+    if isinstance(files, UnavailableCheck):
+        yield Check.unseen("credentials", files)
+    else:
+        name, error = ("", files) if isinstance(files, str) else (str(files.name), "")
+        yield machine.credentials(where.credentials, name, error, before=before)
+    shown = _certificate(where.credentials)
+    if shown is not None:
+        yield certificates.own(shown, datetime.now(UTC))
+    ahead = way.clock_ahead if isinstance(way, ReachObservation) else None
+    yield clock.beside_control_plane(kernel.clock(), ahead)
+    if ads is None:
+        do = "say where it is with --ads (or MESHWRIGHT_ADS)"
+        yield Check.unseen("control plane", UnavailableCheck("nobody has said where it is", do))
+        return
+    match way:
+        case None:
+            yield Check.ok(
+                "control plane", f"somebody listens at {ads}, who that is only credentials can tell"
+            )
+        case UnavailableCheck():
+            yield Check.unseen("control plane", way)
+        case str():
+            yield Check.unseen("control plane", UnavailableCheck(way, "mend the line `credentials` first"))
+        case ReachObservation():
+            why = unreached(way)
+            if why is not None:
+                why = replace(why, do=remedy(why, ads, place()))
+            yield machine.control_plane(ads, why)
+            if shown is not None and way.shown.serial:
+                yield machine.workload(shown.whose, why)
+
+
+def files_of(where: DialSettings) -> Credentials | str:
+    """Return the credentials, or why they cannot be used by whom they belong to."""
+    try:
+        user = user_of(where.credentials) if where.credentials.exists() else None
+        return read(where.credentials, shared=where.shared, user=user, told=where.trust_domain)
+    except (CredentialsError, OSError) as error:
+        return " ".join(str(error).split())
+
+
+def _certificate(directory: Path) -> Certificate | None:
+    with suppress(CredentialsError):
+        found = certificate(directory / CHAIN_FILE)
+        return Certificate(found.common_name, found.not_before, found.not_after)
+    return None
+
+
+def way_to(where: DialSettings, ads: HostPort | None, user: int | None) -> ReachObservation | str | None:
+    """Go the way to the control plane, as `user`: whose traffic rules leave alone, None where there are none.
+
+    Without credentials it is only dialled, and None is that somebody listens.
+    """
+    if ads is None:
+        return None
+    if not where.credentials.exists():
+        return asyncio.run(_dialled(ads))
+    if user is not None:
+        send_as(user)
+    try:
+        shown = certificate(where.credentials / CHAIN_FILE)
+        domain = trust_domain(where.credentials, where.trust_domain)
+        return asyncio.run(observe(ReachTarget(ads, where.credentials, shown, domain)))
+    except CredentialsError as error:
+        return " ".join(str(error).split())
+
+
+async def _dialled(ads: HostPort) -> ReachObservation | None:
+    found, now = await listener(ads), datetime.now(UTC)
+    if isinstance(found, HostPort):
+        return None
+    return ReachObservation(ads, PresentedCertificate("", "", now, now), now, found)

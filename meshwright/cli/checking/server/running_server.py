@@ -1,0 +1,118 @@
+"""What `meshwright check` looks at of a server that runs."""
+
+import http.client
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeVar
+
+from meshwright.cli.checking.judgements import certificates, ports, server
+from meshwright.cli.checking.judgements.check import Check, UnavailableCheck, listed
+from meshwright.cli.checking.judgements.server import Answer, Proxy
+from meshwright.cli.checking.server import responses as answers
+from meshwright.cli.checking.server.paths import ServerPaths, all_ports, authority, clock, directory
+from meshwright.cli.checking.server.responses import Page, Policies
+from meshwright.cli.checking.timed_looks import TimedLook
+from meshwright.cli.errors import UnexpectedResponse
+from meshwright.cli.socket.client import API, api
+from meshwright.controller.process.lock import holder
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.listening_sockets import reached_from_here
+
+SECONDS: Final = 8.0
+
+_T = TypeVar("_T")
+
+
+def told(state: Path) -> ServerPaths:
+    """Return what a running server says it was told, and where it listens; raise CommandFailed."""
+    return _asked(state, "/config", partial(answers.told, state=state))
+
+
+def _asked(state: Path, path: str, read: Callable[[Page], _T]) -> _T:
+    """Ask the server at a path of its API, and read it; raise CommandFailed."""
+    found = api(state, path, seconds=SECONDS)
+    try:
+        return read(found)
+    except ValueError as error:
+        raise UnexpectedResponse(f"the server's answer to {API}{path} is not understood: {error}") from error
+
+
+def checks(told: ServerPaths) -> Iterator[Check]:
+    """Look at it all; `told` is what it said that it was told."""
+    state, now = told.state, datetime.now(UTC)
+    sources, certs, proxies, policies, late = (
+        _look(state, "/sources", answers.sources),
+        _look(state, "/certificates", answers.every_certificate),
+        _look(state, "/proxies", answers.proxies),
+        _look(state, "/policies", answers.policies),
+        _look(state, "/loop", answers.moments),
+    )
+    at = next((each for purpose, _, each in told.addresses if purpose == "HTTP"), None)
+    ready, alive = (
+        TimedLook(path, partial(_health, at, path)) for path in ("/healthz/ready", "/healthz/live")
+    )
+    mine = TimedLook("ports", lambda: list(all_ports(told, lambda port: ports.ours(port, pids(state)))))
+
+    yield directory(told)
+    pid = holder(state)
+    yield Check.ok(
+        "server", f"it answers{'' if pid is None else f' (pid {pid})'}; it reads {listed(told.sources)}"
+    )
+    yield ready.judged("readiness", server.readiness)
+    yield certs.judged("ledger", lambda found: server.ledger(found.proxies.known))
+    read = sources.seen()
+    yield from (
+        [Check.unseen("sources", read)] if isinstance(read, UnavailableCheck) else map(server.source, read)
+    )
+    yield authority(told, now)
+    yield certs.judged("service certificates", lambda found: certificates.services(found.services, now))
+    here = proxies.seen()
+    names = None if isinstance(here, UnavailableCheck) else [each.name for each in here]
+    yield certs.judged(
+        "proxy certificates", lambda found: certificates.proxies(found.proxies.newest(names), now)
+    )
+    listening = mine.seen()
+    yield from [Check.unseen("ports", listening)] if isinstance(listening, UnavailableCheck) else listening
+    known = certs.seen()
+    yield clock(told, () if isinstance(known, UnavailableCheck) else known.proxies.moments)
+    yield proxies.judged("proxies", server.connected)
+    yield proxies.judged("in step", server.in_step)
+    yield from _policy(policies.seen(), () if isinstance(here, UnavailableCheck) else here)
+    health = alive.seen()
+    loop = Answer(0, "") if isinstance(health, UnavailableCheck) else health
+    yield late.judged("event loop", lambda found: server.event_loop(loop, found, now))
+
+
+def _look(state: Path, path: str, read: Callable[[Page], _T]) -> TimedLook[_T]:
+    return TimedLook(path, partial(_asked, state, path, read))
+
+
+def _policy(found: Policies | UnavailableCheck, proxies: tuple[Proxy, ...]) -> Iterator[Check]:
+    if isinstance(found, UnavailableCheck):
+        yield from (Check.unseen(name, found) for name in ("problems", "rejections", "withheld"))
+        return
+    yield server.problems(found.problems)
+    yield server.rejections(proxies, found.problems)
+    yield server.withheld(found.problems, found.failures)
+
+
+def pids(state: Path) -> tuple[int, ...]:
+    """Return the process that has the state directory."""
+    pid = holder(state)
+    return () if pid is None else (pid,)
+
+
+def _health(at: HostPort | None, path: str) -> Answer:
+    if at is None:
+        return Answer(0, "the server has not begun to serve")
+    connection = http.client.HTTPConnection(reached_from_here(at.host), at.port, timeout=SECONDS)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return Answer(answer.status, answer.read().decode(errors="replace"))
+    except (OSError, http.client.HTTPException) as error:
+        return Answer(0, f"nobody answers at {at}: {error}")
+    finally:
+        connection.close()

@@ -1,0 +1,142 @@
+"""What `meshwright check` looks at where no server runs, or none has been set up yet."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from certs.custody import begun, opened
+from certs.errors import CertificateError
+from certs.state.privacy import user_of
+from meshwright.admin.pages.mesh.certificates import offline_certificates
+from meshwright.agent.interception.owners import named
+from meshwright.cli.checking import kernel
+from meshwright.cli.checking.judgements import certificates, fitness, ports, server
+from meshwright.cli.checking.judgements import clock as clocks
+from meshwright.cli.checking.judgements.check import Check, UnavailableCheck
+from meshwright.cli.checking.judgements.problems import ObjectProblem
+from meshwright.cli.checking.server.paths import ServerPaths, all_ports, authority, clock, directory
+from meshwright.cli.checking.server.responses import IssuedCertificates, issued
+from meshwright.cli.checking.timed_looks import TimedLook
+from meshwright.cli.errors import OfflineError
+from meshwright.cli.offline.mesh import OfflineMesh, read, seen
+from meshwright.controller.errors import StartupError, StateInUse
+from meshwright.controller.process.lock import held
+from meshwright.controller.settings.settings import Settings
+from meshwright.mesh.names import TrustDomain
+
+_DIRECTORY: Final = "mesh directory"
+_CLUSTER: Final = "cluster"
+_PATIENCE: Final = timedelta(seconds=8)
+_START: Final = "start it: `meshwright serve`; if it ends, its last line says why"
+
+
+def checks(told: ServerPaths, why: str) -> Iterator[Check]:
+    """Look at what can be seen without the server; `why` says that there is none."""
+    now = datetime.now(UTC)
+    mesh, ledger = _Mesh(told), TimedLook("ledger", lambda: _ledger(told, now))
+    yield directory(told)
+    yield Check.failed("server", why, _START)
+    found = ledger.seen()
+    yield _of_ledger(found, told.state)
+    yield from mesh.checks()
+    yield authority(told, now)
+    if isinstance(found, IssuedCertificates):
+        yield certificates.proxies(found.newest(), now)
+    yield from all_ports(told, ports.free)
+    yield clock(told, found.moments if isinstance(found, IssuedCertificates) else ())
+
+
+def before(told: ServerPaths, envoy: str) -> Iterator[Check]:
+    """Look at a machine on which no server was set up yet."""
+    mesh = _Mesh(told)
+    yield kernel.python()
+    yield fitness.directory("state directory", kernel.directory(told.state), "--state")
+    yield from mesh.checks()
+    yield from all_ports(told, ports.free)
+    need = "the server itself needs none, each sidecar does"
+    do = "install it where sidecars are to run, or name it with --envoy"
+    yield fitness.program("Envoy", shutil.which(envoy), need, do)
+    yield clocks.beside_certificates(kernel.clock(), ())
+
+
+class _Mesh:
+    """What the mesh is read from, looked at from the moment on at which this is made."""
+
+    def __init__(self, told: ServerPaths) -> None:
+        self._sources = told.sources
+        self._looks: list[tuple[str, TimedLook[Check]]] = []
+        if told.mesh is not None:
+            self._looks.append((_DIRECTORY, TimedLook(_DIRECTORY, partial(_directory, told.mesh))))
+        if told.cluster is not None:
+            self._looks.append((_CLUSTER, TimedLook(_CLUSTER, partial(_cluster, told.cluster))))
+
+    def checks(self) -> Iterator[Check]:
+        """Return what was found of each."""
+        if not self._sources:
+            do = "give --mesh or MESHWRIGHT_MESH, or --kubernetes"
+            yield Check.unseen(_DIRECTORY, UnavailableCheck("nobody has named it", do))
+        for name, look in self._looks:
+            yield look.judged(name, lambda check: check)
+
+
+def _directory(where: Path) -> Check:
+    """Look at the mesh directory as `lint` does."""
+    try:
+        found = read(where)
+    except OfflineError as error:
+        return fitness.mesh(where, 0, (), str(error))
+    return fitness.mesh(where, found.objects, _found(found))
+
+
+def _cluster(settings: Settings) -> Check:
+    """Look at the cluster as `lint --kubernetes` does, as this user, who may be another than the server's."""
+    from meshwright.cli.offline.cluster import listed
+    from meshwright.controller.kubernetes.cluster import ClusterAccess
+
+    try:
+        found = seen(listed(ClusterAccess.of(settings), _PATIENCE))
+    except OfflineError as error:
+        return fitness.cluster(0, (), str(error))
+    return fitness.cluster(found.objects, _found(found))
+
+
+def _found(seen: OfflineMesh) -> list[ObjectProblem]:
+    return [ObjectProblem(each.code, each.severity, str(each)) for each in seen.problems]
+
+
+def _ledger(told: ServerPaths, now: datetime) -> IssuedCertificates | str | UnavailableCheck | None:
+    """Open CA and ledger as a server would, and return what they have, or why they cannot be used.
+
+    None where neither is there. Another user would leave files behind that the server's cannot use.
+    """
+    try:
+        if not begun(told.state):
+            return None
+        if (user := user_of(told.state)) != os.geteuid():
+            return UnavailableCheck(f"it is that of {named(user)}", f"ask as {named(user)} (`runuser -u`)")
+        domain = TrustDomain(told.trust_domain)
+        with held(told.state), opened(told.state, domain, now, custody=told.custody) as found:
+            return issued(offline_certificates(found.ledger.entries(), now, found.whose.standing()))
+    except StateInUse as error:
+        return UnavailableCheck(str(error), "wait if that one is starting; else look at its log")
+    except (StartupError, CertificateError) as error:
+        return " ".join(str(error).split())
+
+
+def _of_ledger(found: IssuedCertificates | str | UnavailableCheck | None, state: Path) -> Check:
+    match found:
+        case None:
+            said = f"there is no CA and no ledger in {state} yet"
+            return Check.warning(
+                "ledger", said, "if there was one, --state is mistaken; the first start makes them"
+            )
+        case UnavailableCheck():
+            return Check.unseen("ledger", found)
+        case str():
+            return server.broken_ledger(found)
+        case _:
+            return server.ledger(found.known)

@@ -1,0 +1,82 @@
+"""Findings of lint about several objects of policy together; a reader judges each object alone.
+
+Lint sees the objects that will be applied, with the MeshConfig that migrate writes. Manifests in files may be
+only a part of a mesh: of them lint reports contradictions between the given objects, and nothing that seems
+to be missing.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from catalog.lint.codes import Code
+from meshwright.cli.errors import CommandFailed, OfflineError
+from meshwright.cli.migrating.findings import Document, Finding, MigrationStatus, mapping, named
+from meshwright.cli.migrating.objects import GROUPS
+from meshwright.cli.offline.mesh import LoadedManifests, seen
+from meshwright.mesh.problems.problem import Problem, Severity
+from meshwright.providers.directory.manifests import Manifests
+from meshwright.providers.text.yaml_documents import printed
+
+_NO_EFFECT: Final = frozenset(
+    {
+        *(Code.SHADOWED_SPLIT, Code.OVERRULED_SPLIT, Code.EXCESSIVE_WEIGHTS),
+        *(Code.NO_RULES, Code.NO_SOURCES, Code.FOREIGN_DESTINATION, Code.UNFIT_PATH, Code.UNSEEN_HEADER),
+        *(Code.OVERRULED_INGRESS, Code.INGRESS_NOT_HTTP, Code.OVERRULED_SETTING, Code.FOREIGN_HOST),
+        *(Code.NO_LIMITS, Code.OVERRULED_RETRY, Code.RETRY_OF_NO_REQUESTS, Code.EGRESS_TO_MESH),
+        *(Code.EGRESS_OVERRULED, Code.FOREIGN_TRUST_DOMAIN, Code.RATE_OF_NO_REQUESTS),
+    }
+)
+"""Policy with such a problem has no effect, or a part of it has none."""
+_DEFAULT: Final = "default"
+"""The namespace of an object that names none."""
+_CONTRADICTIONS: Final = _NO_EFFECT | {
+    *(Code.UNKNOWN_MATCH, Code.BACKEND_PORT, Code.INGRESS_PORT, Code.RATES_DIFFER, Code.PROTOCOLS_DIFFER),
+}
+"""What follows from the objects that are given, whatever else there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrossObjectProblems:
+    """What is wrong between objects of policy, by kind, namespace and name."""
+
+    problems: Mapping[tuple[str, str, str], tuple[Problem, ...]]
+
+    def of(self, document: Document) -> tuple[Finding, ...]:
+        """Return what is wrong between an object and others."""
+        metadata = mapping(document.get("metadata"))
+        where = str(metadata.get("namespace") or _DEFAULT), str(metadata.get("name"))
+        found = self.problems.get((str(document.get("kind")), *where), ())
+        return tuple(_finding(named(document), each) for each in found)
+
+
+def of_all(documents: Iterable[Document], *, whole: bool) -> CrossObjectProblems:
+    """Return what lint says of objects of policy.
+
+    `whole` says whether the objects are all of the mesh, so that what is missing is missing. Raises
+    CommandFailed.
+    """
+    manifests = Manifests().apply("migrated.yaml", printed(list(documents)))
+    try:
+        problems = seen(LoadedManifests(manifests.objects())).problems
+    except OfflineError as error:
+        raise CommandFailed(error) from error
+    found: dict[tuple[str, str, str], tuple[Problem, ...]] = {}
+    for each in problems:
+        if each.key is None or each.key.kind.group not in GROUPS or not _counts(each, whole=whole):
+            continue
+        where = (each.key.kind.name, str(each.key.namespace), str(each.key.name))
+        found[where] = (*found.get(where, ()), each)
+    return CrossObjectProblems(found)
+
+
+def _counts(problem: Problem, *, whole: bool) -> bool:
+    if problem.severity is Severity.INFO or not problem.code.startswith("MW2"):
+        return False
+    return whole or problem.code in _CONTRADICTIONS
+
+
+def _finding(what: str, problem: Problem) -> Finding:
+    standing = MigrationStatus.NOT_ENFORCED if problem.code in _NO_EFFECT else MigrationStatus.TO_DO
+    said = f"is {problem.value}: {problem.expected}" if problem.value else problem.expected
+    return Finding(what, standing, said, problem.field, problem.code)

@@ -1,0 +1,108 @@
+"""What is to be moved: manifests in files, or what a cluster has of the same kinds."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from meshwright.cli.errors import CommandFailed
+from meshwright.cli.migrating.findings import Document, mapping
+from meshwright.cli.migrating.gateways import GATEWAYS
+from meshwright.kube.api import Api
+from meshwright.kube.connection.connection import found
+from meshwright.kube.discovery import ServedResources, served
+from meshwright.kube.errors import KubeError
+from meshwright.kube.resource import Resource
+from meshwright.kubernetes.injection.manifests import TEMPLATES, objects_in
+from meshwright.mesh.kinds import NAMESPACE, POD, SERVICE, Kind
+from meshwright.providers.directory.file_form import Content, UnreadableFile
+from meshwright.providers.directory.files import DirectoryError, list_directory, read_content, read_named
+from meshwright.providers.text.documents import documents
+from meshwright.specs.kinds import READ
+from meshwright.specs.osm.unenforced_policy import UNENFORCED
+from meshwright.specs.reference.meanings.definitions import INSTALLED
+
+_BESIDE: Final = (
+    NAMESPACE,
+    SERVICE,
+    *GATEWAYS,
+    Kind("CustomResourceDefinition", "apiextensions.k8s.io"),
+    Kind("MutatingWebhookConfiguration", "admissionregistration.k8s.io"),
+    Kind("ValidatingWebhookConfiguration", "admissionregistration.k8s.io"),
+)
+_PODS: Final = tuple(Kind(name, group) for group, name in TEMPLATES)
+_POLICY: Final = tuple(kind for kind in READ if kind.group in {each.group for each in INSTALLED})
+_CONVERSION: Final = "conversion webhook"
+_UNCONVERTED: Final = "docs/from-osm.md has how to do without that conversion (Step by step, 2)"
+
+
+def from_files(where: Path) -> list[Document]:
+    """Return the manifests of a file, or of all files in a directory, in the order of their names.
+
+    Lists are opened. Raises CommandFailed for what cannot be read.
+    """
+    try:
+        if where.is_dir():
+            listing = list_directory(where)
+            if listing.unlisted:
+                raise CommandFailed(
+                    f"{listing.unlisted[0].folder} cannot be listed: it is not all of the mesh"
+                )
+            found = [each for name in listing.files for each in _of(where / name, read_content(where, name))]
+        else:
+            found = [*_of(where, read_named(where))]
+    except DirectoryError as error:
+        raise CommandFailed(error) from error
+    if not found:
+        raise CommandFailed(f"{where} has no manifest: there is nothing to move")
+    return [dict(each) for document in found for each in objects_in(document)]
+
+
+def _of(file: Path, content: Content) -> Iterator[object]:
+    """Yield the documents in the content of a file; raise CommandFailed."""
+    if content is None or isinstance(content, UnreadableFile):
+        raise CommandFailed(f"{file}: {content.expected if content else 'there is no such file'}")
+    for each in documents(content, as_json=file.name.endswith(".json")):
+        for fault in each.faults:
+            raise CommandFailed(f"{file}, line {fault.line}: {fault.expected}")
+        yield each.value
+
+
+def from_cluster(kubeconfig: Path | None, context: str) -> list[Document]:
+    """Return what a cluster has of the kinds that matter; raise CommandFailed if not all of it can be had."""
+    try:
+        return asyncio.run(_all(Api(found(kubeconfig, context))))
+    except KubeError as error:
+        do = f"; {_UNCONVERTED}" if _CONVERSION in str(error) else ""
+        raise CommandFailed(f"the cluster cannot be read whole: {error}{do}") from error
+
+
+async def _all(api: Api) -> list[Document]:
+    kinds = dict.fromkeys((*_BESIDE, *_POLICY, *UNENFORCED, *_PODS))
+    groups = {each.group for each in kinds}
+    async with api:
+        there = await served(api, groups)
+        if unknown := sorted(there.unknown):
+            raise CommandFailed(f"the cluster does not say what it has of {', '.join(unknown)}")
+        asked = [each for kind in kinds if (each := _resource(there, kind)) is not None]
+        lists = await asyncio.gather(*(api.list(each) for each in asked))
+    return [
+        {"apiVersion": resource.api_version, "kind": resource.kind, **each}
+        for resource, listed in zip(asked, lists, strict=True)
+        for each in listed["items"]
+        if resource.kind == POD.name or not _is_made(each)
+    ]
+
+
+def _resource(there: ServedResources, kind: Kind) -> Resource | None:
+    """Return a kind in the newest of its versions that is read, or served."""
+    versions = there.of(kind.group, kind.name)
+    reader = READ.get(kind)
+    read = [each for each in versions if reader is not None and each.version in reader.versions]
+    return next(iter((*read, *versions)), None)
+
+
+def _is_made(document: Document) -> bool:
+    """Say whether a controller made an object: who is to be changed is its owner."""
+    owners = mapping(document.get("metadata")).get("ownerReferences") or []
+    return any(mapping(each).get("controller") is True for each in owners)

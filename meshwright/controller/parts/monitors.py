@@ -1,0 +1,68 @@
+"""The parts that watch the server and the mesh, and decide nothing."""
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from certs.custody import LEDGER_FILE, AuthorityWithLedger
+from meshwright.admin.http.heartbeat import Heartbeat
+from meshwright.controller.errors import StartupError
+from meshwright.controller.observing.taps import taps
+from meshwright.controller.parts.core import CoreParts
+from meshwright.controller.process.disk_space import StateRoom
+from meshwright.controller.process.watchdog import Watchdog
+from meshwright.enrolment.ejections import Ejections
+from meshwright.traffic.taps import Taps
+from meshwright.traffic.traffic import Traffic
+
+if TYPE_CHECKING:
+    from meshwright.admin.spans.export import SpanExport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonitorParts:
+    """The heartbeat of the event loop and its watchdog, spans, and what proxies report.
+
+    `span_export` is None where there is no collector. `ejections` are whom proxies leave alone, `traffic`
+    what they have counted, `taps` who watches requests. `listening` is filled as soon as the server serves:
+    addresses by what they are for.
+    """
+
+    heartbeat: Heartbeat
+    watchdog: Watchdog
+    span_export: "SpanExport | None"
+    taps: Taps
+    traffic: Traffic
+    ejections: Ejections
+    disk_space: StateRoom
+    listening: dict[str, str]
+
+
+def join_monitors(core: CoreParts, opened: AuthorityWithLedger) -> MonitorParts:
+    """Join what watches with delivery. Raises StartupError."""
+    settings, loop = core.settings, core.delivery.loop
+    return MonitorParts(
+        heartbeat=Heartbeat(time.monotonic, settings.heartbeat_seconds),
+        watchdog=Watchdog(core.metrics, lambda: loop.doing, core.clock),
+        span_export=_span_export(core),
+        taps=taps(core.tapped, core.view, core.delivery.gathering.changed),
+        traffic=Traffic(),
+        ejections=Ejections(),
+        disk_space=StateRoom(settings.state, settings.state / LEDGER_FILE, opened.ledger),
+        listening={},
+    )
+
+
+def _span_export(core: CoreParts) -> "SpanExport | None":
+    """Return who sends spans, None where no collector takes them: then gRPC's messages are not imported."""
+    settings = core.settings
+    if settings.trace_collector is None or core.waves is None:
+        return None
+    from meshwright.admin.spans.export import SpanExport, collector_tls
+
+    ca = settings.trace_collector_ca
+    try:
+        tls = collector_tls(ca) if settings.trace_collector_tls else None
+    except OSError as error:
+        raise StartupError(f"cannot read {ca} (trace_collector_ca): {error.strerror}") from error
+    return SpanExport(core.waves, settings.trace_collector, tls, core.metrics, core.clock)

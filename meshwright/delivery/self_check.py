@@ -1,0 +1,91 @@
+"""The check that a server can make of itself: what it serves is what its inputs come to from nothing."""
+
+import asyncio
+from collections.abc import Iterator
+
+import structlog
+
+from catalog.store.view import View
+from meshwright.delivery.meters import WaveMeter
+from meshwright.delivery.model import Inputs, Model
+from meshwright.delivery.publisher import Publisher
+from meshwright.delivery.quarantine.fallback import Exclusions
+from meshwright.delivery.snapshots.group_snapshots import GroupSnapshots
+from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots
+from meshwright.delivery.snapshots.rendering import Translate
+from xds.protocol.resources.snapshot import Snapshot
+
+_log = structlog.get_logger("delivery.loop")
+
+
+class Verification:
+    """Compares what is served with what its inputs come to from nothing: after waves, and arrivals."""
+
+    def __init__(self, meter: WaveMeter) -> None:
+        self._meter = meter
+
+    async def after_wave(self, model: Model, publishing: Publisher) -> None:
+        """Compare, in a thread: the wave waits for it."""
+        served, exclusions = publishing.quarantine.served(), publishing.quarantine.exclusions()
+        inputs = model.inputs()
+        self.on_verified(
+            await asyncio.to_thread(verify, inputs, model.serving.rendering.translate, served, exclusions)
+        )
+
+    def on_verified(self, differences: tuple[str, ...]) -> None:
+        """Take what a comparison found: it is counted, and differences are said loudly."""
+        self._meter.verified(len(differences))
+        for difference in differences:
+            _log.error("what is served is not what its inputs come to", difference=difference)
+
+
+def verify(
+    inputs: Inputs,
+    translate: Translate,
+    served: PublishedSnapshots,
+    exclusions: Exclusions,
+) -> tuple[str, ...]:
+    """Return where what is served differs from what the inputs come to from nothing; empty if nowhere.
+
+    Looks at every proxy, group and byte. Groups that fail in both ways are equal. What proxies rejected is
+    an input like others.
+    """
+    expected = from_nothing(inputs, translate)
+    return tuple(_differences(expected, served, exclusions))
+
+
+def from_nothing(inputs: Inputs, translate: Translate) -> PublishedSnapshots:
+    """Compute everything that is to be served, from its inputs alone."""
+    view = View(inputs.settings)
+    serving = GroupSnapshots(view, translate, inputs.wanted)
+    view.apply(inputs.known)
+    serving.rendering.certify(inputs.certificates, inputs.trust_bundle)
+    steps = [step for step in serving.steps(PublishedSnapshots(), serving.touched()) if step is not None]
+    return steps[-1].after(PublishedSnapshots())
+
+
+def _differences(
+    expected: PublishedSnapshots, published: PublishedSnapshots, exclusions: Exclusions
+) -> Iterator[str]:
+    failed = set(expected.failed)
+    if failed != set(published.failed):
+        yield f"groups that fail: {sorted(published.failed)} instead of {sorted(failed)}"
+    for node in sorted({*expected.members, *published.members}):
+        wanted, found = expected.snapshot(node), published.snapshot(node)
+        if wanted is None and (published.members.get(node) or "").startswith("kept:"):
+            continue
+        if wanted is None or found is None:
+            yield f"proxy {node} is {'served' if found else 'not served'}"
+        else:
+            due = exclusions.instead_of(node, wanted)
+            yield from (f"proxy {node}: {what}" for what in _unlike(due, found))
+
+
+def _unlike(wanted: Snapshot, found: Snapshot) -> Iterator[str]:
+    for type_url in sorted({*wanted.types(), *found.types()}):
+        one, other = wanted.resources(type_url), found.resources(type_url)
+        for name in sorted({*one, *other}):
+            if name not in one or name not in other or one[name].body != other[name].body:
+                yield f"{type_url.rpartition('.')[2]} {name}"
+        if wanted.version(type_url) != found.version(type_url):
+            yield f"version of {type_url.rpartition('.')[2]}"

@@ -1,0 +1,303 @@
+"""From what the catalog wants to snapshots, group by group: only what a change concerns is made again."""
+
+import contextlib
+import hashlib
+import itertools
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from catalog.policy.provenance import InputObject, made_from
+from catalog.policy.values.parts import WholePolicy
+from catalog.relations.groups import ProxyGroup, group_of, members
+from catalog.store.inventory import holder_of
+from catalog.store.view import View
+from meshwright.delivery.snapshots.consistency import NOTHING, LastSnapshot, beside, consistent
+from meshwright.delivery.snapshots.fitness import RefusedResource
+from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots, Result, Step
+from meshwright.delivery.snapshots.rendering import (
+    GroupResources,
+    RenderInputs,
+    SharedResources,
+    Translate,
+    complete,
+    group_input,
+    in_common,
+    made,
+    own,
+    resources,
+    together,
+)
+from meshwright.delivery.snapshots.wanted_groups import AllGroups, NewWanted
+from meshwright.engine.derived import ObservedValues, derived
+from meshwright.mesh.identity import ProxyName
+from meshwright.sidecars.contract.driver import Pieces, each_piece
+from xds.cache import GroupKey, NodeKey
+from xds.protocol.resources.resource import ResourceName, TypeUrl
+from xds.protocol.resources.snapshot import Snapshot
+
+
+def group_name(group: ProxyGroup) -> GroupKey:
+    """Return a short name of a group for caches and pages: equal for equal keys, in every process."""
+    digest = hashlib.sha256(repr(group).encode()).hexdigest()[:8]
+    where = f"|{group.workload.name}" if group.workload is not None else ""
+    return GroupKey(f"{group.primary}|{group.identity.service_account}{where}|{digest}")
+
+
+class GroupSnapshots:
+    """Keeps the resources of every group current that is wanted; of others nothing is made until asked for.
+
+    `refused` is what is left out of them by group, because its proxies would refuse it. What is only asked
+    for is made by `preview`, which must want no certificate: none is issued for who is not there.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        translate: Translate,
+        wanted: NewWanted = AllGroups,
+        preview: Translate | None = None,
+    ) -> None:
+        self.view = view
+        self.wanted = wanted(view)
+        self.rendering = RenderInputs(view, translate)
+        self._preview = RenderInputs(view, preview or translate)
+        self._fresh = True
+        self._came: dict[ProxyGroup, None] = {}
+        self._due: dict[ProxyGroup, None] = {}
+        self.refused: dict[ProxyGroup, tuple[RefusedResource, ...]] = {}
+        self._pins: ObservedValues[ProxyGroup, GroupResources] = ObservedValues(own, self.rendering)
+        self._shared: ObservedValues[Pieces, SharedResources] = ObservedValues(together, self.rendering)
+        self._sharing: dict[Pieces, dict[ProxyGroup, None]] = {}
+        self._nodes: ObservedValues[ProxyGroup, tuple[NodeKey, ...]] = ObservedValues(nodes_of, view)
+        self._groups: dict[ProxyGroup, _Group] = {}
+        self.wanted.groups.watch()
+
+    def touched(self) -> tuple[ProxyGroup, ...]:
+        """Return the groups that changes may concern since the last time, and those that come or go.
+
+        Those that come are kept current from now on.
+        """
+        self._came.update(dict.fromkeys(self.wanted.groups.take_changed()))
+        came, self._came = self._came, {}
+        self._begin(came)
+        taken = tuple({**came, **self._due})
+        self._due = {}
+        return taken
+
+    def arrivals(self, most: int) -> tuple[ProxyGroup, ...]:
+        """Return of the groups that come or go no more than `most`; what else is touched is for `touched`."""
+        self._came.update(dict.fromkeys(self.wanted.groups.take_changed()))
+        taken = tuple(itertools.islice(self._came, most))
+        for key in taken:
+            del self._came[key]
+        self._begin(taken)
+        return taken
+
+    @property
+    def is_current(self) -> bool:
+        """Say whether nothing is known to be touched that has not been computed."""
+        return not (self._came or self._due)
+
+    def _begin(self, came: Iterable[ProxyGroup]) -> None:
+        """Keep those current that are wanted, and note what else is touched."""
+        for key in came:
+            if self.wants(key) and key not in self._groups:
+                self._groups[key] = _Group(group_name(key))
+                self._pins.add(key)
+                self._nodes.add(key)
+        for key in (*self._pins.take_changed(), *self._nodes.take_changed(), *came):
+            self._due[key] = None
+            if (group := self._groups.get(key)) is not None:
+                group.itself = True
+        for pieces in self._shared.take_changed():
+            self._due.update(self._sharing.get(pieces, {}))
+        for key in came:
+            self._due.pop(key, None)
+
+    def is_touched(self, group: ProxyGroup) -> bool:
+        """Say whether not only what a group shares with others may be other than when it was computed."""
+        found = self._groups.get(group)
+        return found is None or found.itself
+
+    def wants(self, group: ProxyGroup) -> bool:
+        """Say whether a group is to be kept current."""
+        return group in self.wanted.groups
+
+    def group(self, node: NodeKey) -> ProxyGroup | None:
+        """Return the group of a proxy, None where its workload is not known."""
+        workload = holder_of(self.view, ProxyName.parse(node))
+        return None if workload is None else group_of(self.view, workload)
+
+    def is_known(self, node: NodeKey) -> bool:
+        """Say whether there is a workload of a proxy."""
+        return holder_of(self.view, ProxyName.parse(node)) is not None
+
+    def nodes(self, group: ProxyGroup) -> tuple[NodeKey, ...]:
+        """Return the proxies of a group as they were when it was last computed."""
+        found = self._groups.get(group)
+        return () if found is None else found.nodes
+
+    def objects_behind(
+        self, group: ProxyGroup, type_url: TypeUrl, name: ResourceName
+    ) -> tuple[InputObject, ...]:
+        """Return the inputs that a resource of a group was made from, sorted; none if there is no such.
+
+        Where the group cannot be computed they are those that its failure came from. Nothing is kept for
+        it: the group's pieces are looked through when somebody asks.
+        """
+        rendering = self._rendering_of(group)
+        try:
+            pieces = rendering.translate(group_input(rendering, group))
+            part = next(
+                each.about
+                for each in each_piece(pieces)
+                for resource in made(rendering, complete(rendering, each)).resources
+                if (resource.type_url, resource.name) == (type_url, name)
+            )
+        except StopIteration:
+            return ()
+        except Exception:  # noqa: BLE001 - whatever it is, published.failed says so
+            part = WholePolicy()
+        return made_from(self.view, group, part)
+
+    def behind(self, node: NodeKey, type_url: TypeUrl, name: ResourceName) -> tuple[InputObject, ...]:
+        """Return the inputs that a proxy's resource was made from; none where its workload is not known."""
+        group = self.group(node)
+        return () if group is None else self.objects_behind(group, type_url, name)
+
+    def previewed(self, node: NodeKey) -> Snapshot | None:
+        """Return what a proxy would be served if it were here, but for secrets; forgotten soon.
+
+        None where its workload is not known, its group is kept, or that cannot be made. Proxies of one group
+        have the same.
+        """
+        group = self.group(node)
+        if group is None or group in self._groups:
+            return None
+        try:
+            return preview(self._preview, group)
+        except Exception:  # noqa: BLE001 - whatever it is, it would not be served
+            return None
+
+    def _rendering_of(self, group: ProxyGroup) -> RenderInputs:
+        return self.rendering if group in self._groups else self._preview
+
+    def steps(self, before: PublishedSnapshots, touched: Iterable[ProxyGroup]) -> Iterator[Step | None]:
+        """Compute the touched groups; yield None after each of them or oftener, and in the end the step.
+
+        A proxy in no group is not in it: the cache leaves its streams with what they have.
+        """
+        result = Result(before)
+        if self._fresh:  # whatever was served before is not known here
+            result.left(None, before.members)
+            self._fresh = False
+        for number, key in enumerate(touched):
+            group = self._groups.get(key)
+            if group is not None and (number == 0 or not group.nodes) and self.wants(key):
+                with contextlib.suppress(Exception):  # whatever it is, it is raised again below, and said
+                    yield from in_common(self.rendering, key)
+            self._compute(key, result)
+            yield None
+        yield result.step(self.is_known)
+
+    def _compute(self, key: ProxyGroup, result: Result) -> None:
+        group = self._groups.get(key)
+        if group is None:
+            return
+        before = result.before.snapshots.get(group.name)
+        if group.itself or before is None or group.name in result.before.failed:
+            self._compute_itself(key, group, before, result)
+            return
+        try:
+            shared = [self._shared.value(each) for each in group.shared]
+            snapshot = beside([each.set for each in shared], before)
+        except Exception as error:  # noqa: BLE001 - whatever one group's objects do, the others go on
+            result.left(group.name, group.nodes)
+            result.fail(group.name, group.nodes, error)
+        else:
+            result.add(group.name, (), snapshot)
+            self._refuse(key, shared, group.refused)
+
+    def _compute_itself(
+        self, key: ProxyGroup, group: "_Group", before: Snapshot | None, result: Result
+    ) -> None:
+        nodes = self._nodes.value(key) if self.wants(key) else ()
+        if before is None or nodes != group.nodes or group.name in result.before.failed:
+            # As if the group were gone: whatever it comes to below takes back what of that is not so.
+            result.left(group.name, group.nodes)
+        group.nodes, group.itself = nodes, False
+        if not nodes:
+            self._pins.discard(key)
+            self._nodes.discard(key)
+            self._share(key, group, ())
+            del self._groups[key]
+            self.refused.pop(key, None)
+            return
+        try:
+            mine = self._pins.value(key)
+            self._share(key, group, mine.shared)
+            shared = [self._shared.value(each) for each in mine.shared]
+            found = mine.fits.resources
+            snapshot = consistent(found, before, [each.set for each in shared], group.last)
+            group.last = LastSnapshot(found, weakref.ref(snapshot.parts[-1]))
+        except Exception as error:  # noqa: BLE001 - whatever one group's objects do, the others go on
+            result.left(group.name, nodes)
+            result.fail(group.name, nodes, error)
+        else:
+            group.refused = mine.fits.refused
+            result.add(group.name, nodes, snapshot)
+            self._refuse(key, shared, group.refused)
+
+    def _refuse(
+        self, key: ProxyGroup, shared: Iterable[SharedResources], own: tuple[RefusedResource, ...]
+    ) -> None:
+        """Note what is left out of what a group has, together with others and by itself."""
+        if refused := (*(one for each in shared for one in each.refused), *own):
+            self.refused[key] = refused
+        else:
+            self.refused.pop(key, None)
+
+    def _share(self, key: ProxyGroup, group: "_Group", shared: tuple[Pieces, ...]) -> None:
+        """Note what a group has in common with others; what no group has any more is not kept current."""
+        before, group.shared = group.shared, shared
+        if shared == before:
+            return
+        for pieces in shared:
+            if pieces not in self._sharing:
+                self._shared.add(pieces, touched=False)
+            self._sharing.setdefault(pieces, {})[key] = None
+        for pieces in before:
+            if pieces not in shared:
+                del self._sharing[pieces][key]
+                if not self._sharing[pieces]:
+                    del self._sharing[pieces]
+                    self._shared.discard(pieces)
+
+
+@derived
+def preview(rendering: RenderInputs, group: ProxyGroup) -> Snapshot:
+    """Return a group's snapshot as it is shown to people, whatever it refers to."""
+    return Snapshot.of(resources(rendering, group).resources)
+
+
+@derived
+def nodes_of(view: View, group: ProxyGroup) -> tuple[NodeKey, ...]:
+    """Return the proxies of a group by their certificates' common names."""
+    names = (view.workloads[each].proxy_name for each in members(view).get(group, ()))
+    return tuple(NodeKey(str(name)) for name in names if name is not None)
+
+
+@dataclass(slots=True)
+class _Group:
+    """A group that is kept current: its name, and what it had when it was last computed.
+
+    `itself` says that not only what it shares may be other than then.
+    """
+
+    name: GroupKey
+    itself: bool = True
+    nodes: tuple[NodeKey, ...] = ()
+    shared: tuple[Pieces, ...] = ()
+    last: LastSnapshot = NOTHING
+    refused: tuple[RefusedResource, ...] = ()

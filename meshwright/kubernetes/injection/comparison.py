@@ -1,0 +1,218 @@
+"""A pod that is there beside the same pod made anew: what of its sidecar would be another, field by field."""
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+from meshwright.kubernetes.injection.api_defaults import is_filled_in, is_nothing, key_of
+from meshwright.kubernetes.injection.configuration.configuration import Identity
+from meshwright.kubernetes.injection.pod_injection import TO_COME, InjectionInputs, injected
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.contract.kubernetes import Pod
+from meshwright.sidecars.injection.context import own_uuid
+from meshwright.sidecars.injection.names import (
+    ADDED_ANNOTATION,
+    INIT_CONTAINER,
+    ORIGINALS_ANNOTATION,
+    OWN_ANNOTATION,
+    PROBES_ANNOTATION,
+    REASON_ANNOTATION,
+    RESOURCES_ANNOTATION,
+    ROOTS_ANNOTATION,
+    SCRAPED_ANNOTATION,
+    SIDECAR_CONTAINER,
+)
+from meshwright.sidecars.injection.restoration import restored
+from meshwright.specs.values.quantities import amount
+
+_NOTES: Final = frozenset(
+    {
+        *(ADDED_ANNOTATION, ORIGINALS_ANNOTATION, OWN_ANNOTATION, PROBES_ANNOTATION),
+        *(REASON_ANNOTATION, RESOURCES_ANNOTATION, SCRAPED_ANNOTATION),
+    }
+)
+"""What is noted of the pod itself, and for the way back: it follows from the rest."""
+_LIMIT_RANGER: Final = "kubernetes.io/limit-ranger"
+"""The annotation in which the API server's LimitRanger says which containers it has given resources."""
+_CONTAINERS: Final = ("initContainers", "containers")
+_AMOUNTS: Final = frozenset({"limits", "requests"})
+_MOST_SHOWN: Final = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A field of a pod, what it is and what it would be: None where it is not there, empty if not shown."""
+
+    field: str
+    there: str | None
+    wanted: str | None
+
+    def __str__(self) -> str:
+        match self.there, self.wanted:
+            case None, wanted:
+                return f"{self.field} is missing{f', and would be {wanted}' if wanted else ''}"
+            case there, None:
+                return f"{self.field} would not be there{f', and is {there}' if there else ''}"
+            case "", "":
+                return f"{self.field} would be another"
+            case there, wanted:
+                return f"{self.field} is {there}, and would be {wanted}"
+
+
+def differences(
+    known: InjectionInputs, namespace: NamespaceObject, pod: Pod
+) -> tuple[Difference, ...] | None:
+    """Return what would be another if a pod that has a sidecar were made anew, in the order of its fields.
+
+    None where it would get none. What an API server fills in is no difference, nor what somebody gives all
+    containers alike. Raises what `injected` does, and CannotPatchError where the sidecar cannot be taken out.
+    """
+    plain = restored(pod)
+    roots = (pod.get("metadata", {}).get("annotations") or {}).get(ROOTS_ANNOTATION, "")
+    # Who injects by hand may have put the roots there: nothing is known of others here.
+    uuid = (own_uuid(pod) or TO_COME) if known.config.identity is Identity.SECRET else None
+    known = replace(known, roots=known.roots or roots.encode(), uuid=uuid)
+    anew = injected(known, namespace, plain).pod
+    if anew is None:
+        return None
+    return tuple(_PodComparison(cast("Mapping[str, Any]", pod)).pods(cast("Mapping[str, Any]", anew)))
+
+
+class _PodComparison:
+    """Walks a pod as it is beside the pod as it would be: both come of one, and differ by the injection."""
+
+    def __init__(self, pod: Mapping[str, Any]) -> None:
+        self._pod = pod
+        self._ranged = str((pod.get("metadata", {}).get("annotations") or {}).get(_LIMIT_RANGER, ""))
+
+    def pods(self, anew: Mapping[str, Any]) -> Iterator[Difference]:
+        """Yield what differs."""
+        was, now = self._pod.get("metadata") or {}, anew.get("metadata") or {}
+        for words in ("annotations", "labels"):
+            there, wanted = (_without_notes(each.get(words) or {}) for each in (was, now))
+            yield from self._mappings(f"metadata.{words}", there, wanted)
+        yield from self._mappings("spec", self._pod["spec"], anew["spec"])
+
+    def _mappings(
+        self, path: str, there: Mapping[str, Any], wanted: Mapping[str, Any]
+    ) -> Iterator[Difference]:
+        there, wanted = _whole(there), _whole(wanted)
+        for name in sorted(there.keys() | wanted.keys()):
+            field = f"{path}[{name}]" if path.startswith("metadata.") else f"{path}.{name}"
+            yield from self._values(field, name, there.get(name), wanted.get(name))
+
+    def _values(self, path: str, name: str, there: object, wanted: object) -> Iterator[Difference]:
+        if there == wanted or (
+            (is_nothing(there) or is_nothing(wanted))
+            and is_filled_in(name, there)
+            and is_filled_in(name, wanted)
+        ):
+            return
+        there, wanted = _alike(there, wanted), _alike(wanted, there)
+        match there, wanted:
+            case Mapping(), Mapping() if name in _AMOUNTS:
+                yield from self._amounts(path, there, wanted)
+            case Mapping(), Mapping():
+                yield from self._mappings(path, there, wanted)
+            case list(), list() if (key := key_of(name, there, wanted)) is not None:
+                yield from self._named(path, name, key, there, wanted)
+            case list(), list() if all(isinstance(each, Mapping) for each in (*there, *wanted)):
+                yield from self._placed(path, there, wanted)
+            case list(), list():
+                yield _words_differ(path, there, wanted)
+            case _:
+                yield from self._single(path, there, wanted)
+
+    def _single(self, path: str, there: object, wanted: object) -> Iterator[Difference]:
+        if not is_nothing(wanted) or not self._is_ranged(path):
+            yield Difference(path, _shown(path, there), _shown(path, wanted))
+
+    def _amounts(
+        self, path: str, there: Mapping[str, Any], wanted: Mapping[str, Any]
+    ) -> Iterator[Difference]:
+        for name in sorted(there.keys() | wanted.keys()):
+            was, now = there.get(name), wanted.get(name)
+            if was is None or now is None or amount(was) != amount(now):
+                yield from self._single(f"{path}.{name}", was, now)
+
+    def _named(
+        self, path: str, name: str, key: str, there: Sequence[Any], wanted: Sequence[Any]
+    ) -> Iterator[Difference]:
+        was, now = ({str(each[key]): each for each in those} for those in (there, wanted))
+        for each in (*now, *(each for each in was if each not in now)):
+            field = f"{path}[{each}]"
+            if each not in was:
+                yield Difference(field, None, "")
+            elif each in now:
+                yield from self._mappings(field, was[each], now[each])
+            elif name in _CONTAINERS or not self._has_every_other(name, was[each]):
+                yield Difference(field, "", None)
+        both = [[each for each in those if each in was and each in now] for those in (was, now)]
+        if name in _CONTAINERS and both[0] != both[1]:
+            yield Difference(f"{path}, their order,", ", ".join(both[0]), ", ".join(both[1]))
+
+    def _placed(self, path: str, there: Sequence[Any], wanted: Sequence[Any]) -> Iterator[Difference]:
+        for index in range(max(len(there), len(wanted))):
+            was, now = (those[index] if index < len(those) else None for those in (there, wanted))
+            yield from self._values(f"{path}[{index}]", "", was, now)
+
+    def _has_every_other(self, name: str, item: object) -> bool:
+        """Say whether all of the author's containers have an item: then somebody gives it to every one."""
+        others = [each for each in self._pod["spec"].get("containers") or () if _is_author_s(each)]
+        return bool(others) and all(item in (each.get(name) or ()) for each in others)
+
+    def _is_ranged(self, path: str) -> bool:
+        """Say whether a resource may be the LimitRanger's."""
+        container = path.partition("[")[2].partition("]")[0]
+        return ".resources." in path and f"container {container}" in self._ranged
+
+
+def _alike(value: object, other: object) -> object:
+    """Return an empty list or mapping for nothing where there is one on the other side."""
+    if not is_nothing(value):
+        return value
+    return [] if isinstance(other, list) else {} if isinstance(other, Mapping) else value
+
+
+def _is_author_s(container: Mapping[str, Any]) -> bool:
+    return container.get("name") not in (SIDECAR_CONTAINER, INIT_CONTAINER)
+
+
+def _without_notes(words: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: each for name, each in words.items() if name not in _NOTES}
+
+
+def _whole(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a mapping with the requests that an API server makes of limits."""
+    limits, requests = value.get("limits"), value.get("requests")
+    if not isinstance(limits, Mapping):
+        return value
+    return {**value, "requests": {**limits, **(requests if isinstance(requests, Mapping) else {})}}
+
+
+def _words_differ(path: str, there: Sequence[Any], wanted: Sequence[Any]) -> Difference:
+    """Return what differs of two lists of words, without what they begin and end with alike."""
+    pairs = zip(there, wanted, strict=False)
+    start = next((at for at, (was, now) in enumerate(pairs) if was != now), min(len(there), len(wanted)))
+    was, now = list(there[start:]), list(wanted[start:])
+    while was and now and was[-1] == now[-1]:
+        was.pop()
+        now.pop()
+    said, would = (_short(shlex.join(map(str, each))) if each else None for each in (was, now))
+    return Difference(f"{path}[{start}]", said, would)
+
+
+def _shown(path: str, value: object) -> str | None:
+    """Return a value as it may be shown: what an environment holds may be a secret."""
+    if is_nothing(value):
+        return None
+    if ".env[" in path or isinstance(value, Mapping | list):
+        return ""
+    return _short(value if isinstance(value, str) else json.dumps(value))
+
+
+def _short(text: str) -> str:
+    text = text if text.isprintable() else ascii(text)[1:-1]
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 3]}..."

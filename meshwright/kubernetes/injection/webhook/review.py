@@ -1,0 +1,152 @@
+"""What an API server is answered that asks about a pod: a JSON patch (RFC 6902), nothing, or why not."""
+
+import base64
+import enum
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from meshwright.kubernetes.admission.turns import Check, unhurried
+from meshwright.kubernetes.injection.decision import Reason
+from meshwright.kubernetes.injection.pod_injection import InjectionInputs, injected
+from meshwright.kubernetes.injection.shapes import checked
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.contract.errors import CannotPatchError, DriverError
+from meshwright.sidecars.contract.kubernetes import Pod
+from meshwright.sidecars.injection.names import REASON_ANNOTATION
+from meshwright.sidecars.injection.patching import MOST_ANNOTATED
+from meshwright.sidecars.injection.restoration import is_patched
+
+DECISION: Final = "injection"
+"""The audit annotation of what was decided; the API server puts the webhook's name before it."""
+
+_REPLACED: Final = ("annotations", "labels")
+_ENDING: Final = "Job"
+
+
+class Result(enum.StrEnum):
+    """What became of a pod."""
+
+    INJECTED = "injected"
+    UNCHANGED = "unchanged"
+    SKIPPED = "skipped"
+    REFUSED = "refused"
+
+
+class Cause(enum.StrEnum):
+    """Why a pod was refused, or not looked at: no rule has decided that."""
+
+    CANNOT = "cannot-have-one"
+    NO_CONFIGURATION = "no-configuration"
+    NO_NAMESPACE = "namespace-unknown"
+    NO_SECRET = "no-secret"  # noqa: S105 - a word
+    LATE = "late"
+    FAULT = "fault"
+    NO_POD = "not-a-new-pod"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is answered: what became of the pod, what decided that, why, and how it is to be changed.
+
+    `patch` are the operations, and `words` say why; a pod that is refused is not made. `needs` is the proxy
+    whose certificate must stand in a Secret before the pod is made.
+    """
+
+    result: Result
+    words: str
+    reason: Reason | Cause
+    patch: tuple[Mapping[str, Any], ...] = ()
+    warnings: tuple[str, ...] = ()
+    needs: ProxyName | None = None
+
+
+def answer(
+    known: InjectionInputs,
+    namespace: NamespaceObject,
+    document: Mapping[str, object],
+    check: Check = unhurried,
+    *,
+    ends: bool = False,
+) -> Answer:
+    """Decide about a pod that is to be made, and say how it is to be changed.
+
+    `check` and `ends` are as `injected` has them.
+    """
+    try:
+        pod = checked(document)
+        check()
+        found = injected(known, namespace, pod, ends=ends or _ends(document), check=check)
+    except (CannotPatchError, DriverError) as error:
+        return Answer(Result.REFUSED, " ".join(str(error).split()), Cause.CANNOT)
+    decision = found.decision
+    if found.pod is None:
+        patch = tuple(operations(document, _noted(document, pod, decision.words)))
+        return Answer(Result.SKIPPED, decision.words, decision.reason, patch)
+    patch = tuple(operations(document, cast("Mapping[str, Any]", found.pod)))
+    result = Result.INJECTED if patch else Result.UNCHANGED
+    return Answer(result, decision.words, decision.reason, patch, found.warnings, found.needs)
+
+
+def operations(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield what makes one pod another: its annotations, its labels, and fields of its spec, each as a whole.
+
+    The rest of a pod is nobody's to change who puts a sidecar in. RFC 6902 has `add` replace what is there.
+    """
+    was, now = before.get("metadata") or {}, after.get("metadata") or {}
+    if "metadata" not in before:
+        yield _add("/metadata", {})
+    for field in _REPLACED:
+        if now.get(field) != was.get(field) and field in now:
+            yield _add(f"/metadata/{field}", now[field])
+    was, now = before.get("spec") or {}, after.get("spec") or {}
+    for field in sorted(was.keys() | now.keys()):
+        if field not in now:
+            yield {"op": "remove", "path": f"/spec/{field}"}
+        elif field not in was or now[field] != was[field]:
+            yield _add(f"/spec/{field}", now[field])
+
+
+def response(uid: str, said: Answer) -> Mapping[str, object]:
+    """Return the AdmissionReview's `response`."""
+    words = f"{said.result}: {said.words}"
+    found: dict[str, object] = {
+        "uid": uid,
+        "allowed": said.result is not Result.REFUSED,
+        "auditAnnotations": {DECISION: words},
+    }
+    if said.result is Result.REFUSED:
+        refused = f"no sidecar can be put into this pod, which is to have one: {said.words}"
+        found["status"] = {"code": 422, "reason": "Invalid", "message": refused}
+    if said.patch:
+        found["patchType"] = "JSONPatch"
+        found["patch"] = base64.b64encode(json.dumps(said.patch).encode()).decode("ascii")
+    if said.warnings:
+        found["warnings"] = list(said.warnings)
+    return found
+
+
+def _noted(document: Mapping[str, Any], pod: Pod, words: str) -> Mapping[str, Any]:
+    """Return a pod that gets no sidecar with the reason in its annotation."""
+    metadata = document.get("metadata") or {}
+    annotations = {**(metadata.get("annotations") or {}), REASON_ANNOTATION: f"none: {words}"}
+    size = sum(len(name.encode()) + len(said.encode()) for name, said in annotations.items())
+    if is_patched(pod) or size > MOST_ANNOTATED:
+        return document  # it has one that was put there by hand, or there is no room for a word
+    return {**document, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _add(path: str, value: object) -> Mapping[str, Any]:
+    return {"op": "add", "path": path, "value": value}
+
+
+def _ends(document: Mapping[str, object]) -> bool:
+    """Say whether a Job has made the pod."""
+    metadata = document.get("metadata")
+    owners = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
+    return any(
+        isinstance(each, Mapping) and each.get("kind") == _ENDING
+        for each in (owners if isinstance(owners, list) else ())
+    )

@@ -1,0 +1,113 @@
+"""The form for manifests over HTTP: whose it is, and by which status it is refused."""
+
+import io
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import FormData
+from aiohttp.test_utils import TestClient, TestServer
+
+from meshwright.admin.pages import routes, site
+from meshwright.admin.pages.trial_runner import BYTES, ELSEWHERE, TrialRunner
+from meshwright.controller.sources import as_read
+
+Client = TestClient[Any, Any]
+BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+PATH = "/debug/try"
+HOST = "localhost:8080"
+
+
+@pytest.fixture
+async def client(reading: Any, now: Any) -> AsyncIterator[Client]:
+    """Serve the form over the small mesh."""
+    pages = routes.pages(reading, lambda: now, TrialRunner(reading, as_read))
+    async with TestClient(TestServer(site.application(pages, ("mesh.example",), lambda: now))) as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "is_own"),
+    [
+        (HOST, "http://LocalHost:8080", True),
+        ("mesh.example", "https://mesh.example", True),
+        ("mesh.example", "https://evil.example", False),
+        (HOST, "http://localhost:3000", False),
+    ],
+)
+@pytest.mark.parametrize("headers", [{}, BROWSER], ids=["program", "browser"])
+async def test_no_page_but_ours_may_send_the_form(
+    client: Client, host: str, origin: str, headers: dict[str, str], is_own: bool
+) -> None:
+    """Whatever stands between a browser and us (tests/unit/admin/http/test_guard.py)."""
+    said = {"Host": host, "Origin": origin} | headers
+    answer = await client.post(PATH, data={"manifests": ""}, headers=said)
+    assert answer.status == (200 if is_own else 403)
+    assert (ELSEWHERE in await answer.text()) is not is_own
+    assert answer.content_type == ("text/html" if headers else "application/json")
+
+
+async def test_a_browser_says_of_our_page_s_form_whose_it_is(client: Client) -> None:
+    """Also in plain text to a named host, where it sends no Sec-Fetch-Site (Fetch Metadata, 2).
+
+    Under `no-referrer` the Origin of a form would be `null` (Fetch, "append a request Origin header").
+    """
+    assert (await client.get(PATH, headers=BROWSER)).headers["Referrer-Policy"] == "same-origin"
+
+
+@pytest.mark.parametrize("headers", [{}, BROWSER], ids=["program", "browser"])
+async def test_what_is_too_long_is_said_by_the_status(client: Client, headers: dict[str, str]) -> None:
+    """413 (RFC 9110, 15.5.14); what was typed stays, as far as it was read."""
+    given = "#" * (BYTES + 1)
+    answer = await client.post(PATH, data={"manifests": given}, headers=headers)
+    text = await answer.text()
+    assert (answer.status, given in text, f"more than {BYTES} bytes" in text) == (413, True, True)
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    body = io.BytesIO(b"manifests=" + b"a" * 2_000_000)
+    far = await client.post(PATH, data=body, headers=form | headers)
+    assert (far.status, far.content_type) == (413, answer.content_type)
+    assert f"more than {BYTES} bytes" in await far.text()
+    if not headers:
+        sentence = f"the manifests have more than {BYTES} bytes"
+        assert await answer.json() == {"error": sentence, "manifests": given}
+
+
+async def test_what_is_not_tried_is_no_success(empty_reading: Any, now: Any) -> None:
+    """Where nothing has been read yet it is 503, as the API has it."""
+    pages = routes.pages(empty_reading, lambda: now, TrialRunner(empty_reading, as_read))
+    async with TestClient(TestServer(site.application(pages, (), lambda: now))) as client:
+        answer = await client.post(PATH, data={"manifests": "a"})
+        assert (answer.status, await answer.json()) == (
+            503,
+            {"error": "nothing has been read yet", "manifests": "a"},
+        )
+
+
+@pytest.mark.parametrize(
+    ("data", "sent", "status"),
+    [
+        (b'{"manifests": ""}', "application/json", 415),
+        (b"manifests=", "text/plain", 415),
+        (b"manifests=", "application/x-www-form-urlencoded", 200),
+        (b"kind: Service", "application/x-www-form-urlencoded", 400),
+        (b"", "application/x-www-form-urlencoded", 400),
+        (b"manifests=\xff", "application/x-www-form-urlencoded", 400),
+        (b"manifests=", "application/x-www-form-urlencoded; charset=nothing", 400),
+        (b"nothing of it", "multipart/form-data; boundary=a", 400),
+    ],
+)
+async def test_what_is_no_form_of_ours_is_not_tried(
+    client: Client, data: bytes, sent: str, status: int
+) -> None:
+    """It is not taken for a form without manifests, which would change nothing."""
+    answer = await client.post(PATH, data=data, headers={"Content-Type": sent})
+    assert (answer.status, answer.content_type) == (status, "application/json")
+    assert ("error" in await answer.json()) == (status != 200)
+
+
+async def test_a_file_is_no_text(client: Client) -> None:
+    """It is said."""
+    form = FormData()
+    form.add_field("manifests", b"a", filename="a.yaml")
+    answer = await client.post(PATH, data=form)
+    assert (answer.status, await answer.json()) == (400, {"error": "manifests must be text, and no file"})

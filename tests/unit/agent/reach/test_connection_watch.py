@@ -1,0 +1,244 @@
+"""When a proxy counts as having its control plane, when it is asked why not, and what is said of it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from structlog.testing import capture_logs
+
+from meshwright.agent.credentials import CredentialsError
+from meshwright.agent.envoy.admin import AdminUnreachable
+from meshwright.agent.reach.connection_watch import (
+    GRACE_SECONDS,
+    ControlPlaneWatch,
+    Counts,
+    has_it,
+    on_other_streams,
+    pause,
+)
+from meshwright.agent.reach.observations import (
+    PortClosed,
+    PresentedCertificate,
+    ReachObservation,
+    ServerAnswer,
+    Way,
+)
+from meshwright.mesh.host_port import HostPort
+
+HAS_IT = Counts(connected=True, tried=3, pending=0, updates=2)
+STATS = """\
+cluster.meshwright-ads.upstream_cx_connect_fail: 1
+cluster.meshwright-ads.upstream_cx_total: 1
+cluster.meshwright-ads.upstream_rq_pending_active: 0
+cluster.meshwright-ads.upstream_rq_total: 1
+cluster_manager.cds.update_rejected: 1
+cluster_manager.cds.update_success: 1
+control_plane.connected_state: 1
+"""
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SHOWN = PresentedCertificate("u.s.n", "1", NOW, NOW + timedelta(days=1))
+
+
+def test_counts_are_read() -> None:
+    """As Envoy writes them; of one that has just started nothing is there."""
+    assert Counts.read(STATS) == HAS_IT
+    assert Counts.read("") == Counts(connected=False, tried=0, pending=0, updates=0)
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "earlier", "expected"),
+    [
+        (HAS_IT, HAS_IT, 0, True),
+        (HAS_IT, HAS_IT, 1, True),
+        (HAS_IT, HAS_IT, 2, False),
+        (HAS_IT, None, 0, False),
+        (HAS_IT, replace(HAS_IT, tried=2), 0, False),
+        (replace(HAS_IT, pending=1), replace(HAS_IT, pending=1), 0, False),
+        (replace(HAS_IT, connected=False), HAS_IT, 0, False),
+        (replace(HAS_IT, updates=0), replace(HAS_IT, updates=0), 0, False),
+    ],
+)
+def test_who_has_it(now: Counts, before: Counts | None, earlier: int, *, expected: bool) -> None:
+    """Not who dials, has just dialled, or was let in and is held: for the first time or again."""
+    assert has_it(now, before, earlier) is expected
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "expected"),
+    [
+        (HAS_IT, None, 0),
+        (replace(HAS_IT, updates=9), HAS_IT, 1),
+        (replace(HAS_IT, tried=4), HAS_IT, 2),
+        (replace(HAS_IT, tried=4, updates=3), HAS_IT, 2),
+        (replace(HAS_IT, updates=1), HAS_IT, 0),
+        (replace(HAS_IT, tried=1), HAS_IT, 0),
+    ],
+)
+def test_what_came_on_other_streams(now: Counts, before: Counts | None, expected: int) -> None:
+    """Whatever had come when it was dialled again; of another Envoy than before, nothing."""
+    assert on_other_streams(now, before, 1) == expected
+
+
+def test_pauses_grow_to_a_bound() -> None:
+    """Each time it is asked twice as long after the last."""
+    assert [pause(times) for times in (1, 2, 3, 5, 100)] == [2, 4, 8, 30, 30]
+
+
+class _Story:
+    """An Envoy, a way to its control plane, and a clock, as a test tells them."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.stats: str | None = ""
+        self.way: Way = PortClosed("127.0.0.1:1")
+        self.asked = 0
+        self.failing: Exception | None = None
+        self.watch = ControlPlaneWatch(self, self._observe, lambda: self.now)
+
+    async def text(self, path: str, method: str = "GET") -> str:
+        """Answer for Envoy."""
+        del path, method
+        if self.stats is None:
+            raise AdminUnreachable("gone")
+        return self.stats
+
+    async def _observe(self) -> ReachObservation:
+        self.asked += 1
+        if self.failing is not None:
+            raise self.failing
+        return ReachObservation(HostPort("127.0.0.1", 1), SHOWN, NOW, self.way)
+
+    async def look(self, *, after: float = 0.0) -> None:
+        """Let time pass, and look."""
+        self.now += after
+        await self.watch.look()
+
+
+async def test_it_is_said_once_for_each_reason() -> None:
+    """After a grace, when it becomes another, and when it is over; it is asked less and less often."""
+    story = _Story()
+    with capture_logs() as said:
+        await story.look()
+        assert story.asked == 0
+        await story.look(after=GRACE_SECONDS)
+        await story.look(after=pause(1))
+        await story.look(after=pause(2) - 0.1)
+        assert story.asked == 2
+        assert [each["reason"] for each in said] == ["port-closed"]
+        story.way = ServerAnswer("PERMISSION_DENIED", "refused", "revoked")
+        await story.look(after=0.2)
+        assert [each["reason"] for each in said] == ["port-closed", "certificate-revoked"]
+        assert "certificate 1 was revoked" in story.watch.standing.words
+        story.stats = STATS
+        await story.look()
+        first = story.watch.standing.has_it
+        await story.look()
+    assert (first, story.watch.standing.has_it) == (False, True)
+    assert story.watch.standing.words == ""
+    assert (said[-1]["event"], said[-1]["was"]) == ("the control plane is reached", "certificate-revoked")
+
+
+async def test_who_is_held_on_a_new_stream_has_nothing_any_more() -> None:
+    """Whatever it was sent on those before; where the control plane says that it serves, that is believed."""
+    story = _Story()
+    story.stats = STATS
+    await story.look()
+    await story.look()
+    assert story.watch.standing.has_it
+    story.stats = STATS.replace("rq_total: 1", "rq_total: 2")
+    story.way = ServerAnswer("UNAVAILABLE", "held", "workload-unknown")
+    await story.look()
+    await story.look(after=GRACE_SECONDS)
+    assert "knows no workload of u.s.n" in story.watch.standing.words
+    story.way = ServerAnswer("OK")
+    await story.look(after=pause(1))
+    await story.look()
+    assert (story.watch.standing.has_it, story.watch.standing.words) == (True, "")
+
+
+async def test_what_goes_wrong_on_the_way_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said, and the way is gone again when that is due."""
+    story = _Story()
+    found = story._observe
+
+    async def fail() -> ReachObservation:
+        story.asked += 1
+        raise LookupError("nobody has foreseen this")
+
+    monkeypatch.setattr(story.watch, "_observe", fail)
+    with capture_logs() as said:
+        await story.look()
+        await story.look(after=GRACE_SECONDS)
+        monkeypatch.setattr(story.watch, "_observe", found)
+        await story.look(after=pause(1))
+    first, second = said
+    assert (first["event"], first["exc_info"]) == ("cannot find out why there is no control plane", True)
+    assert second["reason"] == "port-closed"
+
+
+async def test_what_keeps_it_from_being_found_out_is_said_once() -> None:
+    """And anew where it is something else, or was over in between: by an answer, or by a control plane."""
+    story, said_then = _Story(), list[int]()
+    story.failing = CredentialsError("no key")
+    with capture_logs() as said:
+        await story.look()
+        for failing in (story.failing, story.failing, LookupError("no key"), LookupError("no key"), None):
+            story.failing = failing
+            await story.look(after=100)
+            said_then.append(len(said))
+        story.failing = CredentialsError("no key")
+        await story.look(after=100)
+        await story.look(after=100)
+        said_then.append(len(said))
+        story.stats = STATS
+        await story.look()
+        await story.look()
+        story.stats = STATS.replace("connected_state: 1", "connected_state: 0")
+        await story.look()
+        await story.look(after=GRACE_SECONDS)
+    assert said_then == [1, 1, 2, 2, 3, 4]
+    assert [each["event"].split()[0] for each in said] == [
+        "cannot",
+        "cannot",
+        "no",
+        "cannot",
+        "the",
+        "cannot",
+    ]
+
+
+async def test_a_short_absence_is_nobodys_trouble() -> None:
+    """A server that is started anew, or an Envoy: nothing is asked, nothing said."""
+    story = _Story()
+    story.stats = STATS
+    with capture_logs() as said:
+        await story.look()
+        await story.look()
+        assert story.watch.standing.has_it
+        story.stats = STATS.replace("state: 1", "state: 0")
+        await story.look(after=1)
+        story.stats = None
+        await story.look(after=GRACE_SECONDS)
+        story.stats = STATS
+        await story.look(after=1)
+        await story.look(after=1)
+    assert (story.asked, said) == (0, [])
+
+
+async def test_none_is_reached_where_it_cannot_be_found_out_why_or_there_is_no_envoy() -> None:
+    """What was once is not said on: neither without usable files, nor without an Envoy that has it."""
+    for lost in ("files", "Envoy"):
+        story = _Story()
+        story.stats = STATS
+        await story.look()
+        await story.look()
+        assert story.watch.standing.has_it
+        if lost == "Envoy":
+            story.stats = None
+            await story.look()
+        else:
+            story.failing = CredentialsError("no key")
+            story.stats = STATS.replace("connected_state: 1", "connected_state: 0")
+            await story.look()
+            await story.look(after=GRACE_SECONDS)
+        assert not story.watch.standing.has_it, lost

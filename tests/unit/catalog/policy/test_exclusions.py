@@ -1,0 +1,137 @@
+"""Policy without some units: it never admits more, and what the units do not concern stays."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catalog.policy.exclusions import narrowed, without
+from catalog.policy.units import unit_id, units
+from catalog.policy.values.destinations import ServiceDestination
+from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
+from catalog.policy.values.outbound import OutboundRoute
+from catalog.policy.values.proxy import ProxyPolicy
+from meshwright.mesh.policies.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
+from meshwright.mesh.policies.retries import Retries, RetryCondition
+from meshwright.mesh.policies.smi import HeaderMatch, HTTPMatch
+from meshwright.mesh.policies.upstreams import HashKey, HealthCheck, KeyKind, OutlierDetectionOverride
+from meshwright.mesh.service import Protocol
+from tests.unit.delivery.quarantine.guilty import (
+    SHOP,
+    admitted,
+    covers,
+    identity,
+    match,
+    policy,
+    port,
+    rule,
+    snapshot,
+    split,
+)
+from tests.unit.delivery.quarantine.test_guilty_units import policies
+
+
+@given(policies(), st.data())
+def test_less_policy_admits_less_and_keeps_the_rest(of: ProxyPolicy, data: st.DataObject) -> None:
+    """Exactly what the units alone admitted goes; what is left has none of them."""
+    every = sorted({*units(of)}, key=repr)
+    out = frozenset(data.draw(st.sets(st.sampled_from(every)))) if every else frozenset()
+    less = without(of, out)
+    assert {*units(less)} == {*units(of)} - out
+    assert covers(admitted(snapshot(of)), admitted(snapshot(less)))
+    assert without(of, frozenset()) == of
+
+
+@given(policies(), policies())
+def test_what_both_admit_is_admitted_by_each(one: ProxyPolicy, other: ProxyPolicy) -> None:
+    """Whatever changed between them; and a policy admits with itself what it does."""
+    both = admitted(snapshot(narrowed(one, other)))
+    assert covers(admitted(snapshot(one)), both)
+    assert covers(admitted(snapshot(other)), both)
+    assert narrowed(one, one) == one
+    assert admitted(snapshot(narrowed(one, None))) == frozenset()
+
+
+def test_a_rule_without_its_last_match_admits_nothing_and_not_everything() -> None:
+    """None would be everything."""
+    before = port(80, Protocol.HTTP, OnlyRules((rule("a", "x"), rule("b", "x", "y"))))
+    after = without(before, frozenset({match("x")}))
+    assert after == port(80, Protocol.HTTP, OnlyRules((rule("b", "y"),)))
+
+
+def test_permissive_mode_that_is_left_out_admits_nobody() -> None:
+    """It is a unit as well."""
+    before = port(80, Protocol.HTTP, EveryoneInTheMesh())
+    assert without(before, frozenset({EveryoneInTheMesh()})).access == OnlyRules()
+
+
+def test_what_a_split_for_all_requests_took_is_answered_by_nobody() -> None:
+    """The last route fits everything, also where that was the split."""
+    (called,) = policy(splits=[split("s")]).outbound
+    assert [each.split for each in without(called, frozenset({split("s")})).routes] == [None]
+    alone = without(called, frozenset({split("s")}))
+    only = without(type(called)(called.upstream, called.port, called.protocol, (split("s"),)), {split("s")})
+    assert alone.routes[0].backends
+    assert only.routes == (OutboundRoute(None, ()),)
+
+
+def test_what_a_retry_says_is_left_out_alone() -> None:
+    """The calls are made as those of whom no Retry speaks; another one stays."""
+    five, one = Retries((RetryCondition.SERVER_ERROR,), 5), Retries((RetryCondition.RESET,))
+    of = policy(splits=[split("s", "x")], retries=five)
+    assert {*units(of)} == {match("x"), five}
+    assert without(of, frozenset({five})) == policy(splits=[split("s", "x")])
+    assert without(of, frozenset({one})) == of
+
+
+def test_what_limits_calls_is_left_out_each_by_itself() -> None:
+    """Who may call stays as it is, and so does what another part of the policy says."""
+    rates, limits = RateLimits(requests=RateLimit(5, RateUnit.SECOND)), ConnectionLimits(connections=1)
+    ejecting, checking = OutlierDetectionOverride(failures=3), HealthCheck("/well")
+    bare = port(80, Protocol.HTTP, OnlyRules((rule("a", "x"),)))
+    limited = replace(bare, rates=rates)
+    assert {*units(limited)} == {rates, match("x")}
+    assert without(limited, {rates}) == bare
+    assert {*units(bare)} == {match("x")}
+
+    plain = ServiceDestination(SHOP, "80", True, "shop", (identity("shop"),), ())
+    every = replace(plain, limits=limits, ejecting=ejecting, checking=checking)
+    assert ([*units(plain)], {*units(every)}) == ([], {limits, ejecting, checking})
+    assert without(every, {limits}) == replace(every, limits=ConnectionLimits())
+    assert without(every, {ejecting}) == replace(every, ejecting=None)
+    assert without(every, {checking}) == replace(every, checking=None)
+    assert without(every, {limits, ejecting, checking, rates}) == plain
+
+
+def test_a_key_of_a_consistent_hash_is_left_out_alone() -> None:
+    """Any endpoint is chosen then; matches of the same route stay."""
+    key, other = HashKey(KeyKind.HEADER, "x-user"), HashKey(KeyKind.QUERY, "user")
+    (called,) = policy(splits=[split("s", "x")]).outbound
+    keyed = replace(called, routes=tuple(replace(each, keys=(key, other)) for each in called.routes))
+    assert {*units(keyed)} == {match("x"), key, other}
+    found = without(keyed, {key})
+    assert found == replace(called, routes=tuple(replace(each, keys=(other,)) for each in called.routes))
+
+
+def test_two_callers_of_one_target_are_narrowed_together() -> None:
+    """Principals that are gone go, matches that are gone go, and a target that is gone."""
+
+    def access(sources: str, *matches: str) -> InboundPort:
+        one = rule("a", *matches)
+        named = AccessRule(one.by, tuple(map(identity, sources)), one.matches)
+        return port(80, Protocol.HTTP, OnlyRules((named,)))
+
+    assert narrowed(access("pq", "x", "y"), access("qr", "y", "z")) == access("q", "y")
+    assert narrowed(access("p"), access("p", "y")) == access("p", "y"), (
+        "everything is narrowed to what is named"
+    )
+    assert narrowed(access("p", "x"), access("p")) == access("p", "x")
+    assert narrowed(access("p", "x"), access("q", "x")).access == OnlyRules()
+
+
+def test_an_id_is_of_the_content_alone_and_the_same_in_every_process() -> None:
+    """It is kept over restarts, so a change of how it is made is a change of what is known."""
+    found = HTTPMatch("it", "/x", ("GET",), (HeaderMatch("a", "b"),))
+    assert unit_id(found) == unit_id(HTTPMatch("it", "/x", ("GET",), (HeaderMatch("a", "b"),)))
+    assert unit_id(found) != unit_id(HTTPMatch("it", "/y", ("GET",), (HeaderMatch("a", "b"),)))
+    assert unit_id(EveryoneInTheMesh()) == "c70eb434223d2ad33636606619ab85f2"

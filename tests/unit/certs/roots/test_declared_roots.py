@@ -1,0 +1,101 @@
+"""What is done for roots that are declared, from every stage, and what holds the next one back."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from certs.roots.declared_roots import ChangeAction, DeclaredRoot, held, next_act, state_of
+from certs.roots.rotation import Fingerprint, Rotation, Stage, turned
+
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+A, B = Fingerprint("aa"), Fingerprint("bb")
+FIRST, FIRST_PASSIVE = DeclaredRoot("a", A, signs=True), DeclaredRoot("a", A, signs=False)
+SECOND, SECOND_PASSIVE = DeclaredRoot("b", B, signs=True), DeclaredRoot("b", B, signs=False)
+UNMADE, UNMADE_PASSIVE = DeclaredRoot("c", None, signs=True), DeclaredRoot("c", None, signs=False)
+
+TRUSTING = Rotation(Stage.TRUSTING, A, B, NOW, NOW)
+REPLACING = Rotation(Stage.REPLACING, B, A, NOW, NOW)
+RETIRING = Rotation(Stage.RETIRING, B, A, NOW, NOW)
+
+
+@pytest.mark.parametrize(
+    ("rotation", "signer", "declared", "expected"),
+    [
+        (None, A, (), None),
+        (None, A, (FIRST,), None),
+        (None, A, (FIRST_PASSIVE,), None),
+        (None, A, (FIRST, UNMADE), UNMADE),
+        (None, A, (FIRST, UNMADE_PASSIVE), UNMADE_PASSIVE),
+        (None, A, (FIRST_PASSIVE, UNMADE), UNMADE),
+        (None, A, (SECOND,), SECOND),
+        # Who signs may not, and of the others one may.
+        (None, A, (SECOND_PASSIVE, UNMADE), UNMADE),
+        (TRUSTING, A, (FIRST, SECOND), None),
+        (TRUSTING, A, (FIRST, SECOND_PASSIVE), None),
+        (TRUSTING, A, (FIRST_PASSIVE, SECOND), None),
+        (TRUSTING, A, (FIRST,), ChangeAction.ABORT),
+        (TRUSTING, A, (), ChangeAction.ABORT),
+        (TRUSTING, A, (FIRST, UNMADE), ChangeAction.ABORT),
+        # Nobody would sign: that is left as it is.
+        (TRUSTING, A, (FIRST_PASSIVE,), None),
+        (REPLACING, B, (FIRST_PASSIVE, SECOND), None),
+        (REPLACING, B, (FIRST, SECOND), None),
+        (REPLACING, B, (FIRST, SECOND_PASSIVE), ChangeAction.TURN),
+        (REPLACING, B, (FIRST,), ChangeAction.TURN),
+        (REPLACING, B, (SECOND,), None),
+        (REPLACING, B, (), None),
+        (RETIRING, B, (FIRST, SECOND_PASSIVE), None),
+        (RETIRING, B, (SECOND,), None),
+    ],
+)
+def test_what_is_done_next(
+    rotation: Rotation | None, signer: Fingerprint, declared: tuple[DeclaredRoot, ...], expected: object
+) -> None:
+    """Begin, go back, or nothing: what is already on its way is left to the stages."""
+    assert next_act(rotation, signer, declared) == expected
+
+
+@pytest.mark.parametrize(
+    ("rotation", "declared", "is_held"),
+    [
+        (TRUSTING, (FIRST, SECOND), True),
+        (TRUSTING, (FIRST, SECOND_PASSIVE), True),
+        (TRUSTING, (FIRST_PASSIVE, SECOND_PASSIVE), True),
+        (TRUSTING, (), True),
+        (TRUSTING, (FIRST_PASSIVE, SECOND), False),
+        (TRUSTING, (SECOND,), False),
+        (REPLACING, (FIRST_PASSIVE, SECOND), True),
+        (REPLACING, (FIRST, SECOND), True),
+        (REPLACING, (FIRST_PASSIVE, SECOND_PASSIVE), True),
+        (REPLACING, (SECOND,), False),
+        (REPLACING, (), False),
+        (RETIRING, (FIRST, SECOND), False),
+        (RETIRING, (SECOND,), False),
+    ],
+)
+def test_what_holds_the_next_stage_back(
+    rotation: Rotation, declared: tuple[DeclaredRoot, ...], is_held: bool
+) -> None:
+    """No root signs that is not active, and none is retired that is declared."""
+    assert bool(held(rotation, declared)) is is_held
+
+
+def test_states_are_those_of_open_service_mesh() -> None:
+    """Of the root that signs and of the other one, at each stage; of one that is neither."""
+    found = [
+        [state_of(each, rotation, A if rotation in (None, TRUSTING) else B) for each in (A, B, None)]
+        for rotation in (None, TRUSTING, REPLACING, RETIRING)
+    ]
+    assert found == [
+        ["active", "inactive", "inactive"],
+        ["active", "validatingRollout", "inactive"],
+        ["issuingRollback", "issuingRollout", "inactive"],
+        ["validatingRollback", "active", "inactive"],
+    ]
+
+
+def test_the_roots_change_places_as_often_as_is_wanted() -> None:
+    """Back, and forth again: it is the same change as before, of which it is known where it began."""
+    back = turned(REPLACING, NOW)
+    assert (back.signer, back.other, back.aborted, back.origin) == (A, B, True, A)
+    assert turned(back, NOW) == REPLACING

@@ -1,0 +1,105 @@
+"""The contract of kept pairs: what everyone who keeps them must do."""
+
+import os
+import threading
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from certs.contract import Names, Usage
+from certs.issuers.authority import CertificateAuthority
+from certs.keys.pair import Pair, issue_pair
+from certs.state.pair_files import PairFiles
+from certs.state.stored_pair import ADS_SERVER, Holder, Pairs, holder_of, kept_pair
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.names import Namespace, ServiceAccountName
+
+SHOP = holder_of(ServiceIdentity(Namespace("default"), ServiceAccountName("shop")))
+NAMES = Names("ads", dns_names=("localhost",))
+DAY = timedelta(days=1)
+
+
+@dataclass
+class MemoryPairs:
+    """Pairs without a disk."""
+
+    held: dict[Holder, Pair] = field(default_factory=dict)
+
+    def load(self, holder: Holder) -> Pair | None:
+        """Return a holder's."""
+        return self.held.get(holder)
+
+    def keep(self, holder: Holder, pair: Pair) -> None:
+        """Keep it."""
+        self.held[holder] = pair
+
+    def place(self, holder: Holder) -> str:
+        """Return a name for it."""
+        return f"memory {holder}"
+
+
+@pytest.fixture(params=["files", "memory"])
+def pairs(request: pytest.FixtureRequest, state: Path) -> Pairs:
+    """Return who keeps pairs, each kind in turn."""
+    return PairFiles(state) if request.param == "files" else MemoryPairs()
+
+
+def _pair(authority: CertificateAuthority, now: datetime) -> Pair:
+    return issue_pair(authority, Usage.SERVER, NAMES, DAY, now)
+
+
+def test_each_holder_has_the_last_that_was_kept(
+    pairs: Pairs, authority: CertificateAuthority, now: datetime
+) -> None:
+    """And nobody has another's; at first there is none."""
+    first, second, other = (_pair(authority, now) for _ in range(3))
+    assert (pairs.load(SHOP), pairs.load(ADS_SERVER)) == (None, None)
+    pairs.keep(SHOP, first)
+    pairs.keep(ADS_SERVER, other)
+    pairs.keep(SHOP, second)
+    assert (pairs.load(SHOP), pairs.load(ADS_SERVER)) == (second, other)
+    assert len({pairs.place(SHOP), pairs.place(ADS_SERVER)}) == 2
+
+
+def test_whoever_looks_sees_a_whole_one(pairs: Pairs, authority: CertificateAuthority, now: datetime) -> None:
+    """While another thread replaces it again and again."""
+    either = _pair(authority, now), _pair(authority, now)
+    pairs.keep(SHOP, either[0])
+
+    def replace() -> None:
+        for number in range(40):
+            pairs.keep(SHOP, either[number % 2])
+
+    thread = threading.Thread(target=replace)
+    thread.start()
+    seen = [pairs.load(SHOP)]
+    while thread.is_alive():
+        seen.append(pairs.load(SHOP))
+    thread.join()
+    assert [each for each in seen if each not in either] == []
+
+
+def test_a_kept_one_is_used_as_long_as_it_fits(
+    pairs: Pairs, authority: CertificateAuthority, now: datetime
+) -> None:
+    """Then one is issued, and kept in its place."""
+
+    def asked(at: datetime) -> tuple[Pair, str | None]:
+        return kept_pair(pairs, ADS_SERVER, authority, Usage.SERVER, NAMES, lambda: DAY, at)
+
+    first, issued = asked(now)
+    assert (issued, asked(now)) == ("", (first, None))
+    second, issued = asked(now + DAY)
+    assert (issued, second != first, pairs.load(ADS_SERVER)) == ("", True, second)
+
+
+def test_a_pair_is_kept_without_a_wait_for_the_disk(
+    state: Path, authority: CertificateAuthority, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It can be made anew: hundreds are kept while their sidecars wait to be served."""
+    waits: list[int] = []
+    monkeypatch.setattr(os, "fsync", waits.append)
+    PairFiles(state).keep(SHOP, _pair(authority, now))
+    assert waits == []

@@ -1,0 +1,136 @@
+"""What is secret is taken out, and what is not stays, wherever it stands."""
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from meshwright.cli.bugs import archive
+from meshwright.cli.bugs.redaction import HIDDEN, of_checks, of_json, of_log, of_policies, of_text
+from meshwright.cli.errors import CommandFailed
+
+S = "planted-7yQ2mV9xK4sR1tB8"
+PEM = f"-----BEGIN EC PRIVATE KEY-----\nMHcC{S}\n{S}==\n-----END EC PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"GET / Authorization: Bearer {S}",
+        f"authorization: {S}",
+        f"Basic {S}=",
+        f"Cookie: session={S}; path=/",
+        f"--join-token={S}",
+        f"vault_token={S} and more",
+        f'{{"password":"{S}"}}',
+        f"passphrase: '{S}'",
+        f"https://user:{S}@host/path",
+        f"hvs.{S}",
+        f"eyJhbGciOi.{S}.{S}",
+        f"LS0tLS1CRUdJTi{S}",
+        f"aws_secret_access_key = {S}",
+        PEM,
+        PEM.replace("\n", "\\n"),
+        PEM.partition("-----END")[0],
+    ],
+)
+def test_no_secret_stays_in_text(text: str) -> None:
+    """As it is typed, logged or put into an address; also in JSON and in a log."""
+    assert S not in of_text(text)
+    assert S not in of_log(f"before\n{text}\nafter {text}\n")
+    assert S not in json.dumps(of_json({"reason": text, "args": [text]}))
+    assert S not in of_log(json.dumps({"event": text}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "secret service-cert of shop/web: pending for 3 s",
+        "spiffe://cluster.local/ns/shop/sa/web",
+        "certificate revoked; token bucket is empty, key 17",
+        "http://127.0.0.1:9091/metrics",
+        "-----BEGIN CERTIFICATE-----",
+        "cluster default/shop|8080 rejected: regex too complex",
+    ],
+)
+def test_what_is_none_stays(text: str) -> None:
+    """Who reads a report is to see what it is about."""
+    assert of_text(text) == text
+    assert of_json({"secrets": [text], "type": "secret"}) == {"secrets": [text], "type": "secret"}
+
+
+def test_json_is_known_by_its_names() -> None:
+    """A Secret's data, a header's value beside its name, a setting."""
+    found = of_json(
+        {
+            "objects": [
+                {"kind": "Secret", "data": {"a": S}, "stringData": {"b": S}, "metadata": {"name": "x"}}
+            ],
+            "headers": [
+                {"name": "Authorization", "value": S},
+                {"header": {"key": "x-api-key", "raw_value": S}},
+            ],
+            "settings": {
+                "vault_token": S,
+                "join_token": None,
+                "token_file": "/run/token",
+                "password": [S, 7],
+            },
+        }
+    )
+    assert found == {
+        "objects": [
+            {"kind": "Secret", "data": {"a": HIDDEN}, "stringData": {"b": HIDDEN}, "metadata": {"name": "x"}}
+        ],
+        "headers": [
+            {"name": "Authorization", "value": HIDDEN},
+            {"header": {"key": "x-api-key", "raw_value": HIDDEN}},
+        ],
+        "settings": {
+            "vault_token": HIDDEN,
+            "join_token": None,
+            "token_file": "/run/token",
+            "password": [HIDDEN, HIDDEN],
+        },
+    }
+
+
+def test_of_policies_there_is_who_and_where() -> None:
+    """Not what stands in objects, nor what problems quote of it; neither in checks nor in logs."""
+    problem = {"code": "MW1013", "object": "RoutePolicy shop/a", "field": "spec.x", "origin": "a.yaml:1"}
+    page = {
+        "objects": [{"kind": "RoutePolicy", "namespace": "shop", "name": "a", "value": {"set": S}}],
+        "problems": [problem | {"severity": "error", "value": S, "expected": f"not {S}", "line": S}],
+        "failures": [],
+    }
+    assert of_policies(page) == {
+        "objects": [{"kind": "RoutePolicy", "namespace": "shop", "name": "a", "origin": None, "stale": None}],
+        "problems": [problem | {"severity": "error"}],
+        "failures": [],
+    }
+    checks = {"status": "failed", "checks": [{"name": "problems", "said": S}, {"name": "CA", "said": "ok"}]}
+    assert of_checks(checks) == {
+        "status": "failed",
+        "checks": [{"name": "problems", "said": HIDDEN}, {"name": "CA", "said": "ok"}],
+    }
+    line = {"event": "problem", "problem": f"MW1013 a.yaml:1: RoutePolicy shop/a: spec.x is '{S}': must be x"}
+    assert of_log(json.dumps(line)) == (
+        json.dumps(line | {"problem": f"MW1013 a.yaml:1: RoutePolicy shop/a: {HIDDEN}"}) + "\n"
+    )
+
+
+def test_an_archive_is_its_owner_s_and_overwrites_nothing(tmp_path: Path) -> None:
+    """Read by nobody else; of the same files the same bytes, so that two can be compared."""
+    files = {"b.txt": "b\n", "a/c.json": "{}\n"}
+    first, second = tmp_path / "1.tar.gz", tmp_path / "2.tar.gz"
+    for path in (first, second):
+        archive.write(path, files, 1_700_000_000)
+        assert path.stat().st_mode & 0o777 == 0o600
+    assert first.read_bytes() == second.read_bytes()
+    with tarfile.open(first) as made:
+        assert made.getnames() == ["meshwright-bug-report/a/c.json", "meshwright-bug-report/b.txt"]
+    with pytest.raises(CommandFailed, match="is there already: give another name with --out"):
+        archive.write(first, files, 1)
+    with pytest.raises(CommandFailed, match="cannot be written"):
+        archive.write(tmp_path / "nowhere" / "x", files, 1)

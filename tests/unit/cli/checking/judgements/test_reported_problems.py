@@ -1,0 +1,26 @@
+"""What Events report of the control plane's own objects, judged: what stops something is a failure."""
+
+from meshwright.cli.checking.judgements.check import Check
+from meshwright.cli.checking.judgements.reported_problems import NAME, ReportedProblem, reported
+
+GATEWAY = ReportedProblem(
+    "MeshConfig mesh/osm-mesh-config",
+    "GatewayCertificateNotWritten",
+    "RBAC grants no `get` on `secrets`; the chart's value ingressGateway.secrets grants it",
+)
+SECOND = ReportedProblem("MeshConfig mesh/another", "MW2040", "one MeshConfig counts")
+DO = "do what the Event says; `kubectl -n mesh get events` has them all"
+
+
+def test_a_gateway_without_its_certificate_fails_with_the_words_of_the_event() -> None:
+    """It is named before what is in force."""
+    said = f"{GATEWAY.about}: {GATEWAY.note} ({GATEWAY.reason}), {SECOND.about}: {SECOND.note} (MW2040)"
+    assert reported([SECOND, GATEWAY], "mesh") == Check.failed(NAME, said, DO)
+
+
+def test_another_problem_is_a_warning_and_none_is_well() -> None:
+    """A MeshConfig that does not count stops nothing."""
+    said = "MeshConfig mesh/another: one MeshConfig counts (MW2040)"
+    assert reported([SECOND], "mesh") == Check.warning(NAME, said, DO)
+    none = "no Event reports a problem of an object in namespace mesh"
+    assert reported([], "mesh") == Check.ok(NAME, none)

@@ -1,0 +1,134 @@
+"""Identities that several proxies use: who counts as one, what is said of it, and until when."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from meshwright.delivery.proxies import shared_identities as sharing
+from meshwright.delivery.proxies.registry import SHARED_AFTER, ProxyRegistry
+from meshwright.delivery.proxies.shared_identities import SharedIdentities
+from meshwright.delivery.quarantine.quarantine import Quarantine
+from meshwright.delivery.quarantine.record import Moment
+from meshwright.delivery.snapshots.published_snapshots import Step
+from meshwright.mesh.origins import FromSource
+from meshwright.mesh.problems.problem import Problem, Severity
+from meshwright.sidecars.envoy.reasons import reason
+from tests.meshes import values as a
+from tests.tools.deadline import until
+from xds.cache import GroupKey, NodeKey
+from xds.protocol.resources.resource import LISTENER, Resource, ResourceName, Version
+from xds.protocol.resources.snapshot import Snapshot
+from xds.protocol.wire import Nonce, Rejection, Response
+from xds.stream_status import Variant
+
+NODE = NodeKey("shop-1-uuid.shop.default")
+START = datetime(2026, 1, 1, tzinfo=UTC)
+ONE, OTHER = "ipv4:10.0.0.1:5", "ipv6:%5Bfd00::1%5D:6"
+LATE = Version("1")
+RESOURCE = Resource(LISTENER, ResourceName("l"), LATE, b"", ())
+WORDS = {
+    "port in use": "cannot bind '10.0.0.1:1': Address already in use",
+    "no such address": "cannot bind '10.0.0.1:1': Cannot assign requested address",
+    "out of memory": "cannot listen: Cannot allocate memory",
+}
+
+
+class Plane:
+    """A registry and a quarantine, and what they make of the identity of one workload."""
+
+    def __init__(self) -> None:
+        self.now = START
+        self.registry = ProxyRegistry(lambda: self.now)
+        self.quarantine = Quarantine(lambda _: None, lambda _, said: reason(said), jitter=lambda: 0.0)
+        self.shared = SharedIdentities(self.registry, self.quarantine)
+        self.view = a.view(a.service("shop"), a.workload("shop-1", "10.0.0.1", app="shop"))
+        group = GroupKey("shop")
+        self.quarantine.after(Step({group: Snapshot.of((RESOURCE,))}, {NODE: group}))
+
+    def reject(self, stream: int, said: str) -> None:
+        """Reject the listener on one of several streams."""
+        rejection = Rejection(13, f"l: {said}")
+        response = Response(LISTENER, LATE, Nonce("1"), (RESOURCE,))
+        moment = Moment(0.0, self.now)
+        self.quarantine.answered(NODE, response, rejection, lambda: moment, frozenset(), stream)
+
+    def names(self) -> list[str]:
+        """Return the identities that are shared now."""
+        return [each.node for each in self.shared.found()]
+
+
+def _told(plane: Plane) -> Problem:
+    (problem,) = plane.shared.problems(plane.view)
+    return problem
+
+
+@pytest.mark.parametrize("said", WORDS.values(), ids=WORDS)
+def test_two_that_collide_are_told_at_once_and_until_one_leaves(said: str) -> None:
+    """As a warning of the workload, with both addresses; one connection alone is nothing to say."""
+    plane = Plane()
+    plane.registry.opened(NODE, ONE, Variant.DELTA)
+    assert plane.shared.problems(plane.view) == ()
+    plane.registry.opened(NODE, OTHER, Variant.DELTA)
+    assert plane.shared.problems(plane.view) == ()
+    plane.reject(2, said)
+    sourced = plane.view.sourced.held()[a.object_key(a.workload("shop-1", "10.0.0.1"))]
+    assert _told(plane) == Problem(
+        code="identity-shared",
+        severity=Severity.WARNING,
+        origin=sourced.origin,
+        key=sourced.key,
+        field="proxy",
+        value=NODE,
+        expected="is the identity of several connected proxies (10.0.0.1:5 and [fd00::1]:6), as of a cloned "
+        "machine or an agent started twice; stop all but one, or issue a certificate with a UUID of its own "
+        "to each",
+    )
+    plane.registry.closed(NODE, ONE)
+    assert (plane.shared.problems(plane.view), plane.names()) == ((), [])
+
+
+def test_two_that_do_not_collide_are_told_once_they_last() -> None:
+    """On machines of their own nothing collides; a hot restart of one proxy is over by then."""
+    plane = Plane()
+    for each in (ONE, OTHER):
+        plane.registry.opened(NODE, each, Variant.SOTW)
+    plane.now = START + SHARED_AFTER - timedelta(seconds=1)
+    assert plane.names() == []
+    plane.now = START + SHARED_AFTER
+    assert plane.names() == [NODE]
+
+
+def test_two_that_reject_the_same_content_are_told_once_they_last() -> None:
+    """What every Envoy would reject proves nothing of several."""
+    plane = Plane()
+    for each in (ONE, OTHER):
+        plane.registry.opened(NODE, each, Variant.SOTW)
+    plane.reject(2, "malformed")
+    assert plane.names() == []
+
+
+def test_of_an_identity_without_a_workload_the_proxies_are_named() -> None:
+    """There is no object of which it could be said."""
+    plane = Plane()
+    for each in (ONE, OTHER):
+        plane.registry.opened(NODE, each, Variant.DELTA)
+    plane.now = START + SHARED_AFTER
+    (problem,) = plane.shared.problems(a.view())
+    assert (problem.key, problem.origin, problem.value) == (None, FromSource("proxies"), NODE)
+
+
+async def test_whoever_waits_hears_of_the_begin_and_of_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not in between: a wave is made for it."""
+    monkeypatch.setattr(sharing, "LOOK_SECONDS", 0.0)
+    plane, heard = Plane(), list[list[str]]()
+    task = asyncio.create_task(plane.shared.watching(lambda: heard.append(plane.names())))
+    await asyncio.sleep(0)  # it begins with what is so now
+    for each in (ONE, OTHER):
+        plane.registry.opened(NODE, each, Variant.DELTA)
+    plane.reject(2, WORDS["port in use"])
+    await until(lambda: heard == [[NODE]])
+    plane.registry.closed(NODE, OTHER)
+    await until(lambda: heard == [[NODE], []])
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,235 @@
+"""What is noted of acknowledged resources: as a whole where that is what is served, to the same effect."""
+
+import gc
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from meshwright.delivery.quarantine import acknowledged_resources as accepted
+from meshwright.delivery.quarantine.acknowledged_resources import (
+    OF_GROUP,
+    OWN,
+    Acknowledged,
+    AcknowledgedResources,
+    AcknowledgedVersions,
+)
+from xds.cache import GroupKey, NodeKey
+from xds.protocol.resources.resource import CLUSTER, SECRET, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.resources import NO_RESOURCES, Resources
+from xds.protocol.resources.snapshot import Snapshot
+from xds.protocol.wire import Nonce, Response
+
+GROUP = GroupKey("group")
+NODES = tuple(map(NodeKey, ("one", "two", "three")))
+
+
+class Plane:
+    """Knows what proxies acknowledge of clusters, and serves all of them the same."""
+
+    def __init__(self) -> None:
+        self.of: dict[NodeKey, Acknowledged] = {each: {} for each in NODES}
+        self.accepted = AcknowledgedResources(self.of.__getitem__)
+
+    def note(self, node: NodeKey, served: Snapshot, *names: str) -> None:
+        """Have a proxy acknowledge some resources of what is served."""
+        self.accepted.note(node, GROUP, _response(served, *names), served)
+
+    def good(self, node: NodeKey, name: str) -> list[str]:
+        """Return the versions of a cluster that count as good for a proxy."""
+        return [each.version for each in self.accepted.good(node, GROUP, (CLUSTER, ResourceName(name)))]
+
+
+def _cluster(name: str, version: str) -> Resource:
+    return Resource(CLUSTER, ResourceName(name), Version(version), b"")
+
+
+def _response(served: Snapshot, *names: str) -> Response:
+    found = tuple(served.resources(CLUSTER)[ResourceName(name)] for name in names)
+    table = served.resources(CLUSTER) if found == served.ordered(CLUSTER) else None
+    return Response(CLUSTER, Version("v"), Nonce("1"), found, table=table)
+
+
+def _all_of(served: Snapshot, type_url: TypeUrl) -> Response:
+    table = served.resources(type_url)
+    return Response(type_url, table.version, Nonce("1"), table.ordered, table=table)
+
+
+def _names(count: int) -> list[str]:
+    return [f"cluster-{number:03}" for number in range(count)]
+
+
+def test_all_that_is_served_is_held_once_for_all() -> None:
+    """Three proxies and their group hold one table; a change adds what changed to each, and no more."""
+    plane, names = Plane(), _names(200)
+    served = Snapshot.of(_cluster(each, "1") for each in names)
+    for node in NODES:
+        plane.note(node, served, *names)
+    tables = {id(held[CLUSTER].whole) for held in (*plane.of.values(), plane.accepted._by_group[GROUP])}
+    assert tables == {id(served.resources(CLUSTER))}
+    later = served.changed([_cluster("cluster-007", "2")])
+    plane.note(NODES[0], later, "cluster-007")
+    assert [len(held[CLUSTER].named) for held in plane.of.values()] == [1, 0, 0]
+    assert plane.good(NODES[0], "cluster-007") == ["2", "2", "1"]
+    assert plane.good(NODES[1], "cluster-007") == ["1", "2", "1"]
+    assert plane.good(NODES[1], "cluster-008") == ["1", "1"]
+
+
+def test_few_are_held_once_for_all_after_any_answer() -> None:
+    """Three proxies have a small table, and then its change, which came alone: nothing is noted by name."""
+    plane, names = Plane(), _names(5)
+    served = Snapshot.of(_cluster(each, "1") for each in names)
+    plane.note(NODES[0], served, *names)
+    plane.note(NODES[1], served, *names[:2])
+    plane.note(NODES[1], served, *names[2:])
+    later = served.changed([_cluster("cluster-003", "2")])
+    for node in NODES[:2]:
+        plane.note(node, later, "cluster-003")
+    held = [plane.of[node][CLUSTER] for node in NODES[:2]]
+    assert [each.whole for each in held] == [later.resources(CLUSTER)] * 2
+    assert all(each.whole is later.resources(CLUSTER) and not each.named for each in held)
+    assert plane.good(NODES[1], "cluster-003") == ["2", "2", "1"]
+
+
+def test_what_is_made_from_something_else_needs_no_acknowledgement() -> None:
+    """Nothing of it is sent: with the next answer all that is served is acknowledged, and held once."""
+    plane, names = Plane(), _names(5)
+    served = Snapshot.of(_cluster(each, "1") for each in names)
+    plane.note(NODES[0], served, *names)
+    anew = served.changed([replace(_cluster("cluster-001", "1"), recipe="another")])
+    plane.accepted.replaced(GROUP, served, anew)
+    later = anew.changed([_cluster("cluster-003", "2")])
+    plane.note(NODES[0], later, "cluster-003")
+    held = plane.of[NODES[0]][CLUSTER]
+    assert held.whole is later.resources(CLUSTER)
+    assert not held.named
+    assert {each.recipe for each in held.get(ResourceName("cluster-001"))} == {"another"}
+
+
+def test_many_that_change_one_by_one_are_the_table_again() -> None:
+    """As endpoints do while sidecars connect: beside the table a proxy has few, whatever there is."""
+    plane, names = Plane(), _names(300)
+    served = Snapshot.of(_cluster(each, "1") for each in names)
+    plane.note(NODES[0], served, *names)
+    for name in names:
+        before, served = served, served.changed([_cluster(name, "2")])
+        plane.accepted.replaced(GROUP, before, served)
+        plane.note(NODES[0], served, name)
+    assert len(plane.of[NODES[0]][CLUSTER].named) < accepted.OFTEN
+    assert plane.good(NODES[1], "cluster-007") == ["2", "1"]
+
+
+def test_who_acknowledges_what_others_have_comes_to_their_very_value() -> None:
+    """All proxies are one value, and all groups: also those that came later, and had the table at once."""
+    plane, names = Plane(), _names(300)
+    groups = {node: GroupKey(f"group of {node}") for node in NODES}
+    served = Snapshot.of(_cluster(each, "1") for each in names)
+
+    def noted() -> tuple[int, int]:
+        held = [plane.of[node].get(CLUSTER) for node in NODES]
+        of_groups = [plane.accepted._by_group[each].get(CLUSTER) for each in groups.values()]
+        return len(set(map(id, held))), len(set(map(id, of_groups)))
+
+    for node in NODES[:2]:
+        plane.accepted.note(node, groups[node], _response(served, *names), served)
+    for turn in range(4):
+        some = names[turn : turn + 100]
+        before, served = served, served.changed([_cluster(each, f"{turn}+") for each in some])
+        response, whole = _response(served, *some), _response(served, *names)
+        for node in NODES:
+            plane.accepted.replaced(groups[node], before, served)
+            is_new = node == NODES[2] and turn == 0
+            plane.accepted.note(node, groups[node], whole if is_new else response, served)
+        assert noted() == (1, 2), "of the third group nothing was noted when the first were replaced"
+
+
+def test_a_table_is_acknowledged_though_there_be_another_by_now() -> None:
+    """While sidecars connect endpoints change all the time: they hold the table that they were sent."""
+    plane, names = Plane(), _names(100)
+    served = Snapshot.of(_cluster(each, "1") for each in names)
+    later = served.changed([_cluster("cluster-007", "2")])
+    for node in NODES[:2]:
+        plane.accepted.note(node, GROUP, _response(served, *names), later)
+    assert plane.of[NODES[0]][CLUSTER] is plane.of[NODES[1]][CLUSTER]
+    assert not plane.of[NODES[0]][CLUSTER].named
+    assert plane.good(NODES[0], "cluster-007") == ["1", "1"]
+    plane.note(NODES[0], later, "cluster-007")
+    assert plane.good(NODES[0], "cluster-007") == ["2", "2", "1"]
+
+
+def test_what_is_secret_is_held_for_nobody_else() -> None:
+    """Who still has the first key holds nothing of the second, which another has acknowledged."""
+    plane = Plane()
+    first, second = (
+        Snapshot.of([Resource(SECRET, ResourceName("key"), Version(each), b"", secret=True)]) for each in "12"
+    )
+    table = second.resources(SECRET)
+    for node in NODES[:2]:
+        plane.accepted.note(node, GROUP, _all_of(first, SECRET), first)
+    stuck = plane.of[NODES[1]][SECRET]
+    plane.accepted.replaced(GROUP, first, second)
+    plane.accepted.note(NODES[0], GROUP, _all_of(second, SECRET), second)
+    assert plane.of[NODES[0]][SECRET].whole is table
+    assert stuck is not plane.of[NODES[0]][SECRET]
+    assert stuck.known(table.ordered, table) is None
+    assert not any(held is table for each in gc.get_referents(stuck) for held in gc.get_referents(each))
+
+
+@pytest.mark.parametrize(("few", "often"), [(0, 3), (0, 10**6), (10, 10**6), (10**6, 10**6)])
+@pytest.mark.parametrize("seed", range(20))
+def test_as_a_whole_or_by_name_is_the_same(
+    few: int, often: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After any history the same versions count as good, and the same are accepted."""
+    monkeypatch.setattr(accepted, "FEW", few)
+    monkeypatch.setattr(accepted, "OFTEN", often)
+    found = _history(random.Random(seed))  # noqa: S311 - dice
+    monkeypatch.setattr(accepted, "_NOTHING", {count: ByName(count) for count in (OWN, OF_GROUP)})
+    assert found == _history(random.Random(seed))  # noqa: S311 - dice
+
+
+class ByName(AcknowledgedVersions):
+    """Notes each resource by its name, whatever is served; and alone, whoever else is there."""
+
+    __slots__ = ()
+
+    def known(self, resources: tuple[Resource, ...], served: Resources) -> None:
+        """Know nothing of others."""
+        del resources, served
+
+    def after(self, response: Response, served: Resources) -> AcknowledgedVersions:
+        """Take acknowledged resources."""
+        del served
+        named = dict(self.named)
+        for each in response.resources:
+            known = self.get(each.name)
+            if not known or known[0].version != each.version:
+                older = (old for old in known if old.version != each.version)
+                named[each.name] = (each, *older)[: self.count]
+        return ByName(self.count, NO_RESOURCES, named)
+
+    def put(self, named: Mapping[ResourceName, tuple[Resource, ...]]) -> AcknowledgedVersions:
+        """Take other versions."""
+        return ByName(self.count, NO_RESOURCES, {**self.named, **named})
+
+
+def _history(dice: random.Random) -> list[object]:
+    plane, names = Plane(), _names(12)
+    served = Snapshot.of(_cluster(each, "0") for each in names[:9])
+    seen: list[object] = []
+    for step in range(25):
+        before = served
+        put = [_cluster(each, f"{step}") for each in dice.sample(names, 2)]
+        gone = [(CLUSTER, ResourceName(each)) for each in dice.sample(names, 1)]
+        served = served.changed(put, gone)
+        if dice.random() < 0.5:
+            plane.accepted.replaced(GROUP, before, served)
+        there = list(served.resources(CLUSTER))
+        response = _response(served, *(there if dice.random() < 0.4 else sorted(dice.sample(there, 2))))
+        for node in (dice.choice(NODES),) if dice.random() < 0.5 else NODES:
+            plane.accepted.note(node, GROUP, response, served)
+        if dice.random() < 0.2:
+            plane.accepted.rejected(node, served.resources(CLUSTER)[there[0]])
+        seen.append([plane.good(each, name) for each in NODES for name in names])
+    return seen

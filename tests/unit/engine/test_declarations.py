@@ -1,0 +1,84 @@
+"""What is declared is made once for each source, in order, and whenever it was declared."""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from meshwright.engine.declarations import Declarations, DeclaredPart
+from meshwright.engine.derived import derived
+from meshwright.engine.graph import Graph
+from meshwright.engine.table import Table
+
+
+@dataclass(eq=False)
+class Source:
+    """A source of one table, with whatever was declared."""
+
+    graph: Graph = field(default_factory=Graph)
+    made: dict[DeclaredPart[Any, Any], Any] = field(default_factory=dict)
+
+
+DECLARED: Final = Declarations[Source]()
+numbers: Final[DeclaredPart[Source, Table[str, int]]] = DECLARED.table("numbers")
+
+
+def _parity(_: str, number: int) -> tuple[str, ...]:
+    return ("odd" if number % 2 else "even",)
+
+
+by_parity: Final = DECLARED.index("numbers by parity", numbers, _parity)
+
+
+@derived
+def odd(source: Source) -> int:
+    """Return how many numbers are odd."""
+    return len(by_parity(source).get("odd", ()))
+
+
+count: Final = DECLARED.firewall(odd)
+
+
+def _larger(source: Source, key: str) -> tuple[bool, ...]:
+    return (numbers(source)[key] > count(source).value(),)
+
+
+larger: Final = DECLARED.derived_index("numbers larger than the count of odd ones", numbers, _larger)
+
+
+def _source(**values: int) -> Source:
+    source = Source()
+    DECLARED.make(source)
+    source.graph.apply(numbers(source).set(key, value) for key, value in values.items())
+    return source
+
+
+def test_each_source_has_its_own() -> None:
+    """The same declaration finds different things in different sources."""
+    one, other = _source(a=1, b=2, c=3), _source(a=2)
+    assert by_parity(one)["odd"] == ("a", "c")
+    assert by_parity(one).found("odd") == (1, 3)
+    assert by_parity(one).found("neither") == ()
+    assert "odd" not in by_parity(other)
+    assert by_parity(one) is by_parity(one)
+
+
+def test_stages_follow_one_another_in_order() -> None:
+    """The index reads the firewall, which reads the other index: one change goes through them all."""
+    source = _source(a=1, b=2, c=3)
+    assert larger(source) == {False: ("a", "b"), True: ("c",)}
+    source.graph.apply([numbers(source).set("a", 4)])
+    assert count(source).value() == 1
+    assert larger(source) == {True: ("a", "b", "c")}
+
+
+def test_what_is_declared_later_takes_in_what_is_there() -> None:
+    """A module may be imported when sources exist already."""
+    source = _source(a=1, b=2)
+    late = DECLARED.index("numbers by value", numbers, lambda _, number: (number,))
+    later = DECLARED.derived_index(
+        "numbers by twice their value", numbers, lambda of, key: (2 * numbers(of)[key],)
+    )
+    assert later(source) == {2: ("a",), 4: ("b",)}
+    assert late(source) == {1: ("a",), 2: ("b",)}
+    source.graph.apply([numbers(source).remove("a"), numbers(source).set("c", 5)])
+    assert later(source) == {4: ("b",), 10: ("c",)}
+    assert late(source) == {2: ("b",), 5: ("c",)}

@@ -1,0 +1,96 @@
+"""Why a pod gets a sidecar or not: who is asked, each rule in its order, and how a pod that runs stands."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from meshwright.kubernetes.injection.configuration.configuration import read
+from meshwright.kubernetes.injection.explanation import Explanation, SidecarDrift, Step, explained
+from meshwright.kubernetes.injection.pod_injection import InjectionInputs, injected
+from meshwright.kubernetes.injection.shapes import checked
+from meshwright.kubernetes.injection.webhook.registration import configuration
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import NamespaceObject
+from meshwright.sidecars.registry import DriverRegistry
+
+INJECT = "meshwright.dev/inject"
+REGISTERED = (configuration({"url": "https://x"}, b"", "meshwright-system", mesh="osm"),)
+DRIVERS = DriverRegistry.discover().drivers
+
+
+def _known(**more: Any) -> InjectionInputs:
+    return InjectionInputs(
+        read({"mesh": "osm", "sidecar": {"image": "proxy:1"}, **more}, "config.yaml"), DRIVERS
+    )
+
+
+def _pod(**labels: str) -> dict[str, Any]:
+    metadata = {"name": "one", "namespace": "shop", "labels": labels}
+    return {"metadata": metadata, "spec": {"containers": [{"name": "app", "image": "app:1"}]}}
+
+
+def _shop(**labels: str) -> NamespaceObject:
+    return NamespaceObject(Namespace("shop"), tuple(labels.items()))
+
+
+def _of(namespace: Mapping[str, str], pod: Mapping[str, str], **more: Any) -> Explanation:
+    return explained(_known(**more), _shop(**namespace), _pod(**pod), REGISTERED)
+
+
+def test_a_namespace_without_the_label_is_why() -> None:
+    """The decision would be yes, and nobody asks for it: each webhook says which label it misses."""
+    found = _of({}, {})
+    assert (found.answer.result, found.is_asked, found.gets_one) == ("injected", False, False)
+    assert found.webhooks is not None
+    why = {each.webhook.partition(".")[0]: each.why_not for each in found.webhooks}
+    wanted = "the namespace: label meshwright.dev/inject must be 'true', and it is not there"
+    assert why["namespace"] == wanted
+    assert all(why.values())
+
+
+def test_the_rules_stand_in_their_order_up_to_the_one_that_decides() -> None:
+    """With what each of them has seen."""
+    found = _of({INJECT: "true"}, {"tier": "batch"}, neverInjectSelector=[{"matchLabels": {"tier": "batch"}}])
+    assert [each.said for each in found.steps] == ["", "", "no: neverInjectSelector has tier=batch"]
+    assert (found.is_asked, found.gets_one) == (True, False)
+    found = _of({INJECT: "true"}, {})
+    assert found.steps[-1].said == "yes: the namespace's label meshwright.dev/inject is true"
+    assert found.gets_one
+
+
+def test_a_word_that_is_none_is_the_last_that_is_said() -> None:
+    """What refuses the pod is in the answer, and at the rule that has found it."""
+    found = _of({INJECT: "true"}, {INJECT: "perhaps"})
+    assert (found.answer.result, found.gets_one) == ("refused", False)
+    wrong = "label meshwright.dev/inject is 'perhaps': must be one of false, true"
+    assert found.answer.words == wrong
+    assert found.steps == (
+        Step("where there never is one"),
+        Step("the pod's label and annotations", f"refused: {wrong}"),
+    )
+    said = _of({INJECT: "maybe"}, {}).steps[-1]
+    assert said.rule == "the namespace's label and annotations"
+    assert said.said.startswith("refused: the namespace's label meshwright.dev/inject is 'maybe'")
+
+
+def _made(image: str = "proxy:1") -> Any:
+    known = _known(sidecar={"image": image})
+    return injected(known, _shop(**{INJECT: "true"}), checked(_pod())).pod
+
+
+@pytest.mark.parametrize(
+    ("namespace", "pod", "expected"),
+    [
+        ({INJECT: "true"}, _made(), SidecarDrift.AS_WANTED),
+        ({INJECT: "true"}, _made("proxy:0"), SidecarDrift.OTHER),
+        ({INJECT: "true"}, _pod(), SidecarDrift.MISSING),
+        ({}, _pod(), SidecarDrift.AS_WANTED),
+        ({}, _made(), SidecarDrift.NOT_WANTED),
+    ],
+)
+def test_a_pod_that_runs_is_held_against_what_it_would_get(
+    namespace: Any, pod: Any, expected: SidecarDrift
+) -> None:
+    """By its sidecar, and that one's image: of all else the API server has its defaults."""
+    assert explained(_known(), _shop(**namespace), pod, REGISTERED, runs=True).standing is expected
