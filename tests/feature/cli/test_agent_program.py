@@ -52,9 +52,10 @@ def test_it_imports_what_it_needs(imported: frozenset[str]) -> None:
 def test_it_goes_on_whatever_its_process_is_called(name: bytes) -> None:
     """A name is any 15 bytes, maybe cut within a character."""
     script = (
-        "from meshwright.cli.process.handover import Told, become_agent; from pathlib import Path; "
+        "from meshwright.cli.process.handover import AgentCommandLine, become_agent; "
+        "from pathlib import Path; "
         f"Path('/proc/self/comm').write_bytes({name!r}); "
-        "become_agent(Told(None, 'loud', False, frozenset()))"
+        "become_agent(AgentCommandLine(None, 'loud', False, frozenset()))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, "'loud' is not a valid LogLevel" in done.stderr) == (2, True), done.stderr
