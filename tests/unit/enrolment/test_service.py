@@ -159,7 +159,7 @@ async def test_of_many_with_one_use_one_joins_whatever_fails_meanwhile(
     for _ in range(3):
         tried = (joining.join(csr(), KIND, DATA, "10.0.0.1") for _ in range(8))
         ends += [type(each).__name__ for each in await asyncio.gather(*tried, return_exceptions=True)]
-    assert (ends.count("Granted"), ends.count("IssuerError"), ends.count("ProofRefused")) == (1, 2, 21)
+    assert (ends.count("EnrolmentGrant"), ends.count("IssuerError"), ends.count("ProofRefused")) == (1, 2, 21)
     assert len(signed) == 3
     assert [each.used for each in store.tokens()] == [1]
 
@@ -183,7 +183,7 @@ async def test_of_two_requests_of_one_key_one_waits(signs: Signs, store: SqliteT
     both = await asyncio.gather(
         *(joining.join(request, KIND, DATA, "10.0.0.1") for _ in range(2)), return_exceptions=True
     )
-    assert sorted(type(each).__name__ for each in both) == ["Exhausted", "Granted"]
+    assert sorted(type(each).__name__ for each in both) == ["EnrolmentGrant", "LimitExhausted"]
     assert (await joining.join(request, KIND, DATA, "10.0.0.1")).signed.not_after > NOW
 
 
