@@ -58,6 +58,14 @@ TRUST_DOMAIN = TrustDomain("cluster.local")
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Translate = Callable[[ProxyPolicy], tuple[Resource, ...]]
 
+NEVER_CUT_OFF: Final = 600
+"""Seconds of a drain time that is longer than a file of tests takes.
+
+At the end of the drain time Envoy closes connections that came by a filter chain of before, idle ones too. A
+request that the caller's Envoy sends on one of them at this moment is answered 503 (flag UC). With a shorter
+drain time the pace of the machine would decide whether a test meets that moment.
+"""
+
 _LOST = "gRPC config stream to "
 
 
@@ -197,7 +205,7 @@ class LiveMesh:
         uuid: str,
         protocol: AdsProtocol = AdsProtocol.DELTA,
         place: Place = HERE,
-        drain_seconds: int = 45,
+        drain_seconds: int = NEVER_CUT_OFF,
     ) -> None:
         """Start a workload's Envoy as the agent does, and wait until it is live."""
         workload = self.workload(uuid)

@@ -18,7 +18,7 @@ from catalog.oracle.decide import Request, decide
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
 from meshwright.mesh.policies.callers import Outsider
 from meshwright.mesh.service import ServiceKey
-from tests.golden.live import LiveMesh, serve
+from tests.golden.live import NEVER_CUT_OFF, LiveMesh, serve
 
 pytestmark = [
     pytest.mark.envoy,
@@ -154,14 +154,22 @@ async def _lines(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LiveMesh]:
-    """A shop behind an Envoy, and a caller of the mesh with its own."""
+async def mesh(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[LiveMesh]:
+    """A shop behind an Envoy, and a caller of the mesh with its own.
+
+    The parameter is the drain time of both Envoys in seconds. Only a test that waits for its end asks for a
+    short one: the shop's Envoy then cuts off idle connections of the caller's Envoy, and a request that is
+    sent at this moment is answered 503 (flag UC).
+    """
+    drain_seconds = getattr(request, "param", NEVER_CUT_OFF)
     async with AsyncExitStack() as ends:
         await serve(ends, APPLICATION, HTTP, _web)
         await serve(ends, APPLICATION, TCP, _lines)
         found = await LiveMesh.start(tmp_path_factory.mktemp("mutual-tls"), MESH, ends)
-        await found.envoy("shop-uuid", drain_seconds=1)
-        await found.envoy("alice-uuid", drain_seconds=1)
+        await found.envoy("shop-uuid", drain_seconds=drain_seconds)
+        await found.envoy("alice-uuid", drain_seconds=drain_seconds)
         yield found
 
 
@@ -283,6 +291,7 @@ async def test_http_2_without_tls_is_judged_as_any_other(mesh: LiveMesh) -> None
     assert await far.says(preface, b"\x04") == b""
 
 
+@pytest.mark.parametrize("mesh", [1], indirect=True, ids=["cut off after 1 s"])
 async def test_strict_ends_plain_text_and_nobody_else(mesh: LiveMesh) -> None:
     """Open connections in plain text: 403 at once, the end after draining; the mesh's own lose no request."""
     await put(mesh, EVERYBODY)
