@@ -12,6 +12,20 @@ import pytest
 
 from tests.tools.deadline import wait_until
 from tests.tools.launcher import Launcher, installed
+from tests.tools.forked_cli import ROOT, forked
+
+_INTERRUPTED = f"""
+import os, signal
+from {forked.__module__} import {forked.__name__}
+os.register_at_fork(after_in_child=lambda: os.kill(os.getpid(), signal.SIGINT))
+if (child := {forked.__name__}()) == 0:
+    os._exit(0)
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+if status < 0:
+    os.kill(os.getpid(), -status)
+raise SystemExit(status)
+"""
+"""Ends as its child ends, which is interrupted before the fork is complete."""
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +60,20 @@ def test_a_signal_ends_the_fork(launcher: Path, number: signal.Signals) -> None:
     """Its output ends, which the fork alone still holds open. SIGKILL, which cannot be caught, is noticed."""
     command = [str(launcher), "agent", "wait", "--seconds", "600", "--status", "127.0.0.1:1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        wait_until(lambda: _passes_on(process.pid), 30)
-        process.send_signal(number)
-        assert process.wait(30) != 0
-        assert process.stdout is not None
-        process.stdout.read()
+        try:
+            wait_until(lambda: _passes_on(process.pid), 30)
+            process.send_signal(number)
+            assert process.wait(30) != 0
+            assert process.stdout is not None
+            process.stdout.read()
+        finally:
+            process.kill()
+
+
+def test_an_interrupt_in_the_midst_of_a_fork_ends_the_child() -> None:
+    """Without help it would not: Python ignores an exception in a hook of the fork."""
+    words = [sys.executable, "-c", _INTERRUPTED]
+    assert subprocess.run(words, cwd=ROOT, capture_output=True, check=False).returncode == -signal.SIGINT
 
 
 def _passes_on(pid: int) -> bool:

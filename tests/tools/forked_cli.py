@@ -224,6 +224,19 @@ def _become(
         os.close(each)
 
 
+def forked() -> int:
+    """Fork, so that a SIGINT that the child gets at once ends it; return what os.fork returns.
+
+    In a child that was just forked, Python drops signals that came before it was ready, and prints and
+    ignores a KeyboardInterrupt that is raised in a hook of the fork. SIGINT therefore waits in the kernel
+    until the fork is complete.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    child = os.fork()
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return child
+
+
 def _await_command(here: socket.socket) -> None:
     """Fork twice for each command that comes, once to say its status; return in the child alone."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait
@@ -235,7 +248,7 @@ def _await_command(here: socket.socket) -> None:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             here.close()
             *streams, saying = sent
-            child = os.fork()
+            child = forked()
             if child == 0:
                 os.close(saying)
                 _become(streams, *json.loads(asked))

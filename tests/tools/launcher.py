@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from tests.tools.forked_cli import PATH, ROOT, command_ends, preload
+from tests.typed import PATH, ROOT, command_ends, forked, preload
 
 _REAL: Final = Path(sys.executable).parent / "meshwright"
 _MOST: Final = 1 << 20
@@ -150,7 +151,7 @@ def _await_launch(listening: socket.socket) -> None:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             listening.close()
             asked, files = _received(here)
-            child = os.fork()
+            child = forked()
             if child == 0:
                 here.close()
                 _become(asked, files)
