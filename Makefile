@@ -129,7 +129,8 @@ parts: setup # built once, into the user's cache
 
 # Each process has a cluster of its own, and takes whole files, the longest first (tests/kubernetes/conftest.py).
 test-cluster: ; $(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m 'not node' tests/kubernetes
-test-node: ; $(PYTEST) -m node tests/kubernetes
+# Two processes, each with a node of its own, because tests of Pods wait more than they compute.
+test-node: ; $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m node tests/kubernetes
 
 fuzz-injection: setup kubectl ## Pods of any kind with and without sidecars, at a real API server (needs Go; PODS=n)
 	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.tools.deadline import wait_until
-from tests.tools.launcher import Launcher, installed
 from tests.tools.forked_cli import ROOT, forked
+from tests.tools.launcher import Launcher, installed
 
 _INTERRUPTED = f"""
 import os, signal

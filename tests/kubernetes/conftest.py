@@ -52,7 +52,6 @@ LONGEST: Final = (
     "test_webhook",
     "test_pod_roots",
     "test_migrate",
-    "test_node",
     "test_injection_webhook",
     "test_gateway",
     "test_published",
@@ -60,6 +59,12 @@ LONGEST: Final = (
     "test_enrolment",
 )
 """Names of the files of tests without a node, those that take longest first."""
+LONGEST_ON_NODE: Final = ("test_bookstore", "test_node", "test_installed", "test_cni")
+"""Names of the files of tests with a node, in the order in which two processes take about the same time.
+
+A process is given its next file while two tests are left of the one before. The process of the bookstore,
+which is a single test, therefore has test_installed next, and the other one the rest.
+"""
 
 _numbers = itertools.count(1)
 
@@ -84,10 +89,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     in the order of their names, whichever folder has them.
     """
     here = Path(__file__).parent
+    ranks = {name: rank for rank, name in enumerate((*LONGEST_ON_NODE, *LONGEST))}
     for item in items:
         if item.path.is_relative_to(here) and "real_node" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.node)
-    ranks = {name: rank for rank, name in enumerate(LONGEST)}
     found = [item for item in items if item.path.is_relative_to(here)]
     others = [item for item in items if not item.path.is_relative_to(here)]
     found.sort(key=lambda item: (ranks.get(item.path.stem, len(ranks)), item.path.name))

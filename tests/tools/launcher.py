@@ -25,8 +25,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
-from tests.tools.forked_cli import PATH, ROOT, command_ends, preload
-from tests.typed import PATH, ROOT, command_ends, forked, preload
+from tests.tools.forked_cli import PATH, ROOT, command_ends, forked, preload
 
 _REAL: Final = Path(sys.executable).parent / "meshwright"
 _MOST: Final = 1 << 20
