@@ -37,6 +37,7 @@ _WRITTEN_BY_OTHERS: Final = ("events", "events.events.k8s.io", "leases.coordinat
 
 
 def _values(tag: str, identity: str = "token", *, cni: bool = False, **settings: str) -> Document:
+    """Return the chart's values; a server that stops ends the streams of proxies at once, not after 5 s."""
     image = {"tag": tag, "pullPolicy": "Never"}
     return {
         "image": image,
@@ -44,7 +45,7 @@ def _values(tag: str, identity: str = "token", *, cni: bool = False, **settings:
         "persistence": {"keep": False},
         "cni": {"enabled": cni, "networks": CNI_NETWORKS, "programs": CNI_PLUGINS},
         "injection": {"config": {"identity": identity, "sidecar": {"resources": {}}}},
-        "settings": settings,
+        "settings": {"drain_seconds": 0.2, **settings},
     }
 
 
@@ -135,7 +136,14 @@ class Shop:
 
     def _begin(self, *names: str, **container: object) -> None:
         for name in names:
-            self._kubectl.apply(pod(name, application(name, **container), serviceAccountName=name))
+            # A namespace ends no sooner than half of the grace period of its Pods allows.
+            made = pod(
+                name,
+                application(name, **container),
+                serviceAccountName=name,
+                terminationGracePeriodSeconds=1,
+            )
+            self._kubectl.apply(made)
         for name in names:
             self._kubectl.until_pod(name)
             found = self._kubectl.get("pod", name)["spec"]["initContainers"]
