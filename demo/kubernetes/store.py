@@ -27,6 +27,8 @@ from meshwright.mesh.service import ServiceKey
 APPS: Final = Path(__file__).parent / "manifests" / "apps"
 """The programs, as Open Service Mesh publishes them."""
 SCENES: Final = Path(__file__).parent / "manifests" / "scenes"
+_ROLLED_OUT: Final = ("Deployment", "StatefulSet")
+"""Kinds of workloads whose rollout ends when their Pods are there."""
 _CONTAINERS: Final = {
     BOOKBUYER: "bookbuyer",
     BOOKTHIEF: "bookthief",
@@ -53,6 +55,7 @@ class PodStore:
         self.asked = {place.name: Program(kubectl, selected(place)) for place in places}
         self.programs = {name: AppClient(asked) for name, asked in self.asked.items()}
         self._applied: dict[str, str] = {}
+        self._workloads: set[tuple[str, str]] = set()
 
     def target(self, place: Place, service: ServiceKey) -> tuple[str, int]:
         """Return the host and port at which any place's program calls a service."""
@@ -72,7 +75,13 @@ class PodStore:
 
     async def deploy(self, documents: Iterable[Mapping[str, object]]) -> None:
         """Apply objects, of the demo's image; where a namespace says so, their Pods get sidecars."""
-        await self.kubectl.apply(with_image(dict(each), self.image) for each in documents)
+        made = [with_image(dict(each), self.image) for each in documents]
+        self._workloads |= {
+            (each["metadata"]["namespace"], f"{each['kind']}/{each['metadata']['name']}")
+            for each in made
+            if each["kind"] in _ROLLED_OUT
+        }
+        await self.kubectl.apply(made)
 
     async def remove(self, documents: Iterable[Mapping[str, object]]) -> None:
         """Delete objects, whether they are there or not."""
@@ -83,7 +92,15 @@ class PodStore:
         """Nothing of it is a process of ours: what Pods do not do, requests show."""
 
     async def wait(self) -> None:
-        """Wait until every program is there and answers."""
+        """Wait until every program is there and answers.
+
+        One process watches the rollout of each workload: to look at Pods again and again takes a process each
+        time, and CPU time that starting Pods need.
+        """
+        words = ("rollout", "status", "--timeout=390s")
+        await asyncio.gather(
+            *(self.kubectl(*words, name, "-n", namespace) for namespace, name in sorted(self._workloads))
+        )
         await asyncio.gather(*(insist(each, "GET", "/status") for each in self.asked.values()))
 
     async def close(self) -> None:
