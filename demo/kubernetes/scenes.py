@@ -51,6 +51,7 @@ class Scenes:
         self._kubectl = store.kubectl
         self._plane = plane
         self._say = say
+        self._is_probed = False
         self.scenes: dict[str, Callable[[], Awaitable[list[Verdict]]]] = {
             "rolling": self._rolling,
             "deleted": self._deleted,
@@ -66,10 +67,14 @@ class Scenes:
 
     async def run(self, wanted: Sequence[str] = ()) -> tuple[Verdict, ...]:
         """Run scenes by name, without any all of them, one after the other; return every verdict."""
+        chosen = tuple(wanted or self.scenes)
         await self._store.change(_ACCESS)
-        await self._prepare()
+        if chosen[0] != "rolling":
+            await self._update()
+            await self._kubectl.until(lambda pods: len(pods["items"]) == 1, *_PODS)
+        await self._takes_effect("")
         verdicts: list[Verdict] = []
-        for name in wanted or self.scenes:
+        for name in chosen:
             began = time.monotonic()
             found = await self.scenes[name]()
             verdicts += found
@@ -79,27 +84,29 @@ class Scenes:
                 self._say(f"   {'' if each.holds else 'WRONG: '}{each.what}: {each.observed}")
         return tuple(verdicts)
 
-    async def _prepare(self) -> None:
-        """Give the store a readiness probe, which no published manifest has and without which calls fail.
+    async def _update(self) -> None:
+        """Replace the store's Pods: the first time by Pods with a readiness probe, later by the same again.
 
-        The probe has time enough on a busy node: a store that is unready for a moment answers no call, with
-        or without a mesh.
+        No published manifest has a readiness probe, and without one calls fail when a Pod is replaced. The
+        probe has time enough on a busy node: a store that is unready for a moment answers no call, with or
+        without a mesh.
         """
-        (store,) = (each for each in applications() if _is_store(each))
-        store["spec"]["strategy"] = {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
-        (container,) = store["spec"]["template"]["spec"]["containers"]
-        container["readinessProbe"] = _READINESS
-        await self._store.deploy([store])
+        if self._is_probed:
+            await self._kubectl("rollout", "restart", _DEPLOYMENT, *_AT)
+        else:
+            (store,) = (each for each in applications() if _is_store(each))
+            store["spec"]["strategy"] = {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
+            (container,) = store["spec"]["template"]["spec"]["containers"]
+            container["readinessProbe"] = _READINESS
+            await self._store.deploy([store])
+            self._is_probed = True
         await self._rolled_out()
-        await self._kubectl.until(lambda pods: len(pods["items"]) == 1, *_PODS)
-        await self._takes_effect("")
 
     async def _rolling(self) -> list[Verdict]:
         found: list[Verdict] = []
         before = await self._pods()
         async with under_load(self._store, found, "rolling", "the called Deployment is updated") as counting:
-            await self._kubectl("rollout", "restart", _DEPLOYMENT, *_AT)
-            await self._rolled_out()
+            await self._update()
             after = await self._gone(before)
             served = await counting.served_by(after)
         observed = f"{len(served)} of {len(after)} new Pods served"
