@@ -14,7 +14,7 @@ from demo.display.verdicts import Verdict, wrong
 from demo.kubernetes import images
 from demo.kubernetes.cluster import equip, volumes
 from demo.kubernetes.kubectl import Kubectl, find
-from demo.kubernetes.plane import NAMESPACE, Images, Plane
+from demo.kubernetes.plane import NAMESPACE, POD, Images, Plane
 from demo.kubernetes.scenes import Scenes
 from demo.kubernetes.store import PodStore, applications, namespaces
 from demo.matrix import PHASES
@@ -47,6 +47,12 @@ def plane(real_node: Node, tmp_path: Path) -> Iterator[Plane]:
 async def _remove(plane: Plane) -> None:
     names = [each["metadata"]["name"] for each in namespaces()]
     await plane.kubectl("delete", "namespace", *names, "--ignore-not-found", "--wait=false")
+    # Kubernetes looks at a namespace again only after half of the grace period of a Pod that is still in it,
+    # and after 8 s where a claim is still protected: so both go before it.
+    at = ("-n", NAMESPACE, "--ignore-not-found")
+    await plane.kubectl("delete", "statefulset", "meshwright", *at)
+    await plane.kubectl("delete", "pod", POD, *at, "--grace-period=1")
+    await plane.kubectl("delete", "persistentvolumeclaim", "--all", *at)
     await plane.uninstall()
     await plane.kubectl("wait", "--for=delete", f"namespace/{NAMESPACE}", "--timeout=390s")
     await plane.kubectl("delete", "persistentvolume", "--all", "--wait=false")
