@@ -95,6 +95,7 @@ lint: setup ## formatting, lint, import contracts, Dockerfile
 	$(BIN)/ruff format --check $(OURS)
 	$(BIN)/ruff check $(OURS)
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.prose
 	$(BIN)/hadolint Dockerfile
 
 # In a fresh clone pytest compiles every test file; done once here, and not by each of the workers that come next.
