@@ -44,7 +44,7 @@ def told(
         for one in _split(each, ","):
             path, sign, value = one.partition("=")
             if not sign or not path:
-                raise ValuesError(f"{option} {one!r}: must be NAME=VALUE, such as image.tag=1.2.3")
+                raise ValuesError(f"{option} {one!r}: must be NAME=VALUE, for example image.tag=1.2.3")
             _enter(
                 found, _path(option, path), _text(value) if as_text else _value(value), below or {}, option
             )
@@ -59,12 +59,12 @@ def told_json(words: Iterable[str], below: Mapping[str, Any] | None = None) -> d
         path, sign, text = ("", "=", each) if whole else each.partition("=")
         if not sign or not (path or whole):
             raise ValuesError(
-                f'--set-json {each!r}: must be NAME=JSON, such as tolerations=[{{"operator": "Exists"}}]'
+                f'--set-json {each!r}: must be NAME=JSON, for example tolerations=[{{"operator": "Exists"}}]'
             )
         try:
             value = json.loads(text)
         except json.JSONDecodeError as error:
-            raise ValuesError(f"--set-json {each!r}: is no JSON: {error}") from error
+            raise ValuesError(f"--set-json {each!r}: is not JSON: {error}") from error
         if whole:
             found = merged(found, value)
         else:
@@ -92,7 +92,9 @@ def _path(option: str, text: str) -> _Path:
         step = _STEP.fullmatch(each)
         places = re.findall(r"\[([^\[\]]*)\]", step["places"]) if step else []
         if step is None or not (step["name"] or (found and places)):
-            raise ValuesError(f"{option} {text!r}: must be a path such as image.tag or tolerations[0].key")
+            raise ValuesError(
+                f"{option} {text!r}: must be a path, for example image.tag or tolerations[0].key"
+            )
         found += [_plain(step["name"])] if step["name"] else []
         for place in places:
             if not place.isascii() or not place.isdigit() or int(place) > _MOST:

@@ -32,135 +32,135 @@ class Part(BaseModel):
 
 
 class Image(Part):
-    """Where an image is."""
+    """Location of a container image."""
 
     registry: str = ""
-    """Such as registry.example; without, that of the node's container engine."""
+    """Registry of the image, for example registry.example. If empty, the container runtime's default."""
     repository: Annotated[str, Field(min_length=1)] = "meshwright/control-plane"
-    """Its name there."""
+    """Name of the image in the registry."""
     tag: Annotated[str, Field(pattern=_TAG)] = ""
-    """Without, the chart's appVersion."""
+    """Tag of the image, with an optional digest. If empty, the chart's appVersion."""
     pull_policy: Annotated[str, Field(pattern="^(Always|IfNotPresent|Never)$")] = "IfNotPresent"
-    """Always, IfNotPresent or Never."""
+    """Pull policy: Always, IfNotPresent or Never."""
 
 
 class Switch(Part):
-    """What is there or is not."""
+    """Part of the installation that is off by default."""
 
     enabled: bool = False
-    """Whether it is."""
+    """Install this part."""
 
 
 class On(Part):
-    """What is there unless it is said not to be."""
+    """Part of the installation that is on by default."""
 
     enabled: bool = True
-    """Whether it is."""
+    """Install this part."""
 
 
 class Injection(On):
-    """Sidecars are put into Pods as they are made."""
+    """Injection of sidecars into new Pods. Needs the webhook."""
 
     config: dict[str, Any] = Field(default_factory=dict)
-    """The injector's configuration, as docs/injection.md has it."""
+    """Injection configuration (docs/injection.md): policy, overlays and others."""
 
 
 class Cni(Switch):
-    """The node's plug-in, which sets the rules of Pods: docs/cni.md."""
+    """CNI plug-in, which sets the iptables rules of Pods (docs/cni.md)."""
 
     namespace: Annotated[str, Field(pattern=_NAMESPACE)] = "kube-system"
-    """Where Pod Security does not restrict it."""
+    """Namespace of the DaemonSet. Pod Security must allow privileged Pods there."""
     networks: Annotated[str, Field(pattern="^/")] = "/etc/cni/net.d"
-    """Folder of the node, in which its container runtime finds networks."""
+    """Directory of the node with the CNI network configurations."""
     programs: Annotated[str, Field(pattern="^/")] = "/opt/cni/bin"
-    """Folder of the node, in which it finds plug-ins."""
+    """Directory of the node with the CNI plug-in programs."""
     resources: dict[str, Any] = Field(default_factory=lambda: {"requests": {"cpu": "10m", "memory": "96Mi"}})
-    """What its container asks for."""
+    """Resource requests and limits of the container."""
 
 
 class CertManager(Switch):
-    """An issuer of cert-manager signs service certificates."""
+    """Issuer of cert-manager that signs service certificates."""
 
     issuer: Annotated[str, Field(pattern="^([A-Za-z.]+/[a-z0-9.-]+)?$")] = ""
-    """Issuer/NAME or ClusterIssuer/NAME."""
+    """Issuer: Issuer/NAME or ClusterIssuer/NAME."""
     namespace: Annotated[str, Field(pattern=f"^$|{_NAMESPACE}")] = ""
-    """Of the issuer and of what it is asked; without, the control plane's."""
+    """Namespace of the issuer and of CertificateRequests. If empty, the control plane's namespace."""
 
 
 class SecretPlace(Part):
-    """A Secret."""
+    """Reference to a Secret."""
 
     name: Annotated[str, Field(pattern=_NAME)]
-    """Its name."""
+    """Name of the Secret."""
     namespace: Annotated[str, Field(pattern=_NAMESPACE)]
-    """Its namespace."""
+    """Namespace of the Secret."""
 
 
 class IngressGateway(Part):
-    """The certificate that a MeshConfig has made for a gateway."""
+    """Certificate that the MeshConfig requests for an ingress gateway (docs/osm.md)."""
 
     secrets: list[SecretPlace] = Field(default_factory=list)
-    """Where it may be written to."""
+    """Secrets to which the server may write the certificate."""
 
 
 class Persistence(On):
-    """Whether CA and ledger outlive the control plane's Pod."""
+    """Volume for the CA and the ledger. Without it, a new Pod has a new CA, and all proxies must rejoin."""
 
     size: Annotated[str, Field(pattern=QUANTITY)] = "1Gi"
-    """Of the volume."""
+    """Size of the volume."""
     storage_class_name: str = ""
-    """Without, the cluster's default."""
+    """StorageClass of the volume. If empty, the default of the cluster."""
     keep: bool = True
-    """The volume stays when the rest is uninstalled."""
+    """Keep the volume on uninstall."""
 
 
 class Definitions(Part):
-    """The CustomResourceDefinitions."""
+    """CustomResourceDefinitions of the mesh's kinds."""
 
     install: bool = True
-    """Whether they are part of it."""
+    """Install the CustomResourceDefinitions."""
     keep: bool = True
-    """They stay when the rest is uninstalled, and so does the policy written in them."""
+    """Keep the CustomResourceDefinitions on uninstall, and with them all policies."""
 
 
 class ServiceMonitor(Switch):
-    """How Prometheus' operator finds the metrics."""
+    """ServiceMonitor for the Prometheus operator."""
 
     interval: Annotated[str, Field(pattern=_DURATION)] = "30s"
-    """How often they are asked for."""
+    """Interval between two scrapes, for example 30s."""
     labels: Labels = Field(default_factory=dict)
-    """What the operator looks for."""
+    """Labels by which the operator selects the object."""
 
 
 class PrometheusRule(Switch):
-    """Alerts and recording rules: docs/alerts.md."""
+    """Alerts and recording rules (docs/alerts.md)."""
 
     labels: Labels = Field(default_factory=dict)
-    """What the operator looks for."""
+    """Labels by which the operator selects the object."""
 
 
 class Dashboards(Switch):
-    """A ConfigMap with dashboards of Grafana's: of the mesh, of a service, of the control plane."""
+    """ConfigMap with Grafana dashboards for the mesh, for a service, and for the control plane."""
 
     labels: Labels = Field(default_factory=lambda: {"grafana_dashboard": "1"})
-    """What Grafana looks for."""
+    """Labels by which Grafana's sidecar selects the ConfigMap."""
 
 
 class Values(Part):
-    """What can be said of an installation of Meshwright."""
+    """Values of an installation of Meshwright."""
 
     revision: Annotated[str, Field(pattern="^([a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?)?$")] = ""
-    """Of several control planes side by side, which one; empty is the default."""
+    """Revision of this control plane, if the cluster has several. If empty, the default control plane."""
     image: Image = Field(default_factory=Image)
-    """The control plane's."""
+    """Image of the control plane."""
     proxy_image: Image = Field(default_factory=lambda: Image(repository="meshwright/proxy"))
-    """The sidecar's."""
+    """Image of the sidecar."""
     image_pull_secrets: list[Annotated[str, Field(pattern=_NAME)]] = Field(default_factory=list)
-    """Names of Secrets."""
+    """Names of the Secrets for pulling images."""
     settings: dict[str, Any] = Field(default_factory=dict)
-    """The server's settings, by their names in docs/settings.md."""
+    """Settings of the server, by their names in docs/settings.md. For example, log_level: debug."""
     webhook: On = Field(default_factory=On)
-    """Policy is judged before it is taken."""
+    """Validating webhook, which checks policies before the cluster stores them."""
     injection: Injection = Field(default_factory=Injection)
     cni: Cni = Field(default_factory=Cni)
     cert_manager: CertManager = Field(default_factory=CertManager)
@@ -170,7 +170,7 @@ class Values(Part):
     resources: dict[str, Any] = Field(
         default_factory=lambda: {"requests": {"cpu": "100m", "memory": "256Mi"}}
     )
-    """What the control plane's container asks for."""
+    """Resource requests and limits of the control plane's container."""
     node_selector: Labels = Field(default_factory=dict)
     tolerations: Objects = Field(default_factory=list)
     affinity: dict[str, Any] = Field(default_factory=dict)
@@ -179,9 +179,9 @@ class Values(Part):
     extra_volumes: Objects = Field(default_factory=list)
     extra_volume_mounts: Objects = Field(default_factory=list)
     network_policy: On = Field(default_factory=On)
-    """To the control plane's ports, and to none else."""
+    """NetworkPolicy that allows connections to the control plane's ports only."""
     pod_disruption_budget: Switch = Field(default_factory=Switch)
-    """Whoever drains its node has to ask first."""
+    """PodDisruptionBudget, which blocks a drain of the control plane's node."""
     service_monitor: ServiceMonitor = Field(default_factory=ServiceMonitor)
     prometheus_rule: PrometheusRule = Field(default_factory=PrometheusRule)
     dashboards: Dashboards = Field(default_factory=Dashboards)
@@ -221,7 +221,9 @@ def checked(values: Mapping[str, Any], settings: Collection[str]) -> None:
         said = (f"{'.'.join(map(str, each['loc']))}: {_expected(each)}" for each in error.errors())
         raise ValuesError(*said) from error
     unknown = [
-        f"settings.{name}: is no setting of the server's" for name in found.settings if name not in settings
+        f"settings.{name}: is not a setting of the server: docs/settings.md lists all"
+        for name in found.settings
+        if name not in settings
     ]
     if unknown:
         raise ValuesError(*unknown)
@@ -232,9 +234,9 @@ def _expected(error: ErrorDetails) -> str:
     given = repr(error["input"])[:60]
     match error["type"]:
         case "extra_forbidden":
-            return "is no value of the chart's: values.yaml has all there are"
+            return "is not a value of the chart: values.yaml lists all"
         case "string_type":
-            return f"is {given}, must be text (in quotes, where it reads as something else)"
+            return f"is {given}, must be text: put the value in quotes"
         case "bool_type":
             return f"is {given}, must be true or false"
         case "string_pattern_mismatch":

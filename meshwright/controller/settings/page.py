@@ -32,21 +32,35 @@ _WORDS: Final[Mapping[object, str]] = {
     IPv6Network: "CIDR",
     ConfigMapKey: "NAMESPACE/NAME or NAMESPACE/NAME/KEY",
     IssuerReference: "KIND/NAME or KIND.GROUP/NAME",
-    tuple: "list, with commas where it is text",
-    Addresses: "NAME=HOST:PORT, with commas, or a mapping",
+    tuple: "list, or text with commas",
+    Addresses: "NAME=HOST:PORT, separated by commas, or a mapping",
     Mapping[str, Options]: "NAME:OPTION=VALUE,...;NAME..., or a mapping of mappings",
 }
 _HEAD: Final = """# Settings of the server
 
-Made from the program by `meshwright serve --settings`; do not edit. Each setting is given as a flag (`--NAME`
-for those that `meshwright serve --help` lists, `--set NAME=VALUE` for any), as a variable in the environment
-(`MESHWRIGHT_` and its name in capitals), or in the YAML file that `config` names; flags win over the
-environment, and that over the file. In all three a value is read the same way: yes, on and true are yes, and
-where a word is wanted `off` is a word. A name that there is not is an error in flags and file; an unknown
-variable `MESHWRIGHT_...` is a warning in the log. Those marked *at once* become another while the server
-runs, by a changed file and SIGHUP; the others need a restart. Durations are in seconds.
+This page lists all settings of `meshwright serve`. For example, these three lines set the same value:
 
-| setting | what | default | |
+```
+meshwright serve --set quiet_seconds=0.2 ...
+MESHWRIGHT_QUIET_SECONDS=0.2 meshwright serve ...
+echo "quiet_seconds: 0.2" >> settings.yaml && meshwright serve --config settings.yaml ...
+```
+
+A setting can be given in three places. A flag overrides the environment, and the environment overrides the
+file:
+
+1. a flag: `--set NAME=VALUE`, or `--NAME` for the settings that `meshwright serve --help` lists;
+2. an environment variable: `MESHWRIGHT_` and the name in capitals;
+3. the YAML file that `config` names.
+
+Values are read the same way in all three places: `yes`, `on` and `true` mean yes. `off` means no, unless the
+table lists `off` as a word. An unknown name is an error in a flag or in the file. For an unknown variable
+`MESHWRIGHT_...` the log has a warning. Settings marked *at once* can change while the server runs: edit the
+file and send SIGHUP. All other settings need a restart. Durations are in seconds.
+
+Do not edit this page: `meshwright serve --settings` prints it.
+
+| setting | value | default | meaning |
 |---|---|---|---|
 """
 

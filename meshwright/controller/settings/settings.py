@@ -22,8 +22,8 @@ _REACHED_BY: Final = ("kubeconfig", "kube_context")
 """Those of them that say where cert-manager is, too."""
 
 _NO_SOURCE: Final = (
-    "there is nothing to read a mesh from: give --mesh DIR or MESHWRIGHT_MESH, or --kubernetes, "
-    "or name providers (docs/sources.md)"
+    "no source for the mesh is configured: give --mesh DIR (or MESHWRIGHT_MESH) or --kubernetes, or set "
+    "providers (docs/sources.md)"
 )
 
 
@@ -87,8 +87,8 @@ def load(flags: Mapping[str, object], *, nothing_to_read: bool = False) -> Setti
     asked = _REACHED_BY if settings.issuer is IssuerKind.CERT_MANAGER else ()
     idle = [each for each in _OF_A_CLUSTER if each not in asked]
     if not settings.kubernetes and (told := [each for each in idle if getattr(settings, each)]):
-        said = "is of a cluster, and none is read: give --kubernetes as well"
-        raise SettingsError(f"{spelled(told[0], given)} {said}")
+        name = spelled(told[0], given)
+        raise SettingsError(f"{name} has no effect without --kubernetes: add --kubernetes, or remove {name}")
     if not settings.sources:
         raise SettingsError(_NO_SOURCE)
     return settings

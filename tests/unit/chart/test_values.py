@@ -107,7 +107,7 @@ def test_text_and_json_of_the_command_line() -> None:
     assert told(["a=1,b={true,null}"], as_text=True) == {"a": "1", "b": ["true", "null"]}
     assert told_json(['a.b=[{"c": 1}]', "d=null"]) == {"a": {"b": [{"c": 1}]}, "d": None}
     assert told_json(['{"a": {"b": 1}}', "a.c=2"]) == {"a": {"b": 1, "c": 2}}
-    with pytest.raises(ValuesError, match="is no JSON"):
+    with pytest.raises(ValuesError, match="is not JSON"):
         told_json(["a={"])
 
 
