@@ -15,7 +15,9 @@ def read_config(path: Path) -> dict[str, object]:
     """
     document = only_document(path, "the config file", as_text=True)
     if not isinstance(document, dict | None):
-        raise SettingsError(f"the config file {path} must hold a mapping of settings to values")
+        raise SettingsError(
+            f"the config file {path} must be a mapping of settings to values, for example `log_level: debug`"
+        )
     return _named(path, document or {})
 
 
@@ -36,7 +38,7 @@ def only_in(text: str, what: str, *, as_text: bool = False) -> object:
     """Return the one document of a text, None of an empty one; raise SettingsError, which calls it `what`."""
     found = documents(text, as_text=as_text)
     if len(found) > 1:
-        raise SettingsError(f"{what} must hold one document; line {found[1].line} begins another")
+        raise SettingsError(f"{what} must have one document, but line {found[1].line} begins a second one")
     for fault in found[0].faults if found else ():
         wrong = "is not YAML: line" if fault.code is Code.BAD_SYNTAX else "is wrong in line"
         raise SettingsError(f"{what} {wrong} {fault.line}: {fault.expected}")
@@ -49,6 +51,8 @@ def _named(path: Path, document: dict[str, object]) -> dict[str, object]:
     for name, value in document.items():
         known = name.replace("-", "_")
         if known in settings:
-            raise SettingsError(f"the config file {path} has the setting {known} twice, with - and with _")
+            raise SettingsError(
+                f"the config file {path} has the setting {known} twice, with - and with _: remove one"
+            )
         settings[known] = value
     return settings

@@ -18,13 +18,13 @@ def sentence(error: ValidationError, flags: Mapping[str, object], fields: Mappin
     name = str(first["loc"][0]) if first["loc"] else ""
     if first["type"] == "missing":
         return (
-            f"the setting {name} is missing: give --{name.replace('_', '-')} "
-            f"or {ENVIRONMENT_PREFIX}{name.upper()}"
+            f"the setting {name} is missing: give --{name.replace('_', '-')} or set "
+            f"{ENVIRONMENT_PREFIX}{name.upper()}"
         )
     if first["type"] == "extra_forbidden":
         near = nearest(name, fields)
-        meant = f"; did you mean {near}?" if near else "; docs/settings.md has all there are"
-        return f"{spelled(name, flags)}: there is no such setting{meant}"
+        meant = f"; did you mean {near}?" if near else "; `meshwright serve --settings` lists all"
+        return f"{spelled(name, flags)} is not a setting{meant}"
     right = first["msg"].removeprefix("Value error, ")
     if not name:
         return right

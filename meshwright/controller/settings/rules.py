@@ -33,19 +33,23 @@ def _ordered(settings: Fields) -> None:
     if settings.dns_ceiling_seconds < settings.dns_floor_seconds:
         raise ValueError("dns_ceiling_seconds must not be less than dns_floor_seconds")
     if settings.webhook_address is not None and not settings.kubernetes:
-        raise ValueError("webhook_address is where API servers ask: give --kubernetes as well")
+        raise ValueError("webhook_address has no effect without kubernetes: add --kubernetes")
     if settings.webhook_address is not None and settings.webhook_reached_at is None:
-        raise ValueError("webhook_address needs webhook_reached_at, which says where API servers reach it")
+        raise ValueError(
+            "webhook_address needs webhook_reached_at, the address at which API servers reach the webhook"
+        )
     if settings.injection and settings.webhook_address is None:
-        raise ValueError("injection is asked for at webhook_address: give that as well")
+        raise ValueError(
+            "injection needs webhook_address, at which API servers call the server: set webhook_address too"
+        )
     for name in ("injection_config", "injection_config_map"):
         if getattr(settings, name) is not None and not settings.injection:
-            raise ValueError(f"{name} is of injection: give that as well, or leave it out")
+            raise ValueError(f"{name} has no effect without injection: set injection too, or remove {name}")
     if settings.injection_config is not None and settings.injection_config_map is not None:
-        raise ValueError("injection_config and injection_config_map are two places: name one")
+        raise ValueError("injection_config and injection_config_map exclude each other: set one of them")
     if "kubernetes" in settings.enrolment_proofs and not settings.kubernetes:
         raise ValueError(
-            "enrolment_proofs names kubernetes, whose tokens a cluster judges: give --kubernetes"
+            "enrolment_proofs includes kubernetes, whose tokens only a cluster can verify: add --kubernetes"
         )
 
 
@@ -53,16 +57,20 @@ def _survivable(settings: Fields) -> None:
     if 0 < settings.peer_silence_seconds < LEAST_SILENCE:
         raise ValueError(f"peer_silence_seconds must be 0 or at least {LEAST_SILENCE}")
     if settings.ejecting_server_errors and not settings.ejecting_failures:
-        raise ValueError("ejecting_server_errors needs ejecting_failures: give that as well")
+        raise ValueError("ejecting_server_errors needs ejecting_failures: set ejecting_failures to 1 or more")
 
 
 def _collected(settings: Fields) -> None:
     if settings.trace_collector is None and settings.trace_collector_tls:
-        raise ValueError("trace_collector_tls is of trace_collector: give that as well, or leave it out")
+        raise ValueError(
+            "trace_collector_tls has no effect without trace_collector: set trace_collector too, or remove it"
+        )
     if settings.trace_collector_ca is not None and not settings.trace_collector_tls:
-        raise ValueError("trace_collector_ca is of trace_collector_tls: give that as well, or leave it out")
+        raise ValueError(
+            "trace_collector_ca has no effect without trace_collector_tls: set that too, or remove it"
+        )
     if settings.trace_collector is not None and not settings.trace_collector.port:
-        raise ValueError("trace_collector must have a port, such as otel-collector:4317")
+        raise ValueError("trace_collector must have a port, for example otel-collector:4317")
 
 
 def _who_signs(settings: Fields) -> None:
@@ -72,22 +80,25 @@ def _who_signs(settings: Fields) -> None:
         if settings.issuer is not kind and (
             of := sorted(each for each in told if each.startswith(beginning))
         ):
-            raise ValueError(f"{of[0]} is of issuer {kind}: give that as well, or leave it out")
+            raise ValueError(
+                f"{of[0]} has no effect without issuer {kind}: set issuer to {kind}, or remove {of[0]}"
+            )
     if settings.issuer is IssuerKind.CERT_MANAGER and settings.cert_manager_issuer is None:
         raise ValueError("issuer cert-manager needs cert_manager_issuer (docs/certificates.md)")
     if settings.issuer is IssuerKind.FILES and not _names_files(told, "ca"):
-        raise ValueError("issuer files needs ca_directory, or ca_certificate and ca_key, not both")
+        raise ValueError("issuer files needs either ca_directory, or ca_certificate and ca_key")
     if any(each.startswith("authority_") for each in told) and not _names_files(told, "authority"):
         raise ValueError(
-            "an authority in files needs authority_directory, or authority_certificate and "
-            "authority_key, not both"
+            "a mesh CA in files needs either authority_directory, or authority_certificate and authority_key"
         )
     if settings.issuer is IssuerKind.VAULT:
         if lacking := [name for name in ("vault_address", "vault_role") if name not in told]:
             raise ValueError(f"issuer vault needs {lacking[0]} (docs/certificates.md)")
         logins = [name for name in _VAULT_LOGINS if name in told]
         if len(logins) != 1:
-            raise ValueError(f"issuer vault needs one of {', '.join(_VAULT_LOGINS)}, and has {len(logins)}")
+            raise ValueError(
+                f"issuer vault needs exactly one of {', '.join(_VAULT_LOGINS)}, but has {len(logins)}"
+            )
 
 
 def _names_files(told: Collection[str], of: str) -> bool:

@@ -101,7 +101,7 @@ def _domain(value: object) -> str:
 
 def _room_for_ipv4(value: IPv6Network) -> IPv6Network:
     if value.prefixlen > _MAPPED:
-        raise ValueError("must leave 32 bits for addresses of IPv4, such as 2001:2::/96")
+        raise ValueError("must leave 32 bits for IPv4 addresses, for example 2001:2::/96")
     return value
 
 
@@ -113,7 +113,7 @@ def _hosts(value: object) -> object:
 
 def _namespaces(value: tuple[str, ...]) -> tuple[str, ...]:
     if wrong := [each for each in value if not is_dns_label(each)]:
-        raise ValueError(f"must be names of namespaces, which {wrong[0]!r} is not")
+        raise ValueError(f"must be names of namespaces, but {wrong[0]!r} is not one")
     return tuple(sorted(set(value)))
 
 
@@ -125,14 +125,14 @@ def _selector(value: str) -> str:
 def _upgrades(value: tuple[str, ...]) -> tuple[str, ...]:
     if wrong := [each for each in value if not _UPGRADE.fullmatch(each)]:
         raise ValueError(
-            f"must be values of the header Upgrade, each by itself, such as websocket; {wrong[0]!r} is not"
+            f"must be values of the Upgrade header, for example websocket; {wrong[0]!r} is not one"
         )
     return tuple(sorted({each.lower() for each in value}))
 
 
 def _proofs(value: tuple[str, ...]) -> tuple[str, ...]:
     if not value:
-        raise ValueError("must name a kind of proof, such as join-token")
+        raise ValueError("must name at least one kind of proof, for example join-token")
     return tuple(dict.fromkeys(value))
 
 
@@ -174,7 +174,7 @@ def _namespace(value: str) -> str:
 
 def _name(value: str) -> str:
     if value and not is_dns_subdomain(value):
-        raise ValueError("must be an object's name, of a-z, 0-9, hyphens and dots, or empty")
+        raise ValueError("must be the name of an object (a-z, 0-9, hyphens and dots), or empty")
     return value
 
 

@@ -39,12 +39,12 @@ def test_flags_win_over_environment_over_file_over_defaults(
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        ({"state": None}, "the setting state is missing: give --state or MESHWRIGHT_STATE"),
+        ({"state": None}, "the setting state is missing: give --state or set MESHWRIGHT_STATE"),
         (
             {"mesh": None},
-            "there is nothing to read a mesh from: give --mesh DIR or MESHWRIGHT_MESH, or --kube",
+            "no source for the mesh is configured: give --mesh DIR (or MESHWRIGHT_MESH) or --kube",
         ),
-        ({"mesh": ""}, "there is nothing to read a mesh from: give --mesh DIR or MESHWRIGHT_MESH"),
+        ({"mesh": ""}, "no source for the mesh is configured: give --mesh DIR (or MESHWRIGHT_MESH)"),
         (
             {"ads_address": "15128"},
             "--ads-address is '15128': must be HOST:PORT, such as 127.0.0.1:9092 or [::1]:9092",
@@ -56,21 +56,24 @@ def test_flags_win_over_environment_over_file_over_defaults(
         ({"quiet_seconds": 2}, "longest_seconds must not be less than quiet_seconds"),
         (
             {"trace_collector_tls": "yes"},
-            "trace_collector_tls is of trace_collector: give that as well, or leave it out",
+            (
+                "trace_collector_tls has no effect without trace_collector: set trace_collector too, or "
+                "remove it"
+            ),
         ),
         (
             {"trace_collector": "c:4317", "trace_collector_ca": "ca.pem"},
-            "trace_collector_ca is of trace_collector_tls: give that as well, or leave it out",
+            "trace_collector_ca has no effect without trace_collector_tls: set that too, or remove it",
         ),
-        ({"trace_collector": "c:0"}, "trace_collector must have a port, such as otel-collector:4317"),
+        ({"trace_collector": "c:0"}, "trace_collector must have a port, for example otel-collector:4317"),
         (
             {"http_upgrades": "websocket,TLS 1.2"},
             (
-                "--http-upgrades is 'websocket,TLS 1.2': must be values of the header Upgrade, each by "
-                "itself, such as websocket; 'TLS 1.2' is not"
+                "--http-upgrades is 'websocket,TLS 1.2': must be values of the Upgrade header, for example "
+                "websocket; 'TLS 1.2' is not one"
             ),
         ),
-        ({"namespaces": "a,B"}, "--namespaces is 'a,B': must be names of namespaces, which 'B' is not"),
+        ({"namespaces": "a,B"}, "--namespaces is 'a,B': must be names of namespaces, but 'B' is not one"),
         (
             {"namespace_selector": "a in b"},
             "--namespace-selector is 'a in b': 'a in b' must be a label selector",
@@ -82,23 +85,26 @@ def test_flags_win_over_environment_over_file_over_defaults(
         ),
         (
             {"webhook_address": "127.0.0.1:1", "webhook_reached_at": "a/b"},
-            "webhook_address is where API servers ask: give --kubernetes as well",
+            "webhook_address has no effect without kubernetes: add --kubernetes",
         ),
         (
             {"webhook_address": "127.0.0.1:1", "kubernetes": True},
-            "webhook_address needs webhook_reached_at, which says where API servers reach it",
+            "webhook_address needs webhook_reached_at, the address at which API servers reach the webhook",
         ),
-        ({"enrolment_proofs": ""}, "--enrolment-proofs is '': must name a kind of proof, such as join-token"),
+        (
+            {"enrolment_proofs": ""},
+            "--enrolment-proofs is '': must name at least one kind of proof, for example join-token",
+        ),
         (
             {"enrolment_proofs": "join-token,kubernetes"},
-            "enrolment_proofs names kubernetes, whose tokens a cluster judges: give --kubernetes",
+            "enrolment_proofs includes kubernetes, whose tokens only a cluster can verify: add --kubernetes",
         ),
         ({"enrolment_address": "here"}, "--enrolment-address is 'here': must be HOST:PORT"),
         ({"dns_nameservers": "10.0.0.2:"}, "--dns-nameservers is '10.0.0.2:': must be IP addresses, or with"),
         ({"dns_nameservers": "ns.test"}, "--dns-nameservers is 'ns.test': must be IP addresses, or with"),
         ({"virtual_addresses": "10.0.0.0/99"}, "--virtual-addresses is '10.0.0.0/99': input is not a valid"),
         ({"log_level": "loud"}, "--log-level is 'loud': input should be 'debug', 'info'"),
-        ({"colour": "x"}, "--colour: there is no such setting"),
+        ({"colour": "x"}, "--colour is not a setting"),
     ],
 )
 def test_a_wrong_flag_is_named_with_its_value_and_what_would_be_right(
@@ -122,20 +128,20 @@ def test_a_wrong_variable_is_named_as_a_variable(monkeypatch: pytest.MonkeyPatch
     ("text", "sentence"),
     [
         ("http_address: x", "http_address in the config file is 'x': must be HOST:PORT"),
-        ("htp_address: x", "htp_address in the config file: there is no such setting"),
-        ("- a", "must hold a mapping of settings to values"),
+        ("htp_address: x", "htp_address in the config file is not a setting"),
+        ("- a", "must be a mapping of settings to values"),
         ("a: [", "is not YAML: line 2: must be valid YAML"),
         (
             "quiet_secs: 1",
-            "quiet_secs in the config file: there is no such setting; did you mean quiet_seconds?",
+            "quiet_secs in the config file is not a setting; did you mean quiet_seconds?",
         ),
-        ("zzz: 1", "zzz in the config file: there is no such setting; docs/settings.md has all there are"),
+        ("zzz: 1", "zzz in the config file is not a setting; `meshwright serve --settings` lists all"),
         (
             "log_level: debug\nverify: no\nlog_level: info",
             "line 3: must have each key once; 'log_level' stands",
         ),
         ("log-level: debug\nlog_level: info", "has the setting log_level twice, with - and with _"),
-        ("verify: no\n---\nverify: no", "must hold one document; line 3 begins another"),
+        ("verify: no\n---\nverify: no", "must have one document, but line 3 begins a second one"),
         ("verify: !yes no", "line 1: must do without tags of its own"),
         ("\ud800".encode("utf-8", "surrogatepass"), "is not YAML: byte 0 is not UTF-8"),
     ],
@@ -185,10 +191,13 @@ def test_any_source_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_of_a_cluster_says_so_where_none_is_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would be without effect: who gives it has forgotten a flag."""
     flag = f"--{name.replace('_', '-')}"
-    with pytest.raises(SettingsError, match=f"^{flag} is of a cluster, and none is read: give --kubernetes"):
+    with pytest.raises(SettingsError, match=f"^{flag} has no effect without --kubernetes: add --kubernetes"):
         load(REQUIRED | {name: "a"})
     monkeypatch.setenv(variable := f"MESHWRIGHT_{name.upper()}", "a")
-    with pytest.raises(SettingsError, match=f"^{variable} is of a cluster"):
+    with pytest.raises(
+        SettingsError,
+        match=f"^{variable} has no effect without --kubernetes: add --kubernetes, or remove {variable}$",
+    ):
         load(REQUIRED)
     assert load(REQUIRED, nothing_to_read=True).kubernetes is False, "whoever asks a server reads nothing"
     monkeypatch.delenv(variable)

@@ -170,7 +170,7 @@ def test_a_root_stands_in_the_pods_without_what_is_said_of_it(tmp_path: Path) ->
     file.write_bytes(root[:60] + root[80:])
     found = injected(POD, "--ca", str(file))
     assert (found.exit_code, found.stdout) == (2, "")
-    assert "must hold certificates in PEM, and no key" in found.stderr
+    assert "must contain certificates in PEM, and no private key" in found.stderr
 
 
 PLAIN = (

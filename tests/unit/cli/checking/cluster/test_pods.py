@@ -80,7 +80,7 @@ def test_the_configuration_is_read_as_the_server_reads_it() -> None:
     [
         ("policy: enabled\npolicy: disabled\n", "config.yaml is wrong in line 2"),
         ("a: [\n", "config.yaml is not YAML: line"),
-        ("policy: enabled\n---\npolicy: enabled\n", "config.yaml must hold one document"),
+        ("policy: enabled\n---\npolicy: enabled\n", "config.yaml must have one document"),
         ("polcy: enabled\n", "polcy"),
     ],
 )

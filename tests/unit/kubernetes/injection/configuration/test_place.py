@@ -32,10 +32,16 @@ def test_what_names_none_is_refused_with_an_example(text: str) -> None:
 @pytest.mark.parametrize(
     ("told", "sentence"),
     [
-        ({"injection_config_map": "a/b"}, "injection_config_map is of injection: give that as well"),
+        (
+            {"injection_config_map": "a/b"},
+            (
+                "injection_config_map has no effect without injection: set injection too, or remove "
+                "injection_config_map"
+            ),
+        ),
         (
             {"injection": True, "injection_config_map": "a/b", "injection_config": "c"},
-            "injection_config and injection_config_map are two places: name one",
+            "injection_config and injection_config_map exclude each other: set one of them",
         ),
     ],
 )
