@@ -46,7 +46,7 @@ def run(told: AgentCommandLine) -> None:
     except (AgentError, ValueError) as error:
         raise CommandFailed(error) from error
     if ending is EnvoyEnd.EXHAUSTED:
-        raise NegativeAnswer(f"{ending.value}; its own words are above")
+        raise NegativeAnswer(f"{ending.value}; Envoy's log above has the reason")
 
 
 if __name__ == "__main__":

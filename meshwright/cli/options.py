@@ -16,15 +16,23 @@ AdminPort = Annotated[
     typer.Option(
         "--admin",
         metavar="HOST:PORT",
-        help="Envoy's admin at a port, for every user of the machine.",
-        show_default="a socket in --run, for the agent's user alone",
+        help="TCP address of Envoy's admin interface. Every user of the machine can connect to a TCP port.",
+        show_default="a Unix socket in --run, for the agent's user only",
     ),
 ]
 State = Annotated[
-    Path, typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the server.", show_default=False)
+    Path,
+    typer.Option(
+        envvar="MESHWRIGHT_STATE",
+        help="State directory of the server, for example /var/lib/meshwright.",
+        show_default=False,
+    ),
 ]
 Trust = Annotated[
-    str, typer.Option(envvar="MESHWRIGHT_TRUST_DOMAIN", help="Of the state directory, if no server runs.")
+    str,
+    typer.Option(
+        envvar="MESHWRIGHT_TRUST_DOMAIN", help="Trust domain of the mesh. Used only without a running server."
+    ),
 ]
 Domain = Annotated[
     str | None,
@@ -32,27 +40,52 @@ Domain = Annotated[
         "--trust-domain",
         envvar="MESHWRIGHT_TRUST_DOMAIN",
         metavar="NAME",
-        help="The mesh's. [by the file trust-domain, or the roots]",
+        help="SPIFFE trust domain of the mesh.",
+        show_default="from the file trust-domain beside ca.pem, or from the roots",
     ),
 ]
 Shared = Annotated[
     bool,
     typer.Option(
-        "--shared-state", envvar="MESHWRIGHT_SHARED_STATE", help="Although others can read the directory."
+        "--shared-state",
+        envvar="MESHWRIGHT_SHARED_STATE",
+        help="Use the state directory even if other users can read it.",
     ),
 ]
-Kubernetes = Annotated[bool, typer.Option("--kubernetes", help="What a Kubernetes cluster has, first.")]
+Kubernetes = Annotated[
+    bool,
+    typer.Option(
+        "--kubernetes",
+        help="Read the mesh from a Kubernetes cluster. Manifests are then evaluated as if they were "
+        "applied to the cluster, which is not changed.",
+    ),
+]
 Kubeconfig = Annotated[
     Path | None,
     typer.Option(
-        envvar="MESHWRIGHT_KUBECONFIG", help="How it is reached.", show_default="as kubectl's, or a Pod's"
+        envvar="MESHWRIGHT_KUBECONFIG",
+        help="Kubeconfig file of the cluster.",
+        show_default="the Pod's ServiceAccount, else as kubectl",
     ),
 ]
 Context = Annotated[
-    str, typer.Option("--context", "--kube-context", envvar="MESHWRIGHT_KUBE_CONTEXT", help="Of that file.")
+    str,
+    typer.Option(
+        "--context",
+        "--kube-context",
+        envvar="MESHWRIGHT_KUBE_CONTEXT",
+        help="Context of the kubeconfig file.",
+        show_default="the current context",
+    ),
 ]
 Namespaces = Annotated[
-    str, typer.Option(metavar="NAME,...", envvar="MESHWRIGHT_NAMESPACES", help="Of the cluster, these alone.")
+    str,
+    typer.Option(
+        metavar="NAME,...",
+        envvar="MESHWRIGHT_NAMESPACES",
+        help="Namespaces of the cluster to read, separated by commas.",
+        show_default="all",
+    ),
 ]
 Selector = Annotated[
     str,
@@ -60,7 +93,8 @@ Selector = Annotated[
         "--namespace-selector",
         metavar="SELECTOR",
         envvar="MESHWRIGHT_NAMESPACE_SELECTOR",
-        help="The same, by labels of theirs.",
+        help="Label selector for the namespaces to read, for example team=shop.",
+        show_default="all",
     ),
 ]
 ControlPlane = Annotated[
@@ -69,7 +103,7 @@ ControlPlane = Annotated[
         "--control-plane-namespace",
         metavar="NAME",
         envvar="POD_NAMESPACE",
-        help="Where the server is: a MeshConfig there counts.",
+        help="Namespace of the control plane. A MeshConfig in this namespace is in force.",
         show_default="meshwright-system",
     ),
 ]
@@ -81,7 +115,7 @@ _OF_A_CLUSTER: Final = {
     "control_plane": "--control-plane-namespace",
 }
 """Options by the names of their parameters."""
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for use in programs.")]
 
 
 def require_cluster(typed: typer.Context) -> None:
@@ -92,7 +126,10 @@ def require_cluster(typed: typer.Context) -> None:
     for name, flag in _OF_A_CLUSTER.items():
         source = typed.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE" and not typed.params["kubernetes"]:
-            raise CommandFailed(f"{flag} is of a cluster, and none is asked: give --kubernetes as well")
+            raise CommandFailed(
+                f"{flag} has no effect without --kubernetes: add --kubernetes to read a cluster, or remove "
+                f"{flag}"
+            )
 
 
 def host_port(flag: str, text: str, example: int = 9092) -> HostPort:
@@ -127,6 +164,6 @@ def require_file(flag: str, path: Path | None) -> None:
     """Raise CommandFailed for a token in the place of the file that has it: nothing may say it again."""
     if path is not None and _TOKEN.fullmatch(str(path)):
         raise CommandFailed(
-            f"{flag} is a token, and must be a file that holds it (0600): everybody here can read what a "
-            "program is told; revoke the token, and make another"
+            f"{flag} is a token, but must be the path of a file with the token (mode 0600), because every "
+            "user of this machine can read command lines: revoke this token, and write a new one to a file"
         )

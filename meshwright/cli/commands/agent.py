@@ -16,7 +16,7 @@ from meshwright.sidecars.layout import CHAIN_FILE, STATUS_PORT
 _NOT_ASKED: Final = False
 _ADMIN_SECONDS: Final = 10.0
 """For an answer of Envoy's admin interface."""
-agent = typer.Typer(help="Run Envoy beside a workload, and keep it.", invoke_without_command=True)
+agent = typer.Typer(invoke_without_command=True)
 
 
 @agent.callback()
@@ -25,26 +25,44 @@ def run(
     credentials: Annotated[
         Path | None,
         typer.Option(
-            readable=_NOT_ASKED, envvar="MESHWRIGHT_CREDENTIALS", help="With proxy.pem, proxy.key, ca.pem."
+            readable=_NOT_ASKED,
+            envvar="MESHWRIGHT_CREDENTIALS",
+            help="Directory with the proxy's credentials: proxy.pem, proxy.key, ca.pem. "
+            "Required. With --enrol, the agent writes the files.",
         ),
     ] = None,
     ads: Annotated[
-        str | None, typer.Option(envvar="MESHWRIGHT_ADS", metavar="HOST:PORT", help="The control plane.")
+        str | None,
+        typer.Option(
+            envvar="MESHWRIGHT_ADS",
+            metavar="HOST:PORT",
+            help="Address of the control plane's ADS server. Required.",
+        ),
     ] = None,
     enrol: Annotated[
         str | None,
-        typer.Option(envvar="MESHWRIGHT_ENROL", metavar="HOST:PORT", help="Join there, by a token."),
+        typer.Option(
+            envvar="MESHWRIGHT_ENROL",
+            metavar="HOST:PORT",
+            help="Address of the enrolment server, to join the mesh. Needs --join-token or "
+            "--kubernetes-token.",
+        ),
     ] = None,
     join_token: Annotated[
         Path | None,
-        typer.Option(readable=_NOT_ASKED, envvar="MESHWRIGHT_JOIN_TOKEN", help="A file with a join token."),
+        typer.Option(
+            readable=_NOT_ASKED,
+            envvar="MESHWRIGHT_JOIN_TOKEN",
+            help="File with a join token, as `meshwright certs token create` writes it.",
+        ),
     ] = None,
     kubernetes_token: Annotated[
         Path | None,
         typer.Option(
             readable=_NOT_ASKED,
             envvar="MESHWRIGHT_KUBERNETES_TOKEN",
-            help="In a Pod: a projected token for the audience meshwright, with --ca.",
+            help="File with a projected ServiceAccount token for the audience meshwright, to "
+            "join from a Pod. Needs --ca.",
         ),
     ] = None,
     authority: Annotated[
@@ -53,7 +71,8 @@ def run(
             "--ca",
             readable=_NOT_ASKED,
             envvar="MESHWRIGHT_CA",
-            help="Roots of who is joined. [by the token's pin]",
+            help="File with the CA certificates that verify the enrolment server.",
+            show_default="the pin in the join token",
         ),
     ] = None,
     renewal: Annotated[
@@ -61,68 +80,141 @@ def run(
         typer.Option(
             envvar="MESHWRIGHT_RENEWAL",
             metavar="HOST:PORT",
-            help="Renew the certificate there, and tell what Envoy counts.",
+            help="Address of the renewal server. The agent renews the certificate there, and "
+            "reports Envoy's statistics.",
+            show_default="no renewal",
         ),
     ] = None,
     trust_domain: Domain = None,
     run_directory: Annotated[
         Path,
         typer.Option(
-            "--run", readable=_NOT_ASKED, envvar="MESHWRIGHT_RUN", help="Directory of the agent's own."
+            "--run",
+            readable=_NOT_ASKED,
+            envvar="MESHWRIGHT_RUN",
+            help="Directory for the agent's own files, such as Envoy's bootstrap and admin socket.",
         ),
     ] = Path("/run/meshwright"),
-    envoy: Annotated[str, typer.Option(envvar="MESHWRIGHT_ENVOY", help="Envoy itself.")] = "envoy",
+    envoy: Annotated[
+        str,
+        typer.Option(envvar="MESHWRIGHT_ENVOY", help="Envoy program: a path, or a name to find in $PATH."),
+    ] = "envoy",
     admin: AdminPort = None,
     status: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Probes and metrics; [::] is both families.")
+        str,
+        typer.Option(
+            metavar="HOST:PORT", help="Listen address for probes and metrics. [::] accepts IPv4 and IPv6."
+        ),
     ] = f"[::]:{STATUS_PORT}",
-    protocol: Annotated[str, typer.Option(help="delta or sotw.")] = "delta",
+    protocol: Annotated[
+        str, typer.Option(help="Variant of xDS: delta (incremental) or sotw (state of the world).")
+    ] = "delta",
     application_port: Annotated[
-        list[int] | None, typer.Option(help="Not ready before a listener serves it; repeat for more.")
+        list[int] | None,
+        typer.Option(
+            help="Port of the application. The proxy is ready only when a listener serves this "
+            "port. Repeat for more ports."
+        ),
     ] = None,
     application_address: Annotated[
-        str, typer.Option(help="Where probes find the application.")
+        str, typer.Option(help="Address at which the agent probes the application.")
     ] = "127.0.0.1",
     probes: Annotated[
         Path | None,
-        typer.Option(readable=_NOT_ASKED, help="JSON: path of the agent to a probe as Kubernetes has it."),
+        typer.Option(
+            readable=_NOT_ASKED,
+            help="JSON file with the application's probes. Each key is a path on the agent's "
+            "server, each value a Kubernetes probe.",
+        ),
     ] = None,
     application_metrics: Annotated[
-        str | None, typer.Option(metavar="URL", help="Merged with Envoy's.")
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="URL of the application's metrics. The agent merges them with Envoy's metrics.",
+            show_default="Envoy's metrics only",
+        ),
     ] = None,
     override: Annotated[
-        Path | None, typer.Option(readable=_NOT_ASKED, help="JSON laid over the bootstrap; watched.")
+        Path | None,
+        typer.Option(
+            readable=_NOT_ASKED,
+            help="JSON file that the agent merges into Envoy's bootstrap. The agent watches the file.",
+        ),
     ] = None,
     hosts_file: Annotated[
         Path | None,
-        typer.Option(readable=_NOT_ASKED, help="Keep the names of services in it, such as /etc/hosts."),
+        typer.Option(
+            readable=_NOT_ASKED,
+            help="Hosts file in which the agent maintains the names of services, for example /etc/hosts.",
+            show_default="none",
+        ),
     ] = None,
-    cluster_domain: Annotated[str, typer.Option(help="The last part of services' names.")] = "cluster.local",
-    hot_restart: Annotated[bool, typer.Option(help="A changed bootstrap loses no connection.")] = True,
-    drain_seconds: Annotated[int, typer.Option(help="Envoy's --drain-time-s.")] = 45,
-    parent_shutdown_seconds: Annotated[int, typer.Option(help="Envoy's --parent-shutdown-time-s.")] = 60,
-    termination_least_seconds: Annotated[float, typer.Option(help="Serve on at least so long.")] = 5.0,
+    cluster_domain: Annotated[
+        str, typer.Option(help="DNS domain of services, the last part of their names.")
+    ] = "cluster.local",
+    hot_restart: Annotated[
+        bool, typer.Option(help="Replace Envoy without closing connections when the bootstrap changes.")
+    ] = True,
+    drain_seconds: Annotated[
+        int,
+        typer.Option(
+            help="Seconds that connections of a removed listener, or of the old Envoy in a hot "
+            "restart, get to finish (Envoy's --drain-time-s)."
+        ),
+    ] = 45,
+    parent_shutdown_seconds: Annotated[
+        int,
+        typer.Option(
+            help="Seconds after a hot restart until the old Envoy is stopped (Envoy's "
+            "--parent-shutdown-time-s). Must be more than --drain-seconds."
+        ),
+    ] = 60,
+    termination_least_seconds: Annotated[
+        float,
+        typer.Option(
+            help="Minimum seconds to keep serving after SIGTERM, so that callers can learn of the shutdown."
+        ),
+    ] = 5.0,
     termination_most_seconds: Annotated[
-        float, typer.Option(help="Then until no connection is in use, at most so long.")
+        float,
+        typer.Option(help="Maximum seconds to keep serving after SIGTERM while connections are in use."),
     ] = 45.0,
-    concurrency: Annotated[int, typer.Option(help="Envoy's worker threads; 0 is one per processor.")] = 0,
-    envoy_log_level: Annotated[str, typer.Option(help="Envoy's --log-level.")] = "warning",
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    concurrency: Annotated[
+        int, typer.Option(help="Number of Envoy's worker threads. 0: one per processor.")
+    ] = 0,
+    envoy_log_level: Annotated[
+        str, typer.Option(help="Log level of Envoy (Envoy's --log-level).")
+    ] = "warning",
+    log_level: Annotated[
+        str, typer.Option(help="Log level of the agent: debug, info, warning or error.")
+    ] = "info",
     shared_credentials: Annotated[
         bool,
         typer.Option(
             "--shared-credentials",
             envvar="MESHWRIGHT_SHARED_CREDENTIALS",
-            help="Although others can read the key.",
+            help="Start even if other users can read the private key.",
         ),
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Log as JSON, wherever standard error goes.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Log as JSON, even on a terminal.")] = False,
 ) -> None:
-    """Run Envoy beside a workload until SIGTERM, which drains it first; SIGHUP has it read its files again.
+    r"""Run Envoy as the sidecar of a workload.
 
-    Status: 0 if it was told to stop, 1 if Envoy failed again and again, 2 if it could not begin.
+    Use this command on a virtual machine; in Kubernetes the injected Pod runs it.
+    The agent starts Envoy, restarts it after a failure, and answers probes. With
+    --renewal the agent also renews the certificate. For example, join the mesh
+    with a token and run:
+
+      meshwright agent --credentials /etc/meshwright/credentials \
+          --ads control.example:15128 --enrol control.example:15130 \
+          --join-token /etc/meshwright/token
+
+    SIGTERM drains Envoy, then stops the agent. SIGHUP makes the agent read its
+    files again.
+
+    Exit status: 0 after SIGTERM, 1 if Envoy failed repeatedly, 2 if the agent
+    could not start.
     """
     told = dict(locals())  # all that was typed, by name, as `meshwright unit` has it
     if context.invoked_subcommand is not None:
@@ -132,7 +224,8 @@ def run(
     not_hung_up()
     if credentials is None or ads is None:
         raise CommandFailed(
-            "--credentials and --ads are needed (or MESHWRIGHT_CREDENTIALS and MESHWRIGHT_ADS)"
+            "the agent needs its credentials and the control plane's address: give --credentials DIR and "
+            "--ads HOST:PORT, or set MESHWRIGHT_CREDENTIALS and MESHWRIGHT_ADS"
         )
     from meshwright.cli.process.agent_settings import agent_settings
     from meshwright.cli.process.environment import of_program
@@ -144,15 +237,27 @@ def run(
 @agent.command()
 def wait(
     status: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="The agent's server.")
+        str, typer.Option(metavar="HOST:PORT", help="Status address of the agent.")
     ] = f"127.0.0.1:{STATUS_PORT}",
-    seconds: Annotated[float, typer.Option(help="At most so long.")] = 60.0,
+    seconds: Annotated[float, typer.Option(help="Maximum seconds to wait.")] = 60.0,
     credentials: Annotated[
-        Path | None, typer.Option(readable=_NOT_ASKED, help="The agent's: for this proxy, and no other.")
+        Path | None,
+        typer.Option(
+            readable=_NOT_ASKED,
+            help="Credentials directory of the agent. Wait for this proxy only, if several "
+            "agents run on the machine.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Wait until the proxy is ready, for what must not begin before; status 1 if it does not become so."""
+    """Wait until the proxy is ready.
+
+    Use the command before starting an application that needs the mesh:
+
+      meshwright agent wait --seconds 30 && exec my-application
+
+    Exit status: 0 if the proxy is ready, 1 if it is not ready in time.
+    """
     from meshwright.agent.certificates import proxy_name
     from meshwright.agent.credentials import CredentialsError
     from meshwright.agent.status.client import LONGEST_SECONDS
@@ -176,11 +281,15 @@ def wait(
 @agent.command()
 def status(
     at: Annotated[
-        str, typer.Option("--status", metavar="HOST:PORT", help="The agent's server.")
+        str, typer.Option("--status", metavar="HOST:PORT", help="Status address of the agent.")
     ] = f"127.0.0.1:{STATUS_PORT}",
     as_json: AsJson = False,
 ) -> None:
-    """Say how the proxy is, and how it stands with its control plane; status 1 if either is not well."""
+    """Show the state of the proxy and of its connection to the control plane.
+
+    Exit status: 0 if the proxy is ready and connected, 1 if it is not, 2 if the
+    agent does not answer.
+    """
     from meshwright.agent.status.client import AgentSilent, status_of
     from meshwright.agent.status.description import lines
 
@@ -199,11 +308,15 @@ def status(
 @agent.command()
 def drain(
     at: Annotated[
-        str, typer.Option("--status", metavar="HOST:PORT", help="The agent's server.")
+        str, typer.Option("--status", metavar="HOST:PORT", help="Status address of the agent.")
     ] = f"127.0.0.1:{STATUS_PORT}",
     as_json: AsJson = False,
 ) -> None:
-    """Have the proxy discourage calls to its workload, and serve on: for a hook before that ends."""
+    """Ask callers to stop using this workload, and keep serving.
+
+    The proxy tells callers to close their connections. Use the command in a
+    preStop hook, before the workload stops.
+    """
     from meshwright.agent.status.client import AgentSilent, drained
 
     try:
@@ -218,24 +331,39 @@ def drain(
 
 @agent.command()
 def request(
-    method: Annotated[str, typer.Argument(help="GET or POST.")],
-    path: Annotated[str, typer.Argument(help="Such as /clusters or /config_dump.")],
+    method: Annotated[str, typer.Argument(help="HTTP method: GET or POST.")],
+    path: Annotated[
+        str, typer.Argument(help="Path of the admin interface, for example /clusters or /config_dump.")
+    ],
     run_directory: Annotated[
-        Path, typer.Option("--run", envvar="MESHWRIGHT_RUN", help="The agent's own directory.")
+        Path,
+        typer.Option(
+            "--run",
+            envvar="MESHWRIGHT_RUN",
+            help="Directory of the agent's own files, where the admin socket is.",
+        ),
     ] = Path("/run/meshwright"),
     admin: AdminPort = None,
     as_json: AsJson = False,
 ) -> None:
-    """Call Envoy's admin interface and print the answer; status 1 if that is another than 200.
+    """Send a request to Envoy's admin interface and print the response.
 
-    It is a socket in the agent's directory, for its user and root alone, unless the agent was given --admin.
+    For example, show the endpoints that Envoy knows:
+
+      meshwright agent request GET /clusters
+
+    Unless the agent was started with --admin, the interface is a Unix socket that
+    only root and the agent's user can open.
+
+    Exit status: 0 for a response with status 200, 1 for any other response, 2 if
+    Envoy does not answer.
     """
     import http.client
 
     from meshwright.cli.socket.unix_http import UnixConnection
 
     if not path.startswith("/"):
-        raise CommandFailed(f"the path is {path!r}: must begin with /")
+        raise CommandFailed(f"the path is {path!r}: must begin with /, for example /clusters")
     at = admin_at(admin, run_directory)
     connection = (
         UnixConnection(at, _ADMIN_SECONDS)
@@ -248,10 +376,14 @@ def request(
         body = response.read()
     except PermissionError as error:
         raise CommandFailed(
-            f"Envoy's admin at {at} is for the agent's user alone: run this as that user"
+            f"cannot open Envoy's admin interface at {at}: only root and the agent's user may; run the "
+            "command as one of them"
         ) from error
     except (OSError, http.client.HTTPException) as error:
-        raise CommandFailed(f"Envoy's admin at {at} does not answer: {error}") from error
+        raise CommandFailed(
+            f"Envoy's admin interface at {at} does not answer: {error}; `meshwright agent status` shows if "
+            "the agent runs"
+        ) from error
     finally:
         connection.close()
     if as_json:

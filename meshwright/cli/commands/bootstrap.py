@@ -12,24 +12,37 @@ from meshwright.cli.process.standard_streams import print_text
 
 
 def bootstrap(
-    credentials: Annotated[Path, typer.Option(help="Directory with proxy.pem, proxy.key and ca.pem.")],
-    ads: Annotated[str, typer.Option(metavar="HOST:PORT", help="The control plane.")],
+    credentials: Annotated[
+        Path, typer.Option(help="Directory with the proxy's credentials: proxy.pem, proxy.key, ca.pem.")
+    ],
+    ads: Annotated[str, typer.Option(metavar="HOST:PORT", help="Address of the control plane's ADS server.")],
     admin: Annotated[
         str | None,
         typer.Option(
             metavar="HOST:PORT|PATH",
-            help="Envoy's admin, without which there is none: a socket for Envoy's user alone, "
-            "or a port for every user of the machine.",
+            help="Address of Envoy's admin interface: the path of a Unix socket, which only Envoy's user "
+            "can open, or a TCP address, which every user of the machine can use.",
+            show_default="no admin interface",
         ),
     ] = None,
-    protocol: Annotated[str, typer.Option(help="delta or sotw.")] = "delta",
-    output: Annotated[Path | None, typer.Option(help="File to write; standard output without.")] = None,
+    protocol: Annotated[
+        str, typer.Option(help="Variant of xDS: delta (incremental) or sotw (state of the world).")
+    ] = "delta",
+    output: Annotated[
+        Path | None, typer.Option(help="File to write.", show_default="standard output")
+    ] = None,
     trust_domain: Domain = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write an Envoy bootstrap for one sidecar; its name is read from its certificate.
+    r"""Write the Envoy bootstrap of one sidecar, if you run Envoy without the agent.
 
-    A bootstrap is JSON in any case; with --json and --output, what is printed is where it was written.
+    The name of the proxy is read from its certificate. For example:
+
+      meshwright bootstrap --credentials /etc/meshwright/credentials \
+          --ads control.example:15128 --output envoy.json
+
+    The bootstrap is always JSON. With --output and --json, the command prints the
+    name of the file as JSON.
     """
     from meshwright.cli.offline.bootstrap import text
 
@@ -42,6 +55,8 @@ def bootstrap(
     try:
         write(output, made.encode(), 0o644)
     except OSError as error:
-        raise CommandFailed(f"cannot write {output}: {error.strerror}") from error
+        raise CommandFailed(
+            f"cannot write the bootstrap to {output}: {error.strerror}; choose another file with --output"
+        ) from error
     if as_json:
         print_json({"written": str(output)})

@@ -24,51 +24,81 @@ if TYPE_CHECKING:
     from meshwright.cli.checking.judgements.check import Check
 
 _CREDENTIALS: Final = Path("/etc/meshwright/credentials")
-Before = Annotated[bool, typer.Option("--before", help="Nothing is set up yet: could it be?")]
+Before = Annotated[
+    bool, typer.Option("--before", help="Check if an installation would work, before anything is installed.")
+]
 
 
 def check(
     state: Annotated[
-        Path | None, typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the server.")
+        Path | None,
+        typer.Option(
+            envvar="MESHWRIGHT_STATE", help="State directory of the server, for example /var/lib/meshwright."
+        ),
     ] = None,
     mesh: Annotated[
-        Path | None, typer.Option(envvar="MESHWRIGHT_MESH", help="Manifests, if no server runs.")
+        Path | None,
+        typer.Option(envvar="MESHWRIGHT_MESH", help="Directory of manifests, if the server is down."),
     ] = None,
     kubernetes: Annotated[
         bool | None,
         typer.Option(
-            "--kubernetes", help="The installation in a cluster; with --state: a server that reads one."
+            "--kubernetes",
+            help="Check the installation in a cluster from outside. With --state: the server reads a "
+            "cluster.",
         ),
     ] = None,
-    kubeconfig: Annotated[Path | None, typer.Option(help="How that is reached.")] = None,
+    kubeconfig: Annotated[Path | None, typer.Option(help="Kubeconfig file of the cluster.")] = None,
     kube_context: Annotated[
-        str | None, typer.Option("--kube-context", "--context", help="Of that file.")
+        str | None, typer.Option("--kube-context", "--context", help="Context of the kubeconfig file.")
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(
-            envvar="MESHWRIGHT_CONFIG", help="The server's YAML file of settings, if it does not run."
-        ),
+        typer.Option(envvar="MESHWRIGHT_CONFIG", help="YAML file of settings, if the server is down."),
     ] = None,
-    ads_address: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="If it does not run.")] = None,
-    http_address: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="If it does not run.")] = None,
+    ads_address: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="ADS address, if the server is down."),
+    ] = None,
+    http_address: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="HTTP address, if the server is down."),
+    ] = None,
     debug_address: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="If it does not run.")
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Debug address, if the server is down."),
     ] = None,
-    envoy: Annotated[str, typer.Option(envvar="MESHWRIGHT_ENVOY", help="For --before.")] = "envoy",
+    envoy: Annotated[
+        str,
+        typer.Option(
+            envvar="MESHWRIGHT_ENVOY",
+            help="Envoy program to check with --before: a path, or a name to find in $PATH.",
+        ),
+    ] = "envoy",
     shared: Shared = False,
     control_plane: ControlPlane = "",
     values: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The chart's, of the installation in a cluster.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Values file of the chart, as used for the installation in the cluster. Needs --kubernetes.",
+        ),
     ] = None,
     before: Before = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say of the server, thing by thing, whether it is well, and what is to be done.
+    """Check a server or an installation, and suggest a fix for each problem.
 
-    A server that runs is asked what it was told; else that is to be said here, as to `serve`. Without any of
-    that, --kubernetes looks from outside at what is installed in a cluster, as who asks may see it. Status: 0
-    if nothing has failed, 1 if something has, 2 where it is not known what to look at.
+    A running server is found through its state directory. If the server is down,
+    give the same options as to `meshwright serve`:
+
+      meshwright check --state /var/lib/meshwright --mesh /etc/meshwright/mesh
+
+    With --kubernetes and without --state, the command checks the installation in
+    a cluster from outside, with the rights of your kubeconfig.
+
+    Exit status: 0 if no check failed (there may be warnings), 1 if one failed, 2
+    if it is not clear what to check.
     """
     from meshwright.cli.checking.server import server
     from meshwright.cli.checking.server import stopped_server as stopped
@@ -79,7 +109,10 @@ def check(
         _end(_cluster(kubeconfig, kube_context or "", control_plane, values, before=before), as_json=as_json)
         return
     if values is not None:
-        raise CommandFailed("--values is of an installation in a cluster: give --kubernetes, and no --state")
+        raise CommandFailed(
+            "--values applies only to an installation in a cluster: add --kubernetes and remove --state, or "
+            "remove --values"
+        )
     flags: dict[str, object] = {
         "state": state,
         "mesh": mesh,
@@ -111,54 +144,71 @@ def agent_check(
         Path | None,
         typer.Option(
             envvar="MESHWRIGHT_CREDENTIALS",
-            help="With proxy.pem, proxy.key, ca.pem.",
+            help="Directory with the proxy's credentials: proxy.pem, proxy.key, ca.pem.",
             show_default="/etc/meshwright/credentials, or `credentials` in --run, as in Pods",
         ),
     ] = None,
     ads: Annotated[
         str | None,
         typer.Option(
-            envvar="MESHWRIGHT_ADS", metavar="HOST:PORT", help="The control plane, if no agent can be asked."
+            envvar="MESHWRIGHT_ADS",
+            metavar="HOST:PORT",
+            help="Address of the control plane's ADS server, if the agent does not answer.",
         ),
     ] = None,
     run_directory: Annotated[
-        Path, typer.Option("--run", envvar="MESHWRIGHT_RUN", help="The agent's own directory.")
+        Path, typer.Option("--run", envvar="MESHWRIGHT_RUN", help="Directory of the agent's own files.")
     ] = Path("/run/meshwright"),
     envoy: Annotated[
         str | None,
-        typer.Option(envvar="MESHWRIGHT_ENVOY", help="Envoy itself.", show_default="the agent's, or envoy"),
+        typer.Option(
+            envvar="MESHWRIGHT_ENVOY",
+            help="Envoy program: a path, or a name to find in $PATH.",
+            show_default="the agent's Envoy, or envoy",
+        ),
     ] = None,
     admin: AdminPort = None,
     status: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="The agent's server.")
+        str, typer.Option(metavar="HOST:PORT", help="Status address of the agent.")
     ] = f"127.0.0.1:{STATUS_PORT}",
     application_port: Annotated[
-        list[int] | None, typer.Option(help="Beside those that Envoy knows; repeat for more.")
+        list[int] | None,
+        typer.Option(
+            help="Port of the application to check in addition to the ports that Envoy knows. "
+            "Repeat for more."
+        ),
     ] = None,
-    application_address: Annotated[str, typer.Option(help="Where these are.")] = "127.0.0.1",
-    hosts_file: Annotated[Path, typer.Option(help="Where names of services may be kept.")] = Path(
-        "/etc/hosts"
-    ),
-    cluster_domain: Annotated[str, typer.Option(help="The last part of services' names.")] = "cluster.local",
-    uid: Annotated[int, typer.Option(help="The proxy's user, for --before.")] = PROXY_UID,
+    application_address: Annotated[str, typer.Option(help="Address of the application.")] = "127.0.0.1",
+    hosts_file: Annotated[
+        Path, typer.Option(help="Hosts file in which the agent may maintain the names of services.")
+    ] = Path("/etc/hosts"),
+    cluster_domain: Annotated[
+        str, typer.Option(help="DNS domain of services, the last part of their names.")
+    ] = "cluster.local",
+    uid: Annotated[int, typer.Option(help="User id of the proxy, for --before.")] = PROXY_UID,
     shared_credentials: Annotated[
         bool,
         typer.Option(
             "--shared-credentials",
             envvar="MESHWRIGHT_SHARED_CREDENTIALS",
-            help="Although others can read the key.",
+            help="Accept a private key that other users can read.",
         ),
     ] = False,
     trust_domain: Domain = None,
     before: Before = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say of this machine or Pod, thing by thing, whether its sidecar is well, and what is to be done.
+    """Check the sidecar of this machine or Pod, and suggest a fix for each problem.
 
-    In a Pod: `kubectl exec POD -c meshwright-sidecar -- meshwright agent check`.
+    In a Pod, for example:
 
-    As root it sees more: rules can be read by nobody else. Status: 0 if nothing has failed, 1 if something
-    has, 2 where it is not known what to look at.
+      kubectl exec POD -c meshwright-sidecar -- meshwright agent check
+
+    Run the command as root if possible, because only root can read the iptables
+    rules.
+
+    Exit status: 0 if no check failed (there may be warnings), 1 if one failed, 2
+    if it is not clear what to check.
     """
     from meshwright.agent.reach.place import Place, place
     from meshwright.cli.checking.machine import machine

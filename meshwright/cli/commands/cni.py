@@ -16,10 +16,10 @@ from meshwright.kubernetes.cni.settings import STATUS_PORT, Settings
 
 _NODE: Final = Settings()
 
-Networks = Annotated[Path, typer.Option(help="The node's networks, where the runtime looks for them.")]
-Programs = Annotated[Path, typer.Option(help="The node's plug-ins, where the runtime looks for them.")]
+Networks = Annotated[Path, typer.Option(help="Directory of the node's CNI network configurations.")]
+Programs = Annotated[Path, typer.Option(help="Directory of the node's CNI plug-in programs.")]
 
-cni = typer.Typer(help="Have the node set the rules of its pods: the CNI plug-in.", no_args_is_help=True)
+cni = typer.Typer(help="Install the CNI plug-in, which intercepts the traffic of Pods.", no_args_is_help=True)
 
 
 @cni.command()
@@ -28,36 +28,42 @@ def install(
     networks: Networks = _NODE.networks,
     programs: Programs = _NODE.programs,
     run: Annotated[
-        Path, typer.Option(help="The daemon's own directory; it must be called so on the node as well.")
+        Path,
+        typer.Option(help="Directory of the daemon's own files. It must have the same path on the node."),
     ] = _NODE.run,
-    status: Annotated[str, typer.Option(metavar="HOST:PORT", help="Readiness and metrics.")] = str(
-        _NODE.status
-    ),
+    status: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Listen address for readiness and metrics.")
+    ] = str(_NODE.status),
     daemon_set: Annotated[
         str,
         typer.Option(
             metavar="NAMESPACE/NAME",
             envvar="MESHWRIGHT_CNI_DAEMON_SET",
-            help="What this is of: while it is there the plug-in stays when this ends.",
+            help="DaemonSet of this daemon. While the DaemonSet exists, the plug-in stays "
+            "installed when the daemon stops.",
         ),
     ] = "",
     node: Annotated[
         str,
         typer.Option(
             envvar="MESHWRIGHT_CNI_NODE",
-            help="The node's name: pods there that came before the plug-in have their rules set, too.",
+            help="Name of the node. If set, running Pods that started before the plug-in get "
+            "their rules too.",
         ),
     ] = "",
-    netns: Annotated[Path, typer.Option(help="Where the runtime has the networks of pods.")] = _NODE.netns,
+    netns: Annotated[Path, typer.Option(help="Directory of the Pods' network namespaces.")] = _NODE.netns,
     kubeconfig: Kubeconfig = None,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Log as JSON, wherever standard error goes.")
-    ] = False,
+    log_level: Annotated[str, typer.Option(help="Log level: debug, info, warning or error.")] = "info",
+    as_json: Annotated[bool, typer.Option("--json", help="Log as JSON, even on a terminal.")] = False,
 ) -> None:
-    """Put the plug-in into the node's list, keep it there, and serve it until SIGTERM, which takes it out.
+    """Install the CNI plug-in on this node, and serve it until SIGTERM.
 
-    Status: 0 if it was told to stop, 2 if it could not begin, or not be taken out.
+    The chart runs this command in a DaemonSet if cni.enabled is true. The plug-in
+    sets the iptables rules of Pods, so that Pods need no NET_ADMIN capability.
+    SIGTERM removes the plug-in, unless its DaemonSet still exists.
+
+    Exit status: 0 after SIGTERM, 2 if the plug-in could not be installed or
+    removed.
     """
     from meshwright.cli.process.environment import of_program, say_unknown
     from meshwright.cli.process.signals import until_told
@@ -69,7 +75,9 @@ def install(
 
     namespace, slash, name = daemon_set.partition("/")
     if daemon_set and not (namespace and slash and name):
-        raise CommandFailed(f"--daemon-set is {daemon_set!r}: must be NAMESPACE/NAME")
+        raise CommandFailed(
+            f"--daemon-set is {daemon_set!r}: must be NAMESPACE/NAME, for example kube-system/meshwright-cni"
+        )
     at = host_port("--status", status, STATUS_PORT)
     settings = Settings(networks, programs, run, at, daemon_set, node, netns)
     try:
@@ -85,7 +93,7 @@ def install(
 def uninstall(
     networks: Networks = _NODE.networks, programs: Programs = _NODE.programs, as_json: AsJson = False
 ) -> None:
-    """Take the plug-in out of a node on which its daemon does not run any more."""
+    """Remove the CNI plug-in from this node, if its daemon no longer runs."""
     from meshwright.kubernetes.cni.app import uninstall as taken_out
     from meshwright.kubernetes.cni.program import ProgramError
 

@@ -19,15 +19,15 @@ from meshwright.mesh.workload import Capture
 from meshwright.sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, PROXY_UID, STATUS_PORT, TPROXY_PORT
 
 _Value = TypeVar("_Value")
-_LIST: Final = "Only these, such as 80,8000-8010; * is all."
-_LESS: Final = "All but these."
+_LIST: Final = "Ports to intercept, for example 80,8000-8010. *: all ports."
+_LESS: Final = "Ports to leave alone, even if they are included."
 _NOT_SET: Final = (
-    "the rules that the node's CNI plug-in sets are not there; does meshwright-cni run on this node, and is "
-    "it ready (`kubectl get pods -A -o wide | grep meshwright-cni`)? Its log says what became of this pod"
+    "the node's CNI plug-in has not set the rules of this Pod: check that meshwright-cni is ready on this "
+    "node (`kubectl get pods -A -o wide | grep meshwright-cni`), and read its log"
 )
 _CLOSED: Final = (
-    "calls out of the mesh end at the proxy unless the MeshConfig has spec.traffic.enableEgress: true; "
-    "`meshwright explain --to IP:PORT` says which"
+    "the proxy blocks calls to hosts outside the mesh, unless the MeshConfig has spec.traffic.enableEgress: "
+    "true; `meshwright explain --from NS/SERVICEACCOUNT --to IP:PORT` shows if a call is allowed"
 )
 
 
@@ -44,63 +44,97 @@ def script(wanted: Interception) -> str:
 
 
 def intercept(
-    uid: Annotated[int, typer.Option(help="The proxy's user: what it sends is not captured.")] = PROXY_UID,
+    uid: Annotated[
+        int, typer.Option(help="User id of the proxy. Connections of this user are not intercepted.")
+    ] = PROXY_UID,
     capture: Annotated[
         Capture,
-        typer.Option(help="How inbound connections reach the proxy; the Workload must say tproxy, too."),
+        typer.Option(
+            help="Method for inbound connections. For tproxy, set interception.capture: tproxy "
+            "in the Workload too."
+        ),
     ] = Capture.REDIRECT,
-    inbound: Annotated[bool, typer.Option(help="Capture calls to the workload.")] = True,
-    outbound: Annotated[bool, typer.Option(help="Capture calls of the workload.")] = True,
-    ipv4: Annotated[bool, typer.Option(help="Capture IPv4.")] = True,
-    ipv6: Annotated[bool, typer.Option(help="Capture IPv6; the Workload must say so, too.")] = False,
+    inbound: Annotated[bool, typer.Option(help="Intercept connections to the workload.")] = True,
+    outbound: Annotated[bool, typer.Option(help="Intercept connections from the workload.")] = True,
+    ipv4: Annotated[bool, typer.Option(help="Intercept IPv4.")] = True,
+    ipv6: Annotated[
+        bool, typer.Option(help="Intercept IPv6. Set interception.ipv6 in the Workload too.")
+    ] = False,
     ipv6_by_address: Annotated[
-        bool, typer.Option("--ipv6-by-address", help="Capture IPv6 where there is an address of it.")
+        bool,
+        typer.Option("--ipv6-by-address", help="Intercept IPv6 only if this machine has an IPv6 address."),
     ] = False,
     inbound_port: Annotated[
         int | None,
         typer.Option(
-            help="Where the proxy takes calls to it.",
+            help="Port on which the proxy accepts inbound connections.",
             show_default=f"{INBOUND_PORT}, with tproxy {TPROXY_PORT}",
         ),
     ] = None,
-    outbound_port: Annotated[int, typer.Option(help="Where the proxy takes its calls.")] = OUTBOUND_PORT,
+    outbound_port: Annotated[
+        int, typer.Option(help="Port on which the proxy accepts outbound connections.")
+    ] = OUTBOUND_PORT,
     include_inbound_ports: Annotated[str, typer.Option(metavar="PORTS", help=_LIST)] = "*",
     exclude_inbound_ports: Annotated[str, typer.Option(metavar="PORTS", help=_LESS)] = str(STATUS_PORT),
     include_outbound_ports: Annotated[str, typer.Option(metavar="PORTS", help=_LIST)] = "*",
     exclude_outbound_ports: Annotated[str, typer.Option(metavar="PORTS", help=_LESS)] = "",
     include_outbound_ranges: Annotated[
-        str, typer.Option(metavar="CIDRS", help="Only these; * is all.")
+        str,
+        typer.Option(
+            metavar="CIDRS", help="Destination ranges to intercept, for example 10.0.0.0/8. *: all ranges."
+        ),
     ] = "*",
-    exclude_outbound_ranges: Annotated[str, typer.Option(metavar="CIDRS", help="All but these.")] = "",
+    exclude_outbound_ranges: Annotated[
+        str,
+        typer.Option(metavar="CIDRS", help="Destination ranges to leave alone, even if they are included."),
+    ] = "",
     exclude_interfaces: Annotated[
         str,
         typer.Option(
             metavar="NAMES",
-            help="Nothing that comes in or goes out by these, such as eth1; net+ is net1 too.",
+            help="Network interfaces to leave alone, for example eth1; net+ matches net1 and net2.",
         ),
     ] = "",
-    mark: Annotated[int, typer.Option(help="Packet mark of tproxy; the next is used too.")] = MARK,
-    route_table: Annotated[int, typer.Option(help="Route table of tproxy.")] = ROUTE_TABLE,
+    mark: Annotated[
+        int, typer.Option(help="Packet mark for tproxy. The next number is used as well.")
+    ] = MARK,
+    route_table: Annotated[int, typer.Option(help="Route table for tproxy.")] = ROUTE_TABLE,
     backend: Annotated[
-        Backend, typer.Option(help="Which of iptables' interfaces to the kernel.")
+        Backend,
+        typer.Option(
+            help="Backend of iptables. auto: legacy if legacy rules exist, else the default of the system."
+        ),
     ] = Backend.AUTO,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the rules, and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the rules without setting them.")] = False,
     only_check: Annotated[
-        bool, typer.Option("--check", help="Say how what is in force differs; status 1 if it does.")
+        bool,
+        typer.Option("--check", help="Compare the rules in force with the wanted rules, and change nothing."),
     ] = False,
     probe: Annotated[
         bool,
         typer.Option(
-            "--probe", help="Say by connecting whether it is led; as the proxy's user, before the proxy."
+            "--probe",
+            help="Test with a connection if traffic is intercepted. Run as the proxy's user, "
+            "before the proxy starts.",
         ),
     ] = False,
-    seconds: Annotated[float, typer.Option(help="With --probe: wait so long until it is.")] = 60.0,
-    clean: Annotated[bool, typer.Option("--clean", help="Take the rules away.")] = False,
+    seconds: Annotated[float, typer.Option(help="Maximum seconds to wait with --probe.")] = 60.0,
+    clean: Annotated[bool, typer.Option("--clean", help="Remove the rules.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Lead the traffic of this network namespace through its proxy; needs root there.
+    """Redirect the traffic of this machine or Pod through its proxy.
 
-    Included ports and ranges narrow what is captured, together; what is excluded wins.
+    The command sets iptables rules in the current network namespace, and needs
+    root there. A second run changes nothing. For example, on a virtual machine
+    whose SSH must stay reachable:
+
+      meshwright intercept --exclude-inbound-ports 22,15020
+
+    A connection is intercepted if its port and its range are both included, and
+    neither is excluded.
+
+    Exit status: 0 if the rules are as wanted; 1 if --check or --probe finds a
+    difference; 2 if the rules could not be read or set.
     """
     told = dict(locals())  # all that was typed, by name, as `meshwright unit` has it
     marked = TproxyMark(mark, route_table)
@@ -186,6 +220,10 @@ def _say(wanted: Interception | None, *, changed: bool, as_json: bool) -> None:
     if as_json:
         print_json({"interception": state, "changed": changed})
     else:
-        print_lines(f"interception is {state}" if changed else f"interception was {state} already, just so")
+        print_lines(
+            f"interception is {state}"
+            if changed
+            else f"interception was {state} already, with the same rules"
+        )
         if changed and wanted is not None and wanted.outbound:
             print_lines(_CLOSED)

@@ -19,7 +19,7 @@ from meshwright.cli.process.standard_streams import print_text
 
 _FOLDER: Final = PurePosixPath("/etc/systemd/system")
 _LOW: Final = 1024
-_ELSEWHERE: Final = "put it elsewhere, such as below /etc/meshwright"
+_ELSEWHERE: Final = "move it, for example below /etc/meshwright"
 
 
 class UnitKind(enum.StrEnum):
@@ -45,33 +45,44 @@ _DEFAULTS: Final = {
 
 def unit(
     context: typer.Context,
-    which: Annotated[UnitKind, typer.Argument(help="The program that is to run.")],
+    which: Annotated[UnitKind, typer.Argument(help="Program that the unit runs.")],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="-- ARGUMENTS", help="What the program is told.")
+        list[str] | None, typer.Argument(metavar="-- ARGUMENTS", help="Arguments of the program, after --.")
     ] = None,
     program: Annotated[
-        str | None, typer.Option(help="The command, by its whole path.", show_default="this one")
+        str | None, typer.Option(help="Absolute path of the `meshwright` program.", show_default="this one")
     ] = None,
     user: Annotated[
         str | None,
-        typer.Option(help="Who runs it.", show_default="meshwright; of the agent meshwright-proxy"),
+        typer.Option(
+            help="User that runs the program.", show_default="meshwright; for agent: meshwright-proxy"
+        ),
     ] = None,
     low_ports: Annotated[
-        bool, typer.Option("--low-ports", help="Agent: Envoy listens at ports below 1024.")
+        bool, typer.Option("--low-ports", help="For agent: allow Envoy to listen on ports below 1024.")
     ] = False,
     tproxy: Annotated[
-        bool, typer.Option("--tproxy", help="Agent: for `intercept --capture tproxy`.")
+        bool, typer.Option("--tproxy", help="For agent: allow `meshwright intercept --capture tproxy`.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print a systemd unit, for /etc/systemd/system; what stands after -- is checked as if it were typed.
+    r"""Print a systemd unit that runs the server, the agent or the interception.
 
-    Variables MESHWRIGHT_... that are set here stand in the unit.
+    The arguments after -- are checked as if you ran the program with them. For
+    example:
+
+      meshwright unit agent -- --ads control.example:15128 \
+          > /etc/systemd/system/meshwright-agent.service
+
+    Environment variables MESHWRIGHT_... that are set now are written into the
+    unit.
     """
     if which is UnitKind.INTERCEPT and user is not None:
-        raise CommandFailed("--user is not for intercept: rules are set by root")
+        raise CommandFailed(
+            "--user has no effect for intercept, because only root can set iptables rules: remove --user"
+        )
     if which is not UnitKind.AGENT and (low_ports or tproxy):
-        raise CommandFailed("--low-ports and --tproxy are for the agent's unit alone")
+        raise CommandFailed("--low-ports and --tproxy apply only to `meshwright unit agent`: remove them")
     command = program or f"{sysconfig.get_path('scripts')}/meshwright"
     _require_seen("the program", command, "install it below /opt or /usr, or name another by --program")
     found = _TypedCommand(context.find_root().command, which, tuple(arguments or ()))
@@ -92,8 +103,9 @@ def unit(
 class _TypedCommand:
     """A command as it would be typed: its `arguments`, with defaults where a unit needs some, and options.
 
-    `values` are what the command itself would read; it ends the program where it would refuse to run. Of the
-    environment, `variables` are those that it would read.
+    `values` are what the command itself would read; it ends the program where it
+    would refuse to run. Of the environment, `variables` are those that it would
+    read.
     """
 
     # Typer does not export the types of commands.
@@ -152,15 +164,19 @@ def _unsaid(lacking: Mapping[str, str], first: Mapping[str, Any]) -> Mapping[str
 def _require_seen(name: str, path: str, otherwise: str) -> None:
     """Raise CommandFailed unless a unit finds something at a path."""
     if not path.startswith("/"):
-        raise CommandFailed(f"{name} is {path!r}: a unit stands in no folder, the path must begin with /")
+        raise CommandFailed(
+            f"{name} is {path!r}: must be an absolute path, because a unit has no working directory"
+        )
     if units.hidden(PurePosixPath(path)):
-        raise CommandFailed(f"{name} is {path!r}: a unit does not see /home, /root and /tmp; {otherwise}")
+        raise CommandFailed(f"{name} is {path!r}: the unit cannot read /home, /root and /tmp; {otherwise}")
 
 
 def _below(name: str, path: Path, folder: str) -> PurePosixPath:
     found = PurePosixPath(path)
     if ".." in found.parts or PurePosixPath(folder) not in found.parents:
-        raise CommandFailed(f"{name} is {str(path)!r}: systemd makes it for the unit, below {folder}")
+        raise CommandFailed(
+            f"{name} is {str(path)!r}: must be below {folder}, where systemd creates it for the unit"
+        )
     return found
 
 
@@ -176,7 +192,8 @@ def _server(found: _TypedCommand, told: units.Command, user: str) -> str:
         if not field.repr and (name in set_one_by_one or variable in found.variables):
             said = f"--set {name}=" if name in set_one_by_one else variable
             raise CommandFailed(
-                f"{said} may hold secrets, and everybody may read a unit: give it in a file, by --config"
+                f"{said} may contain secrets, and all users can read a unit: set it in a file, and give the "
+                "file with --config"
             )
     try:
         settings = load({**flags, **set_one_by_one})
@@ -187,7 +204,9 @@ def _server(found: _TypedCommand, told: units.Command, user: str) -> str:
             _require_seen(name, str(path), _ELSEWHERE)
     if settings.kubernetes:
         if settings.kubeconfig is None:
-            raise CommandFailed("--kubernetes: a unit sees no ~/.kube/config; name a file with --kubeconfig")
+            raise CommandFailed(
+                "--kubernetes: the unit cannot read ~/.kube/config; give a file with --kubeconfig"
+            )
         _require_seen("kubeconfig", str(settings.kubeconfig), _ELSEWHERE)
     addresses = (settings.ads_address, settings.http_address, settings.debug_address)
     ports = (each.port for each in (*addresses, *settings.driver_addresses.values()))
@@ -209,7 +228,9 @@ def _agent(found: _TypedCommand, told: units.Command, user: str, *, low_ports: b
     if "/" in values["envoy"]:
         _require_seen("--envoy", values["envoy"], "install it below /opt or /usr")
     if values["ads"] is None:
-        raise CommandFailed("--ads is missing: the control plane's HOST:PORT, after --")
+        raise CommandFailed(
+            "--ads is missing: add `--ads HOST:PORT` with the control plane's address after --"
+        )
     agent_settings(values)
     return units.agent_unit(
         units.Agent(

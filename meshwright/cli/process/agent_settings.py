@@ -92,7 +92,7 @@ def _probes(file: Path | None) -> "Mapping[str, Probe]":
     except (ValueError, RecursionError) as error:
         why = f"must be JSON: {error}"
     except (KeyError, TypeError):
-        why = "each of httpHeaders must have a name and a value"
+        why = "each entry of httpHeaders must have a name and a value"
     raise CommandFailed(f"--probes is {str(file)!r}: {why}")
 
 
@@ -107,12 +107,16 @@ def _enrolment(told: Told) -> "EnrolmentSettings | None":
     proofs = [each for each in (join_token, kubernetes_token) if each is not None]
     if len(proofs) != (0 if enrol is None else 1):
         raise CommandFailed(
-            "--enrol goes with --join-token or with --kubernetes-token: where to join, and by what"
+            "--enrol needs exactly one of --join-token and --kubernetes-token, and these need --enrol: give "
+            "the address of the enrolment server and one token file"
         )
     if kubernetes_token is not None and told["authority"] is None:
-        raise CommandFailed("--kubernetes-token needs --ca: it does not say whom to believe")
+        raise CommandFailed(
+            "--kubernetes-token needs --ca, because such a token does not identify the enrolment server: "
+            "give the mesh's root certificates with --ca FILE"
+        )
     if told["authority"] is not None and enrol is None:
-        raise CommandFailed("--ca is for joining: give --enrol and --join-token as well")
+        raise CommandFailed("--ca has no effect without --enrol: add --enrol and a token, or remove --ca")
     if enrol is None and renewal is None:
         return None
     return EnrolmentSettings(

@@ -19,11 +19,19 @@ REFUSED = [
         "--probes is '/etc/meshwright/none.json': No such file or directory",
     ),
     ("agent", ("--probes", "/dev/null"), "--probes is '/dev/null': must be JSON: Expecting value"),
-    ("agent", ("--enrol", "control:15130"), "--enrol goes with --join-token or with --kubernetes-token"),
-    ("agent", ("--join-token", "/etc/t"), "--enrol goes with --join-token or with --kubernetes-token"),
+    (
+        "agent",
+        ("--enrol", "control:15130"),
+        "--enrol needs exactly one of --join-token and --kubernetes-token",
+    ),
+    ("agent", ("--join-token", "/etc/t"), "--enrol needs exactly one of --join-token and --kubernetes-token"),
     ("agent", ("--enrol", "control", "--join-token", "/etc/t"), "--enrol is 'control': must be HOST:PORT"),
     ("agent", ("--enrol", "c:1", "--kubernetes-token", "/etc/t"), "--kubernetes-token needs --ca"),
-    ("agent", ("--ca", "/etc/ca.pem"), "--ca is for joining: give --enrol and --join-token as well"),
+    (
+        "agent",
+        ("--ca", "/etc/ca.pem"),
+        "--ca has no effect without --enrol: add --enrol and a token, or remove --ca",
+    ),
     ("agent", ("--renewal", "control"), "--renewal is 'control': must be HOST:PORT"),
     ("agent", ("--admin", "zzz"), "--admin is 'zzz': must be HOST:PORT"),
     ("agent", ("--drain-seconds", "90"), "the parent's shutdown after 60 s must be later than its drain"),
@@ -60,7 +68,7 @@ def test_what_the_program_refuses_is_refused_in_its_words(
         ("{", "must be JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
         (
             '{"/app-health/a": {"httpGet": {"port": 1, "httpHeaders": [{"name": "a"}]}}}',
-            "each of httpHeaders must have a name and a value",
+            "each entry of httpHeaders must have a name and a value",
         ),
     ],
 )

@@ -22,7 +22,10 @@ def test_what_is_of_a_cluster_says_so_where_none_is_asked(
     """Who types it has forgotten a flag, and would be told of a directory alone."""
     done = run(*command, flag, "a")
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"{flag} is of a cluster, and none is asked: give --kubernetes as well" in done.stderr
+    assert (
+        f"{flag} has no effect without --kubernetes: add --kubernetes to read a cluster, or remove {flag}"
+        in done.stderr
+    )
 
 
 def test_what_stands_in_the_environment_is_for_others(run: Run, tmp_path: Path) -> None:

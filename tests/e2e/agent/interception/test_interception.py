@@ -405,7 +405,7 @@ def test_the_command(scene: Scene, meshwright: str) -> None:
     on, closed = outcomes[0].stdout.splitlines()
     assert on == "interception is on"
     assert closed.startswith("calls out of the mesh end at the proxy unless the MeshConfig has")
-    assert outcomes[1].stdout == "interception was on already, just so\n"
+    assert outcomes[1].stdout == "interception was on already, with the same rules\n"
     dry = run(meshwright, "intercept", "--dry-run", "--ipv6")
     assert "*nat" in dry.stdout
     assert "MESH" not in run("iptables-save").stdout

@@ -12,7 +12,13 @@ CREDENTIALS = ("agent", "--credentials", "none", "--ads", "127.0.0.1:1")
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("agent",), "--credentials and --ads are needed (or MESHWRIGHT_CREDENTIALS and MESHWRIGHT_ADS)"),
+        (
+            ("agent",),
+            (
+                "the agent needs its credentials and the control plane's address: give --credentials DIR and "
+                "--ads HOST:PORT, or set MESHWRIGHT_CREDENTIALS and MESHWRIGHT_ADS"
+            ),
+        ),
         (
             ("agent", "--credentials", "x", "--ads", "y"),
             "--ads is 'y': must be HOST:PORT, such as 127.0.0.1:15000",
@@ -22,21 +28,30 @@ CREDENTIALS = ("agent", "--credentials", "none", "--ads", "127.0.0.1:1")
             (*CREDENTIALS, "--trust-domain", "Cluster"),
             "--trust-domain is 'Cluster': must be a DNS name in lower case",
         ),
-        ((*CREDENTIALS, "--enrol", "a:1"), "--enrol goes with --join-token or with --kubernetes-token"),
-        ((*CREDENTIALS, "--join-token", "t"), "--enrol goes with --join-token or with --kubernetes-token"),
+        (
+            (*CREDENTIALS, "--enrol", "a:1"),
+            "--enrol needs exactly one of --join-token and --kubernetes-token",
+        ),
+        (
+            (*CREDENTIALS, "--join-token", "t"),
+            "--enrol needs exactly one of --join-token and --kubernetes-token",
+        ),
         (
             (*CREDENTIALS, "--enrol", "a:1", "--kubernetes-token", "t"),
-            "--kubernetes-token needs --ca: it does not say whom to believe",
+            "--kubernetes-token needs --ca, because such a token does not identify the enrolment server",
         ),
         (
             (*CREDENTIALS, "--enrol", "a:1", "--join-token", TOKEN),
-            "--join-token is a token, and must be a file",
+            "--join-token is a token, but must be the path of a file",
         ),
         (
             (*CREDENTIALS, "--enrol", "a:1", "--kubernetes-token", "eyJhbGciOi.eyJhdWQiOl.c3Nz", "--ca", "c"),
-            "--kubernetes-token is a token, and must be a file",
+            "--kubernetes-token is a token, but must be the path of a file",
         ),
-        ((*CREDENTIALS, "--ca", "c"), "--ca is for joining: give --enrol and --join-token as well"),
+        (
+            (*CREDENTIALS, "--ca", "c"),
+            "--ca has no effect without --enrol: add --enrol and a token, or remove --ca",
+        ),
         ((*CREDENTIALS, "--renewal", "x"), "--renewal is 'x': must be HOST:PORT"),
         ((*CREDENTIALS, "--drain-seconds", "60"), "must be later than its drain time of 60 s"),
         ((*CREDENTIALS, "--termination-least-seconds", "50"), "is impossible"),

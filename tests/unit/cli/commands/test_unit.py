@@ -130,7 +130,7 @@ def test_what_may_be_a_secret_is_not_written_into_a_unit(
     status, text, said = unit("serve", "--", *given)
     assert (status, text) == (2, "")
     assert "providers" in said.lower()
-    assert "give it in a file, by --config" in " ".join(said.split())
+    assert "set it in a file, and give the file with --config" in " ".join(said.split())
     assert "hush" not in said
 
 
@@ -148,21 +148,33 @@ def test_it_is_json_if_asked_for(unit: Unit) -> None:
         (("serve", "--", "--stat", "x"), "No such option: --stat"),
         (
             ("serve", "--", "--state", "/srv/mesh"),
-            "state is '/srv/mesh': systemd makes it for the unit, below /var/lib",
+            "state is '/srv/mesh': must be below /var/lib, where systemd creates it for the unit",
         ),
         (("serve", "--", "--state", "/var/lib/../x"), "below /var/lib"),
-        (("serve", "--", "--mesh", "mesh"), "--mesh is 'mesh': a unit stands in no folder"),
-        (("serve", "--", "--mesh", "/home/me/mesh"), "--mesh is '/home/me/mesh': a unit does not see /home"),
-        (("serve", "--", "--kubernetes"), "--kubernetes: a unit sees no ~/.kube/config; name a file with"),
+        (
+            ("serve", "--", "--mesh", "mesh"),
+            "--mesh is 'mesh': must be an absolute path, because a unit has no working directory",
+        ),
+        (("serve", "--", "--mesh", "/home/me/mesh"), "--mesh is '/home/me/mesh': the unit cannot read /home"),
+        (
+            ("serve", "--", "--kubernetes"),
+            "--kubernetes: the unit cannot read ~/.kube/config; give a file with",
+        ),
         (
             ("serve", "--", "--kubernetes", "--kubeconfig", "/root/.kube/config"),
-            "--kubeconfig is '/root/.kube/config': a unit does not see /home",
+            "--kubeconfig is '/root/.kube/config': the unit cannot read /home",
         ),
-        (("serve", "--", "--set", "quiet=1"), "--quiet: there is no such setting"),
-        (("serve", "--tproxy"), "--low-ports and --tproxy are for the agent's unit alone"),
+        (("serve", "--", "--set", "quiet=1"), "--quiet is not a setting"),
+        (
+            ("serve", "--tproxy"),
+            "--low-ports and --tproxy apply only to `meshwright unit agent`: remove them",
+        ),
         (("agent",), "--ads is missing"),
         (("agent", "--", *ADS, "--run", "/var/run/x"), "below /run"),
-        (("agent", "--", *ADS, "--envoy", "./envoy"), "--envoy is './envoy': a unit stands in no folder"),
+        (
+            ("agent", "--", *ADS, "--envoy", "./envoy"),
+            "--envoy is './envoy': must be an absolute path, because a unit has no working directory",
+        ),
         (("agent", "--", *ADS, "wait"), "unexpected extra argument"),
         (("agent", "--", "--ads", "nope"), "--ads is 'nope': "),
         (("agent", "--", "--ads", "nope:99999"), "--ads is 'nope:99999': "),
@@ -171,7 +183,7 @@ def test_it_is_json_if_asked_for(unit: Unit) -> None:
         (("intercept", "--", "--exclude-inbound-ports", "99999"), "--exclude-inbound-ports"),
         (("intercept", "--", "--include-outbound-ports", "http"), "--include-outbound-ports"),
         (("intercept", "--", "--exclude-outbound-ranges", "1.2.3.4.5"), "--exclude-outbound-ranges"),
-        (("intercept", "--user", "me"), "--user is not for intercept"),
+        (("intercept", "--user", "me"), "--user has no effect for intercept"),
         (
             ("serve", "--program", "/root/.local/bin/meshwright"),
             "the program is '/root/.local/bin/meshwright'",
@@ -225,5 +237,5 @@ def test_a_token_is_in_no_unit(unit: Unit, flag: str) -> None:
         "agent", "--", *ADS, "--enrol", "control:15130", flag, f"0123456789ab.{'s' * 43}"
     )
     assert (status, text) == (2, "")
-    assert f"{flag} is a token, and must be a file" in said
+    assert f"{flag} is a token, but must be the path of a file" in said
     assert "sss" not in said
