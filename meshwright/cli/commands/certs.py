@@ -17,7 +17,7 @@ from meshwright.cli.printing.responses import print_json, saying_why
 from meshwright.cli.socket import completion as completing
 from meshwright.mesh.identity import is_proxy_name
 
-certs = typer.Typer(help="Certificates of proxies.", no_args_is_help=True)
+certs = typer.Typer(help="Issue, list, revoke and rotate certificates.", no_args_is_help=True)
 certs.add_typer(tokens, name="token")
 certs.command("rotate-root")(rotate_root)
 certs.command("seal")(seal)
@@ -27,31 +27,53 @@ certs.command("unseal")(unseal)
 @certs.command("issue-proxy")
 def issue_proxy(
     state: State,
-    uuid: Annotated[str, typer.Option(help="The proxy's UUID, as its Workload has it.")],
-    service: Annotated[str, typer.Option(help="The workload's primary service.")],
-    namespace: Annotated[str, typer.Option(help="The workload's namespace.")],
-    out: Annotated[Path, typer.Option(help="Directory for proxy.pem, proxy.key and ca.pem.")],
+    uuid: Annotated[str, typer.Option(help="UUID of the proxy, as in the manifest of its Workload.")],
+    service: Annotated[str, typer.Option(help="Primary service of the workload.")],
+    namespace: Annotated[str, typer.Option(help="Namespace of the workload.")],
+    out: Annotated[Path, typer.Option(help="Directory to write proxy.pem, proxy.key and ca.pem to.")],
     mesh: Annotated[
         Path | None,
         typer.Option(
-            envvar="MESHWRIGHT_MESH", help="Manifests that say who has the name, if no server runs."
+            envvar="MESHWRIGHT_MESH",
+            help="Directory of manifests in which to look for the workload, if the server is down.",
         ),
     ] = None,
-    anyway: Annotated[bool, typer.Option("--anyway", help="Although no workload has the name.")] = False,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Issue the certificate even if no workload has this name.")
+    ] = False,
     validity_days: Annotated[
-        int | None, typer.Option(min=1, max=MOST_DAYS, help=f"[{VALIDITY.days}]")
+        int | None,
+        typer.Option(
+            min=1,
+            max=MOST_DAYS,
+            help="Lifetime of the certificate in days.",
+            show_default=f"the server's setting, {VALIDITY.days}",
+        ),
     ] = None,
     claim_days: Annotated[
-        int | None, typer.Option(min=1, max=MOST_DAYS, help="Refused unless used for the first time by then.")
+        int | None,
+        typer.Option(
+            min=1,
+            max=MOST_DAYS,
+            help="Days within which the certificate must be used for the first time. After this "
+            "time it is refused.",
+            show_default="the server's setting, or no deadline",
+        ),
     ] = None,
     trust_domain: Trust = "cluster.local",
     shared: Shared = False,
     as_json: AsJson = False,
 ) -> None:
-    """Issue the certificate with which one sidecar dials in, and write it with its key.
+    r"""Issue the certificate of one proxy, and write it with its private key.
 
-    Status: 1 where no workload has the name, by the server, or without one by --mesh; 2 for whatever else
-    keeps it from being issued.
+    Use the command for a machine that cannot join with a token. For example:
+
+      meshwright certs issue-proxy --state /var/lib/meshwright \
+          --uuid 7b1e9f0c-3d52-4c57-9a3b-0c7f6b1d2e01 --namespace shop \
+          --service buyer --out ./buyer
+
+    Exit status: 0 if the certificate is written, 1 if no workload has this UUID,
+    service and namespace, 2 for any other failure.
     """
     from meshwright.admin.http.commands import ProxyRequest
     from meshwright.cli.identities.issuing import UNASKED, issue, made_in
@@ -61,7 +83,7 @@ def issue_proxy(
         try:
             issued = issue(state, request, trust_domain, out, mesh=mesh, shared=shared)
         except NegativeAnswer as no:
-            raise NegativeAnswer(f"{no}; --anyway issues it all the same") from no
+            raise NegativeAnswer(f"{no}; to issue the certificate anyway, add --anyway") from no
     if issued.made:
         say(made_in(state))
     if issued.unasked:
@@ -81,22 +103,30 @@ def revoke(
     serial: Annotated[
         str,
         typer.Argument(
-            help="Serial, hexadecimal; or a proxy's common name: all of its that are in force.",
+            help="Serial of a certificate, in hexadecimal; or the common name of a proxy, to "
+            "revoke all its valid certificates.",
             autocompletion=completing.serials,
         ),
     ],
-    reason: Annotated[str, typer.Option(help="Why: the ledger keeps it, in 200 characters.")] = "",
+    reason: Annotated[str, typer.Option(help="Reason to record in the ledger, up to 200 characters.")] = "",
     with_token: Annotated[
-        bool, typer.Option("--with-token", help="The join token by which it came as well.")
+        bool, typer.Option("--with-token", help="Also revoke the join token with which the proxy joined.")
     ] = False,
     trust_domain: Trust = "cluster.local",
     shared: Shared = False,
     as_json: AsJson = False,
 ) -> None:
-    """Revoke a proxy's certificate: its streams end, and it is refused from now on.
+    """Revoke a proxy's certificate: end its streams, and refuse it from now on.
 
-    By what it joined it comes by its name no more. A token that lets in others still is named.
-    Status: 1 where the proxy has none in force.
+    For example, revoke one certificate and the join token behind it:
+
+      meshwright certs revoke 3f9a02 --with-token --reason "machine was stolen"
+
+    The machine cannot join under the same name again with the proof that it used
+    before. If its join token is still usable for other names, the command prints
+    the token's id.
+
+    Exit status: 1 if the named proxy has no valid certificate.
     """
     from meshwright.cli.identities import revocation as revoking
 
@@ -120,7 +150,10 @@ def revoke(
             said["usable_tokens"] = left
             _say_usable(left)
     except IssuingError as error:
-        raise CommandFailed(f"the certificate is revoked; of the token it came by: {error}") from error
+        raise CommandFailed(
+            f"the certificate is revoked, but its join token could not be checked: {error}; `meshwright "
+            "certs token list` shows usable tokens"
+        ) from error
     if as_json:
         print_json(said)
 
@@ -129,9 +162,10 @@ def revoke(
 def list_certificates(
     state: State, trust_domain: Trust = "cluster.local", shared: Shared = False, as_json: AsJson = False
 ) -> None:
-    """List service certificates and proxy certificates.
+    """List proxy certificates and service certificates.
 
-    Where no server runs, those of proxies, from the state directory; service certificates live in a server.
+    Without a running server the command reads the state directory, and lists
+    proxy certificates only.
     """
     from meshwright.cli.identities.issuing import listed
     from meshwright.cli.printing.certificates import certificates_tables
@@ -146,7 +180,8 @@ def show_certificate(
     which: Annotated[
         str,
         typer.Argument(
-            help="Serial; a proxy's common name or UUID; or NAMESPACE/SERVICEACCOUNT.",
+            help="Serial of a certificate; common name or UUID of a proxy; or identity, as "
+            "NAMESPACE/SERVICEACCOUNT.",
             autocompletion=completing.certificates,
         ),
     ],
@@ -154,9 +189,16 @@ def show_certificate(
     shared: Shared = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show everything of one certificate, or of one proxy's: whose, since when, until when, and why not.
+    """Show one certificate, or all certificates of one proxy or identity.
 
-    Status: 1 where there is none. Without a server nobody knows who takes part, nor what is shown to others.
+    The output has the owner, the validity, and the reason if a certificate is not
+    accepted. For example, show the service certificate of an identity:
+
+      meshwright certs show shop/buyer
+
+    Without a running server, connections and use are unknown.
+
+    Exit status: 1 if there is no such certificate.
     """
     from meshwright.cli.identities.certificates import about
     from meshwright.cli.identities.issuing import listed
@@ -167,7 +209,8 @@ def show_certificate(
     if found is None:
         with saying_why(as_json=as_json):
             raise NegativeAnswer(
-                f"there is no certificate with the serial {which}, no proxy and no identity {which}"
+                f"{which} is not the serial of a certificate, not a proxy and not an identity: `meshwright "
+                "certs list` shows all"
             )
     if as_json:
         print_json(found)
@@ -179,19 +222,33 @@ def show_certificate(
 def rebuild_ledger(
     state: State,
     confirm: Annotated[
-        list[str] | None, typer.Option(metavar="SERIAL", help="It is in force; may be said several times.")
+        list[str] | None,
+        typer.Option(metavar="SERIAL", help="Serial of a certificate that is valid. Repeat for more."),
     ] = None,
-    confirm_all: Annotated[bool, typer.Option("--confirm-all", help="All that are listed are.")] = False,
+    confirm_all: Annotated[
+        bool, typer.Option("--confirm-all", help="Confirm all listed certificates.")
+    ] = False,
     finish: Annotated[
-        bool, typer.Option("--finish", help="What is confirmed is the ledger from now on; no server may run.")
+        bool,
+        typer.Option(
+            "--finish", help="Make the confirmed certificates the new ledger. Stop the server first."
+        ),
     ] = False,
     shared: Shared = False,
     as_json: AsJson = False,
 ) -> None:
-    """Have a lost ledger back from what proxies show to a server that was started with --rebuild-ledger.
+    """Rebuild a lost ledger from the certificates that proxies present.
 
-    Without options it lists their certificates. One that was revoked is shown like any other: confirm none
-    that you do not know to be in force. Who is not confirmed is refused, and needs a new certificate.
+    Start the server with --rebuild-ledger first. Then list the certificates,
+    confirm the valid ones, stop the server, and finish:
+
+      meshwright certs rebuild-ledger
+      meshwright certs rebuild-ledger --confirm 3f9a02 --confirm 51c07d
+      meshwright certs rebuild-ledger --finish
+
+    Revoked certificates are listed too: confirm only certificates that you know
+    to be valid. Proxies without confirmation are refused, and need a new
+    certificate.
     """
     from meshwright.cli.identities import issuing
     from meshwright.cli.printing.certificates import candidates_tables
@@ -211,8 +268,8 @@ def rebuild_ledger(
 def _say_usable(tokens: Iterable[str]) -> None:
     for each in tokens:
         say(
-            f"meshwright: it joined by token {each}, which lets in others still, and this machine under "
-            f"another name: `certs token revoke {each}` ends that (or --with-token at once)"
+            f"meshwright: the proxy joined with token {each}, which other machines can still use, and this "
+            f"machine under another name: to revoke the token, run `meshwright certs token revoke {each}`"
         )
 
 
@@ -224,4 +281,6 @@ def _require_no_token(text: str) -> None:
         token = read_token(text)
     except ValueError:
         return
-    raise CommandFailed(f"that is a join token, and no serial: `certs token revoke {token.id}` revokes it")
+    raise CommandFailed(
+        f"the argument is a join token, not a serial: `meshwright certs token revoke {token.id}` revokes it"
+    )

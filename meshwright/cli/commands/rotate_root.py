@@ -13,48 +13,65 @@ from meshwright.cli.printing.responses import Found, print_json, records, texts
 from meshwright.cli.socket import completion as completing
 
 _STAGES: Final = {
-    "trusting": "{other} is to be trusted by all; {signer} signs",
-    "replacing": "{signer} signs; what {other} has signed is replaced",
-    "retiring": "{other} is trusted no longer; {signer} signs",
+    "trusting": "all proxies learn to trust {other}; {signer} signs",
+    "replacing": "{signer} signs; certificates signed by {other} are replaced",
+    "retiring": "proxies stop trusting {other}; {signer} signs",
 }
 _WHY: Final = {
     "never-connected": "never connected",
     "mesh-trust": "its Envoy has not acknowledged the roots",
     "channel-trust": "its agent has not confirmed the roots",
-    "proxy-certificate": "its proxy certificate is of the other root",
-    "service-certificate": "its service certificate is of the other root",
-    "server-certificate": "its own certificates are not of these roots yet",
-    "webhook-trust": "its cluster does not trust the roots",
-    "joining-trust": "the ConfigMaps by which pods join do not have the roots yet",
-    "not-declared": "MeshRootCertificates do not want the next stage yet",
+    "proxy-certificate": "its proxy certificate is signed by the other root",
+    "service-certificate": "its service certificate is signed by the other root",
+    "server-certificate": "the server's own certificates are not signed by these roots yet",
+    "webhook-trust": "the webhook configuration in the cluster does not have the roots yet",
+    "joining-trust": "the ConfigMaps with which Pods join do not have the roots yet",
+    "not-declared": "MeshRootCertificates do not ask for the next stage yet",
 }
 
 
 def rotate_root(
     state: State,
-    status: Annotated[bool, typer.Option("--status", help="Change nothing: say how it stands.")] = False,
-    abort: Annotated[
-        bool, typer.Option("--abort", help="Go back to the root that was there before.")
+    status: Annotated[
+        bool, typer.Option("--status", help="Show the progress of the rotation, and change nothing.")
     ] = False,
+    abort: Annotated[bool, typer.Option("--abort", help="Return to the previous root.")] = False,
     give_up: Annotated[
         list[str] | None,
-        typer.Option(metavar="PROXY", help="Wait no longer for this one.", autocompletion=completing.proxies),
+        typer.Option(
+            metavar="PROXY",
+            help="Continue without this proxy. Repeat for more.",
+            autocompletion=completing.proxies,
+        ),
     ] = None,
     older_than: Annotated[
         str | None,
-        typer.Option("--give-up-older-than", metavar="AGE", help="Nor for those last seen so long ago: 7d."),
+        typer.Option(
+            "--give-up-older-than",
+            metavar="AGE",
+            help="Continue without proxies that were last seen longer ago than this, for example 7d.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change the mesh's root for a new one, in three stages that the server takes by itself.
+    """Replace the mesh's root certificate, in three stages and without downtime.
 
-    A stage ends when every proxy that it concerns has shown that it has followed. Status: 0 where no root is
-    being changed, or this command has changed something; with --status, 1 while one is being changed.
+    Start the rotation and follow it:
+
+      meshwright certs rotate-root --state /var/lib/meshwright
+      meshwright certs rotate-root --state /var/lib/meshwright --status
+
+    The server starts the next stage by itself when all proxies have completed the
+    current one. --give-up excludes proxies that no longer exist; they must join
+    again if they return.
+
+    Exit status: 0 if no rotation is running or this command started a change;
+    with --status, 1 while a rotation is running.
     """
     from meshwright.cli.socket.client import ask
 
     if sum((status, abort, bool(give_up) or older_than is not None)) > 1:
-        raise CommandFailed("--status, --abort and --give-up are asked one at a time")
+        raise CommandFailed("--status, --abort and --give-up exclude each other: give one of them")
     if status:
         found = ask(state, "GET", "/certs/rotate-root")
     else:
@@ -73,7 +90,7 @@ def text(found: Found) -> Iterator[str]:
     """Yield what is said of a change, line by line."""
     stage = found.get("stage")
     if stage is None:
-        yield "no root is being changed"
+        yield "no root rotation is running"
         return
     roots = {name: f"root {str(found.get(name))[:16]}" for name in ("signer", "other")}
     back = "going back, " if found.get("aborted") else ""
@@ -87,7 +104,7 @@ def text(found: Found) -> Iterator[str]:
     if waiting:
         yield f"waiting for {len(waiting)} {'proxy' if len(waiting) == 1 else 'proxies'}:"
     elif not ours:
-        yield "waiting for nobody: the next stage begins in a moment"
+        yield "all proxies are done: the next stage begins in a moment"
     for each in waiting:
         why = "; ".join(_WHY.get(word, word) for word in texts(each, "why"))
         yield f"  {each.get('proxy')}: {why} (last seen {each.get('last_seen') or 'never'})"

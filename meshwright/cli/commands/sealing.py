@@ -13,7 +13,7 @@ Passphrase = Annotated[
     Path | None,
     typer.Option(
         envvar="MESHWRIGHT_KEY_PASSPHRASE_FILE",
-        help="File with the passphrase, as the server has it.",
+        help="File with the passphrase, as in the server's setting key_passphrase_file.",
         show_default=False,
     ),
 ]
@@ -23,14 +23,18 @@ def seal(
     state: State,
     key_passphrase_file: Passphrase = None,
     new_passphrase_file: Annotated[
-        Path | None, typer.Option(help="File with the passphrase that takes its place.")
+        Path | None, typer.Option(help="File with a new passphrase, to replace the current one.")
     ] = None,
     shared: Shared = False,
     as_json: AsJson = False,
 ) -> None:
-    """Encrypt the private keys of a state directory, or change their passphrase; no server may run.
+    r"""Encrypt the private keys in a state directory, or change the passphrase.
 
-    A server that has the setting key_passphrase_file does the first by itself, at its start.
+    Stop the server first. A server with the setting key_passphrase_file encrypts
+    the keys by itself when it starts. For example, change the passphrase:
+
+      meshwright certs seal --state /var/lib/meshwright \
+          --key-passphrase-file old.txt --new-passphrase-file new.txt
     """
     from meshwright.cli.identities.sealing import sealed
 
@@ -39,14 +43,17 @@ def seal(
     if as_json:
         print_json({"sealed": True, "passphrase_changed": changed})
         return
-    print_lines(f"the private keys in {state} are encrypted{' by the new passphrase' if changed else ''}")
-    print_lines("the server needs key_passphrase_file from now on")
+    print_lines(f"the private keys in {state} are encrypted{' with the new passphrase' if changed else ''}")
+    print_lines("start the server with key_passphrase_file from now on")
 
 
 def unseal(
     state: State, key_passphrase_file: Passphrase = None, shared: Shared = False, as_json: AsJson = False
 ) -> None:
-    """Have the private keys of a state directory encrypted no more; no server may run."""
+    """Decrypt the private keys in a state directory.
+
+    Stop the server first, and start it again without key_passphrase_file.
+    """
     from meshwright.cli.identities.sealing import unsealed
 
     count = unsealed(state, key_passphrase_file, shared=shared)

@@ -12,38 +12,63 @@ from meshwright.cli.options import AsJson, Shared, State, Trust
 from meshwright.cli.printing.lines import print_lines, say
 from meshwright.cli.printing.responses import print_json, saying_why
 
-tokens = typer.Typer(help="Join tokens: what lets a machine join.", no_args_is_help=True)
+tokens = typer.Typer(
+    help="Create, list and revoke join tokens, with which machines join the mesh.", no_args_is_help=True
+)
 
 
 @tokens.command("create")
 def create(
     state: State,
-    service: Annotated[str, typer.Option(help="The service whose proxies join.")],
-    namespace: Annotated[str, typer.Option(help="Its namespace.")],
-    uuid: Annotated[str | None, typer.Option(help="For this proxy alone, as its Workload has it.")] = None,
-    uses: Annotated[int, typer.Option(min=1, help="So many machines may join by it.")] = 1,
-    valid_for: Annotated[str, typer.Option(metavar="DURATION", help="Such as 30m, 24h or 7d.")] = "24h",
+    service: Annotated[str, typer.Option(help="Primary service of the workloads that may join.")],
+    namespace: Annotated[str, typer.Option(help="Namespace of the service.")],
+    uuid: Annotated[
+        str | None,
+        typer.Option(
+            help="UUID of the only proxy that may join, as in the manifest of its Workload.",
+            show_default="any proxy of the service",
+        ),
+    ] = None,
+    uses: Annotated[int, typer.Option(min=1, help="Number of machines that may join with the token.")] = 1,
+    valid_for: Annotated[
+        str, typer.Option(metavar="DURATION", help="Lifetime of the token, for example 30m, 24h or 7d.")
+    ] = "24h",
     certificate_days: Annotated[
         int | None,
-        typer.Option(min=1, max=MOST_DAYS, help="Validity of certificates. [as the server is set]"),
+        typer.Option(
+            min=1,
+            max=MOST_DAYS,
+            help="Lifetime in days of the certificates that joining machines get.",
+            show_default="the server's setting",
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="A file (0600) for the token; without, it is printed.")
+        Path | None,
+        typer.Option(help="File for the token, written with mode 0600.", show_default="print the token"),
     ] = None,
     mesh: Annotated[
         Path | None,
         typer.Option(
-            envvar="MESHWRIGHT_MESH", help="Manifests that say who has the name, if no server runs."
+            envvar="MESHWRIGHT_MESH",
+            help="Directory of manifests in which to look for the workload, if the server is down.",
         ),
     ] = None,
-    anyway: Annotated[bool, typer.Option("--anyway", help="Although no workload has the name.")] = False,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Create the token even if no workload has this name.")
+    ] = False,
     trust_domain: Trust = "cluster.local",
     shared: Shared = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a join token. It is shown once: what is kept of it does not tell its secret.
+    """Create a join token, with which machines join the mesh.
 
-    Status: 1 where it is for one proxy that no workload has; 2 for whatever else keeps it from being made.
+    The token is shown only once, because the server does not store its secret.
+    For example, let three machines join within a day:
+
+      meshwright certs token create --namespace shop --service buyer --uses 3
+
+    Exit status: 0 if the token is created; 1 if the token is for one proxy
+    (--uuid) that no workload has; 2 for any other failure.
     """
     from meshwright.cli.identities.issuing import UNASKED, made_in
     from meshwright.cli.identities.tokens import create as made
@@ -56,7 +81,7 @@ def create(
         try:
             done = made(state, wanted, trust_domain, out, mesh=mesh, anyway=anyway, shared=shared)
         except NegativeAnswer as no:
-            raise NegativeAnswer(f"{no}; --anyway makes it all the same") from no
+            raise NegativeAnswer(f"{no}; to create the token anyway, add --anyway") from no
     token = done.token
     if token["ca_made"]:
         say(made_in(state))
@@ -67,14 +92,14 @@ def create(
         return
     print_lines(f"written to {out}" if out is not None else str(token["token"]))
     times = "once" if uses == 1 else f"{uses} times"
-    say(f"token {token['id']} lets in {times}, until {token['expires_at']}")
+    say(f"token {token['id']} can be used {times}, until {token['expires_at']}")
 
 
 @tokens.command("list")
 def list_tokens(
     state: State, trust_domain: Trust = "cluster.local", shared: Shared = False, as_json: AsJson = False
 ) -> None:
-    """List join tokens: for whom they are, how often they were used, until when they can be."""
+    """List join tokens: service, use, and expiry."""
     from meshwright.cli.identities.tokens import listed
     from meshwright.cli.printing.table import show, tokens_tables
 
@@ -84,12 +109,18 @@ def list_tokens(
 @tokens.command("revoke")
 def revoke(
     state: State,
-    token: Annotated[str, typer.Argument(help="Its id, which is its first part; or all of it.")],
+    token: Annotated[
+        str, typer.Argument(help="Id of the token, which is its first part; or the whole token.")
+    ],
     trust_domain: Trust = "cluster.local",
     shared: Shared = False,
     as_json: AsJson = False,
 ) -> None:
-    """Have a join token let in nobody any more; who has joined by it stays."""
+    """Revoke a join token, so that machines cannot join with it any more.
+
+    Machines that have joined already stay in the mesh: to remove one, use
+    `meshwright certs revoke`.
+    """
     from meshwright.cli.identities import tokens as asking
 
     identifier = token.strip().partition(".")[0]  # a secret that was pasted goes nowhere
@@ -97,4 +128,4 @@ def revoke(
     if as_json:
         print_json(found)
         return
-    print_lines(f"revoked {found['id']}, which was used {found['used']} times of {found['uses']}")
+    print_lines(f"revoked token {found['id']}, used {found['used']} of {found['uses']} times")

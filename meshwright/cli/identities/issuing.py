@@ -102,7 +102,8 @@ def _place(out: Path) -> Iterator[None]:
             opened.enter_context(place_for_credentials(out))
         except OSError as error:
             raise IssuingError(
-                f"cannot write to {out}: {error.strerror}; no certificate was issued"
+                f"cannot write to {out}: {error.strerror}; no certificate was issued: give another directory "
+                "with --out"
             ) from error
         yield
 
@@ -143,7 +144,7 @@ def finish_rebuilding(state: Path, *, shared: bool = False) -> int:
 
 def _mapping(answer: object) -> dict[str, object]:
     if not isinstance(answer, dict):
-        raise IssuingError("the server's answer is not understood")
+        raise IssuingError("the server's answer is not a JSON object, because the server has another version")
     return answer
 
 
@@ -184,7 +185,7 @@ def asked_of_server(state: Path, path: str, body: object) -> dict[str, str]:
     except ServerRefused as error:
         raise IssuingError(str(error)) from error
     if not isinstance(answer, dict):
-        raise IssuingError("the server's answer is not understood")
+        raise IssuingError("the server's answer is not a JSON object, because the server has another version")
     return answer
 
 
@@ -239,6 +240,6 @@ def _write(out: Path, issued: IssuedCertificate, files: tuple[str, str, str], tr
         write_credentials(out, chain, key, authority, trust_domain)
     except OSError as error:
         raise IssuingError(
-            f"cannot write to {out}: {error.strerror}; certificate {issued.serial} is issued, and nobody "
-            "has it: revoke it"
+            f"cannot write to {out}: {error.strerror}; the key of certificate {issued.serial} is lost: "
+            f"revoke the certificate with `meshwright certs revoke {issued.serial}`"
         ) from error

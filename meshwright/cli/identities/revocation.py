@@ -38,7 +38,7 @@ def revoke(
     try:
         return by_either(by_server, here)
     except MissingAuthority as error:
-        raise IssuingError(f"serial {serial} is not in the ledger: {error}") from error
+        raise IssuingError(f"cannot revoke serial {serial}: {error}") from error
 
 
 def revoke_all(
@@ -61,7 +61,7 @@ def revoke_all(
     if failed is not None:
         raise failed
     if not revoked:
-        raise NegativeAnswer(f"proxy {proxy} has no certificate in force")
+        raise NegativeAnswer(f"proxy {proxy} has no valid certificate")
     return revoked
 
 

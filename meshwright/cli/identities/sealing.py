@@ -35,10 +35,12 @@ def _alone(state: Path, passphrase: Path | None, *, shared: bool) -> Iterator[Pa
     on_standard_error()
     told = settings_of(state, shared=shared, passphrase=passphrase).key_passphrase_file
     if told is None:
-        raise IssuingError("give --key-passphrase-file, the file with the passphrase")
+        raise IssuingError("the passphrase is missing: give its file with --key-passphrase-file")
     try:
         if not begun(state):
-            raise IssuingError(f"there is no CA in {state}: it is no state directory")
+            raise IssuingError(
+                f"{state} has no CA, so it is not a state directory: give the server's directory with --state"
+            )
         lock.prepare(state, shared=shared)
         with lock.held(state):
             yield told

@@ -89,7 +89,7 @@ def _opened(out: Path | None) -> Iterator[IO[str] | None]:
             file = opened.enter_context(new_file(out))
         except OSError as error:
             raise IssuingError(
-                f"cannot write {out}: {error.strerror}; no token was made: --out must be a new file"
+                f"cannot write {out}: {error.strerror}; no token was created: give a new file with --out"
             ) from error
         yield file
 
@@ -104,7 +104,8 @@ def _put(out: Path | None, file: IO[str] | None, token: str) -> dict[str, str]:
     except OSError as error:
         identifier = token.partition(".")[0]
         raise IssuingError(
-            f"cannot write {out}: {error.strerror}; token {identifier} is made, and nobody has it: revoke it"
+            f"cannot write {out}: {error.strerror}; the secret of token {identifier} is lost: revoke the "
+            f"token with `meshwright certs token revoke {identifier}`"
         ) from error
     return {"written_to": str(out)}
 
@@ -135,4 +136,4 @@ def revoke(state: Path, token: str, trust_domain: str, *, shared: bool = False) 
             lambda: asked_of_server(state, "/certs/tokens/revoke", {"token": token}), without_server
         )
     except MissingAuthority as error:
-        raise IssuingError(f"there is no join token {token}: {error}") from error
+        raise IssuingError(f"cannot revoke join token {token}: {error}") from error

@@ -48,7 +48,7 @@ def test_a_token_has_its_file_before_it_is_made(run: Run, tmp_path: Path) -> Non
         ("state", "File exists"),
     ):
         done = _create(run, "--out", out)
-        said = f"meshwright: cannot write {out}: {why}; no token was made: --out must be a new file\n"
+        said = f"meshwright: cannot write {out}: {why}; no token was created: give a new file with --out\n"
         assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
     assert (tmp_path / "token").read_text() == before
     assert [each["id"] for each in _tokens(run)] == [before.partition(".")[0]]
@@ -67,7 +67,8 @@ def test_a_token_whose_file_has_no_room_is_named(tmp_path: Path, monkeypatch: py
     with pytest.raises(IssuingError) as failed, full:
         tokens.create(state, TokenRequest("s", "n"), "cluster.local", out)
     (made,) = cast("dict[str, Any]", tokens.listed(state, "cluster.local"))["join_tokens"]
-    said = f"File too large; token {made['id']} is made, and nobody has it: revoke it"
+    command = f"`meshwright certs token revoke {made['id']}`"
+    said = f"File too large; the secret of token {made['id']} is lost: revoke the token with {command}"
     assert str(failed.value) == f"cannot write {out}: {said}"
     assert not out.exists()
 
@@ -100,7 +101,7 @@ def test_no_certificate_is_issued_that_nobody_can_have(run: Run, tmp_path: Path,
     done = _issue(run, out, "v")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"meshwright: cannot write to {out}: ")
-    assert done.stderr.endswith("; no certificate was issued\n")
+    assert done.stderr.endswith("; no certificate was issued: give another directory with --out\n")
     assert _certificates(run) == 1
 
 
@@ -126,7 +127,7 @@ def test_a_certificate_that_is_not_issued_leaves_no_directory(run: Run, tmp_path
 def test_no_time_at_all_is_said_to_be_none(run: Run, command: tuple[str, ...], text: str) -> None:
     """It is a number with a unit: what is wrong with it is how many."""
     done = run(*command, text, "--state", "state")
-    said = f"meshwright: {command[-1]} is {text!r}: must be more than nothing, such as 24h\n"
+    said = f"meshwright: {command[-1]} is {text!r}: must be more than 0, for example 24h\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
@@ -135,12 +136,12 @@ def test_a_time_of_too_many_digits_is_said_to_be_too_long(run: Run) -> None:
     for digits in ("9" * 10, "9" * 5000):
         done = _create(run, "--valid-for", f"{digits}s")
         said = f"meshwright: --valid-for is '{f'{digits}s'[:40]}': must be less than 1000000000 of its unit"
-        assert (done.returncode, done.stderr) == (2, f"{said}\n")
+        assert (done.returncode, done.stderr) == (2, f"{said}, for example 24h\n")
 
 
 @pytest.mark.parametrize("text", ["", "s", "1", "-1s", "1.5h", "1 h", "1w", "\u0661s", "1h\n"])
 def test_what_is_no_time_is_told_how_one_is_written(run: Run, text: str) -> None:
     """Digits that are others than 0 to 9 are none."""
     done = _create(run, f"--valid-for={text}")
-    assert "must be a number and s, m, h or d, such as 24h" in done.stderr
+    assert "must be a number followed by s, m, h or d, for example 24h" in done.stderr
     assert done.returncode == 2

@@ -28,7 +28,10 @@ CHANGE = {
 def test_who_is_waited_for_and_why() -> None:
     """In words; a reason that this program does not know is said as it came."""
     assert list(text(CHANGE)) == [
-        "stage 1 of 3, trusting: root 5cdeaa61c8a888b2 is to be trusted by all; root 7a740101fb39acd1 signs",
+        (
+            "stage 1 of 3, trusting: all proxies learn to trust root 5cdeaa61c8a888b2; "
+            "root 7a740101fb39acd1 signs"
+        ),
         "since 2026-11-22T17:05:00+00:00, begun 2026-11-22T17:00:00+00:00",
         "waiting for 2 proxies:",
         "  a.store.shop: never connected; its agent has not confirmed the roots (last seen never)",
@@ -42,10 +45,10 @@ def test_an_abort_and_nothing_at_all() -> None:
     back = {**CHANGE, "stage": "replacing", "number": 2, "aborted": True, "waiting_for": [], "given_up": {}}
     assert next(iter(text(back))) == (
         "going back, stage 2 of 3, replacing: root 7a740101fb39acd1 signs; "
-        "what root 5cdeaa61c8a888b2 has signed is replaced"
+        "certificates signed by root 5cdeaa61c8a888b2 are replaced"
     )
-    assert list(text(back))[2:] == ["waiting for nobody: the next stage begins in a moment"]
-    assert list(text({"stage": None})) == ["no root is being changed"]
+    assert list(text(back))[2:] == ["all proxies are done: the next stage begins in a moment"]
+    assert list(text({"stage": None})) == ["no root rotation is running"]
 
 
 def test_what_of_the_server_is_waited_for() -> None:
@@ -55,12 +58,17 @@ def test_what_of_the_server_is_waited_for() -> None:
         {"part": "webhook", "why": "webhook-trust", "reason": "RBAC grants no `patch`"},
     ]
     assert list(text({**CHANGE, "waiting_for": [], "also_waiting_for": ours, "given_up": {}}))[2:] == [
-        "waiting for the server: its own certificates are not of these roots yet",
-        "waiting for the webhook: its cluster does not trust the roots (RBAC grants no `patch`)",
+        "waiting for the server: the server's own certificates are not signed by these roots yet",
+        (
+            "waiting for the webhook: the webhook configuration in the cluster does not have the roots yet "
+            "(RBAC grants no `patch`)"
+        ),
     ]
 
 
 def test_an_age_that_is_empty_begins_no_change() -> None:
     """As a shell writes a variable that is not set: before anybody is asked."""
-    with pytest.raises(CommandFailed, match="--give-up-older-than is '': must be a number and s, m, h or d"):
+    with pytest.raises(
+        CommandFailed, match="--give-up-older-than is '': must be a number followed by s, m, h or d"
+    ):
         rotate_root(Path("none"), older_than="")

@@ -44,7 +44,7 @@ def test_there_and_back(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "private keys are encrypted from now on" in sealed.stderr
     assert "info" not in sealed.stdout
     assert (sealed.exit_code, plain(state)) == (0, False)
-    assert "needs key_passphrase_file from now on" in sealed.output
+    assert "start the server with key_passphrase_file from now on" in sealed.output
     assert "give key_passphrase_file (MESHWRIGHT_KEY_PASSPHRASE_FILE)" in str(
         ran("certs", "list", *where).output
     )
@@ -72,11 +72,14 @@ def test_what_cannot_be(state: Path, tmp_path: Path) -> None:
     """Each with the reason."""
     words = passphrase(tmp_path / "words", "words")
     told = ("--state", str(state), "--key-passphrase-file", words)
-    assert "give --key-passphrase-file" in ran("certs", "seal", "--state", str(state)).output
+    assert (
+        "the passphrase is missing: give its file with --key-passphrase-file"
+        in ran("certs", "seal", "--state", str(state)).output
+    )
     assert "are not encrypted" in ran("certs", "unseal", *told).output
     assert "no passphrase to change" in str(
         ran("certs", "seal", *told, "--new-passphrase-file", words).output
     )
     nowhere = ("--state", str(tmp_path / "none"), "--key-passphrase-file", words)
-    assert "it is no state directory" in ran("certs", "seal", *nowhere).output
+    assert "so it is not a state directory" in ran("certs", "seal", *nowhere).output
     assert not (tmp_path / "none").exists()
