@@ -16,12 +16,12 @@ def duration(name: str, text: str) -> timedelta:
     """Read `30m`, `24h` or `7d`; raise CommandFailed, which names the option."""
     found = _DURATION.fullmatch(text)
     if found is None or not text[0].isdigit():
-        raise _wrong(name, text, "must be a number and s, m, h or d, such as 24h")
+        raise _wrong(name, text, "must be a number followed by s, m, h or d, for example 24h")
     number, unit = found.groups()
     if not number:
-        raise _wrong(name, text, "must be more than nothing, such as 24h")
+        raise _wrong(name, text, "must be more than 0, for example 24h")
     if len(number) > _MOST_DIGITS:
-        raise _wrong(name, text, f"must be less than {10**_MOST_DIGITS} of its unit")
+        raise _wrong(name, text, f"must be less than {10**_MOST_DIGITS} of its unit, for example 24h")
     return timedelta(**{_UNITS[unit]: int(number)})
 
 

@@ -49,7 +49,13 @@ class CommandFailed(Exception):
 
 
 class ServerNotRunning(CommandFailed):
-    """No server answers at the socket of a state directory."""
+    """No server answers at the socket of a state directory; `do` is the next step."""
+
+    do = "start `meshwright serve`, or give another directory with --state"
+
+    def in_words(self) -> str:
+        """Return the message with the next step."""
+        return f"meshwright: {self}: {self.do}\n"
 
 
 class ServerRefused(CommandFailed):
@@ -59,7 +65,11 @@ class ServerRefused(CommandFailed):
 class UnexpectedResponse(ServerRefused):
     """The server's answer lacks what it should have, or has something else there; `do` is the next step."""
 
-    do = "ask with the program that the server runs: `meshwright version` says which one this is"
+    do = "use the `meshwright` of the server's version; `meshwright version` prints the version of this one"
+
+    def in_words(self) -> str:
+        """Return the message with the next step."""
+        return f"meshwright: {self}: {self.do}\n"
 
 
 def lines_of(error: Exception) -> tuple[str, ...]:
@@ -75,7 +85,7 @@ def understood() -> Iterator[None]:
         yield
     except KeyError as error:
         raise UnexpectedResponse(
-            f"the server's answer is not understood: it has no {error}; it is of another release"
+            f"the server's answer has no {error}, because the server has another version than this command"
         ) from error
 
 

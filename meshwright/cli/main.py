@@ -1,6 +1,7 @@
 """The command `meshwright`: names its commands.
 
-What is heavy to import is imported by the command that needs it, so that help comes at once.
+What is heavy to import is imported by the command that needs it, so that help
+comes at once.
 """
 
 from typing import Annotated
@@ -47,13 +48,23 @@ app = typer.Typer(
 @app.callback()
 def about(
     version: Annotated[
-        bool, typer.Option("--version", callback=printed, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option("--version", callback=printed, is_eager=True, help="Print the version of this program."),
     ] = False,
 ) -> None:
-    """A service-mesh control plane for Envoy: SMI policies in, xDS v3 out, over mTLS.
+    """Run and inspect a service mesh with Envoy sidecars.
 
-    Every command ends with 0 for a yes, 1 for a no, a difference or a problem, and 2 where it could not be
-    found out or done; what it prints is JSON with --json.
+    Meshwright reads services and policies (SMI, Open Service Mesh) from manifests
+    or from Kubernetes, and configures Envoy sidecars by xDS v3 over mutual TLS.
+
+    Most commands ask a running server, through the socket in its state directory:
+    give --state, or set MESHWRIGHT_STATE. For example, find out why a call is
+    denied:
+
+      meshwright explain GET /books --from shop/buyer --to shop/store:80
+
+    Exit status of all commands: 0 for yes or success; 1 for no, a difference or a
+    problem; 2 if the command failed. With --json, commands print JSON.
     """
 
 

@@ -31,18 +31,20 @@ def write(path: Path, files: Mapping[str, str], at: int) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:
-        raise CommandFailed(f"{path} is there already: give another name with --out") from error
+        raise CommandFailed(f"{path} exists already: give another name with --out") from error
     except OSError as error:
-        do = "--out - writes the archive to standard output" if error.errno == errno.EROFS else ""
+        do = "write to standard output with --out -" if error.errno == errno.EROFS else ""
         raise CommandFailed(
-            "; ".join(filter(None, (f"{path} cannot be written: {error.strerror}", do)))
+            "; ".join(filter(None, (f"cannot write {path}: {error.strerror}", do)))
         ) from error
     try:
         with os.fdopen(descriptor, "wb") as raw:
             _pack(raw, files, at)
     except OSError as error:
         path.unlink(missing_ok=True)
-        raise CommandFailed(f"{path} cannot be written: {error.strerror or error}") from error
+        raise CommandFailed(
+            f"cannot write {path}: {error.strerror or error}; give another name with --out"
+        ) from error
 
 
 def _pack(raw: IO[bytes], files: Mapping[str, str], at: int) -> None:

@@ -22,35 +22,55 @@ def bug_report(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Where it is written; - is standard output.",
+            help="File for the archive; - for standard output.",
             show_default="meshwright-bug-report-<time>.tar.gz",
         ),
     ] = None,
     log: Annotated[
-        list[Path] | None, typer.Option(help="A log whose end goes along; repeat for more.")
+        list[Path] | None, typer.Option(help="Log file whose end is included. Repeat for more files.")
     ] = None,
     most_proxies: Annotated[
         int,
-        typer.Option("--proxies", min=0, help="What so many were told: first those not in step."),
+        typer.Option(
+            "--proxies",
+            min=0,
+            help="Number of proxies whose streams and history are included. Proxies that are not "
+            "in sync come first.",
+        ),
     ] = 20,
     values: Annotated[
         bool,
-        typer.Option("--values", help="And what you have written into objects, and proxies' configuration."),
+        typer.Option(
+            "--values",
+            help="Include the contents of objects and the configuration of proxies, not only "
+            "names and problems.",
+        ),
     ] = False,
     kubernetes: Annotated[
-        bool, typer.Option("--kubernetes", help="And what `check --kubernetes` finds in the cluster.")
+        bool, typer.Option("--kubernetes", help="Include the results of `meshwright check --kubernetes`.")
     ] = False,
-    kubeconfig: Annotated[Path | None, typer.Option(help="How that is reached.")] = None,
+    kubeconfig: Annotated[Path | None, typer.Option(help="Kubeconfig file for --kubernetes.")] = None,
     control_plane: Annotated[
-        str, typer.Option("--control-plane-namespace", metavar="NAME", envvar="POD_NAMESPACE")
+        str,
+        typer.Option(
+            "--control-plane-namespace",
+            metavar="NAME",
+            envvar="POD_NAMESPACE",
+            help="Namespace of the control plane, for --kubernetes.",
+        ),
     ] = "meshwright-system",
     as_json: AsJson = False,
 ) -> None:
-    """Write an archive for a report: versions, settings, checks, proxies, history, metrics; secrets withheld.
+    """Write an archive for a bug report: versions, settings, checks, proxies, metrics.
 
-    Of objects it has who they are, and what is wrong at which field, not what stands in them. Look through it
-    before you send it: names of services, addresses and paths are in it. What cannot be had, as of a server
-    that does not run, is named in about.json, with why.
+    The archive has the names of objects and the fields with problems, but not the
+    contents of objects. Secrets are never included. Names of services, addresses
+    and paths are: look through the archive before you send it.
+
+      meshwright bug-report --state /var/lib/meshwright --out report.tar.gz
+
+    The command also works if the server is down; about.json in the archive lists
+    the missing parts and the reasons.
     """
     from meshwright.cli.bugs import archive
     from meshwright.cli.bugs import contents as gathered
@@ -97,10 +117,12 @@ def bug_report(
 def _see_that_standard_output_is_free(*, as_json: bool) -> None:
     """Raise CommandFailed where standard output cannot take the archive."""
     if as_json:
-        raise CommandFailed("--json and --out - both need standard output: give one of them")
+        raise CommandFailed(
+            "--json and --out - both write to standard output: remove --json, or name a file with --out"
+        )
     if sys.stdout.isatty():
         raise CommandFailed(
-            "standard output is a terminal: send the archive to a file with `> report.tar.gz`"
+            "standard output is a terminal, and the archive is binary: redirect it with `> report.tar.gz`"
         )
 
 

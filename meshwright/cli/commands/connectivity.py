@@ -20,37 +20,60 @@ if TYPE_CHECKING:
 
 
 def connectivity(
-    method: Annotated[str, typer.Argument(help="HTTP method.")] = "GET",
-    path: Annotated[str, typer.Argument(help="Path, as it is sent.")] = "/",
-    source: Annotated[str, typer.Option("--from", metavar="NS/SERVICEACCOUNT", help="Who calls.")] = "",
-    to: Annotated[str, typer.Option(metavar="NS/SERVICE[:PORT]", help="What is called.")] = "",
+    method: Annotated[str, typer.Argument(help="HTTP method of the request.")] = "GET",
+    path: Annotated[str, typer.Argument(help="Path of the request, with the query if there is one.")] = "/",
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="NS/SERVICEACCOUNT",
+            help="Calling identity: namespace and ServiceAccount, for example shop/buyer.",
+        ),
+    ] = "",
+    to: Annotated[
+        str,
+        typer.Option(metavar="NS/SERVICE[:PORT]", help="Called service and port, for example shop/store:80."),
+    ] = "",
     header: Annotated[
-        list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="A header; may be given often.")
+        list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="Request header. Repeat for more.")
     ] = None,
     state: Annotated[
-        Path | None, typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the running server.")
+        Path | None,
+        typer.Option(
+            envvar="MESHWRIGHT_STATE",
+            help="State directory of the running server, for example /var/lib/meshwright.",
+        ),
     ] = None,
     facts: Annotated[
         str | None,
         typer.Option(
             metavar="FILE|JSON",
-            help="What --json has printed on the server's machine: a file, - for standard input, or itself.",
+            help="Output of `meshwright connectivity --json` from the server's machine: a file, "
+            "- for standard input, or the JSON itself.",
         ),
     ] = None,
     agent: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="The server of the caller's agent, on this machine.")
+        str, typer.Option(metavar="HOST:PORT", help="Status address of the caller's agent, on this machine.")
     ] = f"127.0.0.1:{STATUS_PORT}",
-    no_request: Annotated[bool, typer.Option("--no-request", help="Look, and call nobody.")] = False,
-    seconds: Annotated[float, typer.Option(help="Wait at most so long for an answer.", min=0.1)] = 6.0,
+    no_request: Annotated[
+        bool, typer.Option("--no-request", help="Compare configurations only, without a request.")
+    ] = False,
+    seconds: Annotated[float, typer.Option(help="Maximum seconds to wait for the response.", min=0.1)] = 6.0,
     as_json: AsJson = False,
 ) -> None:
-    """Say what policy says of a call, and whether it is so: at both sidecars, and for one real request.
+    """Compare what policy says about a call with what both sidecars really do.
 
-    The request is made from here, as the caller's application would make it: where its agent is. Whom it
-    calls acts on it as on any other. Nothing else is changed.
+    The command also sends one real request, as the caller's application would:
+    run it where the caller's agent is. The called application handles the request
+    like any other. For example:
 
-    Status: 0 if all is as policy says, also where that is a denial, 1 if it is not, 2 if it could not be
-    found out.
+      meshwright connectivity GET /books --from shop/buyer --to shop/store:80
+
+    If the server runs on another machine, run the command there with --json and
+    --no-request, and give its output here with --facts.
+
+    Exit status: 0 if all is as policy says, even if that is a denial; 1 if
+    something differs; 2 if the command could not find out.
     """
     found = _given(facts) if facts is not None else _asked(state, source, to, method, path, header or [])
     _say(found, None if no_request else agent, seconds, as_json=as_json)
@@ -59,9 +82,14 @@ def connectivity(
 def _asked(state: Path | None, source: str, to: str, method: str, path: str, headers: list[str]) -> Found:
     """Ask the running server."""
     if state is None:
-        raise CommandFailed("give --state DIR of the running server, or --facts FILE with what it has said")
+        raise CommandFailed(
+            "no server to ask: give --state DIR of the running server, or --facts FILE with the output of "
+            "`meshwright connectivity --json` from the server's machine"
+        )
     if not (source and to):
-        raise CommandFailed("give --from and --to")
+        raise CommandFailed(
+            "the call is not complete: give --from NAMESPACE/SERVICEACCOUNT and --to NAMESPACE/SERVICE:PORT"
+        )
     query = {"from": source, "to": to, "method": method, "path": path}
     pairs = [*query.items(), *(("header", each) for each in headers)]
     return api(state, "/connectivity", pairs)
@@ -75,7 +103,8 @@ def _given(facts: str) -> Found:
         found = json.loads(facts if is_json else _read(facts))["facts"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CommandFailed(
-            f"{named} is not what `meshwright connectivity --json` prints: {error}"
+            f"{named} is not the output of `meshwright connectivity --json`: {error}; run that command on "
+            "the server's machine again"
         ) from error
     return found if isinstance(found, dict) else {}
 
@@ -94,7 +123,9 @@ def _say(found: Found, agent_at: str | None, seconds: float, *, as_json: bool) -
     try:
         facts = read_facts(found)
     except ValueError as error:
-        raise CommandFailed(f"the server's answer cannot be read: {error}") from error
+        raise CommandFailed(
+            f"the server's answer cannot be read: {error}; use the `meshwright` of the server's version"
+        ) from error
     agent, seen = (None, None) if agent_at is None else _tried(facts, agent_at, seconds)
     judged = steps(facts, agent, seen)
     if as_json:

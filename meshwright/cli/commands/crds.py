@@ -11,13 +11,23 @@ from meshwright.cli.process.standard_streams import print_text
 
 def crds(
     kind: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help="One kind, such as Workload. None: all of them.")
+        list[str] | None,
+        typer.Option(
+            metavar="KIND",
+            help="Kind to print, for example Workload. Repeat for more.",
+            show_default="all kinds",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the CustomResourceDefinitions of SMI's kinds, MeshConfig and Workload, for `kubectl apply`.
+    """Print the CustomResourceDefinitions that a cluster needs.
 
-    Status: 0, or 2 if there is no such kind.
+    These are the kinds of SMI and Open Service Mesh, MeshConfig and Workload. For
+    example, install all of them:
+
+      meshwright crds | kubectl apply --server-side -f -
+
+    Exit status: 0, or 2 if a kind is unknown.
     """
     from meshwright.cli.offline import reference
     from meshwright.providers.text.yaml_documents import printed

@@ -34,12 +34,19 @@ if TYPE_CHECKING:
 
 def diff(
     typed: typer.Context,
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory of manifests.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory of manifests to compare.")],
     state: Annotated[
         Path | None,
-        typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the server.", show_default=False),
+        typer.Option(
+            envvar="MESHWRIGHT_STATE",
+            help="State directory of the running server, for example /var/lib/meshwright.",
+            show_default=False,
+        ),
     ] = None,
-    names: Annotated[bool, typer.Option("--names", help="Names of resources only, not how.")] = False,
+    names: Annotated[
+        bool,
+        typer.Option("--names", help="Print only the names of resources that change, not the differences."),
+    ] = False,
     kubernetes: Kubernetes = False,
     kubeconfig: Kubeconfig = None,
     context: Context = "",
@@ -48,12 +55,19 @@ def diff(
     control_plane: ControlPlane = "",
     as_json: AsJson = False,
 ) -> None:
-    """Say which proxies a directory would change, which resources of theirs, and how. Nothing is applied.
+    """Show how a directory of manifests would change the proxies' configuration.
 
-    The directory is compared with all that a running server serves; or, with --kubernetes, applied to what a
-    cluster has, and that compared with the cluster as it is: no server is asked then.
+    Use the command before you apply manifests. It changes nothing. For example,
+    compare a directory with the configuration that a running server publishes:
 
-    Secrets are not compared. Status: 0 if nothing would change, 1 if something would, 2 if it cannot be told.
+      meshwright diff --state /var/lib/meshwright ./mesh
+
+    With --kubernetes, the command compares the cluster as it is with the cluster
+    after `kubectl apply` of the directory, and needs no server. Secrets are not
+    compared.
+
+    Exit status: 0 if no proxy would change, 1 if proxies would change, 2 if the
+    comparison failed.
     """
     from meshwright.delivery.snapshots.changes import compare
 
@@ -67,7 +81,8 @@ def diff(
         served, wanted = _replaced(directory, state)
     else:
         raise CommandFailed(
-            "give --state DIR of the running server, or --kubernetes to compare with a cluster"
+            "nothing to compare the directory with: give --state DIR of the running server, or --kubernetes "
+            "for a cluster"
         )
     _say_errors(directory, wanted)
     before = {proxy: each for proxy, each in served.versions.items() if proxy not in wanted.kept}

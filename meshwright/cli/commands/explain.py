@@ -45,27 +45,39 @@ def explain(
         str,
         typer.Argument(
             metavar="[METHOD]|LINE|-",
-            help="HTTP method; or a line of a sidecar's access log, - for one on standard input.",
+            help="HTTP method; or a line of a sidecar's access log; or - to read such a line "
+            "from standard input.",
         ),
     ] = "GET",
-    path: Annotated[str, typer.Argument(help="Path, or URL, as it is sent.")] = "/",
+    path: Annotated[str, typer.Argument(help="Path or URL of the request.")] = "/",
     source: Annotated[
         str,
         typer.Option(
             "--from",
             metavar="NS/SERVICEACCOUNT|IP",
-            help="Who calls; outside the mesh IP[,tls][,name=NAME][,server=NAME].",
+            help="Caller: namespace and ServiceAccount, for example shop/buyer. A caller outside "
+            "the mesh: IP[,tls][,name=NAME][,server=NAME].",
         ),
     ] = "",
     to: Annotated[
-        str, typer.Option(metavar="NS/SERVICE:PORT|IP:PORT|HOST:PORT", help="What is called.")
+        str,
+        typer.Option(
+            metavar="NS/SERVICE:PORT|IP:PORT|HOST:PORT",
+            help="Called service, address or host, with the port: for example shop/store:80.",
+        ),
     ] = "",
     header: Annotated[
-        list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="A header; may be given often.")
+        list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="Request header. Repeat for more.")
     ] = None,
-    mesh: Annotated[Path | None, typer.Option(help="Directory of manifests: no server is asked.")] = None,
+    mesh: Annotated[
+        Path | None, typer.Option(help="Directory of manifests to explain, without a server.")
+    ] = None,
     state: Annotated[
-        Path | None, typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the running server.")
+        Path | None,
+        typer.Option(
+            envvar="MESHWRIGHT_STATE",
+            help="State directory of the running server, for example /var/lib/meshwright.",
+        ),
     ] = None,
     kubernetes: Kubernetes = False,
     kubeconfig: Kubeconfig = None,
@@ -75,18 +87,33 @@ def explain(
     control_plane: ControlPlane = "",
     as_json: AsJson = False,
 ) -> None:
-    """Say why a call is allowed or not, and what would have to be added for a yes.
+    r"""Explain why a call is allowed or denied, and which policy would allow it.
 
-    A server also says whether that is in force: what the sidecars that the call goes by really have. Offline,
-    of a directory, of a cluster, or of one applied to the other, it is policy alone. Of a line of an access
-    log, who called what is taken from it; of its headers the log has the host and the user agent.
+    Use the command to write a policy, or to find out why a request got status
+    403. For example, ask the running server about a call:
 
-    Status: 0 if it is allowed, 1 if it is not, 2 if the question cannot be answered.
+      meshwright explain GET /books --from shop/buyer --to shop/store:80 \
+          --state /var/lib/meshwright
+
+    or about a denied request, with a line of the sidecar's access log:
+
+      kubectl logs POD -c meshwright-sidecar | grep 403 | tail -1 \
+          | meshwright explain - --state /var/lib/meshwright
+
+    A running server also compares policy with the configuration that the sidecars
+    have acknowledged. With --mesh or --kubernetes, only policy is explained. An
+    access log has two request headers only: host and user agent.
+
+    Exit status: 0 if the call is allowed, 1 if it is denied, unreachable or
+    depends on something unknown, 2 if the command cannot answer.
     """
     require_cluster(typed)
     query = {"from": source, "to": to, **_asked(method, path)}
     if not query.get("line") and not (source and to):
-        raise CommandFailed("give --from and --to, or a line of a sidecar's access log")
+        raise CommandFailed(
+            "the call is not complete: give --from NAMESPACE/SERVICEACCOUNT and --to "
+            "NAMESPACE/SERVICE:PORT, or a line of a sidecar's access log"
+        )
     if kubernetes:
         from meshwright.cli.offline.cluster import reached, together
 
@@ -98,13 +125,15 @@ def explain(
         found = _from_server(state, query, header or [])
     else:
         raise CommandFailed(
-            "give --mesh DIR to explain a directory, --kubernetes for a cluster, "
-            "or --state DIR to ask the running server"
+            "no mesh to explain: give --state DIR of the running server, --mesh DIR for a directory of "
+            "manifests, or --kubernetes for a cluster"
         )
     try:
         answer, said = found["answer"], "" if as_json else text(found)
     except KeyError as error:
-        raise UnexpectedResponse(f"the answer is not understood: it has no {error}") from error
+        raise UnexpectedResponse(
+            f"the server's answer has no {error}, because the server has another version"
+        ) from error
     if as_json:
         print_json(found)
     else:
@@ -119,7 +148,9 @@ def _asked(method: str, path: str) -> dict[str, str]:
         return {"method": method, "path": path}
     lines = (read_text() if method == "-" else method).strip().splitlines()
     if len(lines) != 1:
-        raise CommandFailed(f"give one line of an access log, not {len(lines)}")
+        raise CommandFailed(
+            f"the input has {len(lines)} lines: give one line of an access log, for example with `tail -1`"
+        )
     return {"line": lines[0]}
 
 

@@ -30,7 +30,7 @@ _NOT_ASKED: Final = False
 
 
 def explain_injection(
-    pod: Annotated[str, typer.Argument(metavar="[POD]", help="A pod of the cluster.")] = "",
+    pod: Annotated[str, typer.Argument(metavar="[POD]", help="Name of a Pod in the cluster.")] = "",
     file: Annotated[
         Path | None,
         typer.Option(
@@ -38,28 +38,43 @@ def explain_injection(
             "-f",
             readable=_NOT_ASKED,
             metavar="FILE|-",
-            help="Manifests instead: no cluster is asked.",
+            help="Manifests of Pods or workloads to explain instead of a Pod in the cluster.",
         ),
     ] = None,
     namespace: InNamespace = "default",
     config: Annotated[
-        Path | None, typer.Option(readable=_NOT_ASKED, help="The injector's configuration. [the chart's]")
+        Path | None,
+        typer.Option(
+            readable=_NOT_ASKED,
+            help="File with the injection configuration.",
+            show_default="the ConfigMap in the cluster; with --file, the defaults",
+        ),
     ] = None,
     mesh: Annotated[
-        Path | None, typer.Option(metavar="DIR|FILE", help="Manifests with the MeshConfig and Namespaces.")
+        Path | None,
+        typer.Option(metavar="DIR|FILE", help="Manifests with the MeshConfig and the Namespaces."),
     ] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = "",
     control_plane: ControlPlane = "",
     as_json: AsJson = False,
 ) -> None:
-    """Say whether API servers ask about a pod, what each rule says of it, and what it gets.
+    """Explain why a Pod gets a sidecar or not, rule by rule.
 
-    A file may have several, and all that makes Pods. Status: 0 if each gets a sidecar, or has the one it
-    would get; 1 if not; 2 if nobody could be asked.
+    For an existing Pod, the command also compares the Pod's sidecar with the one
+    that the Pod would get now. For example:
+
+      meshwright explain-injection buyer-5d8f7 -n shop
+      meshwright explain-injection --file deployment.yaml -n shop
+
+    Exit status: 0 if each Pod gets a sidecar, or has the current one; 1 if not; 2
+    if the cluster or the manifests cannot be read.
     """
     if bool(pod) == (file is not None):
-        raise CommandFailed("give either the name of a POD or --file with manifests")
+        raise CommandFailed(
+            "the Pod to explain is missing or ambiguous: give either the name of a POD, or --file with "
+            "manifests"
+        )
     told = replace(config_in(config), **_home(control_plane))
     if file is not None:
         found = _offline(told, file, namespace, mesh)
@@ -143,7 +158,10 @@ def _offline(told: "InjectionConfig", file: Path, namespace: str, mesh: Path | N
     values = [each.value for each in pieces_of(file)]
     places = [each for value in values for each in pods_in(value, namespace)]
     if not places:
-        raise CommandFailed(f"{file} has no Pod in it, and nothing that makes Pods")
+        raise CommandFailed(
+            f"{file} has no Pod and no workload that creates Pods: add a manifest of kind Pod or Deployment, "
+            "for example"
+        )
     known, others = _known(told, mesh)
     spaces = {**others, **namespaces_in(iter(values))}
     found = []
@@ -218,11 +236,15 @@ async def _configured(api: "Api", told: "InjectionConfig") -> "InjectionConfig":
         raise CommandFailed(*lines_of(error)) from error
     except ApiError as error:
         raise CommandFailed(
-            f"what is injected here cannot be read: {error}; or give it as --config"
+            f"the injection configuration of the cluster cannot be read: {error}; or give it with --config "
+            "FILE"
         ) from error
     if found is None:
         where = f"{place.namespace}/{place.name}"
-        say(f"there is no ConfigMap {where}: the defaults are taken, or give --config")
+        say(
+            f"ConfigMap {where} does not exist: using the default injection configuration; to use another, "
+            "give --config FILE"
+        )
         return told
     return found
 

@@ -28,35 +28,72 @@ _MOST_BYTES: Final = 64 * 1024 * 1024
 File = Annotated[
     Path,
     typer.Option(
-        "--file", "-f", metavar="FILE|-", readable=_NOT_ASKED, help="Manifests; - is standard input."
+        "--file",
+        "-f",
+        metavar="FILE|-",
+        readable=_NOT_ASKED,
+        help="File with manifests; - for standard input.",
     ),
 ]
-InNamespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="Of what names none.")]
+InNamespace = Annotated[
+    str,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NAME",
+        help="Namespace to use if the argument or the manifest names none.",
+    ),
+]
 
 
 def inject(
     file: File,
     config: Annotated[
-        Path | None, typer.Option(readable=_NOT_ASKED, help="How: policy, selectors, images, overlays.")
+        Path | None,
+        typer.Option(
+            readable=_NOT_ASKED,
+            help="File with the injection configuration: policy, selectors, images, overlays.",
+            show_default="the built-in defaults",
+        ),
     ] = None,
     mesh: Annotated[
-        Path | None, typer.Option(metavar="DIR|FILE", help="Manifests with the MeshConfig and Namespaces.")
+        Path | None,
+        typer.Option(metavar="DIR|FILE", help="Manifests with the MeshConfig and the Namespaces."),
     ] = None,
     namespace: InNamespace = "default",
-    image: Annotated[str, typer.Option(help="The sidecar's image. [as the configuration says]")] = "",
-    init_image: Annotated[str, typer.Option(help="The init container's. [the sidecar's]")] = "",
+    image: Annotated[
+        str, typer.Option(help="Image of the sidecar.", show_default="from the configuration")
+    ] = "",
+    init_image: Annotated[
+        str, typer.Option(help="Image of the init container.", show_default="the image of the sidecar")
+    ] = "",
     ca: Annotated[
-        Path | None, typer.Option(help="The mesh's root, to stand in the pods. [a ConfigMap has it]")
+        Path | None,
+        typer.Option(
+            help="File with the mesh's root certificates, to write into the Pods.",
+            show_default="the Pods read a ConfigMap",
+        ),
     ] = None,
     control_plane_namespace: Annotated[
-        str, typer.Option(metavar="NAME", help="Where the server is. [meshwright-system]")
+        str,
+        typer.Option(
+            metavar="NAME", help="Namespace of the control plane.", show_default="meshwright-system"
+        ),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Print manifests with sidecars in their pods; what is none of ours is printed as it stands there.
+    r"""Print manifests with sidecars added to their Pods.
 
-    What is left out, and why, is said on standard error. Status: 0; 1 if a pod that is to have a sidecar
-    cannot, and then nothing is printed; 2 if the manifests or the configuration cannot be read.
+    Use the command if the cluster does not inject sidecars itself. Manifests
+    without Pods are printed unchanged. For example:
+
+      meshwright inject -f deployment.yaml --image meshwright/proxy:0.1.0 \
+          | kubectl apply -f -
+
+    Standard error lists objects that get no sidecar, with the reason. Exit
+    status: 0 if the manifests are printed; 1 if a Pod needs a sidecar but cannot
+    get one, and then nothing is printed; 2 if the manifests or the configuration
+    cannot be read.
     """
     from meshwright.kubernetes.injection.manifests import inject as injected
     from meshwright.kubernetes.injection.manifests import namespaces_in
@@ -84,9 +121,15 @@ def inject(
 
 
 def uninject(file: File, namespace: InNamespace = "default", as_json: AsJson = False) -> None:
-    """Print manifests without the sidecars that were put into them, as their authors wrote them.
+    r"""Print manifests without the sidecars that `meshwright inject` added.
 
-    Status: 0; 1 if a sidecar cannot be taken out, and then nothing is printed; 2 if they cannot be read.
+    For example:
+
+      kubectl get deployment store -o yaml | meshwright uninject -f - \
+          | kubectl apply -f -
+
+    Exit status: 0 if the manifests are printed; 1 if a sidecar cannot be removed,
+    and then nothing is printed; 2 if the manifests cannot be read.
     """
     from meshwright.kubernetes.injection.manifests import uninject as uninjected
 
@@ -103,7 +146,7 @@ def pieces_of(file: Path) -> "tuple[Piece, ...]":
     try:
         return pieces(content.decode("utf-8"), name)
     except UnicodeDecodeError as error:
-        raise CommandFailed(f"{name} is no text in UTF-8 (byte {error.start})") from error
+        raise CommandFailed(f"{name} is not UTF-8 (byte {error.start}): convert it to UTF-8") from error
 
 
 def _content(file: Path, name: str) -> bytes:
@@ -116,7 +159,7 @@ def _content(file: Path, name: str) -> bytes:
     except OSError as error:
         raise CommandFailed(f"{name} cannot be read: {error.strerror or error}") from error
     if len(content) > _MOST_BYTES:
-        raise CommandFailed(f"{name} is larger than {_MOST_BYTES >> 20} MiB")
+        raise CommandFailed(f"{name} is larger than {_MOST_BYTES >> 20} MiB: split it into several files")
     return content
 
 
@@ -135,10 +178,12 @@ def config_in(file: Path | None) -> "InjectionConfig":
         said = [each.value for each in pieces(_content(file, str(file)).decode("utf-8"), str(file))]
         said = [each for each in said if each is not None]
         if len(said) > 1:
-            raise CommandFailed(f"{file} has {len(said)} documents: must have one")
+            raise CommandFailed(
+                f"{file} has {len(said)} documents: the injection configuration must be one document"
+            )
         return read(said[0] if said else None, str(file))
     except UnicodeDecodeError as error:
-        raise CommandFailed(f"{file} is no text in UTF-8 (byte {error.start})") from error
+        raise CommandFailed(f"{file} is not UTF-8 (byte {error.start}): convert it to UTF-8") from error
     except ConfigurationError as error:
         raise CommandFailed(*lines_of(error)) from error
 
@@ -167,7 +212,9 @@ def named_namespace(namespace: str) -> "Namespace | None":
     from meshwright.mesh.names import Namespace, is_dns_label
 
     if namespace and not is_dns_label(namespace):
-        raise CommandFailed(f"--control-plane-namespace is {namespace!r}: must be a DNS label")
+        raise CommandFailed(
+            f"--control-plane-namespace is {namespace!r}: must be a DNS label, for example meshwright-system"
+        )
     return Namespace(namespace) if namespace else None
 
 

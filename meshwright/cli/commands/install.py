@@ -14,34 +14,55 @@ from meshwright.mesh.names import is_dns_label
 
 def install(
     printing: Annotated[
-        bool, typer.Option("--print", help="Print the manifests: nothing else is done.")
+        bool,
+        typer.Option(
+            "--print", help="Print the manifests. Required, because the command never changes a cluster."
+        ),
     ] = False,
     values: Annotated[
         list[Path] | None,
-        typer.Option("--values", "-f", metavar="FILE", help="Values of the chart, in YAML."),
+        typer.Option(
+            "--values",
+            "-f",
+            metavar="FILE",
+            help="YAML file with values of the chart. Repeat for more files; later files "
+            "override earlier ones.",
+        ),
     ] = None,
     told: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="NAME=VALUE", help="One of them: image.tag=1.2.3, tolerations[0].key=a."
+            "--set",
+            metavar="NAME=VALUE",
+            help="Value of the chart, for example image.tag=1.2.3 or tolerations[0].key=a. "
+            "Overrides --values.",
         ),
     ] = None,
     told_text: Annotated[
         list[str] | None,
-        typer.Option("--set-string", metavar="NAME=VALUE", help="The same; values are text."),
+        typer.Option(
+            "--set-string",
+            metavar="NAME=VALUE",
+            help="Like --set, but the value is always text, for example image.tag=1.",
+        ),
     ] = None,
     told_json: Annotated[
-        list[str] | None, typer.Option("--set-json", metavar="NAME=JSON", help="The same; values are JSON.")
+        list[str] | None,
+        typer.Option("--set-json", metavar="NAME=JSON", help="Like --set, but the value is JSON."),
     ] = None,
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="The control plane's own.")
+        str, typer.Option("--namespace", "-n", help="Namespace of the control plane.")
     ] = "meshwright-system",
     as_json: AsJson = False,
 ) -> None:
-    """Print what installs the control plane, for `kubectl apply`: what `helm template` makes of the chart.
+    """Print the manifests that install the control plane in a Kubernetes cluster.
 
-    Before that stands its namespace, which Helm makes if it is told to.
-    Status: 0, or 2 if the values are wrong.
+    The output is the same as `helm template` of the chart, plus the Namespace.
+    For example:
+
+      meshwright install --print | kubectl apply -f -
+
+    Exit status: 0, or 2 if the values are wrong.
     """
     import yaml
 
@@ -50,11 +71,13 @@ def install(
 
     if not printing:
         raise CommandFailed(
-            "nothing is installed by itself: `meshwright install --print | kubectl apply -f -`"
+            "nothing is installed, because this command only prints manifests: to install, run `meshwright "
+            "install --print | kubectl apply -f -`"
         )
     if not is_dns_label(namespace):
         raise CommandFailed(
-            f"--namespace is {namespace[:200]!r}: must be 1 to 63 of a-z, 0-9 and -, as a label"
+            f"--namespace is {namespace[:200]!r}: must be a DNS label of 1 to 63 characters a-z, 0-9 and -, "
+            "for example meshwright-system"
         )
     found = manifests(namespace, values or (), told or (), told_text or (), told_json or ())
     items = [yaml.safe_load(each) for each in found]

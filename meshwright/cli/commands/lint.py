@@ -32,12 +32,14 @@ def lint(
     where: Annotated[
         Path | None,
         typer.Argument(
-            metavar="DIR|FILE|-", help="Manifests: a directory, a file, standard input.", show_default=False
+            metavar="DIR|FILE|-",
+            help="Manifests to check: a directory, a file, or - for standard input.",
+            show_default=False,
         ),
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Fail for warnings too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 for warnings too.")] = False,
     as_json: AsJson = False,
-    codes: Annotated[bool, typer.Option("--codes", help="Print what each code means.")] = False,
+    codes: Annotated[bool, typer.Option("--codes", help="Print the meaning of each problem code.")] = False,
     kubernetes: Kubernetes = False,
     kubeconfig: Kubeconfig = None,
     context: Context = "",
@@ -45,11 +47,21 @@ def lint(
     selector: Selector = "",
     control_plane: ControlPlane = "",
 ) -> None:
-    """Say what is wrong with manifests; docs/codes.md explains the codes. No server is asked.
+    """Check manifests for errors, without a server.
 
-    A file is taken for the whole mesh: what it names in others is missing. With --kubernetes it is what is
-    applied to a cluster, and only what that brings is said; without a file, all that is wrong in the cluster.
-    Status: 0 without errors, 1 with errors (with --strict also for warnings), 2 if it cannot be read.
+    Use the command before you apply manifests, or in CI. For example:
+
+      meshwright lint ./mesh
+      meshwright lint --kubernetes ./change.yaml
+
+    The manifests must be the whole mesh, because references to missing objects
+    are errors. With --kubernetes, the manifests are evaluated together with the
+    objects of the cluster, and only the problems that they add are printed;
+    without manifests, all problems of the cluster. docs/codes.md explains the
+    codes.
+
+    Exit status: 0 without errors, 1 with errors (with --strict also with
+    warnings), 2 if the manifests cannot be read.
     """
     require_cluster(typed)
     if codes:
@@ -83,7 +95,8 @@ def _problems(where: Path | None) -> "Problems":
 
     if where is None:
         raise CommandFailed(
-            "give a directory or a file of manifests, - for standard input, --kubernetes, or --codes"
+            "no manifests to check: give a directory or a file, - for standard input, --kubernetes for a "
+            "cluster, or --codes for the meaning of codes"
         )
     return seen(held_some(where)).problems
 

@@ -12,14 +12,22 @@ from meshwright.cli.socket.client import api
 
 
 def proxies(state: State, as_json: AsJson = False) -> None:
-    """Show every proxy: connected, expected, disconnected or ended, in step, or why it is behind."""
+    """List all proxies: connection, sync state, and the reason if one is behind.
+
+    For example:
+
+      meshwright proxies --state /var/lib/meshwright
+
+    `meshwright proxy show NAME` shows one of them. Exit status: 0, or 2 if the
+    server does not answer.
+    """
     from meshwright.cli.printing.table import proxies_tables, show
 
     show(api(state, "/proxies"), proxies_tables, as_json=as_json)
 
 
 def sources(state: State, as_json: AsJson = False) -> None:
-    """Show every source: how fresh it is, what it holds, and what is held back."""
+    """List all sources of the mesh: age, number of objects, and withheld changes."""
     from meshwright.cli.printing.table import show, sources_tables
 
     show(api(state, "/sources"), sources_tables, as_json=as_json)
@@ -27,10 +35,19 @@ def sources(state: State, as_json: AsJson = False) -> None:
 
 def hosts(
     state: State,
-    namespace: Annotated[str, typer.Option(help="The namespace whose short names are wanted.")],
+    namespace: Annotated[
+        str, typer.Option(help="Namespace whose services are also listed by their short names.")
+    ],
     as_json: AsJson = False,
 ) -> None:
-    """Print the lines of a hosts file that make the mesh's services resolve."""
+    """Print the lines of a hosts file with the names of all services.
+
+    Use the command on machines without the mesh's DNS. For example:
+
+      meshwright hosts --namespace shop >> /etc/hosts
+
+    Exit status: 0, or 2 if the server does not answer.
+    """
     found = api(state, "/hosts", {"namespace": namespace})
     if as_json:
         print_json(found)

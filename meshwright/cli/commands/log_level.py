@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from meshwright.cli.errors import CommandFailed, ServerNotRunning, ServerRefused
+from meshwright.cli.errors import CommandFailed, ServerRefused
 from meshwright.cli.options import AsJson, host_port
 from meshwright.cli.printing.lines import print_lines
 from meshwright.cli.printing.responses import print_json
@@ -22,28 +22,52 @@ def log_level(
     level: Annotated[
         str | None,
         typer.Argument(
-            help="debug, info, warning or error; `default` takes a logger's own away. None: show."
+            help="New level: debug, info, warning or error; `default` resets a logger.",
+            show_default="show the levels",
         ),
     ] = None,
     logger: Annotated[
-        str, typer.Option(help="Only this logger or package, such as delivery or xds.server.")
+        str,
+        typer.Option(
+            help="Logger or package to change or show, for example delivery or xds.server.",
+            show_default="all",
+        ),
     ] = "",
     state: Annotated[
-        Path | None, typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the server.")
+        Path | None,
+        typer.Option(
+            envvar="MESHWRIGHT_STATE",
+            help="State directory of the running server, for example /var/lib/meshwright.",
+        ),
     ] = None,
     agent: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="An agent's server, instead of a server.")
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Status address of an agent, to change the agent's level instead of the server's.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show or change the log level of a running server or agent, until it ends."""
+    """Show or change the log level of a running server or agent, until it stops.
+
+    For example, debug one package of the server:
+
+      meshwright log-level debug --logger xds.server --state /var/lib/meshwright
+
+    Exit status: 0, or 2 if the level or the logger is unknown, or the program
+    does not answer.
+    """
     body = None if level is None else {"logger": logger, "level": None if level == "default" else level}
     if agent is not None:
         found = _ask_agent(agent, body)
     elif state is not None:
         found = ask(state, "GET" if body is None else "POST", _PATH, body=body)
     else:
-        raise CommandFailed("--state or --agent is needed (or MESHWRIGHT_STATE)")
+        raise CommandFailed(
+            "no program to ask: give --state DIR for a server (or set MESHWRIGHT_STATE), or --agent "
+            "HOST:PORT for an agent"
+        )
     levels = found.get("levels") if isinstance(found, dict) else None
     if as_json or not isinstance(levels, dict):
         print_json(found)
@@ -68,7 +92,9 @@ def _ask_agent(address: str, body: object) -> object:
             else {"error": text.decode().strip()}
         )
     except ConnectionRefusedError as error:
-        raise ServerNotRunning(f"no meshwright agent answers at {address}") from error
+        raise CommandFailed(
+            f"no meshwright agent answers at {address}: start the agent, or give its --status address"
+        ) from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise ServerRefused(f"the agent did not answer as expected: {error}") from error
     finally:

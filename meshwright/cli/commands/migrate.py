@@ -14,36 +14,56 @@ from meshwright.cli.printing.responses import print_json
 if TYPE_CHECKING:
     from meshwright.cli.migrating.migration import MigrationResult
 
-migrate = typer.Typer(name="migrate", no_args_is_help=True, help="Come from another mesh.")
+migrate = typer.Typer(name="migrate", no_args_is_help=True, help="Migrate from another service mesh.")
 
 
 @migrate.callback()
 def about() -> None:
-    """Come from another mesh."""
+    """Migrate from another service mesh."""
 
 
 @migrate.command("osm")
 def osm(
-    kubernetes: Annotated[bool, typer.Option("--kubernetes", help="What a cluster has.")] = False,
+    kubernetes: Annotated[
+        bool, typer.Option("--kubernetes", help="Read Open Service Mesh's objects from a cluster.")
+    ] = False,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", metavar="FILE|DIR", help="Manifests instead.")
+        Path | None,
+        typer.Option(
+            "--file",
+            "-f",
+            metavar="FILE|DIR",
+            help="Read Open Service Mesh's objects from a file or a directory of manifests.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write there what is to be applied, and the chart's values."),
+        typer.Option(metavar="DIR", help="Directory for the rewritten manifests and the chart's values."),
     ] = None,
     mesh_name: Annotated[
-        str, typer.Option(metavar="NAME", help="The mesh's name. [as its namespaces say]")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Name of the Open Service Mesh mesh.",
+            show_default="from the labels of its namespaces",
+        ),
     ] = "",
     kubeconfig: Kubeconfig = None,
     context: Context = "",
     control_plane: ControlPlane = "",
     as_json: AsJson = False,
 ) -> None:
-    """Say of each object of Open Service Mesh what becomes of it here, and write anew what must be.
+    """Report how each object of Open Service Mesh works here, and rewrite manifests.
 
-    Nothing is applied. Status: 0 if nothing is lost, 1 if something of it is refused, not enforced or not
-    used here, 2 if it cannot be read whole.
+    The command changes nothing in the cluster. For example:
+
+      meshwright migrate osm --kubernetes --out ./migrated
+
+    With --out, the command also prints the commands that install Meshwright and
+    apply the manifests.
+
+    Exit status: 0 if everything keeps working; 1 if an object or field is
+    refused, not enforced or not used here; 2 if something cannot be read.
     """
     from meshwright.cli.migrating.inputs import from_cluster, from_files
     from meshwright.cli.migrating.migration import lost, moved
@@ -52,7 +72,10 @@ def osm(
     from meshwright.sidecars.registry import DriverRegistry
 
     if kubernetes == (file is not None):
-        raise CommandFailed("give either --kubernetes or --file with a file or directory of manifests")
+        raise CommandFailed(
+            "no objects to migrate, or two sources: give either --kubernetes, or --file with a file or "
+            "directory of manifests"
+        )
     documents = from_files(file) if file is not None else from_cluster(kubeconfig, context)
     try:
         drivers = DriverRegistry.discover().drivers
@@ -109,7 +132,10 @@ def _write(out: Path, found: "MigrationResult") -> None:
         for name, each in zip(names, found.manifests, strict=True):
             files.write(folder / name, printed([each]).encode(), 0o644)
         for other in sorted({each.name for each in folder.iterdir()}.difference(names)):
-            say(f"{folder / other} was there before, and is applied with the others")
+            say(
+                f"{folder / other} is from an earlier run, and will be applied with the others: delete it if "
+                "it is obsolete"
+            )
         files.write(out / "values.yaml", printed([found.values]).encode(), 0o644)
     except OSError as error:
         raise CommandFailed(f"--out is {str(out)!r}: {error.strerror or error}") from error

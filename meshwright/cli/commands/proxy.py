@@ -14,11 +14,12 @@ from meshwright.cli.printing.responses import Found, print_json, records, texts
 from meshwright.cli.socket import completion as completing
 from meshwright.cli.socket.client import api, ask, proxy_path
 
-proxy = typer.Typer(help="One proxy, and what it was told.", no_args_is_help=True)
+proxy = typer.Typer(help="Show one proxy and its configuration.", no_args_is_help=True)
 Name = Annotated[
     str,
     typer.Argument(
-        help="UUID or its beginning, common name, or the workload's [namespace/]name.",
+        help="Proxy: its UUID or the first characters of it, its common name, or the name of "
+        "its workload, as NAME or NAMESPACE/NAME.",
         autocompletion=completing.proxies,
     ),
 ]
@@ -37,17 +38,24 @@ class Section(enum.StrEnum):
 
 @proxy.callback()
 def about() -> None:
-    """One proxy, and what it was told."""
+    """Show one proxy and its configuration."""
 
 
 @proxy.command()
 def show(
     name: Name,
     state: State,
-    section: Annotated[Section | None, typer.Argument(help="Only this; everything without.")] = None,
+    section: Annotated[Section | None, typer.Argument(help="Part to show.", show_default="all parts")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show where a proxy stands, and what it was told: in services and policies, not in Envoy's terms."""
+    """Show a proxy's state and its configuration, as services and policies.
+
+    The output has no Envoy terms. For example, show the routes of a workload's
+    proxy, or the history of its configuration:
+
+      meshwright proxy show shop/buyer routes
+      meshwright proxy show shop/buyer history
+    """
     found = _of(api(state, proxy_path(name)), section)
     if section in (None, Section.HISTORY):
         found["history"] = api(state, f"{proxy_path(name)}/pushes").get("pushes")
@@ -71,16 +79,20 @@ def retry(
     state: State,
     as_json: AsJson = False,
 ) -> None:
-    """Offer a proxy at once what it has rejected, instead of when its time comes."""
+    """Send rejected resources to a proxy again now.
+
+    The server retries by itself from time to time. Use the command after you
+    fixed the cause, for example a port that another program used.
+    """
     found = ask(state, "POST", "/proxies/retry", body={"proxy": name})
     if as_json:
         print_json(found)
         return
     offered = texts(found, "offered") if isinstance(found, dict) else []
     if not offered:
-        print_lines("it has rejected nothing that is withheld from it")
+        print_lines("nothing to retry: the proxy has no rejected resources")
     for line in offered:
-        print_lines(f"offered again: {line}")
+        print_lines(f"sent again: {line}")
 
 
 def text(found: Found) -> str:

@@ -14,22 +14,34 @@ from meshwright.cli.process.standard_streams import print_text
 
 def schema(
     kind: Annotated[
-        str | None, typer.Argument(metavar="[KIND]", help="One kind, such as Workload. None: all.")
+        str | None,
+        typer.Argument(
+            metavar="[KIND]", help="Kind to print, for example Workload.", show_default="all kinds"
+        ),
     ] = None,
     page: Annotated[
-        bool, typer.Option("--page", help="Print docs/reference.md; with --json all kinds and fields.")
+        bool,
+        typer.Option(
+            "--page",
+            help="Print the reference page docs/reference.md. With --json, print all kinds and fields.",
+        ),
     ] = False,
     directory: Annotated[
-        Path | None, typer.Option(help="Write all schemas there: all.json, and one for each kind.")
+        Path | None,
+        typer.Option(help="Directory to write all schemas to: all.json, and one file for each kind."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a JSON Schema (draft 2020-12) of manifests, by which editors check and complete them.
+    """Print the JSON Schema (draft 2020-12) of manifests, for editors.
 
-    Status: 0, or 2 if there is no such kind, or the files cannot be written.
+    An editor checks and completes manifests with the schema. For example:
+
+      meshwright schema --directory ./schemas
+
+    Exit status: 0, or 2 if the kind is unknown or a file cannot be written.
     """
     if sum((kind is not None, page, directory is not None)) > 1:
-        raise CommandFailed("give KIND, --page or --directory, not several of them")
+        raise CommandFailed("KIND, --page and --directory exclude each other: give one of them")
     from meshwright.cli.offline import reference
 
     if page and as_json:

@@ -13,68 +13,166 @@ from meshwright.cli.process.structlog_alone import import_structlog
 
 def serve(
     context: typer.Context,
-    mesh: Annotated[Path | None, typer.Option(help="Directory of manifests, watched.")] = None,
-    state: Annotated[Path | None, typer.Option(help="Directory for CA, keys, ledger, socket.")] = None,
+    mesh: Annotated[
+        Path | None, typer.Option(help="Directory of manifests. The server watches the directory.")
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            help="Directory for the server's CA, private keys, ledger of proxy certificates, and "
+            "Unix socket. Required."
+        ),
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="YAML file with settings.")] = None,
     kubernetes: Annotated[
-        bool | None, typer.Option("--kubernetes", help="Read a Kubernetes cluster, too or alone.")
+        bool | None,
+        typer.Option(
+            "--kubernetes",
+            help="Read the mesh from a Kubernetes cluster, in addition to --mesh or instead of it.",
+        ),
     ] = None,
     kubeconfig: Annotated[
-        Path | None, typer.Option(help="How it is reached, where this is no Pod of it.")
+        Path | None,
+        typer.Option(
+            help="Kubeconfig file of the cluster.", show_default="the Pod's ServiceAccount, else as kubectl"
+        ),
     ] = None,
     kube_context: Annotated[
-        str | None, typer.Option("--kube-context", "--context", help="Of the kubeconfig. [its current one]")
+        str | None,
+        typer.Option(
+            "--kube-context",
+            "--context",
+            help="Context of the kubeconfig file.",
+            show_default="the current context",
+        ),
     ] = None,
     namespaces: Annotated[
-        str | None, typer.Option(metavar="NAME,...", help="Those of the cluster that are read. [all]")
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Namespaces of the cluster to read, separated by commas.",
+            show_default="all",
+        ),
     ] = None,
     namespace_selector: Annotated[
-        str | None, typer.Option(metavar="SELECTOR", help="The same, by labels of theirs.")
+        str | None,
+        typer.Option(
+            metavar="SELECTOR",
+            help="Label selector for the namespaces to read, for example team=shop.",
+            show_default="all",
+        ),
     ] = None,
     ads_address: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Where proxies dial in. [[::]:15128]")
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Address on which proxies connect to the ADS server.",
+            show_default="[::]:15128",
+        ),
     ] = None,
     http_address: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Health and metrics. [[::]:9091]")
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Address of the HTTP server for health checks and metrics.",
+            show_default="[::]:9091",
+        ),
     ] = None,
     debug_address: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Debug pages. [127.0.0.1:9092]")
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Address of the HTTP server for debug pages and the API.",
+            show_default="127.0.0.1:9092",
+        ),
     ] = None,
     webhook_address: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Where a cluster's API server asks. [nowhere]")
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Address of the HTTPS server for Kubernetes admission webhooks.",
+            show_default="no webhook",
+        ),
     ] = None,
     webhook_reached_at: Annotated[
-        str | None, typer.Option(metavar="NAMESPACE/SERVICE|URL", help="How it gets there.")
+        str | None,
+        typer.Option(metavar="NAMESPACE/SERVICE|URL", help="Address at which API servers reach the webhook."),
     ] = None,
-    trust_domain: Annotated[str | None, typer.Option(help="SPIFFE trust domain. [cluster.local]")] = None,
+    trust_domain: Annotated[
+        str | None, typer.Option(help="SPIFFE trust domain of all identities.", show_default="cluster.local")
+    ] = None,
     cluster_domain: Annotated[
-        str | None, typer.Option(help="DNS domain of services. [cluster.local]")
+        str | None,
+        typer.Option(
+            help="DNS domain of services, the last part of their names.", show_default="cluster.local"
+        ),
     ] = None,
     virtual_addresses: Annotated[
-        str | None, typer.Option(metavar="CIDR", help="For services without cluster IP. [240.0.0.0/8]")
+        str | None,
+        typer.Option(
+            metavar="CIDR",
+            help="IPv4 range for virtual addresses of services without a cluster IP.",
+            show_default="240.0.0.0/8",
+        ),
     ] = None,
     begin_anew: Annotated[
-        str | None, typer.Option(metavar="SERIAL", help="Without the CA or ledger that is lost.")
+        str | None,
+        typer.Option(
+            metavar="SERIAL",
+            help="Start with a new CA or ledger in place of the lost one. The error message of "
+            "the failed start has the serial.",
+        ),
     ] = None,
     rebuild_ledger: Annotated[
-        str | None, typer.Option(metavar="SERIAL", help="Note what proxies show; let nobody in.")
+        str | None,
+        typer.Option(
+            metavar="SERIAL",
+            help="Record the certificates that proxies present, to rebuild a lost ledger. "
+            "Proxies are not admitted. The error message of the failed start has the "
+            "serial.",
+        ),
     ] = None,
-    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error. [info]")] = None,
-    log_format: Annotated[str | None, typer.Option(help="auto, json or console. [auto]")] = None,
+    log_level: Annotated[
+        str | None, typer.Option(help="Log level: debug, info, warning or error.", show_default="info")
+    ] = None,
+    log_format: Annotated[
+        str | None,
+        typer.Option(
+            help="Log format: json, console, or auto (console on a terminal, else json).", show_default="auto"
+        ),
+    ] = None,
     setting: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any other setting, such as quiet_seconds=0.2."),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Any setting, for example quiet_seconds=0.2. Repeat for more."
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --log-format json.")] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Log as JSON, like --log-format json. With --settings, print the settings as JSON."
+        ),
+    ] = False,
     settings: Annotated[
-        bool, typer.Option("--settings", help="Print all settings there are, and end.")
+        bool, typer.Option("--settings", help="Print all settings with their defaults, and exit.")
     ] = False,
 ) -> None:
-    """Run the control plane until SIGTERM or SIGINT; SIGHUP has it read its settings again.
+    """Run the control plane.
 
-    Every setting can also be given as MESHWRIGHT_<NAME> in the environment, or in the config file; --settings
-    prints all of them.
-    Status: 0 if it was told to stop, 1 if it ended by a fault, 2 if it could not begin.
+    The server reads a mesh from manifests or from Kubernetes, and configures the
+    proxies that connect to it. For example, serve a directory of manifests:
+
+      meshwright serve --mesh ./mesh --state /var/lib/meshwright
+
+    Each setting can also be given as MESHWRIGHT_NAME in the environment, or in
+    the file of --config. Flags override the environment, and the environment
+    overrides the file. `meshwright serve --settings` prints all settings.
+
+    SIGTERM and SIGINT stop the server. SIGHUP makes the server read its settings
+    again.
+
+    Exit status: 0 after SIGTERM or SIGINT, 1 if the server stopped because of an
+    error, 2 if the server could not start.
     """
     if settings:
         _print_settings(as_json=as_json)
@@ -127,7 +225,7 @@ def named(settings: Iterable[str]) -> Mapping[str, object]:
     for text in settings:
         name, equals, value = text.partition("=")
         if not equals:
-            raise CommandFailed(f"--set {text!r} must be NAME=VALUE")
+            raise CommandFailed(f"--set is {text!r}: must be NAME=VALUE, for example quiet_seconds=0.2")
         found[name.strip().replace("-", "_")] = value
     return found
 

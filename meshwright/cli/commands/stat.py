@@ -22,15 +22,27 @@ _EACH_SECONDS: Final = 2.0
 _What = Annotated[
     RowKind,
     typer.Argument(
-        help="RowKind what; routes are where TrafficSplits with matches or RoutePolicies make several."
+        help="Objects to show, one per row. routes: only for services with several routes, from a "
+        "RoutePolicy or a TrafficSplit with matches."
     ),
 ]
 _Window = Annotated[
-    str, typer.Option(help="Over how long: 10s to 1h; by default a minute, or until each proxy has told.")
+    str,
+    typer.Option(
+        help="Time to average over, from 10s to 1h.",
+        show_default="1m, or longer if proxies report less often",
+    ),
 ]
-_Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Only where an end is in it.")]
-_From = Annotated[str, typer.Option("--from", help="Only calls of this NAMESPACE/SERVICE.")]
-_To = Annotated[str, typer.Option("--to", help="Only calls to this NAMESPACE/SERVICE.")]
+_Namespace = Annotated[
+    str,
+    typer.Option(
+        "--namespace", "-n", help="Namespace of the caller or of the called service.", show_default="all"
+    ),
+]
+_From = Annotated[
+    str, typer.Option("--from", help="Calling service, as NAMESPACE/SERVICE.", show_default="all")
+]
+_To = Annotated[str, typer.Option("--to", help="Called service, as NAMESPACE/SERVICE.", show_default="all")]
 
 
 def stat(
@@ -40,10 +52,19 @@ def stat(
     namespace: _Namespace = "",
     source: _From = "",
     destination: _To = "",
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on, until Ctrl-C.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Refresh the output every 2 seconds until Ctrl-C.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show how services, proxies, edges, routes or backends fare: success, rate, times, connections."""
+    """Show request rate, success rate, latency and connections.
+
+    For example, show all callers of a service, and refresh the output:
+
+      meshwright stat edges --to shop/store --watch
+
+    Exit status: 0, or 2 if the server does not answer.
+    """
     query = _query(window, namespace, source, destination)
     if watch:
         _watched(state, of, query, as_json=as_json, busiest=False)
@@ -64,7 +85,11 @@ def top(
     destination: _To = "",
     as_json: AsJson = False,
 ) -> None:
-    """Show who is called most just now, and go on until Ctrl-C; once, where the output is no terminal."""
+    """Show the busiest services, proxies, edges, routes or backends.
+
+    The command refreshes its output every 2 seconds until Ctrl-C. If the output
+    is not a terminal, the command prints once.
+    """
     query = _query(window, namespace, source, destination)
     if as_json or not sys.stdout.isatty():
         found = _asked(state, of, query)

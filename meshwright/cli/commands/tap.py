@@ -13,16 +13,28 @@ from meshwright.cli.options import AsJson, State
 from meshwright.cli.printing.lines import print_lines, say
 from meshwright.cli.socket.client import follow
 
-_Service = Annotated[str, typer.Argument(help="Whose requests: NAMESPACE/SERVICE.", show_default=False)]
-_Proxy = Annotated[str, typer.Option(help="Only what this proxy answers: as `meshwright proxy show` has it.")]
-_From = Annotated[
-    list[str], typer.Option("--from", help="Only of this NAMESPACE/SERVICEACCOUNT; may be repeated.")
+_Service = Annotated[str, typer.Argument(help="Called service, as NAMESPACE/SERVICE.", show_default=False)]
+_Proxy = Annotated[
+    str,
+    typer.Option(
+        help="Proxy whose requests are shown, named as for `meshwright proxy show`.", show_default="all"
+    ),
 ]
-_Method = Annotated[list[str], typer.Option("--method", help="Only this method; may be repeated.")]
-_Path = Annotated[str, typer.Option(help="Only paths that begin so.")]
-_Status = Annotated[str, typer.Option(help="Only what is answered so: 5xx, 404.")]
-_For = Annotated[str, typer.Option("--for", help="For so long: 1s to 1h.")]
-_Limit = Annotated[int, typer.Option(min=1, max=100_000, help="So many requests at most.")]
+_From = Annotated[
+    list[str],
+    typer.Option(
+        "--from", help="Calling identity, as NAMESPACE/SERVICEACCOUNT. Repeat for more.", show_default="all"
+    ),
+]
+_Method = Annotated[
+    list[str], typer.Option("--method", help="HTTP method. Repeat for more.", show_default="all")
+]
+_Path = Annotated[str, typer.Option(help="First characters of the path.", show_default="all")]
+_Status = Annotated[
+    str, typer.Option(help="Status of the response, for example 404 or 5xx.", show_default="all")
+]
+_For = Annotated[str, typer.Option("--for", help="Time to watch, from 1s to 1h.")]
+_Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of requests to show.")]
 
 
 def tap(
@@ -37,9 +49,19 @@ def tap(
     limit: _Limit = 10_000,
     as_json: AsJson = False,
 ) -> None:
-    """Show requests to a service, or to one proxy, as they are answered or denied, until Ctrl-C."""
+    """Show the requests to a service or to one proxy, one by one, until Ctrl-C.
+
+    For example, watch the failed requests to a service:
+
+      meshwright tap shop/store --status 5xx --for 1m
+
+    Exit status: 0 if the time or the number of requests is reached, 2 if the
+    service is unknown or the server does not answer.
+    """
     if not service and not proxy:
-        raise CommandFailed("whose requests? name a service, NAMESPACE/SERVICE, or --proxy")
+        raise CommandFailed(
+            "no requests to watch: give a service as NAMESPACE/SERVICE, or a proxy with --proxy"
+        )
     seconds = int(duration("--for", lasts).total_seconds())
     said = {"service": service, "proxy": proxy, "path": path, "status": status}
     query = [(name, each) for name, each in said.items() if each]
@@ -50,7 +72,10 @@ def tap(
         _show(line, as_json=as_json)
         ended = "ended" in line
     if not ended:
-        raise CommandFailed("the server is gone; what was watched is watched no longer")
+        raise CommandFailed(
+            "the server stopped, so that the requests are not shown any more: start the command again when "
+            "it runs"
+        )
 
 
 def _show(line: Mapping[str, object], *, as_json: bool) -> None:

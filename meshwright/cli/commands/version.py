@@ -10,7 +10,7 @@ from meshwright.cli.printing.responses import print_json
 
 
 def version(as_json: AsJson = False) -> None:
-    """Print the version."""
+    """Print the version of this program."""
     found = installed("meshwright")
     if as_json:
         print_json({"version": found})

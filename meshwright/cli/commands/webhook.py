@@ -14,21 +14,51 @@ from meshwright.cli.process.standard_streams import print_text
 
 def webhook(
     at: Annotated[
-        str, typer.Option(metavar="NAMESPACE/SERVICE|URL", help="Where API servers reach the webhook.")
+        str,
+        typer.Option(metavar="NAMESPACE/SERVICE|URL", help="Address at which API servers reach the webhook."),
     ],
-    ca: Annotated[Path, typer.Option(help="The mesh's CA, such as STATE/ca/ca.pem.")],
-    namespaces: Annotated[str, typer.Option(help="Those of the mesh, with commas; none: all.")] = "",
-    namespace_selector: Annotated[str, typer.Option(help="Labels of the mesh's namespaces.")] = "",
-    injection: Annotated[bool, typer.Option("--injection", help="And what has pods injected.")] = False,
-    mesh_name: Annotated[str, typer.Option(help="Of namespaces monitored by this mesh alone.")] = "",
-    revision: Annotated[str, typer.Option(help="Of several control planes, this one.")] = "",
+    ca: Annotated[
+        Path,
+        typer.Option(
+            help="File with the mesh's root certificates, for example /var/lib/meshwright/ca/ca.pem."
+        ),
+    ],
+    namespaces: Annotated[
+        str, typer.Option(help="Namespaces of the mesh, separated by commas.", show_default="all")
+    ] = "",
+    namespace_selector: Annotated[
+        str, typer.Option(help="Label selector for the namespaces of the mesh.", show_default="all")
+    ] = "",
+    injection: Annotated[
+        bool,
+        typer.Option(
+            "--injection", help="Also print the MutatingWebhookConfiguration for sidecar injection."
+        ),
+    ] = False,
+    mesh_name: Annotated[
+        str,
+        typer.Option(
+            help="Name of the mesh in the label openservicemesh.io/monitored-by, for injection.",
+            show_default="any name",
+        ),
+    ] = "",
+    revision: Annotated[
+        str,
+        typer.Option(
+            help="Revision of this control plane, if the cluster has several.",
+            show_default="the default control plane",
+        ),
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Print the ValidatingWebhookConfiguration, for who does not let the server keep it.
+    r"""Print the webhook configuration, if the server may not create it.
 
-    With --injection, a MutatingWebhookConfiguration besides.
+    Set webhook_register to no for the server, and apply the output yourself:
 
-    Status: 0, or 2 if what is told is wrong, or the file cannot be read.
+      meshwright webhook --at meshwright-system/meshwright-webhook \
+          --ca ca.pem | kubectl apply -f -
+
+    Exit status: 0, or 2 if an option is wrong or the CA file cannot be read.
     """
     from meshwright.controller.kubernetes.home import home
     from meshwright.kubernetes.admission.configuration import configuration
@@ -70,5 +100,5 @@ def roots(path: Path) -> bytes:
     except ValueError:
         found = []
     if not found:
-        raise CommandFailed(f"--ca is {str(path)!r}: must hold certificates in PEM, and no key")
+        raise CommandFailed(f"--ca is {str(path)!r}: must contain certificates in PEM, and no private key")
     return as_pem(found)

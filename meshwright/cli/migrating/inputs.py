@@ -46,7 +46,8 @@ def from_files(where: Path) -> list[Document]:
             listing = list_directory(where)
             if listing.unlisted:
                 raise CommandFailed(
-                    f"{listing.unlisted[0].folder} cannot be listed: it is not all of the mesh"
+                    f"cannot list {listing.unlisted[0].folder}, so manifests may be missing: make the "
+                    "directory readable"
                 )
             found = [each for name in listing.files for each in _of(where / name, read_content(where, name))]
         else:
@@ -54,7 +55,9 @@ def from_files(where: Path) -> list[Document]:
     except DirectoryError as error:
         raise CommandFailed(error) from error
     if not found:
-        raise CommandFailed(f"{where} has no manifest: there is nothing to move")
+        raise CommandFailed(
+            f"{where} has no manifest: give a file or directory with Open Service Mesh's objects"
+        )
     return [dict(each) for document in found for each in objects_in(document)]
 
 
@@ -74,7 +77,7 @@ def from_cluster(kubeconfig: Path | None, context: str) -> list[Document]:
         return asyncio.run(_all(Api(found(kubeconfig, context))))
     except KubeError as error:
         do = f"; {_UNCONVERTED}" if _CONVERSION in str(error) else ""
-        raise CommandFailed(f"the cluster cannot be read whole: {error}{do}") from error
+        raise CommandFailed(f"the cluster cannot be read completely: {error}{do}") from error
 
 
 async def _all(api: Api) -> list[Document]:
@@ -83,7 +86,9 @@ async def _all(api: Api) -> list[Document]:
     async with api:
         there = await served(api, groups)
         if unknown := sorted(there.unknown):
-            raise CommandFailed(f"the cluster does not say what it has of {', '.join(unknown)}")
+            raise CommandFailed(
+                f"the cluster does not list its kinds of {', '.join(unknown)}: check its API services"
+            )
         asked = [each for kind in kinds if (each := _resource(there, kind)) is not None]
         lists = await asyncio.gather(*(api.list(each) for each in asked))
     return [

@@ -88,7 +88,7 @@ def _to_be_applied(given: list[Document], manifests: list[Document]) -> list[Doc
 def _only(meshes: tuple[str, ...]) -> str:
     if len(meshes) > 1:
         found = ", ".join(meshes)
-        raise CommandFailed(f"namespaces are in several meshes ({found}): say which one by --mesh-name")
+        raise CommandFailed(f"the namespaces belong to several meshes ({found}): choose one with --mesh-name")
     return meshes[0] if meshes else ""
 
 

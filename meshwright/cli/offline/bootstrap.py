@@ -24,7 +24,10 @@ def text(
     directory = credentials.resolve()
     chain, key, authority = (directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))
     if not key.is_file():
-        raise CommandFailed(f"{key} is not there: issue a proxy certificate into {credentials} first")
+        raise CommandFailed(
+            f"{key} does not exist: issue a certificate with `meshwright certs issue-proxy --out "
+            f"{credentials}`"
+        )
     control_plane, admin_address = host_port("--ads", ads), _admin(admin)
     try:
         variant = AdsProtocol(protocol)
@@ -54,5 +57,7 @@ def _admin(text: str | None) -> HostPort | Path | None:
     if text is None or not text.startswith("/"):
         return None if text is None else host_port("--admin", text, ADMIN_PORT)
     if len(os.fsencode(text)) > LONGEST_SOCKET:
-        raise CommandFailed(f"--admin is {text!r}: a socket's path may have {LONGEST_SOCKET} bytes")
+        raise CommandFailed(
+            f"--admin is {text!r}: the path of a Unix socket must have at most {LONGEST_SOCKET} bytes"
+        )
     return Path(text)

@@ -87,7 +87,7 @@ async def _listed(found: Cluster) -> LoadedManifests:
             await found.source.stop()
         # What is not known would be taken for missing: no answer is better.
         if error := found.source.freshness().error:
-            raise OfflineError(f"the cluster cannot be read whole: {error}")
+            raise OfflineError(f"the cluster cannot be read completely: {error}")
         return LoadedManifests(found.source.objects(), found.source.problems())
 
 

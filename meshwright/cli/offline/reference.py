@@ -74,7 +74,9 @@ def write(directory: Path) -> tuple[Path, ...]:
         for name, text in schemas().items():
             files.write(directory / name, text.encode(), 0o644)
     except OSError as error:
-        raise CommandFailed(f"the schemas cannot be written: {error}") from error
+        raise CommandFailed(
+            f"cannot write the schemas: {error}; give another directory with --directory"
+        ) from error
     return tuple(directory / name for name in schemas())
 
 

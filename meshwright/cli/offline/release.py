@@ -60,5 +60,5 @@ def _read(text: str, path: Path) -> Mapping[str, Any]:
         raise CommandFailed(f"--values is {str(path)!r}: line {fault.line}: {fault.expected}")
     value = found[0].value if found else {}
     if len(found) > 1 or not isinstance(value, dict):
-        raise CommandFailed(f"--values is {str(path)!r}: must be one mapping, as the chart's values.yaml is")
+        raise CommandFailed(f"--values is {str(path)!r}: must be one mapping, like values.yaml of the chart")
     return value

@@ -53,8 +53,8 @@ def wanted(
         settings = _settings(config["settings"])
     except KeyError as error:
         raise OfflineError(
-            f"the server that runs says nothing of its setting {error}: it is of another release than this "
-            "command; compare with the command of its own, or without a server (meshwright lint)"
+            f"the server does not report its setting {error}, because the server has another version than "
+            "this command: use the server's `meshwright`, or check without a server (`meshwright lint`)"
         ) from error
     offline = read(directory, settings)
     admissions = {ProxyName.parse(name): Admission.ADMITTED for name in admitted}

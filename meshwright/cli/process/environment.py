@@ -34,7 +34,7 @@ def say_unknown(environment: Collection[str], known: Iterable[str]) -> None:
     """Log a warning for each."""
     for name, meant in unknown(environment, known).items():
         said = {} if meant is None else {"did_you_mean": meant}
-        _log.warning("unknown variable in the environment; it changes nothing", variable=name, **said)
+        _log.warning("unknown environment variable is ignored", variable=name, **said)
 
 
 def of_commands(command: Any) -> Iterator[str]:  # noqa: ANN401 - Typer's own, which it does not export

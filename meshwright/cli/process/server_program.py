@@ -42,4 +42,4 @@ def run(flags: Mapping[str, object], native: NativeLines, known: frozenset[str])
     except TaskEnded as error:
         raise NegativeAnswer(error) from error
     except KeyboardInterrupt:  # before the server listened to signals
-        raise CommandFailed("interrupted before it served") from None
+        raise CommandFailed("interrupted before the server was ready") from None

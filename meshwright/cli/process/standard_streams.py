@@ -93,7 +93,7 @@ def read_text() -> str:
     try:
         return read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise StreamError(f"standard input is no text in UTF-8 (byte {error.start})") from error
+        raise StreamError(f"standard input is not UTF-8 (byte {error.start}): convert it to UTF-8") from error
 
 
 def print_text(text: str) -> None:

@@ -36,7 +36,8 @@ def api(state: Path, path: str, query: Query = (), seconds: float = _TIMEOUT_SEC
             return answer
         case _ if _is_fine(status):
             raise UnexpectedResponse(
-                f"the server's answer to {unquote(at)} is not understood: it is no object"
+                f"the server's answer to {unquote(at)} is not a JSON object, because the server has another "
+                "version"
             )
         case _:
             raise _not_told(state, at, status, answer)
@@ -48,7 +49,7 @@ def proxy_path(name: str) -> str:
     Raises ServerRefused for what is no name, and would be another path.
     """
     if name in ("", ".", ".."):
-        raise ServerRefused(f"there is no proxy {name!r}")
+        raise ServerRefused(f"proxy {name!r} does not exist: `meshwright proxies` lists all")
     return f"/proxies/{quote(name, safe='')}"
 
 
@@ -90,13 +91,18 @@ def _asking(state: Path, connection: http.client.HTTPConnection) -> Iterator[Non
     try:
         yield
     except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
-        raise ServerNotRunning(f"no meshwright serve is running with the state directory {state}") from error
+        raise ServerNotRunning(f"no server is running with the state directory {state}") from error
     except PermissionError as error:
-        raise ServerRefused(f"{state / SOCKET_NAME} belongs to another user") from error
+        raise ServerRefused(
+            f"cannot open {state / SOCKET_NAME}: run the command as the server's user or as root"
+        ) from error
     except TimeoutError as error:
-        raise ServerRefused(f"the server has not answered within {connection.timeout:g} s") from error
+        raise ServerRefused(
+            f"the server has not answered within {connection.timeout:g} s: try again; `meshwright check` "
+            "shows its state"
+        ) from error
     except (ConnectionError, http.client.IncompleteRead) as error:
-        raise ServerRefused("the server went away before it had answered") from error
+        raise ServerRefused("the server stopped before it answered: try again when it runs") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise ServerRefused(f"the server did not answer as expected: {error}") from error
     finally:
@@ -128,8 +134,7 @@ def _not_told(state: Path, at: str, status: int, answer: object) -> Exception:
             return ServerRefused(reason)
         case _ if status == HTTPStatus.NOT_FOUND:
             return UnexpectedResponse(
-                f"the server that runs with {state} has no {unquote(at)}: it is older than this program; "
-                "ask with its own, or start it anew"
+                f"the server of {state} has no {unquote(at)}, because the server is older than this command"
             )
         case _:
             return _refused(status, answer)

@@ -202,10 +202,10 @@ async def test_a_port_that_is_free_again_is_bound_on_request_and_by_a_new_envoy(
             held.close()
             if how == "command":
                 asked = await asyncio.to_thread(_retry, typed, server, "shop/buyer")
-                assert asked == f"offered again: listener outbound-listener|{ADDRESS}|{port}\n"
+                assert asked == f"sent again: listener outbound-listener|{ADDRESS}|{port}\n"
                 await until(lambda: first.listens(ADDRESS, 7001, port))
                 await until(lambda: _none(server))
-                nothing = "it has rejected nothing that is withheld from it\n"
+                nothing = "nothing to retry: the proxy has no rejected resources\n"
                 assert await asyncio.to_thread(_retry, typed, server, "buyer") == nothing
         if how == "restart":
             async with running(envoy, server, tmp_path / "second", AdsProtocol.DELTA) as second:

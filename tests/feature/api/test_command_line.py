@@ -163,14 +163,17 @@ async def test_of_an_older_server_it_is_said_that_it_is_one(
     monkeypatch.setattr(between, "old", True)
     done = await between.run(*READING[name])
     assert (done.returncode, done.stdout) == (Status.UNKNOWN, "")
-    assert done.stderr.startswith(f"meshwright: the server that runs with {between.state} has no {API}/")
-    assert done.stderr.endswith(": it is older than this program; ask with its own, or start it anew\n")
+    assert done.stderr.startswith(f"meshwright: the server of {between.state} has no {API}/")
+    assert done.stderr.endswith(
+        ", because the server is older than this command: use the `meshwright` of the server's version; "
+        "`meshwright version` prints the version of this one\n"
+    )
     assert [each for each in asked if not each.startswith(f"GET {API}/")] == []
 
 
 async def test_of_a_server_that_lacks_one_path_it_is_said_which(between: Between, asked: list[str]) -> None:
     """As a server with an API says it; that of what it has one is not there is another thing."""
-    with pytest.raises(UnexpectedResponse, match=rf"^the server that runs with .* has no {API}/what/now: "):
+    with pytest.raises(UnexpectedResponse, match=rf"^the server of .* has no {API}/what/now, because "):
         await asyncio.to_thread(api, between.state, "/what%2Fnow")
     asked.clear()
     answer = await between.run("proxy", "show", "nobody/at-all")

@@ -72,7 +72,7 @@ def test_a_server_that_runs_and_then_does_not(used: Program) -> None:
     server.stop()
     status, found = check(used)
     assert (status, wrong(found), wrong(found, "warning")) == (1, {"server"}, set())
-    assert found["server"].said == f"no meshwright serve is running with the state directory {used.state}"
+    assert found["server"].said == f"no server is running with the state directory {used.state}"
     assert list(found) == [
         *("state directory", "server", "ledger", "mesh directory", "CA", "proxy certificates", "port ADS"),
         *("port HTTP", "port debug", "clock"),

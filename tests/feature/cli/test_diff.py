@@ -153,7 +153,7 @@ async def test_a_server_of_another_release_is_said_to_be_one(
     monkeypatch.setattr(Served, "settings", older)
     done = await diff(texts.joined(MESH, POLICY))
     assert done.returncode == 2
-    assert "the server that runs says nothing of its setting 'connect_retries'" in done.stderr
+    assert "the server does not report its setting 'connect_retries'" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -107,7 +107,7 @@ def test_all_certificates_of_a_proxy_are_revoked_by_its_name(run: Run) -> None:
     assert (found["name"], sorted(found["serials"])) == ("u.s.n", sorted([serials[1], third]))
     again = run("certs", "revoke", "--state", "state", "u.s.n")
     assert (again.returncode, again.stdout) == (1, "")
-    assert again.stderr == "meshwright: proxy u.s.n has no certificate in force\n"
+    assert again.stderr == "meshwright: proxy u.s.n has no valid certificate\n"
 
 
 def test_the_token_by_which_a_revoked_proxy_came_is_named(run: Run, tmp_path: Path) -> None:
@@ -125,7 +125,11 @@ def test_the_token_by_which_a_revoked_proxy_came_is_named(run: Run, tmp_path: Pa
             ledger.record(LedgerEntry.issued(serial, name, now, until, term=until - now, joined_by=joined_by))
     done = run("certs", "revoke", "--state", "state", serials[0])
     assert (done.returncode, done.stdout) == (0, f"revoked {serials[0]} of ua.s.n\n")
-    assert done.stderr.startswith(f"meshwright: it joined by token {token}, which lets in others still")
+    assert done.stderr == (
+        f"meshwright: the proxy joined with token {token}, which other machines can still use, and this "
+        "machine under another name: to revoke the token, run `meshwright certs token revoke "
+        f"{token}`\n"
+    )
     shown = run("certs", "show", "--state", "state", serials[1]).stdout
     assert f"  joined by join-token {token}\n  renewed for 1 day each time, as was asked for\n" in shown
     done = run("certs", "revoke", "--state", "state", "ub.s.n", "--with-token")
@@ -177,13 +181,13 @@ def test_a_no_about_certificates_is_json_if_asked_for(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("serve",), "the setting state is missing: give --state or MESHWRIGHT_STATE"),
-        (("serve", "--state", "s"), "there is nothing to read a mesh from: give --mesh DIR"),
+        (("serve",), "the setting state is missing: give --state or set MESHWRIGHT_STATE"),
+        (("serve", "--state", "s"), "no source for the mesh is configured: give --mesh DIR"),
         (("serve", "--mesh", "none", "--state", "s"), "the mesh directory none is not there"),
         (("serve", "--mesh", ".", "--state", "s", "--http-address", "x"), "--http-address is 'x': must be"),
-        (("proxies", "--state", "s"), "no meshwright serve is running with the state directory s"),
-        (("hosts", "--state", "s", "--namespace", "n"), "no meshwright serve is running"),
-        (("certs", "revoke", "--state", "s", "ab"), "serial ab is not in the ledger"),
+        (("proxies", "--state", "s"), "no server is running with the state directory s"),
+        (("hosts", "--state", "s", "--namespace", "n"), "no server is running"),
+        (("certs", "revoke", "--state", "s", "ab"), "cannot revoke serial ab: there is no CA in s"),
         (
             ("certs", "issue-proxy", "--state", "s", "--uuid", "U!", *NAME[2:], "--out", "o"),
             "common name 'U!.s.n' is not <uuid>.<service>.<namespace>",

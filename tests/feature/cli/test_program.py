@@ -259,8 +259,10 @@ NOTHING = {
     "explain --mesh binary/a.yaml --from a/b --to c/d:80": (
         "binary/a.yaml cannot be read: must be UTF-8 text; byte 0 is not"
     ),
-    "migrate osm -f empty": "empty has no manifest: there is nothing to move",
-    "migrate osm -f comments": "comments has no manifest: there is nothing to move",
+    "migrate osm -f empty": "empty has no manifest: give a file or directory with Open Service Mesh's "
+    "objects",
+    "migrate osm -f comments": "comments has no manifest: give a file or directory with Open Service Mesh's "
+    "objects",
 }
 
 
@@ -292,7 +294,7 @@ def test_a_name_that_no_workload_has_is_not_certified(run: Run, folder: Path) ->
         1,
         "",
         "meshwright: no workload is to have the proxy u2.store.shop: no workload has the UUID u2 "
-        "(did you mean u1.store.shop?); --anyway issues it all the same\n",
+        "(did you mean u1.store.shop?); to issue the certificate anyway, add --anyway\n",
     )
     assert not (folder / "out").exists()
     assert run(*arguments, "--anyway").returncode == 0
@@ -336,7 +338,7 @@ def test_a_token_is_shown_once_and_never_listed(run: Run, folder: Path) -> None:
     shown = run("certs", "token", "create", "--state", "s", *SERVICE)
     assert shown.returncode == 0
     token = read_token(shown.stdout)
-    assert f"token {token.id} lets in once, until" in shown.stderr
+    assert f"token {token.id} can be used once, until" in shown.stderr
     arguments = ("certs", "token", "create", "--state", "s", *SERVICE, "--uuid", "u1", "--out", "token")
     written = run(*arguments, "--valid-for", "7d", "--json")
     assert (json.loads(written.stdout)["written_to"], "token" in json.loads(written.stdout)) == (
@@ -351,4 +353,4 @@ def test_a_token_is_shown_once_and_never_listed(run: Run, folder: Path) -> None:
     for listed in (run("certs", "token", "list", "--state", "s", "--json"), again, written):
         assert not [each for each in (token, other) if each.secret in listed.stdout + listed.stderr]
     revoked = run("certs", "token", "revoke", "--state", "s", token.id)
-    assert revoked.stdout == f"revoked {token.id}, which was used 0 times of 1\n"
+    assert revoked.stdout == f"revoked token {token.id}, used 0 of 1 times\n"

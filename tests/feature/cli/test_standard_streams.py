@@ -26,7 +26,8 @@ HOST_NETWORK = (
     "spec: {hostNetwork: true, containers: [{name: a, image: b}]}\n"
 )
 NOT_INSTALLED = (
-    "meshwright: nothing is installed by itself: `meshwright install --print | kubectl apply -f -`\n"
+    "meshwright: nothing is installed, because this command only prints manifests: to install, run "
+    "`meshwright install --print | kubectl apply -f -`\n"
 )
 
 
@@ -78,8 +79,11 @@ def test_what_cannot_be_printed_or_said_ends_in_a_sentence_and_a_status(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("bug-report --state none --out new", "new cannot be written: File too large"),
-        ("schema --directory new", "the schemas cannot be written: [Errno 27] File too large"),
+        (
+            "bug-report --state none --out new",
+            "cannot write new: File too large; give another name with --out",
+        ),
+        ("schema --directory new", "cannot write the schemas: [Errno 27] File too large"),
         ("migrate osm -f a.yaml --out new", "--out is 'new': File too large"),
         ("certs token create --state new --service a --namespace b", "new/.ca.new/ca.key cannot be written"),
     ],
@@ -129,7 +133,7 @@ def test_a_closed_standard_input_is_said(tmp_path: Path, arguments: str) -> None
 @pytest.mark.parametrize("arguments", ["explain - --mesh .", "connectivity --facts -", "inject -f -"])
 def test_what_is_no_text_is_said(tmp_path: Path, arguments: str) -> None:
     """Whatever the encoding of the terminal."""
-    said = "meshwright: standard input is no text in UTF-8 (byte 1)\n"
+    said = "meshwright: standard input is not UTF-8 (byte 1): convert it to UTF-8\n"
     assert shell(f"meshwright {arguments}", tmp_path, b"a\xff") == (2, b"", said)
 
 

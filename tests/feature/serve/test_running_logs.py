@@ -92,7 +92,7 @@ def test_a_hang_up_has_the_settings_read_again_and_ends_nothing(program: Program
     program.environment["MESHWRIGHT_QUIET_SECOND"] = "1"
     server = program.serve("--config", str(config))
 
-    (line,) = server.said("unknown variable in the environment; it changes nothing")
+    (line,) = server.said("unknown environment variable is ignored")
     assert line["did_you_mean"] == "MESHWRIGHT_QUIET_SECONDS"
 
     def hung_up(text: str) -> None:

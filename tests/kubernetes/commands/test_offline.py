@@ -80,7 +80,7 @@ def test_who_may_not_see_all_of_it_is_told_what(
     at = ("--kubernetes", "--kubeconfig", str(account.kubeconfig), "--namespaces", kubectl.namespace)
     status, out, said = program.run("lint", *at)
     assert (status, out) == (2, "")
-    assert said.startswith("the cluster cannot be read whole: may not list ")
+    assert said.startswith("the cluster cannot be read completely: may not list ")
     assert f"to {account.user}" in said
     accounts.allow(account, [READER])
     assert program.run("lint", *at)[0] == 0

@@ -28,7 +28,7 @@ def test_of_a_server_that_does_not_run_it_says_so(tmp_path: Path) -> None:
         "metrics.txt",
         "logs/none",
     }
-    assert "no meshwright serve is running" in said["missing"]["pages/proxy.json"]
+    assert "no server is running" in said["missing"]["pages/proxy.json"]
     with tarfile.open(out) as made:
         file = made.extractfile("meshwright-bug-report/about.json")
         assert file is not None

@@ -130,7 +130,7 @@ def test_an_archive_is_its_owner_s_and_overwrites_nothing(tmp_path: Path) -> Non
     assert first.read_bytes() == second.read_bytes()
     with tarfile.open(first) as made:
         assert made.getnames() == ["meshwright-bug-report/a/c.json", "meshwright-bug-report/b.txt"]
-    with pytest.raises(CommandFailed, match="is there already: give another name with --out"):
+    with pytest.raises(CommandFailed, match="exists already: give another name with --out"):
         archive.write(first, files, 1)
-    with pytest.raises(CommandFailed, match="cannot be written"):
+    with pytest.raises(CommandFailed, match="cannot write"):
         archive.write(tmp_path / "nowhere" / "x", files, 1)

@@ -144,7 +144,7 @@ def test_a_line_of_the_access_log_is_explained(run: Run, mesh: Path) -> None:
             json.dumps(LINE | {"local_address": "10.0.0.1:9"}),
             "no Service of the mesh is called at '10.0.0.1:9' (any more): give --to",
         ),
-        ("-", "give one line of an access log, not 0"),
+        ("-", "the input has 0 lines: give one line of an access log, for example with `tail -1`"),
     ],
 )
 def test_what_a_line_does_not_say_is_asked_for(run: Run, mesh: Path, line: str, sentence: str) -> None:
@@ -268,9 +268,13 @@ async def test_the_running_server_is_asked(run: Run, mesh: Path, tmp_path: Path)
         assert refused == Done(2, "", "meshwright: from is 'x': must be <namespace>/<service account>\n")
 
 
+NO_SERVER = (
+    "no server is running with the state directory none: start `meshwright serve`, or give another "
+    "directory with --state"
+)
 NOBODY = (
-    "give --mesh DIR to explain a directory, --kubernetes for a cluster, "
-    "or --state DIR to ask the running server"
+    "no mesh to explain: give --state DIR of the running server, --mesh DIR for a directory of manifests, or "
+    "--kubernetes for a cluster"
 )
 
 
@@ -279,7 +283,7 @@ NOBODY = (
     [
         (ASK, NOBODY),
         (("--mesh", "none", *ASK), "directory none cannot be read: no such file or directory"),
-        (("--state", "none", *ASK), "no meshwright serve is running with the state directory none"),
+        (("--state", "none", *ASK), NO_SERVER),
         (
             ("--mesh", "mesh", "--from", "a/b", "--to", "c/d"),
             "to is 'c/d': must be <namespace>/<service>:<port>, or outside the mesh <IP or host>:<port>",
@@ -372,5 +376,8 @@ def test_the_page_of_codes_is_what_the_program_prints(run: Run) -> None:
     """docs/codes.md is `meshwright lint --codes`: after a change, write it anew with that."""
     done = run("lint", "--codes")
     assert (done.returncode, done.stdout) == (0, (ROOT / "docs" / "codes.md").read_text())
-    said = "give a directory or a file of manifests, - for standard input, --kubernetes, or --codes"
+    said = (
+        "no manifests to check: give a directory or a file, - for standard input, --kubernetes for a "
+        "cluster, or --codes for the meaning of codes"
+    )
     assert run("lint").stderr == f"meshwright: {said}\n"

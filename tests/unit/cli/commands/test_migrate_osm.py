@@ -246,7 +246,11 @@ def test_what_an_earlier_run_has_written_is_said(run: Run, tmp_path: Path) -> No
     assert run(*said).stderr == ""
     (tmp_path / "osm.yaml").write_text(yaml.safe_dump(namespace("watched", "enabled")))
     left = "to/manifests/meshconfig-osm-mesh-config.yaml"
-    assert run(*said).stderr == f"{left} was there before, and is applied with the others\n"
+    assert (
+        run(*said).stderr
+        == f"{left} is from an earlier run, and will be applied with the others: delete it if it is "
+        "obsolete\n"
+    )
 
 
 def test_lists_are_opened_also_those_whose_items_do_not_say_what_they_are(

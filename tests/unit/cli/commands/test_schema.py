@@ -46,8 +46,8 @@ def test_files_are_written_and_named(tmp_path: Path) -> None:
     [
         (("Workloat",), "KIND is 'Workloat': did you mean Workload?"),
         (("zzz",), "KIND is 'zzz': must be one of Workload, TrafficTarget"),
-        (("Pod", "--page"), "give KIND, --page or --directory, not several of them"),
-        (("--directory", "/dev/null/x"), "the schemas cannot be written: "),
+        (("Pod", "--page"), "KIND, --page and --directory exclude each other: give one of them"),
+        (("--directory", "/dev/null/x"), "cannot write the schemas: "),
     ],
 )
 def test_what_cannot_be_done_is_said(words: tuple[str, ...], said: str) -> None:
