@@ -26,16 +26,33 @@ from demo.walk import Walk
 
 _STARTS_WITH: Final = "G"
 """The live demo begins with this phase: the buyer buys from both versions, the thief gets nothing."""
+_DESCRIPTION: Final = (
+    "Run the bookstore demo on this machine: a control plane, sidecars, and a live view of their traffic. "
+    "With --once, check each case of the acceptance matrix and exit: status 0 if all hold, 1 if not."
+)
 _OURS: Final = ("control", "logs", "mesh", "places", "programs", "sidecars", "xtables.lock")
 """What a demo makes in its state directory, and the next one may remove: nothing else in it is ours."""
 
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
-    parser.add_argument("--once", action="store_true", help="walk the acceptance matrix, and end")
-    parser.add_argument("--mode", choices=("auto", "transparent", "explicit"), default="auto")
-    parser.add_argument("--state", type=Path, default=Path(".state/demo"), help="[.state/demo]")
+    parser = argparse.ArgumentParser(prog="python -m demo", description=_DESCRIPTION)
+    parser.add_argument(
+        "--once", action="store_true", help="Check each case of the acceptance matrix once, and exit."
+    )
+    parser.add_argument(
+        "--mode",
+        choices=("auto", "transparent", "explicit"),
+        default="auto",
+        help="How traffic reaches the sidecars: transparent (iptables, needs root), explicit (proxy ports), "
+        "or auto, which uses transparent if possible.",
+    )
+    parser.add_argument(
+        "--state",
+        type=Path,
+        default=Path(".state/demo"),
+        help="State directory of the demo. Default: .state/demo.",
+    )
     return parser.parse_args(argv)
 
 

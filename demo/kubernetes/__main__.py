@@ -26,14 +26,24 @@ from demo.walk import Walk
 
 _ENDED: Final = 130
 
+_DESCRIPTION: Final = (
+    "Run the bookstore demo on a Kubernetes node on this machine. With --once, check each case of the "
+    "acceptance matrix and each scene of an operator's work, and exit: status 0 if all hold, 1 if not."
+)
+
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(prog="python -m demo.kubernetes", description=__doc__)
-    parser.add_argument("--once", action="store_true", help="walk the matrix and the scenes, and end")
-    parser.add_argument("--apps", type=Path, help="a folder of Open Service Mesh's own manifests/apps")
-    parser.add_argument("--scenes", default="", help="some scenes alone, with commas between them")
-    parser.add_argument("--state", type=Path, default=Path(".state/demo-kubernetes"))
+    parser = argparse.ArgumentParser(prog="python -m demo.kubernetes", description=_DESCRIPTION)
+    parser.add_argument("--once", action="store_true", help="Run the matrix and the scenes once, and exit.")
+    parser.add_argument("--apps", type=Path, help="Directory with Open Service Mesh's own manifests/apps.")
+    parser.add_argument("--scenes", default="", help="Scenes to run, separated by commas. Default: all.")
+    parser.add_argument(
+        "--state",
+        type=Path,
+        default=Path(".state/demo-kubernetes"),
+        help="State directory of the demo. Default: .state/demo-kubernetes.",
+    )
     return parser.parse_args(argv)
 
 
