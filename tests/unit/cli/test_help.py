@@ -1,0 +1,66 @@
+"""The help of each command: its examples can be run, and none of its text is lost as markup."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+import typer
+from rich.text import Text
+from typer.core import TyperCommand
+
+from meshwright.cli.main import app
+
+_ENDS_A_COMMAND: Final = re.compile(r" (?:\||>>?|&&) ")
+
+
+def _commands(command: Any, *names: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield names, command
+    for name, below in getattr(command, "commands", {}).items():
+        yield from _commands(below, *names, name)
+
+
+PROGRAM: Final = typer.main.get_command(app)
+COMMANDS: Final = dict(_commands(PROGRAM))
+
+
+def _examples() -> Iterator[tuple[str, ...]]:
+    for command in COMMANDS.values():
+        for line in (command.help or "").replace("\\\n", " ").splitlines():
+            if line.startswith("  "):
+                for part in _ENDS_A_COMMAND.split(line):
+                    words = shlex.split(part)
+                    if "meshwright" in words:
+                        yield tuple(words[words.index("meshwright") + 1 :])
+
+
+@pytest.mark.parametrize("words", sorted(set(_examples())), ids=" ".join)
+def test_an_example_in_the_help_can_be_run(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command accepts the example's arguments, given the state directory in the environment."""
+    monkeypatch.setenv("MESHWRIGHT_STATE", "state")
+    names = max((each for each in COMMANDS if words[: len(each)] == each), key=len)
+    assert names
+    alone = TyperCommand(" ".join(names), params=COMMANDS[names].params)
+    alone.make_context(" ".join(names), list(words[len(names) :]))
+
+
+@pytest.mark.parametrize("names", list(COMMANDS), ids=" ".join)
+def test_no_text_of_the_help_is_lost_as_markup(names: tuple[str, ...]) -> None:
+    """Typer reads help as Rich markup, which drops words in brackets, such as [all]."""
+    command = COMMANDS[names]
+    texts = [command.help or "", *(getattr(each, "help", None) or "" for each in command.params)]
+    assert [Text.from_markup(each).plain for each in texts] == texts
+
+
+def test_each_command_and_option_has_help() -> None:
+    """A sentence that begins with a capital and ends with a full stop, or a colon before an example."""
+    texts = {
+        f"{' '.join(names)} {each.name}": (getattr(each, "help", None) or "").strip()
+        for names, command in COMMANDS.items()
+        for each in command.params
+    }
+    firsts = {" ".join(names): (each.help or "").partition("\n")[0] for names, each in COMMANDS.items()}
+    assert [
+        name for name, text in (texts | firsts).items() if not re.fullmatch(r"[A-Z\[].*\.", text, re.DOTALL)
+    ] == []
