@@ -98,7 +98,7 @@ def explain(
     or about a denied request, with a line of the sidecar's access log:
 
       kubectl logs POD -c meshwright-sidecar | grep 403 | tail -1 \
-          | meshwright explain - --state /var/lib/meshwright
+          | meshwright explain - --kubernetes
 
     A running server also compares policy with the configuration that the sidecars
     have acknowledged. With --mesh or --kubernetes, only policy is explained. An
