@@ -404,7 +404,7 @@ def test_the_command(scene: Scene, meshwright: str) -> None:
     assert [each.returncode for each in outcomes] == [0, 0, 0, 1, 0, 1]
     on, closed = outcomes[0].stdout.splitlines()
     assert on == "interception is on"
-    assert closed.startswith("calls out of the mesh end at the proxy unless the MeshConfig has")
+    assert closed.startswith("the proxy blocks calls to hosts outside the mesh, unless the MeshConfig has")
     assert outcomes[1].stdout == "interception was on already, with the same rules\n"
     dry = run(meshwright, "intercept", "--dry-run", "--ipv6")
     assert "*nat" in dry.stdout
