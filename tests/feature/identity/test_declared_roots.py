@@ -22,7 +22,7 @@ from tests.unit.certs.issuers.cas import Ca, ca
 Serve = Callable[..., Awaitable[Any]]
 MESH = (workload("one", host=1), workload("two", host=2))
 NAMES = ("one.store.shop", "two.store.shop")
-HELD = "MeshRootCertificates do not want"
+HELD = "MeshRootCertificates do not ask for"
 
 
 @pytest.fixture(autouse=True)

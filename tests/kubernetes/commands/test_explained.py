@@ -47,7 +47,10 @@ def _explains(
     status, _, complaint = said()
     assert (status, complaint) == (
         1,
-        f"there is no ConfigMap {home}/meshwright-injection: the defaults are taken, or give --config",
+        (
+            f"ConfigMap {home}/meshwright-injection does not exist: using the default injection "
+            "configuration; to use another, give --config FILE"
+        ),
     )
     in_home.apply(_config_map("meshwright-injection", "config.yaml", {"policy": "disabled"}))
     status, by_chart, complaint = said()
