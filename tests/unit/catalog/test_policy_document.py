@@ -83,4 +83,4 @@ def test_every_kind_has_an_example() -> None:
         section = next(name for name in SECTIONS if kind in name)
         assert blocks(section, "yaml")
         assert blocks(section, "console") or kind == "UDPRoute"
-    assert len(EXAMPLES) == 26
+    assert len(EXAMPLES) == 28
