@@ -11,14 +11,17 @@ from meshwright.providers.directory.manifests import Manifests
 from meshwright.specs.reference.meanings.kinds import KINDS
 
 PAGE: Final = (Path(__file__).parents[3] / "docs" / "telemetry.md").read_text("utf-8")
+EXAMPLES: Final = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("text", re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
-def test_examples_are_read_without_a_word(text: str) -> None:
-    """As a user pastes them."""
-    state = Manifests().apply("example.yaml", text)
-    assert len(state.objects()) == 2
-    assert state.problems() == ()
+def test_examples_are_read_without_a_word() -> None:
+    """As a user pastes them: a Telemetry alone, and one with the server that it names."""
+    states = [Manifests().apply("example.yaml", text) for text in EXAMPLES]
+    assert [sorted(key.kind.name for key in state.objects()) for state in states] == [
+        ["Telemetry"],
+        ["ExtensionService", "Telemetry"],
+    ]
+    assert [state.problems() for state in states] == [(), ()]
 
 
 @pytest.mark.parametrize("kind", [TELEMETRY, EXTENSION_SERVICE])
