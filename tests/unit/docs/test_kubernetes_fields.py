@@ -13,7 +13,7 @@ ROOT: Final = Path(__file__).parents[3]
 PAGE: Final = (ROOT / "docs" / "kubernetes-fields.md").read_text("utf-8")
 REFERENCE: Final = (ROOT / "docs" / "reference.md").read_text("utf-8")
 CODES: Final = (ROOT / "docs" / "codes.md").read_text("utf-8")
-VERDICTS: Final = {"obeyed", "without effect, said", "without effect", "irrelevant", "irrelevant here"}
+VERDICTS: Final = {"obeyed", "without effect, reported", "without effect", "irrelevant", "irrelevant here"}
 
 _PORT: Final = "name protocol appProtocol port"
 _CONTAINER: Final = (
@@ -101,7 +101,7 @@ def test_every_field_of_the_api_has_one_row(kind: str) -> None:
 @pytest.mark.parametrize("kind", API)
 def test_what_is_read_is_obeyed_or_said(kind: str) -> None:
     """A field that a reader asks for has an effect, or somebody hears that it has none; others have none."""
-    effective = {name for name, verdict in page(kind) if verdict == "obeyed" or "said (MW" in verdict}
+    effective = {name for name, verdict in page(kind) if verdict == "obeyed" or "reported (MW" in verdict}
     labels = {"metadata.labels", "metadata.annotations"}
     assert effective - labels == read_fields(kind) - labels
 
