@@ -7,6 +7,7 @@ has found yet (`make fuzz`).
 import functools
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,10 @@ from tests.tools.hypothesis_profiles import FRESH, STEADY
 from tests.tools.launcher import installed
 
 read_where_it_polls()  # as `serve` does, before any test imports gRPC
+
+# A script that starts the tests in the background ignores SIGINT for them, and programs that tests start
+# would inherit that. With a handler here the programs get the default action.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LAUNCHING = Path(tempfile.mkdtemp(prefix="meshwright-launching-"))
 LAUNCHING.chmod(0o755)  # commands of other users start there too

@@ -1,12 +1,10 @@
 """A proxy's key that is encrypted, at a terminal: nobody is asked for a pass phrase."""
 
-import fcntl
 import os
 import pty
 import socket
 import subprocess
 import sys
-import termios
 from pathlib import Path
 
 import pytest
@@ -21,11 +19,10 @@ SECONDS = 60.0
 def _at_a_terminal(folder: Path, *words: str) -> tuple[int, str]:
     """Run the command with a terminal that it could ask at; return its status and what is seen there."""
     ours, theirs = pty.openpty()
-
-    def takes_it() -> None:
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-    program = "from meshwright.guard import main; main()"
+    # The program itself takes the terminal. A `preexec_fn` would run in a fork of this process, which crashes
+    # if other tests have left threads of gRPC in it.
+    takes_it = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
+    program = f"{takes_it}; from meshwright.guard import main; main()"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "1000", "NO_COLOR": "1"}
     with subprocess.Popen(
         [sys.executable, "-c", program, *words],
@@ -35,7 +32,6 @@ def _at_a_terminal(folder: Path, *words: str) -> tuple[int, str]:
         cwd=folder,
         env=environment,
         start_new_session=True,
-        preexec_fn=takes_it,  # noqa: PLW1509 - the test has no other thread
     ) as process:
         os.close(theirs)
         try:
