@@ -1,5 +1,13 @@
-"""An xDS v3 server: resources in snapshots, streams as value machines, gRPC at the edge.
+"""An xDS v3 server library: resources in snapshots, streams as state machines without I/O, gRPC at the edge.
 
-It serves any resources to any nodes and can be used alone. It will never know meshes, policies or
-certificates: who a client is, and what it gets, is told to it.
+The library serves any resources to any xDS clients and can be used without the rest of the project. A caller
+puts a `Snapshot` for each group of nodes into a `SnapshotCache` and starts an `AdsServer`. Streams then push
+each change, in both variants of the protocol (state of the world and incremental).
+
+The protocol itself (`xds.protocol`) is pure: requests and snapshots go in, responses come out. Therefore
+every rule of docs/xds-rules.md can be tested without a socket. Only `xds.server` and `xds.connections` use
+asyncio and gRPC.
+
+The library has no notion of meshes, policies or certificates. An `Authenticator` (`xds.hooks`) decides which
+node a client is, and a snapshot decides the configuration of that node. Read `xds.protocol.stream` next.
 """

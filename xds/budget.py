@@ -1,7 +1,12 @@
-"""What one certificate's calls cost together: kept bytes, names, types, streams, and time of the event loop.
+"""Budget of one client certificate: bytes kept, names, types, streams, and time of the event loop.
 
-Pure decisions; the clock is the caller's. Everything that a client sends and the server keeps is charged here
-before the next request is read, and given back when the call ends.
+All decisions are pure; the caller passes the time. Everything that a client sends and that the server keeps
+is charged here before the next request is read, and released when the call ends.
+
+One `Account` exists for each certificate, and one `Bill` for each call. A bill charges items, for example the
+subscription of one type, to the account of its certificate. The account refuses a charge that would exceed
+`Limits`, and the call ends. The `Share` of an account bounds the time on the event loop: a call whose account
+has used up its time waits, because ending the call would only make the client reconnect.
 """
 
 import enum
@@ -14,18 +19,18 @@ from xds.protocol.type_state import Channel
 from xds.protocol.wire import WireError
 
 ENTRY_BYTES: Final = 128
-"""What a name takes in the sets and mappings that hold it, besides its text (CPython 3.11 to 3.13)."""
+"""Bytes that a name takes in the sets and mappings that hold it, without its text (CPython 3.11 to 3.13)."""
 
 TYPE_BYTES: Final = 8 * 1024
-"""What a type takes on a stream, besides its names: its sets, the last responses, a rejection's words."""
+"""Bytes that a type takes on a stream without its names: sets, last responses, the message of a rejection."""
 
 
 SHARED: Final = 4096
-"""So many costs of a type are one value for all to whom it costs the same."""
+"""Number of cached costs. Types with the same cost share one `Cost` object."""
 
 
 class LimitKind(enum.StrEnum):
-    """What a client can have too much of."""
+    """The kinds of quantity that are bounded for a client."""
 
     STREAMS = "streams"
     TYPES = "types"
@@ -54,7 +59,7 @@ _WORDS: Final = {
 
 
 class Excess(WireError):
-    """A client asks for more than is good: of what, how much (or how much at least), and what is allowed."""
+    """A client exceeded a limit: the kind of limit, the value (or a lower bound of it), and the maximum."""
 
     def __init__(self, bound: LimitKind, value: int, limit: int) -> None:
         super().__init__(f"{value} {_WORDS[bound]}; {limit} are allowed")
@@ -64,7 +69,7 @@ class Excess(WireError):
 
 
 class Cost(NamedTuple):
-    """What something takes of a budget."""
+    """The part of a budget that one item takes."""
 
     types: int = 0
     names: int = 0
@@ -75,7 +80,11 @@ NOTHING: Final = Cost()
 
 
 def cost(channel: Channel) -> Cost:
-    """Return what a client makes us keep of one type on one stream; costs the same however much that is."""
+    """Return the cost of one type on one stream, in constant time.
+
+    The cost counts the names in the subscription, the resources that the client listed when it reconnected,
+    and the names in removals that the client has not acknowledged.
+    """
     subscription = channel.subscription
     names = len(subscription.names) + channel.resumed
     text = subscription.text + channel.resumed_text + channel.told_text
@@ -84,20 +93,20 @@ def cost(channel: Channel) -> Cost:
 
 @lru_cache(SHARED)
 def _of_type(names: int, text: int) -> Cost:
-    """Return what a type costs: one value for the many to whom it costs the same."""
+    """Return the cost of a type; equal costs are one object, because thousands of streams have the same."""
     return Cost(1, names, TYPE_BYTES + names * ENTRY_BYTES + text)
 
 
 def check(bound: LimitKind, value: int, limit: int | None) -> None:
-    """Raise Excess for a value over the limit; None is no limit."""
+    """Raise Excess for a value above the limit. None means no limit."""
     if limit is not None and value > limit:
         raise Excess(bound, value, limit)
 
 
 class Share:
-    """A certificate's part of the event loop: a bucket of seconds, refilled at a `rate` of seconds a second.
+    """A certificate's share of the event loop: a token bucket of seconds, refilled at `rate` s per second.
 
-    A `rate` of None has no bottom. `now` is any clock in seconds that only goes forward.
+    With a `rate` of None the bucket is never empty. `now` is any clock in seconds that only goes forward.
     """
 
     __slots__ = ("_at", "_burst", "_left", "_rate")
@@ -110,24 +119,24 @@ class Share:
 
     @property
     def is_spent(self) -> bool:
-        """Say whether nothing was left when something was last taken; asks no clock."""
+        """Return whether the bucket was empty after the last `spend` or `wait`; reads no clock."""
         return self._rate is not None and self._left <= 0
 
     def spend(self, seconds: float, now: float) -> None:
-        """Take what was just spent, also where it is more than there is."""
+        """Take the seconds that were just used, even if the bucket has fewer left."""
         if self._rate is not None:
             self._refill(self._rate, now)
             self._left -= seconds
 
     def wait(self, now: float) -> float:
-        """Return for how many seconds nothing more may be spent; 0 if there is something left."""
+        """Return the seconds to wait until the bucket has time again; 0 if it has some now."""
         if self._rate is None or not self.is_spent:
             return 0.0
         self._refill(self._rate, now)
         return max(0.0, -self._left / self._rate)
 
     def is_full(self, now: float) -> bool:
-        """Say whether there is nothing to remember."""
+        """Return whether the bucket is full, so that a new one would be equal."""
         return self._rate is None or self._left + (now - self._at) * self._rate >= self._burst
 
     def _refill(self, rate: float, now: float) -> None:
@@ -136,7 +145,7 @@ class Share:
 
 
 class Account:
-    """What one certificate's calls take, all together; it may have `limits.streams_per_certificate` calls."""
+    """The sum of what all calls of one certificate take, against the limits per certificate."""
 
     __slots__ = ("__weakref__", "_limits", "share", "streams", "taken")
 
@@ -147,9 +156,9 @@ class Account:
         self.share = Share(limits.loop_share, limits.loop_burst_seconds)
 
     def change(self, old: Cost, new: Cost) -> None:
-        """Charge `new` in the place of `old`; raise Excess, and charge nothing, if that is too much.
+        """Charge `new` in place of `old`; raise Excess, and charge nothing, if the sum would exceed a limit.
 
-        The call that asked for it ends; until it has, the others of its certificate go on within their means.
+        Only the call that raised the charge ends; other calls of the same certificate continue.
         """
         types, names, size = self.taken
         taken = Cost(
@@ -163,7 +172,7 @@ class Account:
 
 
 class Bill:
-    """One call's part of its certificate's account, item by item."""
+    """The items that one call has charged to the account of its certificate."""
 
     __slots__ = ("_items", "account")
 
@@ -172,18 +181,18 @@ class Bill:
         self._items: dict[Hashable, Cost] = {}
 
     def charge(self, item: Hashable, cost: Cost) -> None:
-        """Set what an item takes; raise Excess if it is too much for the account."""
+        """Set the cost of an item; raise Excess if the account cannot take it."""
         old = self._items.get(item, NOTHING)
         if cost != old:
             self.account.change(old, cost)
             self._items[item] = cost
 
     def release(self, item: Hashable) -> None:
-        """Give one item back."""
+        """Release the cost of one item."""
         self._give_back(self._items.pop(item, NOTHING))
 
     def settle(self) -> None:
-        """Give everything back: the call has ended."""
+        """Release the cost of every item, when the call has ended."""
         for cost in self._items.values():
             self._give_back(cost)
         self._items.clear()
@@ -193,21 +202,21 @@ class Bill:
 
 
 class Accounts:
-    """The accounts of all certificates that have calls, or had them so lately that it is remembered."""
+    """The accounts of all certificates that have calls, or whose share has not been refilled since."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._accounts: dict[bytes | None, Account] = {}
 
     def of(self, certificate: bytes | None) -> Account:
-        """Return a certificate's account, a new one if it has none."""
+        """Return the account of a certificate, and create it at first use."""
         found = self._accounts.get(certificate)
         if found is None:
             found = self._accounts[certificate] = Account(self._limits)
         return found
 
     def forget(self, now: float) -> None:
-        """Forget the accounts that have no call and owe no time: who reconnects would find the same anew."""
+        """Drop accounts without calls whose share is full, because a new account would be equal."""
         for certificate, account in tuple(self._accounts.items()):
             if not account.streams and account.share.is_full(now):
                 del self._accounts[certificate]

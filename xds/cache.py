@@ -1,4 +1,12 @@
-"""Which snapshot each node has: groups of nodes share one."""
+"""Cache of the snapshot of each node; all nodes of a group share one snapshot.
+
+A node key names one client, for example one proxy, and a group key names a set of clients that get the same
+configuration. Sharing keeps memory and encoding cost proportional to groups instead of proxies.
+
+Streams do not poll: each watches its node, and `publish` or `publish_changes` wakes the watches of exactly
+those nodes whose snapshot object is another one. Every publication is checked first, so an inconsistent
+snapshot changes nothing.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -13,38 +21,47 @@ GroupKey = NewType("GroupKey", str)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Watch:
-    """A stream's interest in one node; `wake` is called when the node's snapshot is another one, or none."""
+    """The interest of a stream in one node.
+
+    `wake` is called when the node gets another snapshot, or loses it.
+    """
 
     node: NodeKey
     wake: Callable[[], None]
 
 
 Lessening = Callable[[Snapshot], Snapshot]
-"""Returns what one stream is served of its node's snapshot; the same object for the same snapshot."""
+"""A function from a node's snapshot to the reduced snapshot for one stream.
+
+For the same snapshot the function must return the same object, because streams compare by identity.
+"""
 
 
 class Snapshots(Protocol):
-    """Where a server finds what a node is to have, and hears that it is something else now."""
+    """The source of snapshots for a server: lookup by node, and notification of changes."""
 
     def snapshot(self, node: NodeKey, stream: int | None = None) -> Snapshot | None:
-        """Return the snapshot of a node, or of one of its streams; None while the node has none."""
+        """Return the snapshot of a node or, with `stream`, of one of its streams; None if there is none."""
 
     def watch(self, node: NodeKey, wake: Callable[[], None]) -> Watch:
-        """Begin to watch; the watch must be handed to `unwatch` in the end."""
+        """Start watching a node. The caller must pass the watch to `unwatch` in the end."""
 
     def unwatch(self, watch: Watch) -> None:
         """End one watch."""
 
 
 class WatchListener(Protocol):
-    """Whoever hears that a node is watched now, or by nobody any more; must be quick and not raise."""
+    """Callback for a node's first watch and for the end of its last one.
+
+    It must return quickly and not raise.
+    """
 
     def __call__(self, node: NodeKey, *, here: bool) -> None:
-        """Take note of it."""
+        """Handle the first watch of a node (`here`), or the end of its last watch (not `here`)."""
 
 
 def unattended(node: NodeKey, *, here: bool) -> None:
-    """Take no notice."""
+    """Ignore the event: the default of `SnapshotCache`."""
     del node, here
 
 
@@ -53,14 +70,14 @@ def _without(watches: tuple[Watch, ...], ended: Watch) -> tuple[Watch, ...]:
 
 
 def _is_seen(before: Snapshot | None, now: Snapshot) -> bool:
-    """Say whether a client sees that there is another snapshot; all of a group take the same step."""
+    """Return whether clients see a difference; cached, so that a group pays for one comparison."""
     return before is None or bool(now.changed_since(before))
 
 
 class SnapshotCache:
-    """The snapshots in force; used from one event loop.
+    """The snapshots in force, by group and node. All methods must be called on one event loop.
 
-    `attended` is told when a node's first watch begins, and when its last has ended.
+    `attended` is called when the first watch of a node begins, and when its last watch has ended.
     """
 
     def __init__(self, attended: WatchListener = unattended) -> None:
@@ -68,16 +85,18 @@ class SnapshotCache:
         self._groups: dict[GroupKey, Snapshot] = {}
         self._members: dict[NodeKey, GroupKey] = {}
         self._nodes: dict[GroupKey, set[NodeKey]] = {}
-        self._watches: dict[NodeKey, tuple[Watch, ...]] = {}  # a set of one takes what four such do
+        self._watches: dict[NodeKey, tuple[Watch, ...]] = {}  # a tuple of one takes a quarter of a set of one
         self._lessened: dict[int, Lessening] = {}  # by the number of a stream
 
     def publish(self, groups: Mapping[GroupKey, Snapshot], members: Mapping[NodeKey, GroupKey]) -> int:
-        """Replace all; return how many nodes with a stream are concerned.
+        """Replace all snapshots and memberships; return the number of watched nodes with a visible change.
 
-        A node that is in no group any more never gets an empty configuration: its client keeps what it
-        has, and its streams are held silent, as new ones are. A snapshot equal to the one before concerns
-        nobody, and the earlier object stays. Raises InconsistentError for a snapshot that refers to what it
-        does not have, KeyError when a member's group is missing; then nothing has changed.
+        A node that is no longer in any group does not get an empty configuration: its client keeps the last
+        one, and its streams stay silent, as new streams do. Where a snapshot equals the one before, the
+        earlier object stays in the cache and the nodes of its group do not count.
+
+        Raises InconsistentError for a snapshot with a reference to a missing resource, and KeyError if the
+        group of a member is missing. After an error the cache is unchanged.
         """
         settled = {key: self._settled(key, snapshot) for key, snapshot in groups.items()}
         before = {node: self.snapshot(node) for node in self._watches}
@@ -89,9 +108,9 @@ class SnapshotCache:
         return self._wake(before)
 
     def update(self, group: GroupKey, put: Iterable[Resource] = (), removed: Iterable[Reference] = ()) -> int:
-        """Change single resources of a group; return how many nodes with a stream are concerned.
+        """Change single resources of a group; return the number of watched nodes with a visible change.
 
-        Raises as `publish` does.
+        Raises the same errors as `publish`.
         """
         old = self._groups.get(group, Snapshot.of(()))
         return self.publish_changes({group: old.changed(put, removed)}, {})
@@ -101,11 +120,11 @@ class SnapshotCache:
         groups: Mapping[GroupKey, Snapshot | None],
         members: Mapping[NodeKey, GroupKey | None],
     ) -> int:
-        """Replace some groups' snapshots and some nodes' groups (None: gone); return the nodes concerned.
+        """Replace the named snapshots and memberships (None removes one); return the number of changed nodes.
 
-        Costs what is named here, and a look at each watched node of the groups named; the rest of the
-        groups is not walked. Otherwise as `publish`, errors included; taking away a group that still has
-        members raises KeyError.
+        The cost depends on the groups and nodes that are named, and on the watched nodes of these groups;
+        other groups are not visited. Errors are those of `publish`; in addition, removing a group that still
+        has members raises KeyError.
         """
         settled = {
             key: None if snapshot is None else self._settled(key, snapshot)
@@ -117,8 +136,8 @@ class SnapshotCache:
         for key, snapshot in settled.items():
             if snapshot is None and any(members.get(node, key) == key for node in self._nodes.get(key, ())):
                 raise KeyError(key)
-        # Nothing raises from here on, and whoever may be concerned is asked before anything moves: afterwards
-        # a node's group is another one.
+        # Nothing raises from here on, so a failed call changes nothing. Affected nodes are collected before any
+        # membership changes, because afterwards a node belongs to its new group.
         near = {node for key in settled for node in self._nodes.get(key, ())} | members.keys()
         before = {node: self.snapshot(node) for node in near if node in self._watches}
         for key, snapshot in settled.items():
@@ -131,7 +150,7 @@ class SnapshotCache:
         return self._wake(before)
 
     def snapshot(self, node: NodeKey, stream: int | None = None) -> Snapshot | None:
-        """Return the snapshot of a node, or of one of its streams; None while the node has none."""
+        """Return the snapshot of a node or, with `stream`, of one of its streams; None if there is none."""
         group = self._members.get(node)
         if group is None:
             return None
@@ -139,7 +158,7 @@ class SnapshotCache:
         return self._groups[group] if less is None else less(self._groups[group])
 
     def lessen(self, node: NodeKey, stream: int, less: Lessening | None) -> None:
-        """Serve one stream of a node less than the others, or again the same (None)."""
+        """Serve one stream of a node a reduced snapshot, or the full one again (None)."""
         if less is None:
             self._lessened.pop(stream, None)
         else:
@@ -148,11 +167,11 @@ class SnapshotCache:
             watch.wake()
 
     def snapshots(self) -> Mapping[GroupKey, Snapshot]:
-        """Return the snapshots in force by group."""
+        """Return the snapshots in force, by group."""
         return self._groups
 
     def group(self, node: NodeKey) -> GroupKey | None:
-        """Return the node's group, or None while it has none."""
+        """Return the group of a node; None while it has none."""
         return self._members.get(node)
 
     def members(self, group: GroupKey) -> frozenset[NodeKey]:
@@ -160,7 +179,7 @@ class SnapshotCache:
         return frozenset(self._nodes.get(group, ()))
 
     def watch(self, node: NodeKey, wake: Callable[[], None]) -> Watch:
-        """Begin to watch; the watch must be handed to `unwatch` in the end."""
+        """Start watching a node. The caller must pass the watch to `unwatch` in the end."""
         watch = Watch(node, wake)
         if node not in self._watches:
             self._watches[node] = ()
@@ -169,7 +188,7 @@ class SnapshotCache:
         return watch
 
     def unwatch(self, watch: Watch) -> None:
-        """End one watch; others of the same node go on (rule S9)."""
+        """End one watch. Other watches of the same node continue (rule S9)."""
         watches = self._watches[watch.node] = _without(self._watches[watch.node], watch)
         if not watches:
             del self._watches[watch.node]
@@ -186,9 +205,10 @@ class SnapshotCache:
             self._nodes.setdefault(group, set()).add(node)
 
     def _wake(self, before: Mapping[NodeKey, Snapshot | None]) -> int:
-        """Wake the watches of those nodes that have another snapshot now, or none any more.
+        """Wake the watches of nodes whose snapshot object is another one, or gone.
 
-        Return how many nodes see something else in theirs; the streams of the others go on from it as well.
+        Return the number of nodes whose clients can see a difference. The streams of the other nodes are
+        woken as well, because they must compare the next snapshot with this one.
         """
         other = {node: new for node, old in before.items() if (new := self.snapshot(node)) is not old}
         for node in other:

@@ -1,4 +1,4 @@
-"""The discovery services: which methods there are, and what type each is about."""
+"""The discovery services: their methods, and the resource type of each method."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,12 +11,18 @@ CLIENT_STATUS: Final = "envoy.service.status.v3.ClientStatusDiscoveryService"
 HEALTH: Final = "grpc.health.v1.Health"
 
 REASON: Final = "meshwright-reason"
-"""The trailer in which a client is told, in one word, why it is refused, or why there is nothing for it."""
+"""Trailer with one word that explains a refusal, or an empty configuration.
+
+Example: `meshwright-reason: held`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """A streaming method; `type_url` is None where a stream may ask for any type (aggregated)."""
+    """A streaming method.
+
+    `type_url` is None on the aggregated service, where a stream may request any type.
+    """
 
     service: str
     method: str
@@ -41,4 +47,7 @@ DISCOVERY: Final = (
     *_pair(f"{_PACKAGE.replace('discovery', 'route')}.RouteDiscoveryService", "Routes", ROUTE),
     *_pair(f"{_PACKAGE.replace('discovery', 'secret')}.SecretDiscoveryService", "Secrets", SECRET),
 )
-"""Every streaming method we serve (xDS protocol, "RPC services"); Fetch methods are REST's, and are not."""
+"""Every streaming method that is served (xDS protocol, "RPC services").
+
+Fetch methods are REST and not served.
+"""

@@ -1,14 +1,14 @@
-"""What can go wrong between a server and its clients, by whose fault it is.
+"""The errors of this package, by the side that caused them.
 
 XdsError
-├── WireError               the client: a request that breaks the protocol (xds.protocol.wire)
-│   └── Excess                  the client: more than one certificate may have (xds.budget)
-├── Refused                 the client: it may not have what it asks for (xds.hooks)
-├── SnapshotError           ours: resources that cannot be served together (xds.protocol.resources.resources)
-│   └── InconsistentError       ours: one refers to another that is missing (xds.protocol.resources.snapshot)
-└── ListenError             this machine: an address that cannot be listened at (xds.server.listener)
+ ├── WireError               the client: a request that breaks the protocol (xds.protocol.wire)
+ │   └── Excess                  the client: more than a limit allows one certificate (xds.budget)
+ ├── StreamRefused           the client: not entitled to a configuration (xds.hooks)
+ ├── SnapshotError           the caller: resources that do not fit together (xds.protocol.resources.resources)
+ │   └── InconsistentError       the caller: a missing resource (xds.protocol.resources.snapshot)
+ └── ListenError             the machine: an address that cannot be listened on (xds.server.listener)
 """
 
 
 class XdsError(Exception):
-    """Root of this package's errors."""
+    """Base class of this package's errors."""

@@ -1,4 +1,4 @@
-"""A call as gRPC has it: its messages, who makes it, and how it is told why it ended."""
+"""One gRPC call: its messages, its peer, and the status with which it ends."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -22,13 +22,17 @@ _STATUS: Final = {
     StreamEnd.HELD: (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet"),
     StreamEnd.FAILED: (grpc.StatusCode.INTERNAL, "internal error"),
 }
-"""What a client is told; endings not listed close the stream with OK."""
+"""Status code and details for each ending.
+
+A detail of "" means the ending's own; other endings close with OK.
+"""
 _EXPLAINED: Final = (StreamEnd.REFUSED, StreamEnd.HELD)
-"""Endings whose detail is a word, which a trailer has: whoever runs the client is to know what to mend."""
+"""Endings whose one-word detail is sent in the trailer REASON, so that the client's operator sees it.
+"""
 
 
 class GrpcTransport:
-    """A Transport over a grpc.aio handler's context."""
+    """A Transport over the context of a grpc.aio handler."""
 
     __slots__ = ("_context",)
 
@@ -37,16 +41,16 @@ class GrpcTransport:
 
     @property
     def receive(self) -> Callable[[], Awaitable[object]]:
-        """The context's own; see Transport."""
+        """Return the context's own coroutine function; see Transport."""
         return cast("Callable[[], Awaitable[object]]", self._context.read)
 
     @property
     def send(self) -> Callable[[bytes], Writing]:
-        """The context's own; see Transport."""
+        """Return the context's own coroutine function; see Transport."""
         return cast("Callable[[bytes], Writing]", self._context.write)
 
     async def read(self) -> bytes | None:
-        """Return the next message, None when the client will send no more."""
+        """Return the next message; None when the client has finished sending."""
         message = await self.receive()
         return message if isinstance(message, bytes) else None
 
@@ -59,23 +63,24 @@ class GrpcTransport:
 
 
 async def say(context: grpc.aio.ServicerContext, ending: StreamEnd, detail: str) -> None:
-    """Say how a call ended, as the last of its handler.
+    """Set the status and trailers of a call. The handler must call this last.
 
-    `context.abort` would do it by an exception that the context keeps, with all that its frames hold.
+    `context.abort` is not used, because it raises an exception that the context keeps, together with
+    everything that the frames of its traceback hold.
     """
     if ending is StreamEnd.SLOW and (task := asyncio.current_task()) is not None:
-        # A status would wait behind the data that is not read; a cancelled handler resets the stream.
+        # A status would queue behind the data that the client does not read. Cancelling resets the stream.
         task.cancel()
         await asyncio.sleep(0)
     if ending in _STATUS:
         code, words = _STATUS[ending]
         context.set_code(code)
         context.set_details(words or detail)
-    date = (("date", formatdate(usegmt=True)),)  # a clock that is wrong explains much
+    date = (("date", formatdate(usegmt=True)),)  # shows a wrong clock, a common cause of TLS failures
     context.set_trailing_metadata((*date, (REASON, detail)) if ending in _EXPLAINED and detail else date)
 
 
 def peer_of(context: grpc.aio.ServicerContext) -> Peer:
-    """Return who makes a call, by its connection."""
+    """Return the peer of a call: the verified client certificate of its connection, and its address."""
     shown = context.auth_context().get("x509_pem_cert", ())
     return Peer(shown[0] if shown else None, context.peer())

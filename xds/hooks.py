@@ -1,4 +1,4 @@
-"""The hooks by which whoever serves says who a client is, and learns what happens."""
+"""Hooks of the server's owner: an Authenticator identifies clients, an Observer is notified of events."""
 
 import enum
 from dataclasses import dataclass, field
@@ -11,21 +11,22 @@ from xds.protocol.wire import Node, Rejection, Response
 from xds.stream_status import Variant
 
 LARGE: Final = 4 * 1024 * 1024
-"""Bytes of a response that a gRPC client takes, unless it is told to take more."""
+"""Default limit of a gRPC client for one received message, in bytes."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Peer:
-    """Who is at the other end: the client certificate that TLS verified, as PEM, and the address."""
+    """The other end of a connection: the client certificate that TLS verified, as PEM, and the address."""
 
     certificate: bytes | None = field(repr=False)
     address: str = ""
 
 
 class StreamRefused(XdsError):
-    """A client gets nothing. `reason`, one word, is for our log and metric, and the client is told it.
+    """A refusal to serve a client. `reason` is one word for the log, the metric and the client.
 
-    It has shown a certificate of ours, so it is no stranger; what there is besides is for the log alone.
+    The client may read the word, because it has shown a certificate of the mesh. Everything else is for the
+    log alone.
     """
 
     def __init__(self, reason: str) -> None:
@@ -34,26 +35,26 @@ class StreamRefused(XdsError):
 
 
 class Authenticator(Protocol):
-    """Decides who a client is. Both are asked on each stream, and `authenticate` again while it lives."""
+    """The decision which node a client is.
+
+    `authenticate` is repeated while a stream lives (`recheck_seconds`).
+    """
 
     def authenticate(self, peer: Peer) -> NodeKey:
-        """Return whose configuration the peer gets; raise StreamRefused."""
+        """Return the node whose configuration the peer gets; raise StreamRefused if there is none."""
 
     def accept_node(self, node_key: NodeKey, node: Node) -> None:
-        """Look at what the client says of itself in its first request.
-
-        Raise StreamRefused if it contradicts.
-        """
+        """Check the node that a client sends in its first request; raise StreamRefused if it is wrong."""
 
 
 class AnyNode:
-    """Takes a client at its word: everybody who passed TLS gets the configuration of one node key."""
+    """An Authenticator that maps every client that passed TLS to one node key."""
 
     def __init__(self, node_key: NodeKey) -> None:
         self._node_key = node_key
 
     def authenticate(self, peer: Peer) -> NodeKey:
-        """Return the one node key there is."""
+        """Return the one node key."""
         del peer
         return self._node_key
 
@@ -62,7 +63,7 @@ class AnyNode:
 
 
 class StreamEnd(enum.StrEnum):
-    """Why a stream ended."""
+    """The reasons for which a stream ends."""
 
     CLIENT = "client"
     REFUSED = "refused"
@@ -79,7 +80,7 @@ class StreamEnd(enum.StrEnum):
 
 
 class Cause(enum.StrEnum):
-    """Why a connection was ended, by its client's doing."""
+    """The reasons for which the server ends a connection."""
 
     CALLS = "too-many-calls"
     BYTES = "too-many-bytes"
@@ -88,13 +89,16 @@ class Cause(enum.StrEnum):
 
 
 class Observer(Protocol):
-    """Is told what happens, on the event loop: must return at once and not raise."""
+    """Callbacks for events of the server, on the event loop. They must return at once and not raise."""
 
     def handshake(self) -> None:
-        """A client has begun a TLS handshake."""
+        """A client began a TLS handshake."""
 
     def ended(self, peer: Peer, cause: Cause) -> None:
-        """A connection was ended that cost too much; the certificate is known if it carried a call."""
+        """A connection was ended because of its cost.
+
+        The certificate is known if the connection carried a call.
+        """
 
     def opened(self, node_key: NodeKey, peer: Peer, variant: Variant) -> None:
         """A stream was authenticated."""
@@ -103,31 +107,35 @@ class Observer(Protocol):
         """A stream was refused."""
 
     def exceeded(self, node_key: NodeKey | None, peer: Peer, excess: Excess) -> None:
-        """A call was ended, or turned away, for what it took; who it was is not always known by then."""
+        """A call was ended or turned away because of a limit.
+
+        `node_key` is None if the node was not yet known.
+        """
 
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
-        """A response of `size` bytes was handed to the transport."""
+        """A response of `size` bytes was passed to the transport."""
 
     def large(self, node_key: NodeKey, node: Node | None, response: Response, size: int) -> None:
-        """A response of `size` bytes, more than LARGE, is about to be handed to the transport."""
+        """A response of `size` bytes, more than LARGE, is about to be passed to the transport."""
 
     def answered(
         self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int = 0
     ) -> None:
-        """A response was accepted, or rejected with these words (`blame.blamed`: what it is about).
+        """A response was accepted or rejected (see `blame.blamed` for the resources of a rejection).
 
-        `stream` is the number of the stream, 0 where there is none.
+        `stream` is the number of the stream; 0 means that there is none.
 
-        What is published for the node because of a rejection is taken before the stream goes on, so that
-        nothing is removed that the client needs in the place of what it rejected.
+        A snapshot that the observer publishes for the node because of a rejection is taken before the stream
+        continues. Otherwise the stream could remove a resource that the client needs in place of the rejected
+        one.
         """
 
     def closed(self, node_key: NodeKey, peer: Peer, ending: StreamEnd, detail: str, stream: int = 0) -> None:
-        """A stream ended; `stream` is its number, as for `answered`."""
+        """A stream ended. `stream` is its number, as for `answered`."""
 
 
 class NoObserver:
-    """An observer that looks away."""
+    """An observer that ignores every event."""
 
     def handshake(self) -> None:
         """Do nothing."""

@@ -1,4 +1,4 @@
-"""Bounds on what clients may cost, and the decisions that follow from them."""
+"""Limits on the cost of clients, and the decisions that follow from them."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -6,21 +6,23 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds in seconds, bytes and numbers; None is no bound.
+    """Limits in seconds, bytes and numbers. None means no limit.
 
-    `streams_per_second` spreads new streams: one that would wait for more than `admission_seconds` is
-    told to come back. `age_seconds` is a stream's longest life, made shorter or longer by up to a share
-    of `age_jitter`, so that streams opened together do not end together.
+    `streams_per_second` spreads new streams; a stream that would wait longer than `admission_seconds` is
+    turned away and must retry. `age_seconds` is the longest life of a stream, varied by up to the fraction
+    `age_jitter` in both directions, so that streams that began together do not end together.
 
-    `connections` is never more than the process has descriptors for. A connection that carries no call is
-    idle: the oldest end beyond `idle_connections`, those in their handshake included, and beyond a fourth of
-    that of those that never sent a byte. The calls of one certificate may come to `calls_at_once`, less what
-    leaks away at `calls_per_second`; the bytes that a connection receives to eight `request_bytes`, less what
-    leaks away at `received_bytes_per_second`, and to `idle_bytes` while it is idle.
+    `connections` is capped by the descriptors of the process. A connection without a call is idle. Idle
+    connections beyond `idle_connections` are ended, oldest first; handshakes count as idle. A quarter of that
+    number is the limit for connections that never sent a byte. `calls_at_once` is the burst of new calls of
+    one certificate, refilled at `calls_per_second`. The burst of received bytes per connection is eight
+    `request_bytes`, refilled at `received_bytes_per_second`; while idle a connection may receive
+    `idle_bytes`.
 
-    What is *per certificate* is one budget for all its calls, of every service. `bytes_per_certificate` is
-    what the server keeps of what they sent, as `xds.budget` counts it. `loop_share` is the part of the
-    event loop's time that they may take in the long run, `loop_burst_seconds` what may be taken at once.
+    The limits with `per_certificate` are one budget for all calls of a certificate, whatever the service.
+    `bytes_per_certificate` limits the memory that is kept for these calls, as counted by `xds.budget`.
+    `loop_share` is their long-term fraction of the event loop's time, for example 0.2 for 20 %, and
+    `loop_burst_seconds` the burst.
     """
 
     request_bytes: int = 4 * 1024 * 1024
@@ -54,7 +56,7 @@ class Limits:
     received_bytes_per_second: float = 1024 * 1024
 
     def without_budgets(self) -> Self:
-        """Return the same for clients that share one certificate: what is per certificate has no bound."""
+        """Return these limits without those per certificate, for clients that share one certificate."""
         return replace(
             self,
             streams_per_certificate=None,
@@ -66,28 +68,28 @@ class Limits:
         )
 
     def age(self, chance: float) -> float:
-        """Return how many seconds a stream may live, for a `chance` from 0 to 1."""
+        """Return the longest life of a stream in seconds; `chance` is a random number from 0 to 1."""
         return self.age_seconds * (1 + self.age_jitter * (2 * chance - 1))
 
 
 class StreamQuota:
-    """How long a new stream has to wait for its turn; `now` is any clock that only goes forward."""
+    """The delay of new streams. `now` is any clock in seconds that only goes forward."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._next = 0.0
 
     def wait(self, now: float, streams: int) -> float | None:
-        """Return the seconds until the stream may begin, or None if it must be turned away.
+        """Return the seconds until a new stream may begin, or None if it must be turned away.
 
-        `streams` are those open in all. Who is turned away takes nobody's turn.
+        `streams` is the number of open streams. A stream that is turned away takes no turn from others.
         """
         limits = self._limits
         if limits.streams is not None and streams >= limits.streams:
             return None
         if limits.streams_per_second is None:
             return 0.0
-        # A tenth of a second's streams may come at once: a clock that is asked rarely must not slow them.
+        # Allow a burst of 0.1 s worth of streams, so that a clock that is read rarely does not slow them.
         turn = max(self._next, now - 0.1)
         wait = max(0.0, turn - now)
         if wait > limits.admission_seconds:

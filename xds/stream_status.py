@@ -1,4 +1,4 @@
-"""What can be seen of streams from outside: values, made when asked for."""
+"""Immutable descriptions of streams for people and tools, made on request."""
 
 import enum
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Variant(enum.StrEnum):
 
 
 class SyncState(enum.StrEnum):
-    """Where one type of one stream stands."""
+    """The state of one type on one stream."""
 
     ASKED = "asked"
     PENDING = "pending"
@@ -28,7 +28,7 @@ class SyncState(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TypeStatus:
-    """One type on one stream: the newest response, and what the client said to it.
+    """One type on one stream: the newest response, and the client's answer to it.
 
     `rejected` are the resources that the rejection is about.
     """
@@ -47,7 +47,7 @@ class TypeStatus:
 
 @dataclass(frozen=True, slots=True)
 class StreamStatus:
-    """One stream: whose it is, since when, and each type in the order of a push."""
+    """One stream: its node, its start, and each requested type in push order."""
 
     number: int
     node_key: NodeKey
@@ -60,13 +60,13 @@ class StreamStatus:
 
 
 def type_status(channel: Channel, sent_at: datetime | None) -> TypeStatus:
-    """Describe one channel; the names are those the client holds or has asked for, sorted."""
+    """Describe one channel. `names` are the names that the client holds or has requested, sorted."""
     if channel.rejection is not None:
         state = SyncState.REJECTED
     elif channel.unanswered:
         state = SyncState.PENDING
     else:
-        # A client that reconnects with all there is holds it, and was sent nothing.
+        # A client that reconnects with every resource in its current version is synced without a response.
         state = SyncState.SYNCED if channel.sent_nonce or channel.held else SyncState.ASKED
     return TypeStatus(
         channel.type_url,

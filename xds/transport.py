@@ -1,31 +1,33 @@
-"""What a call needs of whatever carries it: a bidirectional stream of messages."""
+"""The interface between a call and its carrier: a bidirectional stream of messages."""
 
 import asyncio
 from collections.abc import Awaitable, Coroutine
 from typing import Protocol
 
 Writing = Coroutine[asyncio.Future[None], None, None]
-"""A message that is being written: it waits for one future at most, and is written with that."""
+"""A message being written: a coroutine that waits for at most one future, and is complete after it."""
 
 
 class ClientDisconnected(Exception):
-    """The client is gone; nothing can be written any more."""
+    """The client is gone, and nothing can be written any more."""
 
 
 class Transport(Protocol):
-    """A bidirectional stream of messages. Nothing may be written while something is, or after it was cut off.
+    """A bidirectional stream of messages.
 
-    What goes on for every push uses the transport's own coroutines, without a frame of ours around them.
+    A message must not be written while another one is being written, or after a write was cancelled. Code
+    that runs for every push uses `receive` and `send`, because an additional coroutine frame for each message
+    costs time.
     """
 
     async def read(self) -> bytes | None:
-        """Return the next message, or None when the client has sent its last."""
+        """Return the next message; None when the client has finished sending."""
 
     async def write(self, message: bytes) -> None:
-        """Send one message; raise ClientDisconnected."""
+        """Send one message; raise ClientDisconnected if the stream has ended."""
 
     def receive(self) -> Awaitable[object]:
-        """Wait for the next message; what is not bytes says that the client has sent its last."""
+        """Wait for the next message. A value that is not bytes means that the client has finished sending."""
 
     def send(self, message: bytes) -> Writing:
-        """Return what sends one message when it is stepped; it raises errors of the transport's own."""
+        """Return the coroutine that sends one message; stepping it raises the transport's own errors."""
