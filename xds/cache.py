@@ -136,8 +136,8 @@ class SnapshotCache:
         for key, snapshot in settled.items():
             if snapshot is None and any(members.get(node, key) == key for node in self._nodes.get(key, ())):
                 raise KeyError(key)
-        # Nothing raises from here on, so a failed call changes nothing. Affected nodes are collected before any
-        # membership changes, because afterwards a node belongs to its new group.
+        # Nothing raises from here on, so a failed call changes nothing. Affected nodes are collected before
+        # any membership changes, because afterwards a node belongs to its new group.
         near = {node for key in settled for node in self._nodes.get(key, ())} | members.keys()
         before = {node: self.snapshot(node) for node in near if node in self._watches}
         for key, snapshot in settled.items():

@@ -1,4 +1,4 @@
-"""Watches over a server's connections: counts the calls on each, and ends those that cost too much."""
+"""Guard over a server's connections: it counts the calls on each, and ends connections that cost too much."""
 
 import asyncio
 import contextlib
@@ -16,19 +16,22 @@ from xds.hooks import Cause, Peer
 from xds.limits import Limits
 
 LOOK_SECONDS: Final = 1.0
-"""How often the sockets are looked at; sooner when many have been accepted, or a client has gone too far."""
+"""Seconds between two looks at the sockets; fewer after many new connections or a client beyond its limit."""
 LOOKING_PART: Final = 0.005
-"""What part of a CPU is spent on looking at most: after a long look the next one comes later."""
+"""Greatest fraction of one CPU that looking may take. After a long look the next one comes later."""
 LONGEST_SECONDS: Final = 4.0
-"""But never later than that."""
+"""Upper bound on the seconds between two looks."""
 PAUSE_SECONDS: Final = 0.05
-"""The least time between two looks."""
+"""Least seconds between two looks."""
 AT_ONCE: Final = 100
-"""So many connections are ended before it is asked again whether others still are to be."""
+"""Connections that are ended in one batch. Before the next batch each verdict is checked again."""
 
 
 class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc has no types
-    """Bounds what the connections of one server cost; `ended` is told of each that it ends."""
+    """A gRPC interceptor that bounds the cost of a server's connections.
+
+    `ended` is called for each one it ends.
+    """
 
     def __init__(self, limits: Limits, ended: Callable[[Peer, Cause], None]) -> None:
         self.allowed = min(limits.connections or 2**31 - 1, descriptors_for_clients())
@@ -43,17 +46,17 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler | None]],
         details: grpc.HandlerCallDetails,
     ) -> grpc.RpcMethodHandler:
-        """Count every call, of whatever method, also of those there are not."""
+        """Count every call of any method, including methods that do not exist."""
         return self._counted(await continuation(details))
 
     def accepted(self) -> None:
-        """Note a connection; when they come fast, look sooner."""
+        """Count an accepted connection. Many in a short time bring the next look forward."""
         self._accepted += 1
         if self._accepted > self._idle // (4 * SILENT_PART):
             self._wake.set()
 
     async def watch(self, port: int) -> None:
-        """Look at the connections accepted at the port, and end those that cost too much, until cancelled."""
+        """End connections on the port that cost too much, until cancelled."""
         sockets, spent = AcceptedSockets(port), 0.0
         while True:
             await asyncio.sleep(PAUSE_SECONDS)
@@ -80,9 +83,12 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
                 self._observed(ended.peer, ended.cause)
 
     def _counted(self, handler: grpc.RpcMethodHandler | None) -> grpc.RpcMethodHandler:
-        """Return the same, counted; every method is served as a stream of bytes (see AdsServer).
+        """Wrap a handler so that the call is counted.
 
-        The handler is given who calls in the place of the requests: it reads them from the context.
+        Every method is served as a stream of bytes (see AdsServer).
+
+        The handler gets the Peer in place of the request iterator, because it reads requests from the
+        context.
         """
 
         async def handle(requests: object, context: grpc.aio.ServicerContext) -> None:
@@ -104,9 +110,10 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
 
 
 def until_next(spent: float, crowded: bool = False) -> float:
-    """Return how many seconds after a look the next one comes, if nobody asks for one: the last cost that.
+    """Return the seconds until the next regular look, from the CPU seconds that the last one cost.
 
-    Where it left a crowd, it comes before gRPC's own bound on handshakes, which looks at no number.
+    If the last look left too many silent connections, the next one comes before gRPC's own timeout for
+    handshakes, because that timeout does not limit their number.
     """
     if crowded:
         return LOOK_SECONDS
@@ -114,7 +121,7 @@ def until_next(spent: float, crowded: bool = False) -> float:
 
 
 def _look(sockets: AcceptedSockets, due: Iterable[int]) -> tuple[tuple[Socket, ...], float]:
-    """Look at the sockets that are due, and those that came; return how many seconds of CPU that took."""
+    """Look at due and new sockets; return them and the CPU seconds that the look took."""
     began = time.thread_time()
     seen = sockets.look(due)
     return seen, time.thread_time() - began

@@ -1,7 +1,8 @@
-"""The sockets that this process has accepted at a port: seen from outside, and ended.
+"""The sockets that this process has accepted on a port: listed and ended from outside of gRPC.
 
-gRPC neither lists its connections nor ends one. But its sockets are descriptors of this process, and one
-that is shut down is to gRPC a connection that its client has closed. Where there is no /proc none are seen.
+gRPC neither lists its connections nor ends one. But its sockets are descriptors of this process, and gRPC
+treats a socket that was shut down like a connection that the client has closed. Without /proc, as on macOS,
+no sockets are listed.
 """
 
 import contextlib
@@ -18,16 +19,19 @@ from urllib.parse import unquote
 from xds.connections.table import Address, Socket
 
 RESERVED: Final = 256
-"""Descriptors for all that is no client's connection here: files, health, the pages, names to resolve."""
+"""Descriptors for everything but clients: files, health checks, the admin pages, name resolution."""
 
 _DESCRIPTORS: Final = "/proc/self/fd"
 _ESTABLISHED: Final = 1
 _INFO: Final = struct.Struct("B51xI72xQ")
-"""Of Linux's struct tcp_info: tcpi_state, tcpi_last_data_recv (milliseconds), tcpi_bytes_received."""
+"""Fields of Linux's struct tcp_info: tcpi_state, tcpi_last_data_recv (milliseconds), tcpi_bytes_received."""
 
 
 def descriptors_for_clients() -> int:
-    """Return how many of this process' descriptors clients may have; a fourth at least is kept of few."""
+    """Return the number of this process's descriptors that clients may use.
+
+    RESERVED descriptors are kept for the server, but at most a quarter of a low RLIMIT_NOFILE.
+    """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return 2**31 - 1
@@ -35,13 +39,18 @@ def descriptors_for_clients() -> int:
 
 
 def address(peer: str) -> Address:
-    """Return the address in `ipv4:HOST:PORT` or `ipv6:[HOST]:PORT`, as gRPC says it; others as they are."""
+    """Return IP address and port of a peer in gRPC's form.
+
+    Examples of the form are `ipv4:10.0.0.1:443` and `ipv6:[::1]:443`.
+
+    For any other form return the text itself with port 0.
+    """
     host, _, port = unquote(peer.partition(":")[2]).rpartition(":")
     return (_plain(host.strip("[]")), int(port)) if port.isdecimal() else (peer, 0)
 
 
 class AcceptedSockets:
-    """The connections accepted at one port; used from one thread at a time."""
+    """The connections accepted on one port. Must be used by one thread at a time."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -50,11 +59,10 @@ class AcceptedSockets:
         self._seen: dict[int, Socket] = {}
 
     def look(self, due: Iterable[int]) -> tuple[Socket, ...]:
-        """Return those that came since the last look, and those that are `due`, by number, if still there.
+        """Return the sockets that are new since the last look, and those in `due` that still exist.
 
-        Nothing is asked of the others: whoever looks knows that they are there. One of which nothing came
-        since it was looked at is the very object that it was then. Raises OSError if no descriptor is left to
-        look with.
+        Other known sockets are not examined. A socket that has received nothing since its last examination is
+        returned as the same object. Raises OSError if the process has no descriptor left to list /proc.
         """
         try:
             names = os.listdir(_DESCRIPTORS)  # noqa: PTH208 - thousands, each second: no objects for names
@@ -89,15 +97,16 @@ class AcceptedSockets:
         return tuple(found)
 
     def end(self, ended: Socket) -> bool:
-        """End a connection seen in the last look, at once; say whether it was still there."""
+        """Reset a connection from the last look; return whether it still existed."""
         try:
             descriptor = os.dup(self._descriptors[ended.number])
         except OSError:
             return False
-        with socket.socket(fileno=descriptor) as same:  # ours: whatever gRPC closes, this stays what it is
+        with socket.socket(fileno=descriptor) as same:  # our duplicate stays valid if gRPC closes its own
             if os.fstat(descriptor).st_ino != ended.number:
                 return False
             with contextlib.suppress(OSError):  # its client was quicker
+                # With a linger time of 0 the kernel sends a reset and frees its buffers at once.
                 same.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 same.shutdown(socket.SHUT_RDWR)
         return True
@@ -109,7 +118,7 @@ class AcceptedSockets:
             if not isinstance(here, tuple) or here[1] != self._port:
                 return None
             host, port = same.getpeername()[:2]
-        except OSError:  # the one that listens
+        except OSError:  # the listening socket has no peer
             return None
         finally:
             same.detach()
@@ -117,9 +126,9 @@ class AcceptedSockets:
 
 
 def _heard(descriptor: int) -> tuple[int, float] | None:
-    """Return how many bytes were received, and the seconds since the last ones or, if none, the beginning.
+    """Return the bytes received, and the seconds since the last of them (without any: since the start).
 
-    None is for a connection that its client has closed: gRPC is about to let go of it.
+    None means that the client has closed the connection, so that gRPC is about to close it too.
     """
     same = _borrowed(descriptor)
     try:
@@ -133,15 +142,18 @@ def _heard(descriptor: int) -> tuple[int, float] | None:
 
 
 def _borrowed(descriptor: int) -> socket.socket:
-    """Return somebody else's descriptor as a socket, to be read and then detached, lest it be closed.
+    """Wrap a descriptor that gRPC owns in a socket.
 
-    Said to be of IPv6 and TCP lest it be asked: addresses of either family fit, and tell which they are.
+    The caller must detach it, or gRPC's socket would be closed.
+
+    Family and type are given explicitly, so that Python makes no system call to detect them. AF_INET6 works
+    for IPv4 sockets too.
     """
     return socket.socket(socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, descriptor)
 
 
 def _plain(host: str) -> str:
-    """Return an IP address in one spelling, an IPv4 one as such."""
+    """Return an IP address in its canonical form. Example: `::ffff:10.0.0.1` becomes `10.0.0.1`."""
     if ":" not in host:
         return host
     try:

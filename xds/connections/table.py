@@ -1,8 +1,8 @@
-"""Which connections of clients are to be ended: a table of those there are, and the bounds on them.
+"""Table of client connections, with the decision which of them to end.
 
-A connection carries calls or is idle: in its handshake, after it, or between two calls. All that is known of
-one comes from two sides: the calls begun and finished on it, by its address, and from time to time a look at
-the system's sockets. Time is an argument, seconds of any clock that only goes forward.
+A connection either carries calls or is idle (during the handshake, after it, or between two calls). The table
+knows two things about a connection: the calls that began and finished on its address, and the looks at the
+system's sockets. Time is an argument, in seconds of any clock that only goes forward.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -14,16 +14,17 @@ from xds.hooks import Cause, Peer
 from xds.limits import Limits
 
 BURST: Final = 8
-"""So many of the largest requests may come at once: a sidecar answers each push with all its names."""
+"""Burst of received bytes, in largest requests: a sidecar answers each push with all its names.
+"""
 SILENT_PART: Final = 4
-"""Of the idle connections one in so many may be one on which nothing was ever received."""
+"""One idle connection in this many may be silent, which means that it never sent a byte."""
 SPEAK_SECONDS: Final = 1.0
-"""So long a connection may be there before it counts as one of these: when all come back, many speak late."""
+"""Seconds before a connection without a byte counts as silent: after a restart many clients start slowly."""
 
 IN_TURN: Final = 8
-"""Of those that carry calls one in so many is looked at each time."""
+"""Fraction of the calm connections that each look examines: one in this many."""
 AT_LEAST: Final = 256
-"""So many of them, or all."""
+"""Least number of calm connections that each look examines, if there are as many."""
 
 Address = tuple[str, int]
 """A client's IP address and port."""
@@ -31,9 +32,9 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Socket:
-    """A connection as the system shows it: its number is never given twice; `received` counts bytes.
+    """A connection as the system shows it. `number` is unique over time (the inode); `received` counts bytes.
 
-    `quiet` is how many seconds ago the last of them came, or the connection if there were none.
+    `quiet` is the seconds since the last byte, or since the start of a connection without any.
     """
 
     number: int
@@ -44,7 +45,7 @@ class Socket:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A connection that is to be ended, with what is known of who made it."""
+    """A connection to end, with its client and the cause."""
 
     socket: Socket
     peer: Peer
@@ -53,7 +54,10 @@ class Verdict:
 
 @dataclass(slots=True)
 class Bucket:
-    """What flows in leaks out at `rate` a second; more than `size` is too much, and it holds twice that."""
+    """A leaky bucket that drains `rate` per second.
+
+    A level above `size` is too much; the level is capped at 2 * `size`.
+    """
 
     rate: float
     size: float
@@ -61,19 +65,19 @@ class Bucket:
     at: float = 0.0
 
     def fill(self, now: float, amount: float) -> bool:
-        """Take in an amount; say whether it was not too much."""
+        """Add an amount; return whether the level is still within `size`."""
         self.level = min(max(0.0, self.level - (now - self.at) * self.rate) + amount, 2 * self.size)
         self.at = now
         return self.level <= self.size
 
     def is_empty(self, now: float) -> bool:
-        """Say whether all has leaked out."""
+        """Return whether the bucket has drained."""
         return self.level <= (now - self.at) * self.rate
 
 
 @dataclass(slots=True)
 class _Use:
-    """The calls of one address; `over` when there was one too many."""
+    """The calls from one address. `over` means that one call exceeded the rate limit."""
 
     peer: Peer
     at: float
@@ -84,7 +88,11 @@ class _Use:
 
 @dataclass(slots=True)
 class _KnownConnection:
-    """A connection from look to look: since when it has been idle (None: it is not), and its bytes then."""
+    """A connection between two looks.
+
+    `idle` is the time since which it has carried no call (None: it carries one), and `before` its received
+    bytes at that time.
+    """
 
     socket: Socket
     bytes: Bucket
@@ -94,10 +102,11 @@ class _KnownConnection:
 
 
 class Connections:
-    """The connections of one server's clients, with at most `idle` of them idle.
+    """The connections of one server's clients, of which at most `idle` may be idle.
 
-    One that carries a call is calm if that costs nothing: until the call ends, or is one too many, it need
-    not be looked at, but for the bytes that it receives. So the calm are looked at in turn.
+    A connection with an open call is calm: until the call ends, or one exceeds the rate limit, only its
+    received bytes can put it beyond a limit. Therefore calm connections are examined in turn, and a look
+    costs little when thousands are connected.
     """
 
     def __init__(self, limits: Limits, idle: int) -> None:
@@ -106,17 +115,17 @@ class Connections:
         self._uses: dict[Address, _Use] = {}
         self._known: dict[int, _KnownConnection] = {}
         self._numbers: dict[Address, int] = {}
-        self._calm: dict[int, None] = {}  # who was looked at longest ago comes first
+        self._calm: dict[int, None] = {}  # in the order of the last look, oldest first
         self._restless: dict[int, None] = {}
-        self._resting: set[Address] = set()  # those that carry no call
+        self._resting: set[Address] = set()  # addresses without an open call
         self._calls: dict[bytes | Address, Bucket] = {}
         self.crowded = False
-        """Whether more were left in the last look than may stay silent, for they had only just come."""
+        """True if the last look left too many silent connections, because they were too new to count."""
 
     def begun(self, now: float, address: Address, peer: Peer) -> bool:
-        """Note a call; say whether it may go on. If not, its connection goes with the next look.
+        """Record a call; return whether it may continue. If not, the next look ends its connection.
 
-        All connections of one certificate together may begin so many.
+        The rate limit applies to all connections of one certificate together.
         """
         use = self._uses.setdefault(address, _Use(peer, now))
         use.at, use.open, use.begun = now, use.open + 1, use.begun + 1
@@ -132,7 +141,7 @@ class Connections:
         return not use.over
 
     def finished(self, now: float, address: Address) -> None:
-        """Note the end of a call."""
+        """Record the end of a call."""
         use = self._uses[address]
         use.at, use.open = now, use.open - 1
         if not use.open:
@@ -140,15 +149,16 @@ class Connections:
             self._stir(address)
 
     def due(self) -> tuple[int, ...]:
-        """Return those that are to be looked at now, of those that are known: all others are calm."""
+        """Return the numbers of the known sockets to examine now; all others are calm."""
         turn = islice(self._calm, max(AT_LEAST, -(-len(self._calm) // IN_TURN)))
         return (*self._restless, *turn)
 
     def look(self, now: float, sockets: Iterable[Socket], due: Iterable[int]) -> tuple[Verdict, ...]:
-        """Return what is to be ended of the connections there were at `now`, each with its one cause.
+        """Return the connections to end, each with one cause, given the sockets seen at `now`.
 
-        It was looked at those that were `due`, and who came: what is not among the sockets is gone. One that
-        carries a call, and is the very object that it was in the last look, is passed over: nothing is other.
+        `sockets` are those of `due` that still exist, and new ones. A number in `due` without a socket is
+        gone. A calm connection whose socket is the same object as in the last look has received nothing, and
+        is skipped.
         """
         restless, gone = [], set(due)
         for socket in sockets:
@@ -167,18 +177,18 @@ class Connections:
         return tuple(ended.values())
 
     def stands(self, verdict: Verdict) -> bool:
-        """Say whether a connection is still to be ended: one that was idle may carry a call by now."""
+        """Return whether a verdict is still valid: a connection that was idle may carry a call by now."""
         use = self._uses.get(verdict.socket.address)
         return verdict.cause not in (Cause.IDLE, Cause.CROWD) or not use or not use.open
 
     def _stir(self, address: Address) -> None:
-        """Have a connection looked at the next time."""
+        """Examine a connection in the next look."""
         if (number := self._numbers.get(address)) is not None:
             self._calm.pop(number, None)
             self._restless[number] = None
 
     def _place(self, known: _KnownConnection) -> None:
-        """Keep a connection that was just looked at; a calm one has its next turn after all others."""
+        """Store a connection that was just examined. A calm one moves to the end of the queue."""
         number = known.socket.number
         self._known[number] = known
         self._numbers[known.socket.address] = number
@@ -187,7 +197,7 @@ class Connections:
         (self._calm if self._is_calm(known.socket, known) else self._restless)[number] = None
 
     def _is_calm(self, socket: Socket, known: _KnownConnection) -> bool:
-        """Say whether nothing is to be thought of a connection since the last look."""
+        """Return whether nothing about a connection can have reached a limit since the last look."""
         if known.socket is not socket or known.idle is not None or known.bytes.level > known.bytes.size:
             return False
         use = self._uses.get(socket.address)
@@ -228,10 +238,11 @@ class Connections:
                 yield known, Cause.IDLE
 
     def _crowd(self, now: float, known: Collection[_KnownConnection]) -> list[_KnownConnection]:
-        """Return the idle ones beyond the bounds: first who never said a word, then who did so longest ago.
+        """Return the idle connections beyond the limits: silent ones first, then those idle longest.
 
-        A client that means it speaks soon, and carries a call a moment later: it is among the last. Many may
-        do so together, when all come back; so of those that are silent fewer may be there for long.
+        An honest client sends its first bytes soon and then begins a call, so it is among the last to be
+        ended. After a restart many honest clients connect at once. Therefore a connection counts as silent
+        only after SPEAK_SECONDS.
         """
         idle = [(bool(each.socket.received), each.idle, each) for each in known if each.idle is not None]
         idle.sort(key=lambda each: each[:2])
@@ -248,7 +259,7 @@ class Connections:
         return Verdict(known.socket, use.peer if use else Peer(None, where), cause)
 
     def _forget(self, now: float, gone: Iterable[int]) -> None:
-        """Forget connections that are not there any more, and what addresses did that have none."""
+        """Drop connections that are gone, and the counters of addresses without a connection."""
         for number in gone:
             address = self._known.pop(number).socket.address
             self._calm.pop(number, None)

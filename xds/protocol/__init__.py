@@ -1,4 +1,11 @@
-"""The protocol as values: resources, snapshots, subscriptions, and the stream that answers requests.
+"""The xDS protocol as values: resources, snapshots, subscriptions, and the state machine of a stream.
 
-No asyncio, no gRPC, no clock.
+A stream (`stream`, with its variants `sotw` and `delta`) takes requests and snapshots and returns the
+responses to send. It has one `Channel` (`type_state`) for each resource type, with the subscription of the
+client (`subscription`), the versions it holds, and the rejection in force (`blame`). `wire` translates
+between bytes and these values.
+
+The package uses no asyncio, no gRPC and no clock, so each rule of docs/xds-rules.md is tested as a function
+of values. Rule numbers such as `W4` are cited at the lines that implement them. Read `xds.protocol.stream`
+next.
 """

@@ -1,4 +1,4 @@
-"""What a client has rejected of one type, and what that may have cost it."""
+"""The resources of one type that a client has rejected, and those that it may have lost with them."""
 
 import re
 from collections.abc import Set as AbstractSet
@@ -10,15 +10,16 @@ from xds.protocol.subscription import FULL_STATE
 from xds.protocol.wire import ERROR_LIMIT, Rejection, Response
 
 APPLIED_OTHERS = ("Error adding/updating cluster(s)", "Error adding/updating listener(s)")
-"""How Envoy's words begin when it has looked at each resource by itself (1.36 to 1.40)."""
+"""Prefixes of Envoy's error message after it examined each resource separately (Envoy 1.36 to 1.40)."""
 
 
 def blamed(response: Response, rejection: Rejection) -> tuple[dict[ResourceName, Version], set[ResourceName]]:
-    """Return which resources of a response a rejection is about, with their versions, and which it may cost.
+    """Return the rejected resources of a response with their versions, and names that may be lost.
 
-    An Envoy that says APPLIED_OTHERS has applied the good clusters and listeners, and names the bad ones
-    (N3). In any other case it has taken nothing, or some, and those that are not at fault may be missing.
-    Words that name none, or were cut, or are about another type, blame all.
+    A message with a prefix of APPLIED_OTHERS means that Envoy applied the good clusters and listeners, and
+    names the bad ones (rule N3). In any other case Envoy applied none or some of the response, so resources
+    that are not at fault may be missing too. A message that names no resource, was cut at ERROR_LIMIT, or is
+    about another type than those with full lists blames every resource.
     """
     versions = {resource.name: resource.version for resource in response.resources}
     if response.type_url not in FULL_STATE or len(rejection.message) >= ERROR_LIMIT:
@@ -26,6 +27,7 @@ def blamed(response: Response, rejection: Rejection) -> tuple[dict[ResourceName,
     named = {
         name: version
         for name, version in versions.items()
+        # A name must stand alone: `inbound|80` is not a mention of `inbound|8080`, nor `v1/web` one of `web`.
         if re.search(rf"(?<![\w|/.-]){re.escape(name)}(?![\w|/.-])", rejection.message)
     }
     if not named:
@@ -35,14 +37,15 @@ def blamed(response: Response, rejection: Rejection) -> tuple[dict[ResourceName,
 
 
 def said_of(rejection: Rejection, name: ResourceName, named: AbstractSet[ResourceName]) -> str:
-    """Return what a client said of one resource of those it named; all its words where they are about all.
+    """Return the part of an error message that is about one of the `named` resources, or the whole message.
 
-    An Envoy that looked at each by itself has a line for each, or more than one, beginning with the name.
+    With a prefix of APPLIED_OTHERS Envoy writes one or more lines for each resource, beginning with its name.
     """
     words = rejection.message
     start = next((each for each in APPLIED_OTHERS if words.startswith(each)), "")
     if not start:
         return words
+    # Longest first, because the alternation takes the first match and one name may be a prefix of another.
     names = "|".join(re.escape(each) for each in sorted(named, key=len, reverse=True))
     parts = re.split(rf"(?m)^(?=(?:{names}): )", words.removeprefix(start).strip())
     about = [part.strip() for part in parts if part.startswith(f"{name}: ")]
@@ -51,10 +54,10 @@ def said_of(rejection: Rejection, name: ResourceName, named: AbstractSet[Resourc
 
 @dataclass(slots=True)
 class Blame:
-    """The rejection that stands, if any, and the versions that it is about.
+    """The rejection in force, if any, with the versions that it is about.
 
-    `suspected` are resources that stood in a rejected response and may be good: the client may have none of
-    them, and with `retry` they are sent once more after the next that it accepts.
+    `suspected` are resources of a rejected response that may be good: the client may have none of them. With
+    `retry` they are sent once more, after the next response that the client accepts.
     """
 
     rejection: Rejection | None = None
@@ -66,11 +69,14 @@ class Blame:
         return bool(self.rejected or self.suspected)
 
     def concerns(self, names: AbstractSet[ResourceName]) -> bool:
-        """Say whether one of these names was rejected or may have been lost with what was."""
+        """Return whether one of the names was rejected, or may be lost because of a rejection."""
         return not (names.isdisjoint(self.suspected) and names.isdisjoint(self.rejected))
 
     def accept(self, names: AbstractSet[ResourceName]) -> None:
-        """Take it that these are good, or not wanted; the rejection ends with the last that it is about."""
+        """Remove names that the client has accepted or no longer wants.
+
+        The last removal ends the rejection.
+        """
         for name in names & self.rejected.keys():
             del self.rejected[name]
         self.suspected = without(self.suspected, names)
@@ -78,5 +84,5 @@ class Blame:
             self.rejection = None
 
     def suspect(self, names: AbstractSet[ResourceName]) -> None:
-        """Take it that the client may be without these, for the sake of a bad neighbour."""
+        """Record names that the client may lack because of a bad resource in the same response."""
         self.suspected = joined(self.suspected, names)

@@ -1,8 +1,9 @@
-"""A step that many streams take: what they hold of a type becomes something else, in the same way.
+"""Cache of the step that many streams take alike when a table of resources changes.
 
-Streams of a group are nearly always alike: they hold the same, want the same, and wait for nothing. What a
-changed table brings to one of them it brings to all: it is worked out for the first, and stands with the
-table. Who is alike is found by what it has, not by who it is.
+Streams of one group are nearly always in equal states: they hold the same versions, want the same names, and
+wait for nothing. The first stream computes the step to a new table, and stores it with the table; every other
+stream in the same state takes it over. A state is recognised by the identity of its shared values, not by the
+client.
 """
 
 from collections.abc import Sequence
@@ -17,15 +18,16 @@ from xds.protocol.type_state import Channel
 from xds.protocol.wire import Nonce, Response
 
 STEPS: Final = 16
-"""Different states from which streams may come to a table; those of others are worked out one by one."""
+"""Number of different earlier states for which a table keeps a step; streams in other states compute theirs.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a channel with nothing pending held and wanted: it holds what there was of what it wants.
+    """The held versions and wanted names of a channel with nothing pending.
 
-    So what is new to it in a table depends on that table and on this, and on the variant of the protocol:
-    what has gone is said to an incremental client, and to no other but of types that are answered as a whole.
+    The next response depends only on the new table, on this state, and on the variant of the protocol,
+    because only incremental streams, and types with full lists, announce removals.
     """
 
     held: Versions
@@ -35,9 +37,9 @@ class State:
 
 @dataclass(slots=True)
 class CommonStep:
-    """A step from a state to the next, and the newest response that says so, if one is due.
+    """A step from one state to the next, with the newest response for it, or None if the step needs none.
 
-    The state before is kept because it is known again by its parts' identity.
+    `before` is kept alive because the cache identifies a state by the `id` of its parts.
     """
 
     before: State
@@ -46,12 +48,12 @@ class CommonStep:
     response: Response | None
 
     def take(self, channel: Channel) -> None:
-        """Have a channel hold what is held after the step, and want what it wanted as the same object."""
+        """Set a channel to the state after the step, with shared objects."""
         channel.held, channel.in_force = self.after.held, self.in_force
         channel.subscription.names = self.after.names
 
     def numbered(self, nonce: Nonce) -> Response:
-        """Return the response with this nonce, the very same for all who have come as far."""
+        """Return the response with this nonce; streams with equal nonces share one object."""
         assert self.response is not None  # noqa: S101 - asked for where there is one
         if self.response.nonce != nonce:
             self.response = replace(self.response, nonce=nonce)
@@ -59,14 +61,14 @@ class CommonStep:
 
 
 def state(channel: Channel) -> State | None:
-    """Return where a channel stands that has nothing pending; None if more bears on its next step."""
+    """Return the state of a channel, or None if something besides it influences the next step."""
     if channel.blame is not None or channel.retired or channel.mortal:
         return None
     return State(channel.held, channel.subscription.names, channel.subscription.wildcard)
 
 
 def find(variant: type[object], channel: Channel, snapshot: Snapshot) -> CommonStep | None:
-    """Return the step that a channel of a kind of stream takes to a snapshot, if one like it has taken it."""
+    """Return the cached step of a channel to a snapshot, or None."""
     steps = snapshot.resources(channel.type_url).steps
     if not steps or channel.blame is not None or channel.retired or channel.mortal:
         return None
@@ -78,7 +80,10 @@ def find(variant: type[object], channel: Channel, snapshot: Snapshot) -> CommonS
 def remember(
     variant: type[object], channel: Channel, before: State, snapshot: Snapshot, responses: Sequence[Response]
 ) -> None:
-    """Remember the step that a channel of a kind of stream has taken; nothing is pending after it."""
+    """Cache the step that a channel has just taken.
+
+    The caller guarantees that nothing is pending after it.
+    """
     table, after = snapshot.resources(channel.type_url), state(channel)
     if not table or after is None or len(responses) > 1 or any(each.removed for each in responses):
         return

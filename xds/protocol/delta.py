@@ -1,4 +1,4 @@
-"""Incremental: requests say what is wanted more and less, responses what is other."""
+"""The incremental variant: requests add and remove names, responses carry changes and removals."""
 
 from collections.abc import Sequence
 
@@ -14,13 +14,16 @@ from xds.protocol.wire import DeltaRequest, Request, Response
 
 
 class DeltaStream(Stream):
-    """Incremental: DeltaAggregatedResources."""
+    """A stream of the incremental variant (DeltaAggregatedResources)."""
 
     __slots__ = ()
     _SUPERSEDES = False
 
     def on_request(self, request: DeltaRequest) -> list[Response]:
-        """Take a request; return what is to be sent, in this order. No nonce makes one void (D2)."""
+        """Process a request; return the responses to send, in order.
+
+        A stale nonce does not void a request (D2).
+        """
         channel, first = self._channel(request.type_url)
         channel.answered(request.nonce, request.rejection)
         change = channel.subscription.change(request.subscribe, request.unsubscribe, channel.in_force)
@@ -32,11 +35,11 @@ class DeltaStream(Stream):
         return self._flush()
 
     def _change(self, channel: Channel, change: Change, *, first: bool) -> None:
-        """Take over what a request has changed."""
+        """Apply the change of a subscription to the channel."""
         if not first:
-            channel.ask(change.added)  # D3: asked for again, sent again
+            channel.ask(change.added)  # D3: a name that is requested again is sent again
         if channel.subscription.wildcard:
-            channel.must = joined(channel.must, change.dropped)  # D9: is it still there under the wildcard?
+            channel.must = joined(channel.must, change.dropped)  # D9: the wildcard may still cover it
         else:
             channel.drop(change.dropped)
         if change.began:
@@ -47,14 +50,14 @@ class DeltaStream(Stream):
 
     @property
     def shortest_ttl(self) -> float | None:
-        """The least time, in seconds, for which the client may keep anything; None if it is for ever."""
+        """Return the shortest time to live of anything the client holds, in seconds; None without any."""
         lives = [ttl for channel in self._channels.values() for ttl in channel.mortal.values()]
         if self._snapshot is not None and self._snapshot.shortest_ttl is not None:
             lives.append(self._snapshot.shortest_ttl)
         return min(lives, default=None)
 
     def on_heartbeat(self) -> list[Response]:
-        """Return word of what the client holds and may keep only for a time; to be called in time (N5)."""
+        """Return heartbeats for the resources with a time to live; must be called before they expire (N5)."""
         if self._snapshot is None:
             return []
         responses = []
@@ -65,7 +68,7 @@ class DeltaStream(Stream):
         return responses
 
     def _resume(self, channel: Channel, request: DeltaRequest, asked: frozenset[ResourceName]) -> None:
-        """D13: what the client says it holds is not sent again, but endpoints are (O4)."""
+        """Skip resources that the client already holds (D13), but always send endpoints again (O4)."""
         wants = channel.subscription.wants
         channel.resume({name: version for name, version in request.initial_versions.items() if wants(name)})
         if channel.type_url == ENDPOINT:
@@ -93,7 +96,11 @@ class DeltaStream(Stream):
         self._look_for_absent(channel)
 
     def _renew_unknown(self, channel: Channel, snapshot: Snapshot) -> None:
-        """O11: what a client has that comes back with other rules permits is not known: take it for more."""
+        """Renew listeners for routes that the client held in another version (O11).
+
+        The server does not know the permissions of a version from an earlier stream, so it assumes that they
+        were wider.
+        """
         if channel.type_url == ROUTE and channel.held is not channel.in_force:
             now = snapshot.resources(ROUTE)
             other = (
@@ -105,15 +112,18 @@ class DeltaStream(Stream):
         if channel.held is not channel.in_force:
             there = snapshot.resources(channel.type_url)
             channel.gone = joined(channel.gone, there.absent(frozenset(channel.held)))
-        if hidden := snapshot.on_demand(channel.type_url):  # N7: since the client was here last
+        if hidden := snapshot.on_demand(
+            channel.type_url
+        ):  # N7: it may have become on-demand since the last stream
             wants = channel.subscription.wants
             held = (name for name in hidden if name in channel.held and not wants(name, on_demand=True))
             channel.gone = joined(channel.gone, held)
 
     def _look_for_absent(self, channel: Channel) -> None:
-        """D4: a name that does not exist is answered at once.
+        """Answer names that do not exist at once (D4), except routes (O6).
 
-        O6: not of RDS, where Envoy would hang; but for a route that is on its way to the client just now.
+        Envoy would wait for ever after such an answer for a route. The exception is a route that is in a
+        response on its way to the client.
         """
         if self._snapshot is None or not channel.must:
             return
@@ -126,7 +136,7 @@ class DeltaStream(Stream):
         }
         channel.must = without(channel.must, missing)
         channel.hold(dict.fromkeys(name for name in missing if name in channel.held))
-        # What is to be taken back is said when that has its turn: a name is never told twice (D18).
+        # A name with a pending removal is announced with that removal: a name is never announced twice (D18).
         channel.absent = joined(channel.absent, missing - channel.gone)
 
     def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, Sequence[Resource]]:

@@ -1,6 +1,7 @@
-"""The fields of a message, found one after the other without being read.
+"""Scanner for the fields of a message, without parsing their content.
 
-(Protocol Buffers encoding: a message is a sequence of fields, and may be split between any two of them.)
+In the Protocol Buffers encoding a message is a sequence of fields, so it can be split between any two of
+them.
 """
 
 from collections.abc import Iterator
@@ -9,11 +10,11 @@ from typing import Final
 from xds.protocol.wire import WireError
 
 _LONGEST_VARINT: Final = 70
-"""Bits, of which seven are in a byte."""
+"""Upper bound of a varint in bits: 10 bytes with 7 bits each."""
 
 
 def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield each field's number, and where it, its content and the next field begin; raise WireError."""
+    """Yield number, start, content start and end of each field in `data[at:end]`; may raise WireError."""
     while at < end:
         begin = at
         tag, at = _varint(data, at, end)
@@ -35,7 +36,7 @@ def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Return a number and where it ends."""
+    """Return a varint and the position after it."""
     value = shift = 0
     while at < end and shift < _LONGEST_VARINT:
         byte = data[at]

@@ -1,4 +1,4 @@
-"""For how long a client may keep what it was sent (N5: `Resource.ttl`, of incremental clients alone)."""
+"""Times to live of the resources that a client holds (N5: `Resource.ttl`, incremental variant only)."""
 
 from collections.abc import Mapping
 
@@ -8,11 +8,14 @@ from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import NO_VERSION, Response
 
 Lives = Mapping[ResourceName, float]
-"""What a client was told last to keep for so many seconds only; what is not in it is for ever."""
+"""Time to live of each resource in seconds, as last sent. A name without an entry has no time to live."""
 
 
 def lives_after(lives: Lives, held: Mapping[ResourceName, Version], response: Response) -> Lives:
-    """Return what is so after a response: without a time of its own what it brings is for ever."""
+    """Return the times to live after a response.
+
+    A resource that is sent without one loses the earlier one.
+    """
     if not lives and response.table is not None and not response.table.special:
         return NOTHING
     told = {each.name: each.ttl_seconds for each in response.resources if each.ttl_seconds is not None}
@@ -25,9 +28,10 @@ def lives_after(lives: Lives, held: Mapping[ResourceName, Version], response: Re
 def kept_alive(
     type_url: TypeUrl, lives: Lives, held: Mapping[ResourceName, Version], snapshot: Snapshot
 ) -> list[Resource]:
-    """Return what the client may keep only for a time, by name, in the version that it holds.
+    """Return the resources that need a heartbeat, by name, each in the version that the client holds.
 
-    What comes in the place of one, or its end, may have to wait: until then it lives as it did.
+    A replacement or a removal may have to wait for other responses. Until then the earlier version needs its
+    heartbeat, and is represented by a resource without a body.
     """
     resources, found = snapshot.resources(type_url), []
     for name in sorted({*lives, *(each.name for each in snapshot.living(type_url))}):

@@ -1,10 +1,10 @@
-"""Renewal: how clients are brought to do away with what they opened under rules that are narrower now.
+"""Renewal of listeners, so that clients close connections that narrower rules no longer permit.
 
-A client that takes over a route configuration judges the next request by it; what is open goes on, an
-upgraded connection for as long as its ends want. A listener that changes drains what it had opened. So a
-listener that refers to a route configuration which permits less than the one before is sent twice: in an
-interim form, and, when the client has acknowledged that, as it is. In the end every client of a group has
-the same, whatever it had before, and wider rules end nobody.
+A client that accepts a new route configuration applies it to the next request. Open requests continue, and an
+upgraded connection (such as a WebSocket) continues as long as both ends want. Only a changed listener makes
+Envoy drain what it has opened. Therefore a listener that refers to a route configuration with fewer
+permissions than before is sent twice: first in an interim form, and after the ACK in its real form. In the
+end every client of a group holds the same listener, and wider rules close nothing.
 """
 
 from bisect import bisect_left
@@ -18,16 +18,16 @@ from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.type_urls import LISTENER, ROUTE, ResourceName
 
 Renewing = Mapping[ResourceName, frozenset[ResourceName]]
-"""Listeners that are to be renewed, with the route configurations that are the reason."""
+"""Listeners to renew, each with the route configurations that cause it."""
 
 SHARED: Final = 64
-"""Answers kept for the next stream of a group, which asks the same."""
+"""Number of cached results, for the other streams of a group."""
 
 NOTHING: Final[Renewing] = MappingProxyType({})
 
 
 def narrowed(before: Snapshot, after: Snapshot) -> frozenset[ResourceName]:
-    """Return the route configurations that permit less than they did."""
+    """Return the names of the route configurations that permit less in `after` than in `before`."""
     old, new = before.resources(ROUTE), after.resources(ROUTE)
     changed = after.changed_since(before).get(ROUTE, frozenset())
     pairs = ((old.get(name), new.get(name)) for name in changed)
@@ -37,14 +37,14 @@ def narrowed(before: Snapshot, after: Snapshot) -> frozenset[ResourceName]:
 
 
 def referring(snapshot: Snapshot, routes: frozenset[ResourceName], held: Iterable[ResourceName]) -> Renewing:
-    """Return which of the listeners that a client holds refer to some of these route configurations."""
+    """Return the held listeners that refer to any of these route configurations."""
     listeners = snapshot.resources(LISTENER)
     found = {name: _referred(listeners[name], routes) for name in held if name in listeners}
     return {name: reasons for name, reasons in found.items() if reasons}
 
 
 def interims(snapshot: Snapshot, renewing: Renewing) -> Mapping[ResourceName, Resource]:
-    """Return the interim form of the listeners that are to be renewed."""
+    """Return the interim forms of the listeners to renew."""
     listeners, routes = snapshot.resources(LISTENER), snapshot.resources(ROUTE)
     found = {}
     for name, reasons in renewing.items():
@@ -57,24 +57,24 @@ def interims(snapshot: Snapshot, renewing: Renewing) -> Mapping[ResourceName, Re
 
 @lru_cache(maxsize=SHARED)
 def _narrows(before: Resource, after: Resource) -> bool:
-    """Say whether a route configuration narrows: asked by every stream, worked out once."""
+    """Return whether a route configuration permits less than before; cached for all streams."""
     return after.renewal is not None and after.renewal.narrows(before, after)
 
 
 @lru_cache(maxsize=SHARED)
 def _interim(renewal: Renewal, listener: Resource, routes: frozenset[ResourceName]) -> Resource:
-    """Return the interim form of a listener: the same resource for all who are sent it, encoded once."""
+    """Return the interim form of a listener; cached, so that all streams share one encoding."""
     return renewal.interim(listener, routes)
 
 
 def together(one: Renewing, other: Renewing) -> Renewing:
-    """Return both."""
+    """Return the union of two renewals."""
     nothing: frozenset[ResourceName] = frozenset()
     return {name: one.get(name, nothing) | other.get(name, nothing) for name in (*one, *other)}
 
 
 def _referred(listener: Resource, routes: frozenset[ResourceName]) -> frozenset[ResourceName]:
-    """Return those of some route configurations that a listener refers to, which may be thousands."""
+    """Return the given route configurations to which a listener refers; binary search, as lists are long."""
     references = listener.references
     places = {name: bisect_left(references, (ROUTE, name)) for name in routes}
     return frozenset(name for name, at in places.items() if references[at : at + 1] == ((ROUTE, name),))

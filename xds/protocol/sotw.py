@@ -1,4 +1,4 @@
-"""State of the world: each request names all that is wanted, an answer for LDS or CDS lists all there is."""
+"""The state-of-the-world variant: a request lists all wanted names; LDS and CDS lists are complete."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -18,32 +18,32 @@ _AS_IT_IS: Final[Mapping[ResourceName, Resource]] = MappingProxyType({})
 
 
 class AdsStream(Stream):
-    """State of the world: StreamAggregatedResources."""
+    """A stream of the state-of-the-world variant (StreamAggregatedResources)."""
 
     __slots__ = ()
     _SUPERSEDES = True
 
     def on_request(self, request: Request) -> list[Response]:
-        """Take a request; return what is to be sent, in this order."""
+        """Process a request; return the responses to send, in order."""
         channel, first = self._channel(request.type_url)
         if channel.sent_nonce:
-            if request.nonce != channel.sent_nonce:  # W4: overtaken; the newest's ACK brings the names
+            if request.nonce != channel.sent_nonce:  # W4: stale; the ACK of the newest has the names
                 channel.answered_late(request.nonce, request.rejection)
                 channel.passed_over = joined(channel.passed_over, channel.subscription.lacking(request.names))
                 return []
             channel.answered(request.nonce, request.rejection)
         change = channel.subscription.replace(request.names, channel.in_force)
-        if channel.passed_over:  # W8: meanwhile the client had dropped these, and what it held of them
+        if channel.passed_over:  # W8: the client had dropped these names meanwhile
             channel.ask(frozenset(filter(channel.subscription.names.__contains__, channel.passed_over)))
             channel.passed_over = NO_NAMES
         if change is not NO_CHANGE:
             if change.dropped:
                 channel.drop({name for name in change.dropped if not channel.subscription.wants(name)})
-            channel.ask(change.added)  # W8: asked for anew, answered anew
+            channel.ask(change.added)  # W8: a name that is requested again is sent again
             channel.all_must = channel.all_must or change.began
             if change.ended:
                 channel.drop_unwanted()
-        # W1, W13, W17: a first request is answered, with nothing only where nothing means something.
+        # W1, W13, W17: a first request is answered; an empty answer is sent only where it has a meaning.
         channel.owed = channel.owed or (first and channel.type_url in FULL_STATE)
         return self._flush()
 
@@ -63,7 +63,7 @@ class AdsStream(Stream):
         if channel.type_url not in FULL_STATE:  # W10: only what changed
             table = snapshot.resources(channel.type_url)
             return self._respond(channel, table.version, news, of=table), changed
-        if channel.type_url == LISTENER:  # a listener may go at once: nothing else refers to it
+        if channel.type_url == LISTENER:  # no resource refers to a listener, so it can go at once
             channel.take_removals()
         interims = self._interims(channel, snapshot)
         response = self._full(channel, snapshot, interims)
@@ -77,12 +77,12 @@ class AdsStream(Stream):
     def _full(
         self, channel: Channel, snapshot: Snapshot, interims: Mapping[ResourceName, Resource] = _AS_IT_IS
     ) -> Response:
-        """W9: an answer for LDS or CDS lists everything; what is not in it is gone."""
+        """Return the complete list for LDS or CDS, where a missing resource counts as removed (W9)."""
         listed = tuple(channel.all_wanted(snapshot))
         if not (channel.retired or interims):
             table = snapshot.resources(channel.type_url)
             return self._respond(channel, table.version, listed, of=table)
-        # This list is no snapshot's, and the snapshot's version would say that it is (W2).
+        # This list differs from the snapshot, so it needs a version of its own (W2).
         listed = tuple(interims.get(each.name, each) for each in listed)
         listed = tuple(sorted((*listed, *channel.retired.values()), key=lambda resource: resource.name))
         return self._respond(channel, version_of(digest(listed)), listed)

@@ -1,8 +1,16 @@
-"""A stream as a value machine, as far as both variants are alike: snapshots and answers in, responses out.
+"""The state machine of one stream, as far as both variants are alike.
 
-No await, no clock, no transport. What is sent when follows the rules of docs/xds-rules.md, whose numbers
-stand at the lines that keep them. A push goes in three steps (make before break, O2): clusters, endpoints
-and secrets; when the clusters are warm, listeners and routes; when those are in force, removals.
+Requests and snapshots in, responses out.
+
+A stream uses no await, no clock and no transport. The rules of docs/xds-rules.md decide what is sent and
+when; their numbers are cited at the lines that implement them.
+
+A push has three steps, so that traffic never refers to a resource that the client lacks (make before break,
+O2). First come clusters, endpoints and secrets. When the client has acknowledged the clusters, listeners and
+routes follow. When those are acknowledged too, resources are removed. `_flush` runs the steps, and
+`_is_closed` is the gate between them; `on_deadline` opens the gate for a client that takes too long.
+
+Read `xds.protocol.type_state` next: it holds the state of one type.
 """
 
 import abc
@@ -34,19 +42,22 @@ from xds.protocol.wire import DeltaRequest, Nonce, Request, Response
 _MAKE: Final = (CLUSTER, ENDPOINT, SECRET)
 _SWITCH: Final = (LISTENER, ROUTE)
 _WAITING: Final = frozenset((CLUSTER, LISTENER, ROUTE))
-"""The types that wait for each other."""
+"""Types that wait for each other's acknowledgements."""
 _NONE: Final[frozenset[Nonce]] = frozenset()  # one for all streams: each of its own would be 216 bytes
 
 
 Accepted = Callable[[TypeUrl, ResourceName], Version | None]
-"""Says which version of a resource a client has taken; None if it never asked for the type."""
+"""A function from type and name to the version that a client has accepted.
+
+None if it never requested the type.
+"""
 
 
 class Stream(abc.ABC):
-    """One client's conversation; its variants, `sotw` and `delta`, differ in how they read and list."""
+    """The conversation with one client. The variants in `sotw` and `delta` differ in reading and listing."""
 
     _SUPERSEDES: ClassVar[bool]
-    """Whether only the newest response of a type can be answered."""
+    """True if only the newest response of a type can be answered (state of the world)."""
 
     __slots__ = (
         "__weakref__",
@@ -70,7 +81,7 @@ class Stream(abc.ABC):
 
     @property
     def channels(self) -> tuple[Channel, ...]:
-        """The types asked for so far, in the order of a push; to look at, not to change."""
+        """Return the requested types in push order. The channels must not be changed."""
         order = (*_MAKE, *_SWITCH)
         return tuple(
             sorted(
@@ -83,17 +94,23 @@ class Stream(abc.ABC):
         )
 
     def accepted(self, type_url: TypeUrl, name: ResourceName) -> Version | None:
-        """Return the version of a resource that the client has taken; None if it never asked for the type."""
+        """Return the version of a resource that the client has accepted.
+
+        None if it never requested the type.
+        """
         channel = self._channels.get(type_url)
         return None if channel is None else channel.accepted(name)
 
     def channel(self, type_url: TypeUrl) -> Channel:
-        """Return the channel of a type that was asked for; to look at, not to change."""
+        """Return the channel of a requested type.
+
+        It must not be changed; raises KeyError for any other type.
+        """
         return self._channels[type_url]
 
     @property
     def is_waiting(self) -> bool:
-        """Say whether something is held back until the client answers, or `on_deadline` is called."""
+        """Return whether a response is held back until the client answers or `on_deadline` is called."""
         if not self._is_pending():
             return False
         news = any(c.has_news for c in self._present(_SWITCH)) or self._listeners_gone()
@@ -103,16 +120,16 @@ class Stream(abc.ABC):
         )
 
     def awaiting(self, type_url: TypeUrl, nonce: Nonce) -> Response | None:
-        """Return the response that a request with that nonce would answer, None if it answers none."""
+        """Return the response that a request with this nonce would answer; None if there is none."""
         channel = self._channels.get(type_url)
         if channel is None:
             return None
         return channel.awaiting(nonce)
 
     def acknowledged(self, request: Request | DeltaRequest) -> Response | None:
-        """Take a request that accepts what is awaited, asks for nothing, and leads to nothing.
+        """Process a plain ACK: one that changes no subscription and causes no response.
 
-        Return the response that it accepts; None for any other request, which is not taken.
+        Return the response that it accepts. For any other request return None, and change nothing.
         """
         channel = self._channels.get(request.type_url)
         if channel is None or request.rejection is not None or self._asks(channel, request):
@@ -120,11 +137,11 @@ class Stream(abc.ABC):
         return None if self._is_pending() else channel.acknowledged(request.nonce)
 
     def on_snapshot(self, snapshot: Snapshot) -> list[Response]:
-        """Take what the client should have from now on; return what can be said at once (O8)."""
+        """Process a new snapshot; return the responses that can be sent at once (O8)."""
         old, self._snapshot = self._snapshot, snapshot
         if old is None:
             return self._take(old, snapshot)
-        # Of a type that nothing waits for, a change comes to the same for all who hold and want the same.
+        # Endpoints, secrets and other types without gates: streams in equal states take equal steps.
         step = snapshot.changed_since(old)
         type_url = next(iter(step), None)
         if len(step) != 1 or type_url in _WAITING or type_url is None or self._is_pending():
@@ -140,7 +157,7 @@ class Stream(abc.ABC):
         return responses
 
     def _repeat(self, channel: Channel, shared: CommonStep) -> list[Response]:
-        """Take a step as another stream has taken it, with the very response if it has the same nonce."""
+        """Take a cached step. With an equal nonce the response is the same object as for the other stream."""
         shared.take(channel)
         if shared.response is None:
             return []
@@ -150,9 +167,9 @@ class Stream(abc.ABC):
         return [response]
 
     def _take(self, old: Snapshot | None, snapshot: Snapshot) -> list[Response]:
-        """Take a snapshot in the place of another one."""
-        # Names are marked, and nothing is made of them: what is said is taken from the newest snapshot in its
-        # turn, so that any number of snapshots between two sends come to one response of a type.
+        """Replace the snapshot and mark every name that differs."""
+        # Names are only marked here. Their resources are taken from the newest snapshot when they are due,
+        # so that any number of snapshots between two sends result in one response per type.
         if old is None:
             for channel in self._channels.values():
                 channel.in_force = snapshot.versions(channel.type_url)
@@ -168,29 +185,35 @@ class Stream(abc.ABC):
         return self._flush()
 
     def on_deadline(self) -> list[Response]:
-        """Go on without the answers awaited now (O5: a client may warm for longer than is good)."""
+        """Continue without the outstanding answers (O5); return the responses to send.
+
+        Envoy answers only when a cluster has warmed, which may take too long.
+        """
         waiting = self._present((CLUSTER, LISTENER, ROUTE))
         self._released = frozenset(each.nonce for channel in waiting for each in channel.unanswered) or _NONE
         return self._flush()
 
     @abc.abstractmethod
     def _asks(self, channel: Channel, request: Request | DeltaRequest) -> bool:
-        """Say whether a request asks for more or less than was asked for."""
+        """Return whether a request changes the subscription."""
 
     @abc.abstractmethod
     def _begin(self, channel: Channel) -> None:
-        """Mark what is due on a channel when the first snapshot comes after its request."""
+        """Mark what a channel needs when the first snapshot arrives after its request."""
 
     @abc.abstractmethod
     def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, Sequence[Resource]]:
-        """Make the response that adds or changes, and say which resources are new to the client in it."""
+        """Build the response with additions and changes.
+
+        Return it with the resources that are new to the client.
+        """
 
     @abc.abstractmethod
     def _removals(self, channel: Channel, snapshot: Snapshot) -> Response | None:
-        """Make the response that takes back, if this variant has one for the type."""
+        """Build the response that removes resources; None if this variant has none for the type."""
 
     def _channel(self, type_url: TypeUrl) -> tuple[Channel, bool]:
-        """Return the type's channel, and whether this is the type's first request on the stream."""
+        """Return the channel of a type, and whether this is the first request for it on the stream."""
         first = type_url not in self._channels
         if first:
             there = NO_VERSIONS if self._snapshot is None else self._snapshot.versions(type_url)
@@ -209,9 +232,9 @@ class Stream(abc.ABC):
         heartbeat: bool = False,
         of: Resources = NO_RESOURCES,
     ) -> Response:
-        """Make a response and remember it; `of` is the table that all its resources stand in, as they are."""
+        """Build and record a response. `of` is the table that contains all its resources unchanged."""
         self._responses += 1
-        nonce = Nonce(sys.intern(str(self._responses)))  # W3, D15: never twice on a stream
+        nonce = Nonce(sys.intern(str(self._responses)))  # W3, D15: unique on the stream
         held = tuple(resources)
         table = of if held and len(held) == len(of) else None
         response = Response(channel.type_url, version, nonce, held, tuple(removed), heartbeat, table)
@@ -219,10 +242,10 @@ class Stream(abc.ABC):
         return response
 
     def _flush(self) -> list[Response]:
-        if self._snapshot is None or not self._is_pending():  # S12: never answer from nothing
+        if self._snapshot is None or not self._is_pending():  # S12: no answer without a snapshot
             return []
         responses = self._make(self._snapshot)
-        # Each step asks anew: what the step before has sent a moment ago is unanswered, and closes the gate.
+        # Each step checks the gate again, because a response of the step before is unanswered and closes it.
         if not self._is_closed((CLUSTER,)):
             responses += self._switch(self._snapshot)
             if self._is_pending() and not self._is_closed((CLUSTER, LISTENER, ROUTE)):
@@ -230,7 +253,7 @@ class Stream(abc.ABC):
         return responses
 
     def _is_pending(self) -> bool:
-        """Say whether there may be anything to send: after most requests, which are ACKs, there is not."""
+        """Return whether anything may have to be sent. After most requests, which are ACKs, nothing has."""
         for c in self._channels.values():
             if c.dirty or c.must or c.gone or c.owed or c.absent or c.all_dirty or c.all_must:
                 return True
@@ -253,7 +276,7 @@ class Stream(abc.ABC):
         responses = []
         for channel in self._present(_SWITCH):
             if channel.type_url == LISTENER and self._awaits_interim():
-                continue  # as it is, it would overtake its interim form, and nothing would be drained (O11)
+                continue  # the real form would overtake the interim form, and Envoy would drain nothing (O11)
             response = self._news(channel, snapshot)[0] if channel.has_news else None
             if response is None and channel.type_url == LISTENER and channel.has_removals:
                 response = self._removals(channel, snapshot)
@@ -263,7 +286,7 @@ class Stream(abc.ABC):
 
     def _break(self, snapshot: Snapshot) -> list[Response]:
         responses, order = list[Response](), self.channels
-        if self._is_refused():  # what was refused may be what goes: then nothing is referred to any more
+        if self._is_refused():  # a rejected listener or route may be removed now, which ends the rejection
             order = tuple(sorted(order, key=lambda channel: channel.type_url not in _SWITCH))
         for channel in order:
             if channel.has_removals and (channel.type_url in _SWITCH or not self._is_refused()):
@@ -272,7 +295,10 @@ class Stream(abc.ABC):
         return responses
 
     def _follow_with_endpoints(self, clusters: Iterable[Resource]) -> None:
-        """O3: Envoy warms a changed cluster until its endpoints come again, and may not ask for them."""
+        """Send endpoints again after their changed cluster (O3).
+
+        Envoy needs them to warm it, and may not request them.
+        """
         if (endpoints := self._channels.get(ENDPOINT)) is None:
             return
         referred = (reference for cluster in clusters for reference in cluster.references)
@@ -280,7 +306,7 @@ class Stream(abc.ABC):
         endpoints.must = joined(endpoints.must, filter(endpoints.subscription.wants, names))
 
     def _renew(self, routes: frozenset[ResourceName]) -> None:
-        """O11: have listeners drained that refer to route configurations which permit less than they did."""
+        """Renew the listeners that refer to route configurations with fewer permissions than before (O11)."""
         listeners = self._channels.get(LISTENER)
         if not routes or listeners is None or self._snapshot is None:
             return
@@ -289,7 +315,7 @@ class Stream(abc.ABC):
         listeners.must = joined(listeners.must, found)
 
     def _interims(self, channel: Channel, snapshot: Snapshot) -> Mapping[ResourceName, Resource]:
-        """Return what is sent now in the place of listeners, which come as they are when it is answered."""
+        """Return the interim forms to send now in place of listeners. The real forms follow after the ACK."""
         if channel.type_url != LISTENER or not self._renewing:
             return {}
         found = renewal.interims(snapshot, self._renewing)
@@ -299,7 +325,7 @@ class Stream(abc.ABC):
         return found
 
     def _awaits_interim(self) -> bool:
-        """Say whether the client has not answered the interim form of a listener."""
+        """Return whether the client has not yet answered the interim form of a listener."""
         return (
             self._interim is not None
             and self._interim not in self._released
@@ -307,7 +333,7 @@ class Stream(abc.ABC):
         )
 
     def _is_closed(self, type_urls: Iterable[TypeUrl]) -> bool:
-        """Say whether the client owes an answer that the next step has to wait for (O2, O5)."""
+        """Return whether the client owes an answer for which the next step must wait (O2, O5)."""
         for type_url in type_urls:
             channel = self._channels.get(type_url)
             if channel is not None and any(each.nonce not in self._released for each in channel.unanswered):
@@ -315,9 +341,10 @@ class Stream(abc.ABC):
         return False
 
     def _is_refused(self) -> bool:
-        """Say whether the client goes on with listeners or routes that it had, for it refused others (O2).
+        """Return whether the client still uses earlier listeners or routes after a rejection (O2).
 
-        What those refer to it needs; that is taken back when what it refused is mended, or has gone.
+        The earlier ones may refer to resources that the snapshot lacks. These stay until the rejected
+        resource is repaired or removed.
         """
         return any(channel.blame for channel in self._present(_SWITCH))
 

@@ -1,7 +1,7 @@
-"""What a client asks for of one type, in each variant of the protocol.
+"""The subscription of a client to one type, in each variant of the protocol.
 
-Rules W12, W13, D1, D7, D8 of docs/xds-rules.md; the source is "How the client specifies what resources to
-return" in Envoy's xDS protocol page.
+It implements the rules W12, W13, D1, D7 and D8 of docs/xds-rules.md. The source is "How the client specifies
+what resources to return" in Envoy's xDS protocol page.
 """
 
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from xds.protocol.type_urls import CLUSTER, LISTENER, ResourceName, TypeUrl
 
 WILDCARD = ResourceName("*")
 FULL_STATE = frozenset((LISTENER, CLUSTER))
-"""The types whose answers list everything in state of the world, and that may be asked for without a name."""
+"""Types with complete lists in state of the world; a request for them may omit names (wildcard)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a request did to a subscription: names asked for and dropped, the wildcard begun or ended."""
+    """The effect of a request on a subscription: names added and dropped, wildcard begun or ended."""
 
     added: frozenset[ResourceName] = frozenset()
     dropped: frozenset[ResourceName] = frozenset()
@@ -31,9 +31,9 @@ NO_CHANGE = Change()
 
 @dataclass(slots=True)
 class Subscription:
-    """The names of one type that a client wants; with `wildcard`, all the others as well.
+    """The names of one type that a client wants. With `wildcard` the client wants all others as well.
 
-    `text` is how many bytes of memory the names' own text takes.
+    `text` is the memory in bytes that the text of the names takes.
     """
 
     type_url: TypeUrl
@@ -45,18 +45,22 @@ class Subscription:
     _last: int | None = None
 
     def wants(self, name: ResourceName, *, on_demand: bool = False) -> bool:
-        """Say whether the client wants that resource; one on demand must have been named (N7)."""
+        """Return whether the client wants a resource.
+
+        An on-demand resource must have been requested by name (N7).
+        """
         return (self.wildcard and not on_demand) or name in self.names
 
     def is_last(self, names: tuple[ResourceName, ...]) -> bool:
-        """Say whether a state-of-the-world request had these names, in this order, last.
+        """Return whether the last state-of-the-world request had the same names in the same order.
 
-        An ACK has: by far the most frequent request, and it may list thousands. They are not kept to compare.
+        This is true for an ACK, by far the most frequent request, which may list thousands of names. Only
+        their hash is kept for the comparison.
         """
         return hash(names) == self._last
 
     def lacking(self, names: tuple[ResourceName, ...]) -> frozenset[ResourceName]:
-        """Return the names wanted that a state-of-the-world request does not have."""
+        """Return the wanted names that a state-of-the-world request does not list."""
         if self.is_last(names):
             return NO_NAMES
         listed = frozenset(names)
@@ -65,10 +69,10 @@ class Subscription:
     def replace(
         self, names: tuple[ResourceName, ...], there: Layers[ResourceName, Any] = NO_LAYERS
     ) -> Change:
-        """Take a state-of-the-world request's names; `there` is what there is of the type.
+        """Apply the names of a state-of-the-world request; `there` are the existing resources of the type.
 
-        No names at all mean everything only for LDS and CDS, and only until a name was sent (W12);
-        for any other type, and afterwards, they mean nothing (W13).
+        An empty list means every resource, but only for LDS and CDS, and only before the first request with a
+        name (W12). For other types, and later, it means an empty subscription (W13).
         """
         if self.is_last(names):
             return NO_CHANGE
@@ -93,11 +97,13 @@ class Subscription:
         unsubscribe: tuple[ResourceName, ...],
         there: Layers[ResourceName, Any] = NO_LAYERS,
     ) -> Change:
-        """Take an incremental request's lists, the additions first (D1); `there` is what there is.
+        """Apply the lists of an incremental request, additions first (D1).
 
-        A name asked for again is among the added: the client may have forgotten it (D3). A first request
-        that subscribes to nothing is a wildcard, for LDS and CDS only (D7, D8); unlike in state of the
-        world it lasts until `*` is unsubscribed.
+        `there` are the existing resources.
+
+        A name that is requested again counts as added, because the client may have forgotten its resource
+        (D3). A first request without names is a wildcard for LDS and CDS only (D7, D8). Unlike in state of
+        the world, the wildcard lasts until `*` is unsubscribed.
         """
         first, self._asked = not self._asked, True
         if not first and not subscribe and not unsubscribe:
@@ -120,7 +126,10 @@ class Subscription:
         return change
 
     def settle(self, there: Layers[ResourceName, Any]) -> None:
-        """Share the names with what is there, if those are the ones that the client wants: most want all."""
+        """Share the object `there` if the client wants exactly its names, as most clients do.
+
+        This saves memory.
+        """
         if self.names is not there and self.names.has_keys_of(there):
             self.names = there
 
@@ -142,5 +151,5 @@ class Subscription:
 
 
 def _but_wildcard(names: frozenset[ResourceName]) -> frozenset[ResourceName]:
-    """Return the names alone; the very set where there is no wildcard among them, as nearly always."""
+    """Return the names without `*`; the same object if it is not among them."""
     return names - {WILDCARD} if WILDCARD in names else names

@@ -1,7 +1,8 @@
-"""One type's state on one stream: what was asked for, what the client holds, what was answered.
+"""State of one type on one stream: subscription, held versions, outstanding answers.
 
-There are thousands of streams, each with several types, and most hold the same: what may be equal for many is
-a value that they share, and what hardly any has is nothing where it is not there.
+Thousands of streams exist, each with several types, and most of them are in equal states. Therefore values
+that may be equal are immutable and shared between streams, and rare state (such as a rejection) is None
+unless needed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,24 +24,26 @@ UNANSWERED_LIMIT = 64
 """Responses remembered per type for a client that reads but does not answer."""
 
 TOLD_AT_ONCE = 64 * 1024
-"""Bytes of memory of the names that one incremental response takes back; the rest when it was answered."""
+"""Memory in bytes of the names that one incremental response removes; more follow after its answer."""
 
 OVERTAKEN_LIMIT = 8
-"""Responses remembered per type that a newer one overtook before the client answered (state of the world)."""
+"""Responses remembered per type that a newer one superseded before their answer (state of the world)."""
 
 
 @dataclass(slots=True)
 class Channel:
     """The conversation about one type (rule S5: types on a stream are independent).
 
-    `held` is what the client was sent and not told to drop, by version, and `in_force` what there is: they
-    are one object where the client has all of it. `dirty` are names whose resource may differ from what is
-    held, `must` are names to be sent whatever the client holds; `all_dirty` and `all_must` say the same of
-    all that is wanted. `gone` are names to be taken back once nothing refers to them; `retired` are their
-    last resources, for the answers that list everything until then. `owed` says that an answer must be sent
-    even if it is empty. `resumed` is how many resources the client said that it holds when it came, and
-    `resumed_text` the memory of their text; `told_text` is that of the names taken back in responses not
-    answered yet.
+    - `held` are the versions that the client was sent and has not been asked to drop; `in_force` are the
+      current versions. They are one object when the client has everything.
+    - `dirty` are names whose resource may differ from the held version. `must` are names to send whatever the
+      client holds. `all_dirty` and `all_must` mean the same for every wanted name.
+    - `gone` are names to remove when nothing refers to them any more. `retired` are their last resources,
+      which complete lists must contain until then.
+    - `absent` are requested names without a resource. `owed` means that an answer is due even if it is empty.
+    - `passed_over` are names that stale requests dropped (W4, W8).
+    - `resumed` is the number of resources that the client listed when it reconnected, and `resumed_text` the
+      memory of their text in bytes. `told_text` is that of the names in unanswered removals.
     """
 
     type_url: TypeUrl
@@ -69,44 +72,47 @@ class Channel:
 
     @property
     def has_news(self) -> bool:
-        """Say whether there may be something to add or change."""
+        """Return whether there may be something to add or change."""
         return bool(self.owed or self.must or self.dirty or self.absent or self.all_dirty or self.all_must)
 
     @property
     def has_removals(self) -> bool:
-        """Say whether there is something to take back."""
+        """Return whether there is something to remove."""
         return bool(self.gone)
 
     @property
     def rejection(self) -> Rejection | None:
-        """The rejection that stands."""
+        """Return the rejection in force."""
         return None if self.blame is None else self.blame.rejection
 
     @property
     def rejected(self) -> Mapping[ResourceName, Version]:
-        """What it is about."""
+        """Return the versions that the rejection is about."""
         return NOTHING if self.blame is None else self.blame.rejected
 
     def on_the_way(self) -> set[ResourceName]:
-        """Return the names that stand in responses not answered yet; a heartbeat brings nothing new."""
+        """Return the names in unanswered responses.
+
+        Heartbeats do not count, because they bring nothing new.
+        """
         sent = (response for response in self.unanswered if not response.heartbeat)
         return {each.name for response in sent for each in response.resources}
 
     def accepted(self, name: ResourceName) -> Version:
-        """Return the version of a resource that the client holds and has not refused; none where it does not.
+        """Return the version that the client holds and has not rejected; NO_VERSION if there is none.
 
-        One that came with it says what it holds, and has nothing to acknowledge.
+        A resource that the client listed when it reconnected counts as accepted.
         """
         if name in self.rejected or name in self.on_the_way():
             return NO_VERSION
         return self.held.get(name, NO_VERSION)
 
     def awaiting(self, nonce: Nonce) -> Response | None:
-        """Return the response that a request with that nonce would answer, None if it answers none."""
+        """Return the response that a request with this nonce would answer; None if there is none."""
         return _with(nonce, self.unanswered) or _with(nonce, self.overtaken)
 
     def acknowledged(self, nonce: Nonce) -> Response | None:
-        """Take an ACK of what is awaited, if nothing follows from it; return the response, or None."""
+        """Process an ACK if it has no further effect; return its response, or None."""
         if self.blame is not None:
             return None
         if (response := _with(nonce, self.unanswered)) is None:
@@ -120,16 +126,17 @@ class Channel:
         return response
 
     def answered(self, nonce: Nonce, rejection: Rejection | None) -> None:
-        """Take an ACK or NACK; one of a response that is not remembered says nothing (W5, W6, D12).
+        """Process an ACK or NACK. An answer to a response that is not remembered has no effect (W5, W6, D12).
 
-        A rejection stands until what was rejected is accepted in another version or no longer wanted.
+        A rejection stays in force until the rejected resource is accepted in another version, or no longer
+        wanted.
         """
         if (response := _with(nonce, self.unanswered)) is None:
             return
         self.unanswered = _without(self.unanswered, response)
         if response.removed:
             self.told_text -= text_bytes(response.removed)
-        self.overtaken = ()  # answers come in the order of responses: none is left to come for these
+        self.overtaken = ()  # answers arrive in order, so none can follow for these
         if rejection is not None:
             self._reject(response, rejection)
             return
@@ -141,14 +148,17 @@ class Channel:
             self.blame = self.blame or None
 
     def answered_late(self, nonce: Nonce, rejection: Rejection | None) -> None:
-        """Take the answer to a response that a newer one overtook: that it was rejected must not be lost."""
+        """Process the answer to a superseded response: a late rejection must not be lost."""
         if (response := _with(nonce, self.overtaken)) is not None:
             self.overtaken = _without(self.overtaken, response)
             if rejection is not None:
                 self._reject(response, rejection)
 
     def sent(self, response: Response, *, supersedes: bool) -> None:
-        """Remember a response that goes out now; with `supersedes` nobody waits for older ones' answers."""
+        """Record a response that is sent now.
+
+        With `supersedes` answers to earlier ones are no longer awaited.
+        """
         if supersedes:
             self.overtaken = (*self.overtaken, *self.unanswered)[-OVERTAKEN_LIMIT:]
             self.unanswered = ()
@@ -163,15 +173,15 @@ class Channel:
         self.sent_nonce, self.sent_version = response.nonce, response.version
 
     def touch(self, names: frozenset[ResourceName], old: Snapshot | None, new: Snapshot) -> None:
-        """Take the names that differ between two snapshots; what the client does not want is passed over."""
+        """Mark the names that differ between two snapshots, as far as the client wants them."""
         resources = new.resources(self.type_url)
         before, self.in_force = self.in_force, resources.versions
         if self.subscription.names is before and all(n in before and n in resources for n in names):
             self.subscription.names = (
                 self.in_force
-            )  # the names are the same: who has all keeps nothing of its own
+            )  # equal names: share the object, as in Subscription.settle
         if self.blame is not None and self.blame.suspected and self.blame.concerns(names):
-            # D12: what was wrong may be mended now. What stood beside it waits for word of the changed ones.
+            # D12: the fault may be repaired now. Its neighbours are sent again after the next ACK.
             self.blame.retry = True
             if not any(name in resources for name in names if self.blame.concerns({name})):
                 self._retry()
@@ -181,22 +191,20 @@ class Channel:
                 if wants(name, on_demand=resource.on_demand):
                     wanted.add(name)
                 elif wants(name):
-                    continue  # N7: the wildcard does not show it any more
+                    continue  # N7: it has become on-demand, so the wildcard does not cover it
                 there.add(name)
         self.dirty = joined(self.dirty, wanted)
-        if (
-            self.mortal
-        ):  # N5: that the time is another, or that there is none, is told without another version
+        if self.mortal:  # N5: a changed time to live is sent although the version is equal
             other = {n for n, ttl in self.mortal.items() if n in wanted and resources[n].ttl_seconds != ttl}
             self.must = joined(self.must, other)
-        # What is there again before its removal or its absence was said was never gone (O8, D18).
+        # A resource that is back before its removal or absence was sent was never gone (O8, D18).
         self.gone, self.absent = without(self.gone, there), without(self.absent, wanted)
         self._forget_retired(there)
         if len(there) < len(names):
             self._lose(names - there, old)
 
     def ask(self, names: Names) -> None:
-        """Take names that are asked for, perhaps again: what there is of them is sent, and not taken back."""
+        """Mark names that a request asks for, perhaps again: existing ones are sent and not removed."""
         self.must = joined(self.must, names)
         if self.gone:
             there = names - self.in_force.absent(names)
@@ -204,12 +212,12 @@ class Channel:
             self._forget_retired(there)
 
     def _lose(self, names: Names, old: Snapshot | None) -> None:
-        """Take the names of resources that are there no longer; what the client holds is to be taken back."""
+        """Mark names without a resource; those that the client holds must be removed."""
         lost = {name for name in names if name in self.held}
         self.dirty = without(self.dirty, names)
         self.gone = joined(self.gone, lost)
         if old is not None and lost:
-            # Until the removal's turn has come (O2), an answer that lists everything must list it too (W9).
+            # Until the removal is due (O2), a complete list must contain the resource (W9).
             before = old.resources(self.type_url)
             self.retired = self.retired.changed(
                 {name: before[name] for name in lost if name in before and name not in self.retired}
@@ -227,19 +235,19 @@ class Channel:
             self.blame = self.blame or None
 
     def drop_unwanted(self) -> None:
-        """Forget what only a wildcard asked for, when it has ended, and what has not been sent of it."""
+        """Forget names that only a wildcard covered, after it has ended."""
         known = {*self.held, *self.dirty, *self.must, *self.gone, *self.absent}
         self.drop({name for name in known if not self.subscription.wants(name)})
 
     def hold(self, changes: Mapping[ResourceName, Version | None]) -> None:
-        """Take it that the client holds these versions now (None: nothing of that name)."""
+        """Record that the client now holds these versions (None: nothing under that name)."""
         if changes:
             self.held = self.held.towards(self.in_force, changes)
 
     def take_news(self, snapshot: Snapshot) -> tuple[Sequence[Resource], Sequence[Resource]]:
-        """Return what must be sent, by name, and which of it the client does not hold so.
+        """Return the resources to send, and those of them that are new to the client; mark all as held.
 
-        All of it counts as held, and nothing is pending after. What was rejected is not sent again.
+        Afterwards nothing is pending. A rejected version is not sent again, unless it is requested by name.
         """
         must, all_must = self.must, self.all_must
         if all_must or self.all_dirty:
@@ -247,8 +255,8 @@ class Channel:
         else:
             changed = news = wanted = self._wanted(snapshot, self.dirty | must)
         if self.held or self.blame is not None:
-            # What was rejected is held in no version, and so differs from any: what the client refused would
-            # be sent again with each snapshot (W6, D12). Asked for by name it is sent all the same.
+            # A rejected resource is held in no version, so it differs from any. Without this test it would be
+            # sent again with each snapshot (W6, D12). It is sent if the client requests it by name.
             held, rejected = self.held, self.rejected
             changed = news = [
                 each
@@ -259,12 +267,12 @@ class Channel:
             if all_must:
                 news = wanted
             elif must:
-                # What is asked for anew is sent though it is held so (W8, D3), and is no change: nothing that
-                # the client does about a changed resource will follow, and so no endpoints need to (O3).
+                # A name that is requested again is sent in the version that is held (W8, D3). This is not a
+                # change: a cluster does not warm again, so its endpoints need not follow (O3).
                 sent = {each.name for each in changed} | must
                 news = [each for each in wanted if each.name in sent]
         if changed and not self.held and len(changed) == len(self.in_force):
-            self.held = self.in_force  # all there is, as at first
+            self.held = self.in_force  # everything, as in the first response
         else:
             self.hold({each.name: each.version for each in changed})
         self.dirty = self.must = NO_NAMES
@@ -272,7 +280,7 @@ class Channel:
         return news, changed
 
     def _wanted(self, snapshot: Snapshot, names: Names) -> Sequence[Resource]:
-        """Return the resources of these names that there are, in their order; the snapshot's own if all."""
+        """Return the existing resources of these names, sorted; the snapshot's own tuple if these are all."""
         resources = snapshot.resources(self.type_url)
         if len(names) * 4 <= len(resources):
             return [resources[name] for name in sorted(names) if name in resources]
@@ -282,7 +290,7 @@ class Channel:
         return [resources[name] for name in sorted(there)]
 
     def all_wanted(self, snapshot: Snapshot) -> Sequence[Resource]:
-        """Return all that is there and that the client wants, in the order of names."""
+        """Return every existing resource that the client wants, sorted by name."""
         names = self.subscription.names
         if names is self.in_force:
             return snapshot.ordered(self.type_url)
@@ -293,13 +301,13 @@ class Channel:
         return [r for r in snapshot.ordered(self.type_url) if r.name in names or not r.on_demand]
 
     def resume(self, held: Mapping[ResourceName, Version]) -> None:
-        """Take what a client says it holds when it comes."""
+        """Record the versions that a reconnecting client lists as held."""
         self.hold(held)
         self.resumed, self.resumed_text = len(held), text_bytes(held.values())
         self.resumed_text += text_bytes(held.keys() - self.subscription.names.keys())
 
     def take_absent(self) -> list[ResourceName]:
-        """Return names asked for that are not there, as many as are told at once, and forget them."""
+        """Return requested names without a resource, at most TOLD_AT_ONCE bytes of them, and forget them."""
         if not self.absent:
             return []
         told = first_of(self.absent, TOLD_AT_ONCE)
@@ -307,9 +315,9 @@ class Channel:
         return told
 
     def take_removals(self, room: int | None = None) -> list[ResourceName]:
-        """Return the names to take back, sorted, those there is room for, and forget them.
+        """Return the names to remove, sorted, at most `room` bytes of them, and forget them.
 
-        They stay subscribed to.
+        The names stay subscribed.
         """
         if not self.gone:
             return []
@@ -322,29 +330,33 @@ class Channel:
             self.retired = self.retired.changed(dict.fromkeys(names & self.retired.keys())) or NO_RESOURCES
 
     def _reject(self, response: Response, rejection: Rejection) -> None:
-        """D12: the client may hold what it had, or what it was sent; of what it rejected it has neither."""
+        """Record a rejection (D12).
+
+        For each resource of the response the client may hold the earlier version or the new one, so the held
+        version becomes unknown (NO_VERSION).
+        """
         if self.blame is None:
             self.blame = Blame()
         self.blame.rejection = rejection
         names, suspected = blamed(response, rejection)
-        # But not what the client has dropped since it was sent: nothing would ever end that rejection.
+        # Names that the client has dropped meanwhile are left out, because nothing would end their rejection.
         self.blame.rejected.update((name, version) for name, version in names.items() if name in self.held)
         overtaken, unsure = False, set()
         for resource in response.resources:
             held = self.held.get(resource.name)
             if held not in (resource.version, NO_VERSION):
-                overtaken = True  # changed or dropped since: perhaps that was the bad one
+                overtaken = True  # changed or dropped since: this may have been the bad one
             elif resource.name in names or resource.name in suspected:
                 unsure.add(resource.name)
         self.hold(dict.fromkeys(unsure, NO_VERSION))
         self.blame.suspect(suspected & unsure)
         if overtaken:
             self._retry()
-        if response.resources:  # what was to be removed may be there still, for the sake of a bad neighbour
+        if response.resources:  # the rejection of a neighbour may have prevented the removals
             self.gone = joined(self.gone, (name for name in response.removed if not self._is_due(name)))
 
     def _is_due(self, name: ResourceName) -> bool:
-        """Say whether the client has this name, or is about to be sent it."""
+        """Return whether the client has this name, or is about to receive it."""
         if name in self.held or name in self.dirty or name in self.must:
             return True
         return (self.all_dirty or self.all_must) and name in self.in_force and self.subscription.wants(name)

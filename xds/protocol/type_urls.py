@@ -1,4 +1,4 @@
-"""The resource types we know, and the identifiers that name a resource."""
+"""The known resource types, and the identifiers that name a resource."""
 
 import sys
 from typing import Final, NewType
@@ -12,7 +12,7 @@ PREFIX: Final = "type.googleapis.com/"
 
 
 def _of(message: str) -> TypeUrl:
-    """Return the type URL of a message: the very string that its resources have, and requests for them."""
+    """Return the type URL of a message, interned: resources and requests for them share one string."""
     return TypeUrl(sys.intern(PREFIX + message))
 
 
@@ -23,4 +23,4 @@ LISTENER: Final = _of("envoy.config.listener.v3.Listener")
 ROUTE: Final = _of("envoy.config.route.v3.RouteConfiguration")
 
 TYPES: Final = (CLUSTER, ENDPOINT, SECRET, LISTENER, ROUTE)
-"""The types we know, in the order of a push (xDS protocol, "eventual consistency considerations")."""
+"""The known types in push order (xDS protocol, "eventual consistency considerations")."""

@@ -1,7 +1,7 @@
-"""Requests from bytes, responses to bytes: envoy.service.discovery.v3, and no more of it than is used.
+"""Codec of envoy.service.discovery.v3: requests from bytes, responses to bytes.
 
-Responses are put together from bodies that are encoded already, without parsing them again; the nonce is
-appended as the last field, so that the bytes before it can be shared by every stream.
+Responses are assembled from bodies that are already encoded, without parsing them again. The nonce is
+appended as the last field, so that all streams can share the bytes before it.
 """
 
 import re
@@ -25,12 +25,12 @@ NO_VERSION = Version("")
 NO_NONCE = Nonce("")
 
 ERROR_LIMIT = 1024
-"""Characters kept of an error: Envoy may put a dump of the whole response into it (rule N2)."""
+"""Characters kept of an error message. Envoy may put a dump of the whole response into it (rule N2)."""
 
 WITHHELD = "(withheld: the client's words hold a dump of the response, and a secret may be in it)"
 
 _DUMP = re.compile(r"-----BEGIN|inline_(?:bytes|string)|private_key|goo\.gle/debug|\[type\.googleapis\.com")
-"""What shows that a client has put more than its reason into an error: a message in text, or PEM."""
+"""Pattern for a message that contains more than a reason: a protobuf message as text, or PEM."""
 
 _VERSION, _RESOURCES, _TYPE_URL, _NONCE, _REMOVED = 1, 2, 4, 5, 6
 _SOTW_CONTROL_PLANE, _DELTA_CONTROL_PLANE = 6, 7
@@ -38,12 +38,12 @@ _RESOURCE_VERSION, _RESOURCE_BODY, _RESOURCE_NAME, _RESOURCE_TTL = 1, 2, 3, 6
 
 
 class WireError(XdsError, ValueError):
-    """Bytes that are no request."""
+    """Bytes that are not a valid request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A NACK's `error_detail`: the client's status code and words, the latter cut at ERROR_LIMIT."""
+    """The `error_detail` of a NACK: status code, and message cut at ERROR_LIMIT characters."""
 
     code: int
     message: str
@@ -51,7 +51,10 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What a client says of itself on a stream's first request; none of it is proof of anything."""
+    """The node of a stream's first request, as sent by the client; none of it is verified.
+
+    `size` is its encoded size in bytes.
+    """
 
     id: str
     cluster: str = ""
@@ -61,7 +64,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A DiscoveryRequest, state of the world. `names` keeps the client's order."""
+    """A DiscoveryRequest (state of the world). `names` keeps the client's order."""
 
     type_url: TypeUrl
     names: tuple[ResourceName, ...] = ()
@@ -73,7 +76,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class DeltaRequest:
-    """A DeltaDiscoveryRequest."""
+    """A DeltaDiscoveryRequest (incremental)."""
 
     type_url: TypeUrl
     subscribe: tuple[ResourceName, ...] = ()
@@ -86,10 +89,11 @@ class DeltaRequest:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response of either variant; `removed` is empty in state of the world.
+    """A response of either variant. In state of the world `removed` is empty.
 
-    A `heartbeat` names resources that have a time to live, without their bodies (N5). `table` is what its
-    resources are, all of them in order, if it is told: so it need not be looked who they are.
+    A `heartbeat` names resources with a time to live, without their bodies (N5). `table` is set if the
+    resources are exactly those of a table, in order, so that an encoder can identify them without looking at
+    each.
     """
 
     type_url: TypeUrl
@@ -102,12 +106,15 @@ class Response:
 
     @property
     def made_of(self) -> Resources | tuple[Resource, ...]:
-        """What to know it again by, see `identity`: its table, if that has many resources, or these."""
+        """Return the object that identifies the resources (see `identity`).
+
+        The table if it is large, or the tuple.
+        """
         return self.resources if self.table is None or len(self.table) < MANY else self.table
 
 
 def read_request(data: bytes) -> Request:
-    """Read a DiscoveryRequest; raise WireError if it is none."""
+    """Parse a DiscoveryRequest; raise WireError if it is malformed."""
     try:
         message = discovery_pb2.DiscoveryRequest.FromString(data)
     except DecodeError as error:
@@ -123,7 +130,7 @@ def read_request(data: bytes) -> Request:
 
 
 def read_delta_request(data: bytes) -> DeltaRequest:
-    """Read a DeltaDiscoveryRequest; raise WireError if it is none."""
+    """Parse a DeltaDiscoveryRequest; raise WireError if it is malformed."""
     try:
         message = discovery_pb2.DeltaDiscoveryRequest.FromString(data)
     except DecodeError as error:
@@ -140,19 +147,22 @@ def read_delta_request(data: bytes) -> DeltaRequest:
 
 
 def resource_field(resource: Resource) -> bytes:
-    """Encode a resource as it stands in a DiscoveryResponse."""
+    """Encode a resource as a field of a DiscoveryResponse."""
     return length_delimited(_RESOURCES, resource.body)
 
 
 def delta_resource_field(resource: Resource, *, body: bool = True) -> bytes:
-    """Encode a resource as it stands in a DeltaDiscoveryResponse: with its own version."""
+    """Encode a resource as a field of a DeltaDiscoveryResponse, with its own version."""
     return length_delimited(_RESOURCES, _delta_resource(resource, body=body))
 
 
 def response_body(
     response: Response, control_plane: str, field: Callable[[Resource], bytes] = resource_field
 ) -> list[bytes]:
-    """Encode a DiscoveryResponse but for its nonce, in parts; `field` knows resources encoded before."""
+    """Encode a DiscoveryResponse without its nonce, in parts.
+
+    `field` encodes a resource, perhaps from a cache.
+    """
     parts = [_text(_VERSION, response.version)]
     parts += map(field, response.resources)
     parts += [_text(_TYPE_URL, response.type_url), _identifier(_SOTW_CONTROL_PLANE, control_plane)]
@@ -162,7 +172,10 @@ def response_body(
 def delta_response_body(
     response: Response, control_plane: str, field: Callable[[Resource], bytes] = delta_resource_field
 ) -> list[bytes]:
-    """Encode a DeltaDiscoveryResponse but for its nonce, in parts; `field` knows resources encoded before."""
+    """Encode a DeltaDiscoveryResponse without its nonce, in parts.
+
+    `field` encodes a resource, perhaps cached.
+    """
     parts = [_text(_VERSION, response.version)]
     if response.heartbeat:
         parts += [delta_resource_field(resource, body=False) for resource in response.resources]
@@ -175,7 +188,7 @@ def delta_response_body(
 
 
 def with_nonce(body: Sequence[bytes], nonce: Nonce) -> bytes:
-    """Put the parts of a response together, the nonce, field 5 in both variants, the last of them."""
+    """Join the parts of a response, with the nonce (field 5 in both variants) at the end."""
     return b"".join((*body, _nonce(nonce)))
 
 
@@ -195,18 +208,18 @@ def _rejection(
     if not message.HasField("error_detail"):
         return None
     said = message.error_detail.message
-    if message.type_url in (SECRET, "") and _DUMP.search(said):  # a stream for one type need not name it
+    if message.type_url in (SECRET, "") and _DUMP.search(said):  # a per-type stream may omit the type
         said = WITHHELD
     return Rejection(message.error_detail.code, said[:ERROR_LIMIT])
 
 
 def _names(names: Iterable[str]) -> tuple[ResourceName, ...]:
-    """Return the names, each the same object whoever asks for it: they are kept as long as the stream."""
+    """Return the names, interned: streams keep them as long as they live, and many request the same."""
     return cast("tuple[ResourceName, ...]", tuple(map(sys.intern, names)))
 
 
 def _versions(versions: Mapping[str, str]) -> dict[ResourceName, Version]:
-    """Return what a client holds; names and versions are the very ones that others hold, where there are."""
+    """Return the versions that a client holds, with interned strings, because many clients hold the same."""
     return {ResourceName(sys.intern(n)): Version(sys.intern(v)) for n, v in versions.items()}
 
 

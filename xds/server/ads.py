@@ -1,4 +1,12 @@
-"""The gRPC edge: discovery over mTLS."""
+"""The discovery server: every method of every service on one port, over mutual TLS.
+
+Each call takes the same path (`_handler`): it is counted by the guard, waits for its turn, is authenticated,
+and then runs inside a `Call`, which charges its cost and ends it when a limit is reached. A discovery stream
+runs a `Conversation` in its call; health and status methods are plain functions.
+
+Two background tasks visit all calls instead of one timer per call, because timers of thousands of calls cost
+more: one authenticates clients again, and one ends calls that are too old or whose client does not read.
+"""
 
 import asyncio
 import itertools
@@ -39,16 +47,16 @@ from xds.transport import Transport
 SERVICE: Final = AGGREGATED
 
 RECHECK_PAUSE: Final = 0.25
-"""Seconds from some streams whose client is asked for again to others: each costs a look into a ledger."""
+"""Seconds between two batches of clients that are authenticated again; each costs a lookup in a ledger."""
 
 NOTHING_FURTHER: Final[Mapping[tuple[str, str], Serve]] = MappingProxyType({})
 
 AGE_SECONDS: Final = 5.0
-"""Encoded responses that nobody needed for so long, or up to twice as long, are forgotten."""
+"""Encoded responses that were not needed for this long, or up to twice as long, are dropped."""
 
 
 class AdsServer:
-    """Serves a cache's snapshots. Used from one event loop."""
+    """Server of a cache's snapshots. All methods must be called on one event loop."""
 
     def __init__(
         self,
@@ -64,13 +72,14 @@ class AdsServer:
     ) -> None:
         """Make a server that does not listen yet.
 
-        `tls` is asked at each handshake, so that certificates rotate without a restart; Plaintext is for
-        tests, and for clients that know no TLS.
-        `held` says in a word why there is nothing for a client yet, nothing if there is: it may ask for the
-        health of discovery, as it finds it.
-        `further` are methods of other services, by service and name: admitted and bounded as all are.
-        `control_plane` is the identifier in every response (rule N4); it must be the same on all replicas,
-        or equal content would not be equal bytes.
+        - `tls` is called at each handshake, so that certificates rotate without a restart. Plaintext is for
+          tests, and for clients without TLS.
+        - `held` returns one word that explains an empty configuration of a node, or "" if it has one. A
+          client gets the word from the health check of the discovery service.
+        - `further` are methods of other services, by service and method name. They pass the same
+          authentication and limits.
+        - `control_plane` is the identifier in every response (rule N4). It must be the same on all replicas,
+          because otherwise equal content would not be equal bytes.
         """
         self._cache = cache
         self._authenticator = authenticator
@@ -96,7 +105,10 @@ class AdsServer:
         self._sweeps: asyncio.Task[None] | None = None
 
     async def start(self, address: str) -> int:
-        """Listen on `host:port` and return the port; raise ListenError, which names the address."""
+        """Listen on `host:port` and return the port.
+
+        Raise ListenError, with the address, if that is impossible.
+        """
         self._guard = guard = ConnectionGuard(self._limits, self._observer.ended)
         bounds = [*options(self._limits), ("grpc.max_allowed_incoming_connections", guard.allowed)]
         with once_for_all(asyncio.get_running_loop()):
@@ -110,7 +122,7 @@ class AdsServer:
         return int(port)
 
     async def stop(self, grace: float) -> None:
-        """Accept nothing more, end every stream, and return when they have, or after `grace` seconds."""
+        """Refuse new calls and end every stream; return when all have ended, or after `grace` seconds."""
         if self._server is None:
             return
         if self._rechecks is not None:
@@ -126,30 +138,30 @@ class AdsServer:
         await stopping
 
     def recheck(self) -> None:
-        """Ask again who every client is, now: a revocation need not wait for the next round."""
+        """Authenticate every client again now, so that a revocation takes effect at once."""
         for call in tuple(self._calls.values()):
             call.recheck(self._authenticator)
 
     def statuses(self) -> tuple[StreamStatus, ...]:
-        """Describe the streams there are, in the order they were opened."""
+        """Describe the open streams in the order of their start."""
         return tuple(conversation.status() for _, conversation in sorted(self._conversations.items()))
 
     def takers(self) -> list[tuple[NodeKey, Accepted]]:
-        """Return whose each stream is, and what says which version of a resource its client has taken."""
+        """Return, for each stream, its node and the function for accepted versions."""
         return [(each.node_key, each.accepted) for each in self._conversations.values()]
 
     @property
     def calls(self) -> int:
-        """How many calls there are, of every method."""
+        """Return the number of open calls of every method."""
         return len(self._calls)
 
     @property
     def responses_encoded(self) -> int:
-        """How many responses were encoded; those sent from shared bytes are not counted."""
+        """Return the number of encoded responses; responses sent from shared bytes do not count."""
         return self._encoder.made
 
     def _methods(self) -> dict[tuple[str, str], Serve]:
-        """Return every method there is, by service and name: all go through `_handler`."""
+        """Return every method by service and name; all pass through `_handler`."""
         return {
             **{(each.service, each.method): partial(self._converse, each) for each in DISCOVERY},
             (CLIENT_STATUS, "FetchClientStatus"): alone(partial(fetch_status, self._status_of)),
@@ -168,14 +180,14 @@ class AdsServer:
         )
 
     def _handler(self, serve: Serve) -> grpc.RpcMethodHandler:
-        """Return the one path that calls of every method take.
+        """Return the handler that serves the calls of a method.
 
-        A method with a single request is served as a stream, too: the same on the wire, but nothing of it is
-        read before the client is known.
+        A method with a single request is served as a stream too. The bytes are the same, but the server reads
+        nothing before it has identified the client.
         """
 
         async def handle(peer: Peer, context: grpc.aio.ServicerContext) -> None:
-            # Eagerly: a client may wait for the headers before its first request.
+            # At once, because a client may wait for the headers before it sends its first request.
             await context.send_initial_metadata(())
             account = self._accounts.of(peer.certificate)
             wait = self._admitted(peer, account)
@@ -191,13 +203,13 @@ class AdsServer:
                 account.streams -= 1
             await say(context, ending, detail)
 
-        # No serializers: bytes come in and go out as they are. Who calls is found by the guard, once.
+        # No serializers: messages stay bytes. The guard passes the Peer, so that it is built only once.
         return grpc.stream_stream_rpc_method_handler(handle)
 
     async def _let_in(
         self, serve: Serve, peer: Peer, account: Account, wait: float, context: grpc.aio.ServicerContext
     ) -> Result:
-        """Serve a call of a client that is known, from its turn until it ends, for one reason or another."""
+        """Authenticate a call, wait for its turn, and serve it until it ends."""
         try:
             node_key = self._authenticator.authenticate(peer)
         except StreamRefused as refused:
@@ -216,7 +228,7 @@ class AdsServer:
                 self._observer.exceeded(call.node_key, call.peer, call.excess)
 
     def _admitted(self, peer: Peer, account: Account) -> float | None:
-        """Return how many seconds a call has to wait for its turn, or None if it is turned away."""
+        """Return the seconds that a call must wait for its turn, or None if it is turned away."""
         most = self._limits.streams_per_certificate
         if most is not None and account.streams >= most:
             self._observer.refused(peer, StreamEnd.TOO_MANY)
@@ -273,7 +285,7 @@ class AdsServer:
             self._guard.accepted()
 
     async def _keep_rechecking(self) -> None:
-        """Ask again who each client is, every `recheck_seconds`: each at its own moment, not all at once."""
+        """Authenticate each client again every `recheck_seconds`, spread over that time."""
         seconds = self._limits.recheck_seconds
         rounds = max(1, round(seconds / RECHECK_PAUSE))
         for turn in itertools.cycle(range(rounds)):
@@ -282,10 +294,7 @@ class AdsServer:
                 self._calls[number].recheck(self._authenticator)
 
     async def _sweep(self) -> None:
-        """End calls whose client does not read, or that are of age: asked of all from time to time.
-
-        What nobody needs any more is forgotten.
-        """
+        """End calls that are too old or whose client does not read; drop state that is not needed."""
         loop = asyncio.get_running_loop()
         aged = loop.time()
         while True:

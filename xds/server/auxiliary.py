@@ -1,4 +1,4 @@
-"""The services beside discovery: health, and the client status that a client may ask for itself."""
+"""The services beside discovery: health checks, and the client status service (CSDS)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,7 +17,7 @@ from xds.server.streams.call import Call, Result
 from xds.transport import Transport
 
 REQUEST_BYTES: Final = 64 * 1024
-"""The longest request of these services: they ask in few words."""
+"""Greatest size of a request to these services, in bytes."""
 
 StatusOf = Callable[[Call, csds_pb2.ClientStatusRequest], Awaitable[csds_pb2.ClientStatusResponse]]
 
@@ -28,9 +28,9 @@ _UNKNOWN: Final = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckRe
 
 
 async def check_health(held: Callable[[NodeKey], str], call: Call, transport: Transport) -> Result:
-    """Health/Check: this server serves, or it would not answer; of other services it knows nothing.
+    """Serve Health/Check: SERVING for the server and for aggregated discovery, NOT_FOUND for other services.
 
-    Aggregated discovery is as its client finds it.
+    For aggregated discovery the call ends with HELD while the client's node has no configuration.
     """
     service = await _service(transport)
     if service not in _KNOWN:
@@ -42,7 +42,7 @@ async def check_health(held: Callable[[NodeKey], str], call: Call, transport: Tr
 
 
 async def watch_health(call: Call, transport: Transport) -> Result:
-    """Health/Watch: it serves until it shuts down."""
+    """Serve Health/Watch: SERVING until the server shuts down."""
     left = asyncio.Event()
     call.on_leave = left.set
     known = await _service(transport) in _KNOWN
@@ -54,12 +54,12 @@ async def watch_health(call: Call, transport: Transport) -> Result:
 
 
 async def fetch_status(status_of: StatusOf, call: Call, transport: Transport) -> Result:
-    """ClientStatusDiscoveryService/FetchClientStatus: a client is told of its own streams only."""
+    """Serve FetchClientStatus: a client receives the status of its own streams only."""
     return await _answer(status_of, call, transport, await transport.read() or b"")
 
 
 async def stream_status(status_of: StatusOf, call: Call, transport: Transport) -> Result:
-    """ClientStatusDiscoveryService/StreamClientStatus: the same, as often as it asks."""
+    """Serve StreamClientStatus: one status of the client's own streams for each request."""
     while (message := await transport.read()) is not None:
         await call.rest()
         await _answer(status_of, call, transport, message)

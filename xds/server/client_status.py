@@ -1,4 +1,4 @@
-"""CSDS: a client asks what the server believes of it (envoy.service.status.v3)."""
+"""Client status (CSDS, envoy.service.status.v3): the server's view of a client's streams."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -26,19 +26,19 @@ _STATES: Final = {
 }
 
 AT_ONCE: Final = 256
-"""Resources described before others have their turn."""
+"""Resources that are described before other tasks get a turn."""
 
 COPIES: Final = 3
-"""A description is in memory as a message, as bytes, and as gRPC's bytes."""
+"""Copies of a description in memory: the message, its bytes, and gRPC's bytes."""
 
 
 async def client_status(
     call: Call, streams: Iterable[Callable[[], StreamDescription]], limits: Limits, *, contents: bool
 ) -> csds_pb2.ClientStatusResponse:
-    """Describe a client's own streams: each resource's state, version and, with `contents`, its body.
+    """Describe a client's own streams: state and version of each resource and, with `contents`, its body.
 
-    Never a secret's. It is done bit by bit, and what it takes is charged to the call, whose caller gives it
-    back; raises Excess for a description that is too large.
+    Bodies of secrets are never included. The work is done in small steps, and its memory is charged to the
+    call; the caller must release it. Raises Excess for a description that is too large.
     """
     response, size = csds_pb2.ClientStatusResponse(), 0
     for stream in streams:
@@ -58,7 +58,7 @@ async def client_status(
 def _described(
     response: csds_pb2.ClientStatusResponse, stream: StreamDescription, *, contents: bool
 ) -> Iterator[int]:
-    """Add a stream to the response, resource by resource; yield how many bytes each has."""
+    """Add a stream to the response, resource by resource; yield the bytes that each step added."""
     config = response.config.add()
     config.node.id = stream.node.id if stream.node else ""
     config.node.cluster = stream.node.cluster if stream.node else ""
@@ -72,7 +72,10 @@ def _described(
 def _add(
     config: csds_pb2.ClientConfig, kind: TypeResources, status: ResourceStatus, *, contents: bool
 ) -> int:
-    """Add a resource; of a rejected one version and body are the error's, for they are not in force."""
+    """Add a resource.
+
+    Version and body of a rejected one belong to the error, because they are not in force.
+    """
     config_status, client_status = _STATES[status.state]
     generic = config.generic_xds_configs.add(
         type_url=kind.type_url, name=status.name, config_status=config_status, client_status=client_status

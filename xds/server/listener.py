@@ -1,4 +1,4 @@
-"""The port that clients dial: gRPC's options, and TLS that is asked for at each handshake."""
+"""The port that clients connect to: options of gRPC, and TLS that is read again at each handshake."""
 
 import asyncio
 import ipaddress
@@ -18,25 +18,25 @@ class ListenError(XdsError, OSError):
 
 
 def options(limits: Limits) -> list[tuple[str, int]]:
-    """Return gRPC's options. What is refused by these is refused in its own threads, and costs little."""
+    """Return the options of gRPC. Limits set here are cheap, because gRPC applies them in its own threads."""
     at_once = limits.streams_per_certificate
     return [
-        # Twice what the client may have: others may be just ending. gRPC counts a stream that was reset until
-        # it has let go of it, and refuses more (it is `grpc.http.overload_protection`, on by default).
+        # Twice the limit of a client, because earlier streams may be ending: gRPC counts a reset stream until
+        # it is freed, and refuses new ones (`grpc.http.overload_protection`, on by default).
         ("grpc.max_concurrent_streams", 2**31 - 1 if at_once is None else 2 * at_once),
-        # A reset is answered by a ping, and until that is answered fewer streams may be opened.
+        # Each reset causes a ping, and fewer streams may be opened until the client answers it.
         ("grpc.http2.ping_on_rst_stream_percent", 100),
         ("grpc.server_handshake_timeout_ms", round(limits.handshake_seconds * 1000)),
         ("grpc.so_reuseport", 0),  # a second server on the port is an error, not a share of the clients
         ("grpc.max_receive_message_length", limits.request_bytes),
         ("grpc.max_send_message_length", -1),
         ("grpc.http2.bdp_probe", 0),
-        # A storm of new streams waits for its turn: by default, beyond 1000 some are cancelled at random.
+        # New streams wait for their turn. By default gRPC cancels some at random if more than 1000 wait.
         ("grpc.server.max_pending_requests", limits.streams or 2**31 - 1),
         ("grpc.server.max_pending_requests_hard_limit", limits.streams or 2**31 - 1),
-        # Beyond half a minute, too; nobody who waits is worse off than who is told to come back.
+        # Longer than the default of 30 s: waiting is better for a client than having to retry.
         ("grpc.server_max_unrequested_time_in_server", max(1, round(limits.unserved_seconds))),
-        # S14: with the defaults, idle streams whose client pings are ended ("too many pings").
+        # S14: with the defaults gRPC ends idle streams of clients that send pings ("too many pings").
         ("grpc.http2.min_recv_ping_interval_without_data_ms", 1000),
         ("grpc.http2.min_ping_interval_without_data_ms", 1000),
         ("grpc.http2.max_ping_strikes", 0),
@@ -52,9 +52,9 @@ def listen(
     tls: Callable[[], TlsIdentity] | Plaintext,
     accepted: Callable[[], None],
 ) -> int:
-    """Have a server listen on `host:port` and return the port; `accepted` is called at each TLS handshake.
+    """Listen on `host:port` and return the port. `accepted` is called at each TLS handshake.
 
-    Raises ListenError where it cannot, or without TLS at an address that is not loopback's.
+    Raises ListenError if the port is not available, or for plaintext on an address that is not loopback.
     """
     try:
         return _listen(server, address, tls, accepted)
@@ -94,8 +94,8 @@ def _credentials(
         loop.call_soon_threadsafe(accepted)
         identity = tls()
         if identity == shown:
-            # No change, and said so: gRPC would replace its TLS context at each handshake, which is
-            # dear, and not safe while another handshake begins (grpc/grpc#36693: it can crash).
+            # None means "unchanged". Otherwise gRPC would replace its TLS context at each handshake, which is
+            # expensive and can crash while another handshake begins (grpc/grpc#36693).
             return None
         shown = identity
         return configuration()

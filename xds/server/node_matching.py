@@ -1,4 +1,4 @@
-"""Which nodes are asked about (envoy.type.matcher.v3.NodeMatcher)."""
+"""Matchers for the nodes in a status request (envoy.type.matcher.v3.NodeMatcher)."""
 
 from collections.abc import Callable, Iterable
 
@@ -11,9 +11,10 @@ Matches = Callable[[str], bool]
 
 
 def asked_about(matchers: Iterable[node_pb2.NodeMatcher]) -> Callable[[Node | None], bool]:
-    """Return what says of a node whether one of the matchers is for it; without any, it always is.
+    """Return a predicate for nodes that match one of the matchers; without matchers every node matches.
 
-    One that has not said who it is has the empty id. Raises WireError for a matcher that cannot be judged.
+    A node without an identifier matches as the empty one. Raises WireError for a matcher that is not
+    supported.
     """
     each_of = [_id_matches(each) for each in matchers]
     return lambda node: not each_of or any(each(node.id if node else "") for each in each_of)
@@ -33,7 +34,10 @@ def _any(text: str) -> bool:
 
 
 def _text_matches(matcher: string_pb2.StringMatcher) -> Matches:
-    """Read a StringMatcher; that case is ignored is not for expressions, which are for the whole text."""
+    """Compile a StringMatcher.
+
+    `ignore_case` does not apply to a regular expression, which must match the whole text.
+    """
     pattern = matcher.WhichOneof("match_pattern")
     wanted = matcher.exact or matcher.prefix or matcher.suffix or matcher.contains
     if matcher.ignore_case:

@@ -1,4 +1,4 @@
-"""What a client has of each resource on a stream, as far as it has said: values, made when asked for."""
+"""Status of each resource on a stream, as far as the client has acknowledged it; built on request."""
 
 import enum
 from dataclasses import dataclass
@@ -12,23 +12,24 @@ from xds.protocol.wire import NO_VERSION, Node
 
 
 class ResourceState(enum.StrEnum):
-    """Where one resource of one stream stands."""
+    """The state of one resource on one stream."""
 
     MISSING = "missing"
-    """It was asked for, and there is none."""
+    """The client requested it, and it does not exist."""
     NOT_SENT = "not-sent"
     SENT = "sent"
-    """And not answered; or the client rejected another in the same response, and may have taken this one."""
+    """Sent and not answered, or in a response rejected for another resource, so perhaps applied.
+    """
     ACCEPTED = "accepted"
     REJECTED = "rejected"
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceStatus:
-    """The newest version of a resource that was sent, with what the client said of that very one.
+    """The newest version of a resource that was sent, with the client's answer to exactly this version.
 
-    `version` is empty where none was sent, or where it is not known which one the client has; `resource` is
-    None where its content is not here any more. `said` is what the client said of one that it rejected.
+    `version` is empty if none was sent, or if the held version is unknown. `resource` is None if its content
+    is no longer in memory. `said` is the client's error message for a rejected resource.
     """
 
     name: ResourceName
@@ -40,7 +41,7 @@ class ResourceStatus:
 
 @dataclass(frozen=True, slots=True)
 class TypeResources:
-    """What a client has of one type; `sent_at` is when the newest response of the type was sent."""
+    """The resources of one type. `sent_at` is the time of the newest response of the type."""
 
     type_url: TypeUrl
     sent_at: datetime | None
@@ -49,7 +50,10 @@ class TypeResources:
 
 @dataclass(frozen=True, slots=True)
 class StreamDescription:
-    """One stream: its client, what tells it from others of the same client, and each type in push order."""
+    """One stream.
+
+    Its node, a scope that distinguishes it from the client's other streams, and each type in push order.
+    """
 
     node: Node | None
     scope: str
@@ -57,9 +61,9 @@ class StreamDescription:
 
 
 def resource_statuses(channel: Channel, snapshot: Snapshot | None) -> tuple[ResourceStatus, ...]:
-    """Return what the client holds, has asked for or has rejected of one type, by name.
+    """Return the status of each resource that the client holds, requested or rejected, by name.
 
-    `snapshot` is what there is for it now, sent or not.
+    `snapshot` has the current resources, whether sent or not.
     """
     there = {} if snapshot is None else snapshot.resources(channel.type_url)
     news = (response for response in channel.unanswered if not response.heartbeat)

@@ -1,4 +1,4 @@
-"""What a server shows and whom it trusts. Without gRPC, which takes its time to import."""
+"""TLS identity of a server. This module does not import gRPC, because that import is slow."""
 
 import enum
 from dataclasses import dataclass, field
@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class TlsIdentity:
-    """What the server shows and whom it trusts, as PEM; a client certificate is demanded.
+    """Certificate chain, key and trust bundle of a server, as PEM. Clients must present a certificate.
 
-    Unless `open_to_all`: then none is asked for, by who serves clients that have none yet.
-
-    grpcio negotiates TLS 1.2 or 1.3; nothing below is offered (a test tries it).
+    With `open_to_all` the server requests none; that is for servers whose clients have no certificate yet.
+    grpcio negotiates TLS 1.2 or 1.3 and offers nothing older (a test verifies this).
     """
 
     chain: bytes = field(repr=False)
@@ -20,6 +19,6 @@ class TlsIdentity:
 
 
 class Plaintext(enum.Enum):
-    """The name by which a server without TLS must be asked for; only loopback addresses will do."""
+    """The marker for a server without TLS, which is allowed on loopback addresses only."""
 
     ON_LOOPBACK = "on loopback"

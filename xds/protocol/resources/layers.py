@@ -1,4 +1,7 @@
-"""Mappings that share what they have in common: a change costs what changes, not what there is."""
+"""Immutable mappings that share common entries.
+
+A change costs as much as it changes, not the size of the whole.
+"""
 
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from math import isqrt
@@ -11,15 +14,16 @@ V = TypeVar("V")
 T = TypeVar("T")
 
 FLAT: Final = 64
-"""Up to so many entries a mapping is copied when it changes, and is a dictionary of its own."""
+"""Entries up to which a mapping is copied on a change, and has a dictionary of its own."""
 
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 class Layers(Mapping[K, V]):
-    """An unchangeable mapping: some entries laid over a larger mapping, which others may have as well.
+    """An immutable mapping: a few entries laid over a larger mapping that others may share.
 
-    Keys have an order, and iteration keeps it. No value is None: in the upper layer that hides what is below.
+    Keys are ordered, and iteration keeps the order. A value is never None, because None in the upper layer
+    hides an entry of the lower one.
     """
 
     __slots__ = ("_size", "base", "over")
@@ -27,7 +31,10 @@ class Layers(Mapping[K, V]):
     def __init__(
         self, base: Mapping[K, V] = NOTHING, over: Mapping[K, V | None] = NOTHING, size: int | None = None
     ) -> None:
-        """Lay `over` over `base`, which is in the order of its keys; `size` is how many there are of both."""
+        """Lay `over` over `base`, whose keys must be in order.
+
+        `size` is the number of entries of both together.
+        """
         self.base = base
         self.over = over
         self._size = len(base) if size is None else size
@@ -39,7 +46,7 @@ class Layers(Mapping[K, V]):
     @overload
     def get(self, key: K, /, default: T) -> V | T: ...
     def get(self, key: K, /, default: object = None) -> object:
-        """Return an entry, or the default."""
+        """Return the value of a key, or the default."""
         if self.over and key in self.over:
             found = self.over[key]
             return default if found is None else found
@@ -88,7 +95,7 @@ class Layers(Mapping[K, V]):
         return super().items() if self.over else self.base.items()
 
     def absent(self, keys: frozenset[K]) -> frozenset[K]:
-        """Return those of some keys that are not there, quicker than by asking for each."""
+        """Return the keys that the mapping lacks; faster than a test of each."""
         if not self._size:
             return keys
         base = self.base
@@ -99,7 +106,7 @@ class Layers(Mapping[K, V]):
         return left.difference(there) | keys.intersection(self.over).difference(there)
 
     def has_keys_of(self, other: "Layers[K, Any]") -> bool:
-        """Say whether there are the same keys here and there; of what both share no key is looked at."""
+        """Return whether both mappings have the same keys; a base that both share is not examined."""
         if self is other or len(self) != len(other):
             return self is other
         base, over = self.merged()
@@ -109,7 +116,7 @@ class Layers(Mapping[K, V]):
         return all((key in self) == (key in other) for key in {*over, *other_over})
 
     def merged(self) -> tuple[Mapping[K, V], Mapping[K, V | None]]:
-        """Return the lowest mapping, and all that lies over it as one."""
+        """Return the lowest mapping, and all layers above it merged into one."""
         base: Mapping[K, V] = self.base
         over = self.over
         while isinstance(base, Layers):
@@ -118,10 +125,10 @@ class Layers(Mapping[K, V]):
         return base, over
 
     def laid_over(self, changes: Mapping[K, V | None]) -> tuple[Mapping[K, V], Mapping[K, V | None], int]:
-        """Return base, upper layer and size of this mapping with some entries that are others (None: gone).
+        """Return base, upper layer and size after changes (None removes a key).
 
-        The upper layer is kept to about the square root of all: what is merged into a new base then comes
-        to as much for each change.
+        The upper layer is limited to about the square root of the size. Then building a new base costs,
+        spread over the changes, about as much per change as copying the upper layer.
         """
         size = self._size
         for key, value in changes.items():
@@ -135,14 +142,14 @@ class Layers(Mapping[K, V]):
         return self.base, over, size
 
     def changed(self, changes: Mapping[K, V | None]) -> Self:
-        """Return this mapping with some entries that are other ones (None: gone)."""
+        """Return a mapping with changed entries (None removes a key)."""
         return type(self)(*self.laid_over(changes)) if changes else self
 
     def differing(self, other: "Layers[K, V]", unlike: Callable[[V | None, V | None], bool]) -> Iterator[K]:
-        """Yield the keys whose entries are unlike each other here and there, None where there is none.
+        """Yield the keys whose values are `unlike`; a missing value is None.
 
-        Those who have come from the same mapping are compared by what lies over it; of two with the same keys
-        what is one object in both is not looked up.
+        Mappings with the same base are compared by their upper layers only. With equal keys, values that are
+        the same object are skipped.
         """
         base, over = self.merged()
         other_base, other_over = other.merged()
@@ -160,7 +167,7 @@ class Layers(Mapping[K, V]):
 
 
 def _merged(base: Mapping[K, V], *layers: Mapping[K, V | None]) -> dict[K, V]:
-    """Return all as one, in order; what is in order already is sorted again only where a key has come."""
+    """Merge layers into a dictionary sorted by key; sorting is skipped if no key was added."""
     merged = dict(base)
     came = False
     for layer in layers:

@@ -1,4 +1,4 @@
-"""What the resources of a set refer to that is not among them: kept, and changed with what changes."""
+"""References of a set's resources to resources outside of the set, updated incrementally."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -10,7 +10,7 @@ from xds.protocol.resources.resources import NO_RESOURCES, Resources
 References = frozenset[Reference]
 
 Counts = Layers[Reference, int]
-"""How many resources refer to each reference, answered or not."""
+"""Number of resources that refer to each reference, whether or not the target exists."""
 
 Tables = Mapping[TypeUrl, Resources]
 
@@ -18,7 +18,7 @@ NO_REFERENCES: Final[References] = frozenset()
 
 
 def needs_of(tables: Tables) -> tuple[References, Counts]:
-    """Return what the resources refer to that is not there, and how many refer to what."""
+    """Return the references without a target in the tables, and the count of each reference."""
     counts: dict[Reference, int] = {}
     for table in tables.values():
         for each in table.values():
@@ -34,7 +34,10 @@ def needs_after(
     after: Tables,
     changes: Mapping[TypeUrl, Mapping[ResourceName, Resource | None]],
 ) -> tuple[References, Counts]:
-    """Return the same after changes: what is looked at is what changed, and what that refers to."""
+    """Return the result of `needs_of` after changes.
+
+    Only changed resources and their references are examined.
+    """
     found: dict[Reference, int] = {}
     for type_url, named in changes.items():
         for name, now in named.items():

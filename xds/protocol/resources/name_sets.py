@@ -1,6 +1,6 @@
-"""Sets of names that are nearly always empty: unchangeable, and all that are empty are one object.
+"""Immutable sets of names that are nearly always empty; all empty ones are one object.
 
-A stream has some thirty of them, and an empty set of its own has 216 bytes.
+A stream has about thirty of them, and an empty set of its own would take 216 bytes.
 """
 
 from bisect import bisect_right
@@ -18,57 +18,60 @@ NO_NAMES: Final[Names] = frozenset()
 
 
 class NameList(tuple[ResourceName, ...]):  # noqa: SLOT001 - it remembers
-    """Names in a client's order that others list as well: what is asked of all of them is found out once."""
+    """Names in a client's order, shared by streams that request the same.
+
+    Derived values are computed once.
+    """
 
     @cached_property
     def names(self) -> Names:
-        """Each of them once."""
+        """Return the names as a set."""
         return frozenset(self)
 
     @cached_property
     def text(self) -> int:
-        """The bytes of memory that the text of `names` takes."""
+        """Return the memory in bytes that the text of `names` takes."""
         return text_bytes(self.names)
 
     @cached_property
     def longest(self) -> int:
-        """The characters of the longest."""
+        """Return the length of the longest name in characters."""
         return max(map(len, self), default=0)
 
 
 def names_of(listed: tuple[ResourceName, ...]) -> Names:
-    """Return the names of a list, each once."""
+    """Return the names of a list as a set."""
     return listed.names if isinstance(listed, NameList) else frozenset(listed)
 
 
 def text_of(names: Names, listed: tuple[ResourceName, ...]) -> int:
-    """Return how many bytes of memory the text of names takes that stand in a list."""
+    """Return the memory in bytes that the text of `names` takes; `listed` is the list that contains them."""
     return listed.text if isinstance(listed, NameList) and names is listed.names else text_bytes(names)
 
 
 def longest(names: Collection[ResourceName]) -> int:
-    """Return how many characters the longest of some names has, 0 if there is none."""
+    """Return the length of the longest name in characters; 0 for an empty list."""
     return names.longest if isinstance(names, NameList) else max(map(len, names), default=0)
 
 
 def joined(names: Names, more: Iterable[ResourceName]) -> Names:
-    """Return both together."""
+    """Return the union."""
     added = frozenset(more)
     return names | added if names and added else names or added or NO_NAMES
 
 
 def without(names: Names, others: AbstractSet[ResourceName]) -> Names:
-    """Return the names that are not among the others."""
+    """Return the names without the others."""
     return names.difference(others) or NO_NAMES if names and others else names
 
 
 def text_bytes(texts: Iterable[str]) -> int:
-    """Return how many bytes of memory texts take: in one that is not ASCII, up to four for a character."""
+    """Return the memory of texts in bytes; a character outside of ASCII can make each take up to four."""
     return sum(map(str.__sizeof__, texts))
 
 
 def first_of(names: Collection[ResourceName], room: int) -> list[ResourceName]:
-    """Return the first names, sorted, for which there is room, in bytes of memory; one at least, if any."""
+    """Return the first names in sorted order that fit into `room` bytes of memory, but at least one."""
     ordered = sorted(names)
     sizes = list(accumulate(map(str.__sizeof__, ordered)))
     return ordered[: max(1, bisect_right(sizes, room))]

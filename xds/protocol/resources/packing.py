@@ -1,35 +1,43 @@
-"""Bytes that stay for as long as a resource does and are seldom asked for: packed, they take a tenth.
+"""Compression of resource bodies that stay in memory but are rarely read; it saves about 90 %.
 
-A listener's are sent once to each proxy of a group, and once more to who comes back; between that only its
-version is looked at. What is packed is how they differ from the first that were packed of their type, which
-stay for as long as the process does: a group's listener is much like another's.
+A listener is sent once to each proxy of a group, and again to a proxy that reconnects. Between these moments
+only its version is needed. A body is compressed against the first body of the same type, which stays in
+memory for the life of the process, because listeners of different groups are very similar.
 """
 
 import zlib
 from typing import Final
 
 LEAST: Final = 1024
-"""Fewer bytes are left as they are: little is won. Clusters and routes for calls mostly, each of which many
-proxies are sent: by calculation 1 kB of a service, and a dozen to unpack for each group that comes."""
+"""Bodies with fewer bytes stay as they are, because little would be saved.
+
+Clusters and routes for calls are mostly such bodies, and many proxies receive each. By calculation packing
+them would save 1 kB per service, and cost a dozen decompressions for each group that connects.
+"""
 
 MOST: Final = 64 * 1024
-"""More as well: they would hold the event loop, and there are few such resources."""
+"""Bodies with more bytes stay as they are too.
+
+Packing would block the event loop, and such bodies are rare.
+"""
 
 _LEVEL: Final = 1
 _WINDOW: Final = -14
 _MEMORY: Final = 6
-"""zlib's window (as a power of two; negative: without header and checksum) and memory: more is copied for
-each packing, and wins nothing here."""
+"""zlib's window (a power of two; negative: no header and checksum) and memory level.
+
+Both are low, because zlib copies this state for each packing, and higher values do not compress better here.
+"""
 
 
 class DeflatedBytes(bytes):
-    """Bytes as zlib's deflate left them."""
+    """Bytes compressed with zlib's deflate."""
 
     __slots__ = ()
 
 
 class _PackingMethod:
-    """How bytes of one kind are packed. Threads may share it."""
+    """Compression of the bodies of one type. Threads may share it."""
 
     def __init__(self, like: bytes) -> None:
         self._like = like
@@ -47,7 +55,10 @@ _BY_KIND: Final[dict[str, _PackingMethod]] = {}
 
 
 def packed(plain: bytes, kind: str) -> bytes:
-    """Return bytes as they are to be kept; those of one kind are much like one another, and no secret."""
+    """Return bytes in the form to keep.
+
+    Bodies of one `kind` should be similar, and must not contain secrets.
+    """
     if not LEAST <= len(plain) <= MOST:
         return plain
     packing = _BY_KIND.get(kind) or _BY_KIND.setdefault(kind, _PackingMethod(plain))
@@ -55,5 +66,5 @@ def packed(plain: bytes, kind: str) -> bytes:
 
 
 def unpacked(kept: bytes, kind: str) -> bytes:
-    """Return bytes as they were before they were packed, if they were; `kind` is the one they had then."""
+    """Return the original bytes; `kind` must be the one that they were packed with."""
     return _BY_KIND[kind].unpacked(kept) if isinstance(kept, DeflatedBytes) else kept

@@ -1,4 +1,4 @@
-"""What a resource refers to: the names of other resources that must be there for it to work."""
+"""Finder of the references in a resource: names of other resources that it needs."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any as Anything
@@ -28,21 +28,21 @@ _UNPACKED: Final = {
         tls_pb2.UpstreamTlsContext,
     )
 }
-"""The extensions that are looked into."""
+"""Extensions that are searched for references."""
 
 
 def references(message: Message) -> frozenset[Reference]:
     """Return the (type, name) pairs that a resource takes from discovery.
 
-    Endpoints of a cluster, secrets of TLS contexts, route configurations of listeners, clusters of routes
-    and TCP proxies. What stands in extensions other than those four is not found.
+    These are endpoints of a cluster, secrets of TLS contexts, route configurations of listeners, and clusters
+    of routes and TCP proxies. References inside other extensions than the four of `_UNPACKED` are not found.
     """
     return frozenset(_walk(message))
 
 
 def _walk(message: Message) -> Iterator[Reference]:
-    # Through every field, not along paths that are known to lead there: TLS contexts and route actions stand
-    # in many places, and for one that is missed an inconsistent snapshot would be called consistent.
+    # Every field is visited, not only known paths. TLS contexts and route actions occur in many places, and
+    # with one of them missed an inconsistent snapshot would count as consistent.
     if (found := _FOUND.get(message.DESCRIPTOR.full_name)) is not None:
         yield from found(message)
     for field, value in message.ListFields():

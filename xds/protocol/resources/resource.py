@@ -1,4 +1,4 @@
-"""Encoded resources: made once, shared by every stream that sends them."""
+"""Encoded resources: encoded once, and shared by every stream that sends them."""
 
 import hashlib
 import sys
@@ -50,10 +50,10 @@ _NAME_FIELDS: Final = {ENDPOINT: "cluster_name"}
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """What the maker of a route configuration knows of it; both functions are pure.
+    """Functions of a route configuration's maker for renewal; both are pure.
 
-    `narrows(before, after)` says whether something is no longer permitted. `interim(listener, routes)`
-    returns the listener in a form that differs wherever it refers to one of these route configurations.
+    `narrows(before, after)` returns whether `after` permits less. `interim(listener, routes)` returns the
+    listener in a form that differs wherever it refers to one of these route configurations.
     """
 
     narrows: Callable[["Resource", "Resource"], bool]
@@ -62,18 +62,21 @@ class Renewal:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One resource, ready for the wire.
+    """One resource, ready to send.
 
-    `body` is the serialised `google.protobuf.Any`, and `kept` what stays of it (see
-    `xds.protocol.resources.packing`);
-    `version` is a hash of the body, so that equal content has an equal version in every process. `references`
-    are the (type, name) pairs that must exist for this resource to work, sorted. An `on_demand` resource is
-    sent to who asks for its name, and is not part of a wildcard (Envoy's on-demand discovery of clusters).
-    `ttl_seconds` is how long an incremental client may keep it without hearing of it; the server sends word
-    in time. The body of a `secret` one is never shown nor kept. `recipe` is for whoever made it, to make it
-    otherwise; `renewal`: see `xds.protocol.renewal`.
-    None of the six enters the version. Resources are equal where these are as well, so that one may stand for
-    the other whoever asks it for what; what clients see of that is `is_seen_otherwise`.
+    - `kept` is the serialised `google.protobuf.Any`, perhaps packed (see `xds.protocol.resources.packing`);
+      `body` returns it unpacked.
+    - `version` is a hash of the body, so that equal content has the same version in every process.
+    - `references` are the (type, name) pairs that this resource needs, sorted.
+    - An `on_demand` resource is sent only to clients that request its name, and is not part of a wildcard
+      (Envoy's on-demand discovery of clusters).
+    - `ttl_seconds` is the time for which an incremental client may keep the resource without a heartbeat.
+    - The body of a `secret` resource is never shown, and never packed.
+    - `recipe` is for the maker of the resource, who may use it to make a variant.
+    - `renewal`: see `xds.protocol.renewal`.
+
+    The last six do not enter the version, but they count for equality, so that equal resources can replace
+    each other for every user. `is_seen_otherwise` compares only the part that clients can see.
     """
 
     type_url: TypeUrl
@@ -89,7 +92,7 @@ class Resource:
 
     @property
     def body(self) -> bytes:
-        """The bytes that are sent."""
+        """Return the bytes to send."""
         return unpacked(self.kept, self.type_url)
 
 
@@ -101,11 +104,11 @@ def encode(
     ttl_seconds: float | None = None,
     renewal: Renewal | None = None,
 ) -> Resource:
-    """Encode a resource message (Listener, Cluster, ...) deterministically.
+    """Encode a resource message (for example a Listener) deterministically.
 
-    The version is the first 16 hexadecimal digits of the body's SHA-256. `refers_to` spares the search for
-    references to who knows them. Raises ValueError for a message without a name: it could be neither
-    subscribed to nor removed.
+    The version is the first 16 hexadecimal digits of the body's SHA-256. A caller that knows the references
+    passes them as `refers_to`, which saves the search. Raises ValueError for a message without a name,
+    because it could be neither requested nor removed.
     """
     type_url = TypeUrl(sys.intern(PREFIX + message.DESCRIPTOR.full_name))
     name = getattr(message, _NAME_FIELDS.get(type_url, "name"))
@@ -118,26 +121,26 @@ def encode(
     )
     version = Version(hashlib.sha256(body).hexdigest()[:16])
     secret = type_url == SECRET
-    # The very string that requests for it hold (xds.protocol.wire): it is in memory once.
+    # Interned, as in requests (xds.protocol.wire), so that each name is in memory once.
     name = ResourceName(sys.intern(name))
-    # A set of one takes what four such do, and each name is that of a resource, which is in memory as well.
+    # A tuple, because a set of one takes four times as much; the names are interned like those of resources.
     needed = tuple(sorted((kind, ResourceName(sys.intern(each))) for kind, each in refers_to))
     kept = body if secret else packed(body, type_url)
     return Resource(type_url, name, version, kept, needed, on_demand, ttl_seconds, secret, renewal=renewal)
 
 
 def is_another_version(one: Resource | None, other: Resource | None) -> bool:
-    """Say whether a resource (None: none) has another content than another of its type and name."""
+    """Return whether two resources of one type and name differ in content. None means no resource."""
     if one is None or other is None:
         return one is not other
     return one.version != other.version
 
 
 def is_seen_otherwise(one: Resource | None, other: Resource | None) -> bool:
-    """Say whether it matters to a client which of two of one type and name there is.
+    """Return whether clients can see a difference between two resources of one type and name.
 
-    That is the content, whether a wildcard shows it, and for how long it may be kept: the rest is the
-    server's and its maker's.
+    Clients see the content, the membership in a wildcard, and the time to live. The other fields concern only
+    the server and the maker.
     """
     if one is None or other is None:
         return one is not other
@@ -149,5 +152,5 @@ def is_seen_otherwise(one: Resource | None, other: Resource | None) -> bool:
 
 
 def identities(resources: Iterable[Resource]) -> bytes:
-    """Return which very objects these are, in eight bytes each: a quick key for as long as they are held."""
+    """Return the identities of objects, 8 bytes each: a fast key, valid as long as the objects are held."""
     return array("Q", map(id, resources)).tobytes()

@@ -1,4 +1,4 @@
-"""Resources that stand together in snapshots: made once, shared by all the snapshots that they stand in."""
+"""Immutable sets of resources, which any number of snapshots can share."""
 
 import weakref
 from collections.abc import Iterable, Mapping
@@ -14,14 +14,14 @@ from xds.protocol.resources.resource import Reference, Resource, ResourceName, T
 from xds.protocol.resources.resources import NO_RESOURCES, Resources, SnapshotError
 
 Step = Mapping[TypeUrl, Names]
-"""By type, the names whose resource is another one, or was not there, or is there no longer."""
+"""By type, the names whose resource was added, changed or removed."""
 
 NO_STEP: Final[Step] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How a set differs from another: what clients see of it, and every resource that is not equal."""
+    """The difference between two sets: as far as clients can see (`seen`), and by equality (`every`)."""
 
     seen: Step
     every: Step
@@ -31,10 +31,10 @@ NO_DIFFERENCE: Final = Difference(NO_STEP, NO_STEP)
 
 
 class ResourceSet:
-    """An immutable set of resources by type and name, for any number of snapshots.
+    """An immutable set of resources by type and name, which any number of snapshots can share.
 
-    A change costs what changes. What is derived is kept: the step from the set before, and what its
-    resources refer to that is not in it.
+    A change costs as much as it changes. Derived values are kept: the step from the set before, and the
+    references without a target in the set.
     """
 
     __slots__ = ("__weakref__", "_counts", "_exchange", "_needs", "_step", "tables")
@@ -54,7 +54,7 @@ class ResourceSet:
 
     @classmethod
     def of(cls, resources: Iterable[Resource]) -> Self:
-        """Make a set; raise SnapshotError when two resources of a type have the same name (rule W15)."""
+        """Make a set; raise SnapshotError for two resources of one type and name (rule W15)."""
         by_type: dict[TypeUrl, dict[ResourceName, Resource]] = {}
         for resource in resources:
             named = by_type.setdefault(resource.type_url, {})
@@ -66,7 +66,7 @@ class ResourceSet:
     def changed(self, put: Iterable[Resource] = (), removed: Iterable[Reference] = ()) -> "ResourceSet":
         """Return a set with resources added or replaced, and others (type, name) removed.
 
-        Removing what is not there is no error. The types that are not touched are shared with this one.
+        Removing a missing resource is not an error. The new set shares the tables of unchanged types.
         """
         changes: dict[TypeUrl, dict[ResourceName, Resource | None]] = {}
         for type_url, name in removed:
@@ -88,7 +88,10 @@ class ResourceSet:
         )
 
     def refers_alike(self, type_url: TypeUrl, named: Mapping[ResourceName, Resource | None]) -> bool:
-        """Say whether resources that come stand where others did, and refer to the same: as endpoints do."""
+        """Return whether each resource replaces one with equal references.
+
+        Endpoints do, since they have none.
+        """
         there = self.resources(type_url)
         return all(
             now is not None and (was := there.get(name)) is not None and was.references == now.references
@@ -96,7 +99,7 @@ class ResourceSet:
         )
 
     def difference_to(self, changes: Mapping[TypeUrl, Mapping[ResourceName, Resource | None]]) -> Difference:
-        """Return how a set differs from this one in which these resources stand (None: gone)."""
+        """Return the difference of this set to one with these resources (None: removed)."""
         seen, every = dict[TypeUrl, Names](), dict[TypeUrl, Names]()
         for type_url, named in changes.items():
             there = self.resources(type_url)
@@ -110,15 +113,18 @@ class ResourceSet:
         return Difference(every if seen == every else seen, every)
 
     def resources(self, type_url: TypeUrl) -> Resources:
-        """Return the resources of a type; none if there are none."""
+        """Return the resources of a type; an empty table if there are none."""
         return self.tables.get(type_url, NO_RESOURCES)
 
     def changed_since(self, old: "ResourceSet") -> Step:
-        """Return what clients see that differs from another set; see `difference`."""
+        """Return the names that clients see as different from another set; see `difference`."""
         return self.difference(old).seen
 
     def difference(self, old: "ResourceSet") -> Difference:
-        """Return how this differs from another set; the last answer is kept, and that which made this one."""
+        """Return the difference to another set.
+
+        The last result, and the step that made this set, are cached.
+        """
         if self is old:
             return NO_DIFFERENCE
         if self._step is None or self._step[0]() is not old:
@@ -131,10 +137,10 @@ class ResourceSet:
         return self._step[1]
 
     def exchange_for(self, old: "ResourceSet") -> Difference | None:
-        """Return what differs from a set in whose place this may stand unseen by whoever refers to either.
+        """Return the difference to a set that this one can replace with equal references, else None.
 
-        It has the same names, and those that are others refer to the same, as endpoints do that move; None
-        where that is not so. The last answer is kept, for all the snapshots that have it.
+        Both sets have the same names, and changed resources have equal references, as with moved endpoints.
+        The last result is cached for all snapshots that contain the set.
         """
         found = self.difference(old)
         if self._exchange is None or self._exchange[0] is not found:
@@ -144,7 +150,7 @@ class ResourceSet:
         return found if self._exchange[1] else None
 
     def needs(self) -> References:
-        """Return what its resources refer to that is not in it."""
+        """Return the references of the set's resources that have no target in it."""
         if self._needs is None:
             self._needs, counts = needs_of(self.tables)
             if sum(map(len, self.tables.values())) > FLAT:  # fewer are counted again when they change
@@ -152,6 +158,6 @@ class ResourceSet:
         return self._needs
 
     def referring(self, reference: Reference) -> tuple[Resource, ...]:
-        """Return the resources that refer to one; it goes through all there are."""
+        """Return the resources with this reference; linear in the size of the set."""
         every = (each for table in self.tables.values() for each in table.values())
         return tuple(each for each in every if reference in each.references)

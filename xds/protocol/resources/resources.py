@@ -1,4 +1,4 @@
-"""The resources of one type that stand together, with what is derived from them."""
+"""Table of the resources of one type, with derived values such as their common version."""
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Mapping
@@ -12,22 +12,22 @@ from xds.protocol.resources.resource import Resource, ResourceName, Version, ide
 from xds.protocol.resources.versions import SUM, Versions, digest_of, version_of
 
 MANY: Final = 64
-"""From so many resources on it is dear to look who each of them is."""
+"""Number of resources from which comparing each identity is considered expensive."""
 
 _name: Final = attrgetter("name")
 
 
 class SnapshotError(XdsError, ValueError):
-    """Resources that cannot stand in one snapshot."""
+    """Resources that cannot be in one snapshot."""
 
 
 def identity(held: "Resources | tuple[Resource, ...]") -> Hashable:
-    """Return which very table this is, or which very resources: a key for as long as they are held."""
+    """Return a key for the identity of a table or of resources, valid as long as they are held."""
     return identities(held) if isinstance(held, tuple) else id(held)
 
 
 def digest(resources: Iterable[Resource | None]) -> int:
-    """Return the digest of resources taken together: a sum, so that their order does not count."""
+    """Return the digest of resources: a sum, so that their order does not matter."""
     return sum(digest_of(each.name, each.version) for each in resources if each is not None) % SUM
 
 
@@ -40,9 +40,9 @@ def _special(resources: Iterable[Resource | None]) -> Names:
 
 
 class Resources(Layers[ResourceName, Resource]):
-    """The resources of one type by name, in the order of names. Unchangeable.
+    """The resources of one type, in the order of their names. Immutable.
 
-    `special` are those that are on demand or have a time to live: hardly ever any.
+    `special` are the names that are on-demand or have a time to live, usually none.
     """
 
     __slots__ = ("_digest", "_ordered", "_version", "_versions", "special", "steps")
@@ -68,7 +68,7 @@ class Resources(Layers[ResourceName, Resource]):
 
     @property
     def digest(self) -> int:
-        """The sum of what each adds (see digest_of)."""
+        """Return the sum of `digest_of` over all resources."""
         if self._digest is None:
             match self.base, self.over:
                 case Resources() as one, Resources() as other:
@@ -79,14 +79,14 @@ class Resources(Layers[ResourceName, Resource]):
 
     @property
     def version(self) -> Version:
-        """The version of all of them together, always the same string."""
+        """Return the common version of all resources, always as the same string object."""
         if self._version is None:
             self._version = version_of(self.digest)
         return self._version
 
     @property
     def versions(self) -> Versions:
-        """The version of each, always the same mapping."""
+        """Return the version of each resource, always as the same mapping object."""
         if self._versions is None:
             match self.base, self.over:
                 case Resources() as one, Resources() as other:
@@ -98,10 +98,10 @@ class Resources(Layers[ResourceName, Resource]):
 
     @property
     def ordered(self) -> tuple[Resource, ...]:
-        """The resources in the order of their names.
+        """Return the resources in the order of their names.
 
-        Always the same tuple, but of several sets together: as many of these as groups would be as many
-        copies of what they share.
+        The tuple is cached, except for a table that joins several sets: one cached tuple for each group would
+        be one copy of the shared resources for each group.
         """
         if self._ordered is not None:
             return self._ordered
@@ -111,7 +111,7 @@ class Resources(Layers[ResourceName, Resource]):
         return self._ordered
 
     def _merged(self) -> tuple[Resource, ...]:
-        """Return the resources in order: few names are looked for in a list of many."""
+        """Return the resources in order. Changed names are few, so each is found by binary search."""
         base = self.base
         found = list(base.ordered if isinstance(base, Resources) else base.values())
         for name, resource in self.over.items():
@@ -121,7 +121,10 @@ class Resources(Layers[ResourceName, Resource]):
         return tuple(found)
 
     def changed(self, changes: Mapping[ResourceName, Resource | None]) -> Self:
-        """Return these with some resources that are other ones (None: gone); what is known is taken along."""
+        """Return a table with changed resources (None removes one).
+
+        Known digests and versions are updated.
+        """
         special, known, versions = self.special, self._digest, self._versions
         if special or any(map(_is_special, changes.values())):
             special = special.difference(changes) | _special(changes.values())
@@ -134,7 +137,7 @@ class Resources(Layers[ResourceName, Resource]):
         return type(self)(*self.laid_over(changes), special, known, versions)
 
     def beside(self, other: "Resources") -> "Resources":
-        """Return both together, sharing both: no name stands in both of them."""
+        """Return a table with the resources of both, sharing both. They must not have a name in common."""
         return Resources(self, other, len(self) + len(other), self.special | other.special)
 
 
@@ -142,10 +145,10 @@ NO_RESOURCES: Final = Resources()
 
 
 def together(tables: Iterable[Resources]) -> Resources:
-    """Return several sets' resources of a type as one; raise SnapshotError where two are not the same.
+    """Join tables of one type; raise SnapshotError if a name has different content in two of them.
 
-    The largest is shared; small ones are put into one, so that a look at a name costs the same however many
-    there are.
+    The largest table is shared, and small ones are merged, so that a lookup costs the same for any number of
+    tables.
     """
     found, *others = sorted(tables, key=len, reverse=True)
     small: dict[ResourceName, Resource] = {}

@@ -1,4 +1,4 @@
-"""Snapshots: everything one group of nodes should have, at one moment."""
+"""Snapshots: the whole configuration of one group of nodes at one moment."""
 
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from xds.protocol.resources.versions import Versions
 
 
 class InconsistentError(SnapshotError):
-    """A snapshot refers to what is not in it; `missing` says from what, to what type and name."""
+    """A snapshot refers to resources that it lacks. `missing` has (referring resource, type, name)."""
 
     def __init__(self, group: str, missing: tuple[tuple[Resource, TypeUrl, ResourceName], ...]) -> None:
         named = "; ".join(
@@ -34,24 +34,24 @@ class InconsistentError(SnapshotError):
 
 
 class Snapshot:
-    """An immutable set of resources by type and name, put together from parts that others may have as well.
+    """An immutable set of resources by type and name, joined from parts that snapshots can share.
 
-    Streams of one group share the object, what is derived from it included: the version of each type (a
-    hash of content: equal in every process) and the step from the snapshot before. What groups have in
-    common is derived in its part, once for all of them.
+    All streams of a group share one object and its derived values: the version of each type (a hash of
+    content, equal in every process) and the step from the snapshot before. Values of a shared part are
+    computed once for all groups.
     """
 
     __slots__ = ("__weakref__", "_before", "_missing", "_shortest_ttl", "_step", "_tables", "parts")
 
     def __init__(self, parts: tuple[ResourceSet, ...], before: "Snapshot | None" = None) -> None:
-        """Put parts together; raise SnapshotError where two have different resources of one type and name."""
+        """Join parts; raise SnapshotError if two have different resources of one type and name."""
         self.parts = parts
-        # What it was made from, to look for what is missing in what differs alone.
+        # The snapshot before, so that the search for missing references can be limited to the difference.
         self._before = weakref.ref(before) if before is not None and before.is_consistent else None
         self._tables: Mapping[TypeUrl, Resources]
         self._missing: tuple[tuple[Resource, TypeUrl, ResourceName], ...] | None = None
         self._step: tuple[weakref.ref[Snapshot] | None, Step] | None = None
-        self._shortest_ttl: tuple[float | None] | None = None  # a tuple once known: all streams ask
+        self._shortest_ttl: tuple[float | None] | None = None  # a tuple once computed, for all streams
         exchanged = None if before is None or self._before is None else _exchanged(parts, before)
         if before is not None and exchanged is not None:
             part, found = exchanged
@@ -66,23 +66,25 @@ class Snapshot:
 
     @classmethod
     def of(cls, resources: Iterable[Resource]) -> Self:
-        """Make a snapshot; raise SnapshotError when two resources of a type have the same name (rule W15)."""
+        """Make a snapshot; raise SnapshotError for two resources of one type and name (rule W15)."""
         return cls((ResourceSet.of(resources),))
 
     @classmethod
     def joined(cls, parts: Sequence[ResourceSet], before: "Snapshot | None" = None) -> Self:
-        """Make a snapshot of parts, which it shares; costs as many as they are, and what the small ones hold.
+        """Make a snapshot that shares its parts.
 
-        The same resource may stand in several parts. Raises SnapshotError for two that differ and have one
-        type and name. What no part has other than in the snapshot `before` is shared with that.
+        The cost is the number of parts and the size of the small ones.
+
+        An equal resource may be in several parts. Raises SnapshotError for two that differ under one type and
+        name. Tables that are unchanged since the snapshot `before` are shared with it.
         """
         return cls(tuple(parts) or (ResourceSet({}),), before)
 
     def changed(self, put: Iterable[Resource] = (), removed: Iterable[Reference] = ()) -> Self:
         """Return a snapshot with resources added or replaced, and others (type, name) removed.
 
-        What is not touched is shared with this one. Removing what is not there is no error. What is new
-        stands in the last part.
+        Unchanged tables are shared. Removing a missing resource is not an error. Added resources go to the
+        last part.
         """
         put, gone = tuple(put), tuple(removed)
         new = [each for each in put if each.name not in self.resources(each.type_url)]
@@ -91,19 +93,22 @@ class Snapshot:
         return type(self)(tuple(p.changed(each, gone) for p, each in zip(self.parts, own, strict=True)), self)
 
     def with_tables(self, others: Mapping[TypeUrl, Resources]) -> Mapping[TypeUrl, Resources]:
-        """Return its tables by type, and of some types other ones."""
+        """Return the tables by type, with some replaced."""
         return {**self._tables, **others}
 
     def resources(self, type_url: TypeUrl) -> Resources:
-        """Return the resources of a type by name, in the order of their names; empty if there are none."""
+        """Return the resources of a type, in the order of their names; an empty table if there are none."""
         return self._tables.get(type_url, NO_RESOURCES)
 
     def ordered(self, type_url: TypeUrl) -> tuple[Resource, ...]:
-        """Return the resources of a type by name; mostly the same tuple, see `Resources`."""
+        """Return the resources of a type in the order of their names; usually cached, see `Resources`."""
         return self.resources(type_url).ordered
 
     def version(self, type_url: TypeUrl) -> Version:
-        """Return the version of a type: 16 hexadecimal digits that change if and only if its content does."""
+        """Return the version of a type.
+
+        16 hexadecimal digits that change exactly when its content changes.
+        """
         return self.resources(type_url).version
 
     def types(self) -> tuple[TypeUrl, ...]:
@@ -111,16 +116,16 @@ class Snapshot:
         return tuple(sorted(self._tables))
 
     def changed_since(self, old: "Snapshot | None") -> Step:
-        """Return, by type, the names whose resource is not `old`'s to clients: added, changed or removed.
+        """Return, by type, the names that clients see as added, changed or removed since `old`.
 
-        What only its maker or the server sees of a resource does not count (see `is_seen_otherwise`): a step
-        to a snapshot that is not equal may be without names. The last answer is kept: all the streams of a
+        Changes that only the server or a resource's maker can see do not count (see `is_seen_otherwise`), so
+        the step to an unequal snapshot may be empty. The last result is cached, because all streams of a
         group take the same step.
         """
         if self is old:
             return NO_STEP
         if self._step is not None:
-            # A reference that has died is None as well, and must not be taken for a step from nothing.
+            # A dead weak reference returns None too, and must not be mistaken for the step from no snapshot.
             reference, changed = self._step
             if (reference() if reference is not None else None) is old and (
                 old is not None or reference is None
@@ -131,18 +136,18 @@ class Snapshot:
         return changed
 
     def versions(self, type_url: TypeUrl) -> Versions:
-        """Return the version of each resource of a type, always the same mapping."""
+        """Return the version of each resource of a type, always as the same mapping object."""
         return self.resources(type_url).versions
 
     def on_demand(self, type_url: TypeUrl) -> frozenset[ResourceName]:
-        """Return the names of a type that a wildcard does not show."""
+        """Return the names of a type that a wildcard does not cover."""
         table = self.resources(type_url)
         if not table.special:
             return NO_NAMES
         return Names(name for name in table.special if table[name].on_demand)
 
     def visible(self, type_url: TypeUrl) -> tuple[Resource, ...]:
-        """Return what a wildcard shows of a type: all but the resources on demand, in order of names."""
+        """Return the resources of a type that a wildcard covers, in the order of their names."""
         everything = self.ordered(type_url)
         if not self.on_demand(type_url):
             return everything
@@ -155,18 +160,18 @@ class Snapshot:
 
     @property
     def shortest_ttl(self) -> float | None:
-        """The least time to live of any resource, in seconds; None if none has one."""
+        """Return the shortest time to live of any resource, in seconds; None without any."""
         if self._shortest_ttl is None:
             lives = (t[name].ttl_seconds for t in self._tables.values() if t.special for name in t.special)
             self._shortest_ttl = (min((each for each in lives if each is not None), default=None),)
         return self._shortest_ttl[0]
 
     def missing(self) -> tuple[tuple[Resource, TypeUrl, ResourceName], ...]:
-        """Return the references that no resource answers, as (from, type, name); empty when consistent.
+        """Return the references without a target, as (referring resource, type, name); empty if consistent.
 
-        More resources than are referred to are no fault: clients drop references before we do. It is
-        looked for once: whoever makes a snapshot asks, and whoever publishes it. What a part does not
-        answer itself is known to the part.
+        Resources without a reference are not a fault, because clients drop references before the server does.
+        The result is cached: the maker of a snapshot needs it, and its publisher. The references that a part
+        cannot resolve itself are cached by the part.
         """
         if self._missing is None:
             before = None if self._before is None else self._before()
@@ -184,15 +189,18 @@ class Snapshot:
 
     @property
     def is_consistent(self) -> bool:
-        """Say whether it is known that nothing is missing."""
+        """Return whether the snapshot is known to be consistent."""
         return self._missing == ()
 
     def _needs(self) -> Iterator[Reference]:
-        """Yield what parts need of each other."""
+        """Yield the references that parts cannot resolve themselves."""
         return (reference for part in self.parts for reference in part.needs())
 
     def _lost_since(self, before: "Snapshot") -> Iterator[Reference]:
-        """Yield what may be missing other than in a consistent snapshot: what is gone, and what is new."""
+        """Yield the references that may be missing now, given a consistent snapshot.
+
+        Removed targets, new references.
+        """
         needs = [part.needs() for part in self.parts]
         known = [part.needs() for part in before.parts]
         for type_url, names in self.changed_since(before).items():
@@ -211,10 +219,10 @@ class Snapshot:
 
 
 def _exchanged(parts: tuple[ResourceSet, ...], before: Snapshot) -> tuple[ResourceSet, Difference] | None:
-    """Return the only part that is another one, and how; None where that is not all there is to be seen.
+    """Return the only part that was replaced, with its difference; None if the result is more complicated.
 
-    It is where all groups that share a part have the next form of it: what that comes to for one of them it
-    comes to for all, and is found once. Its types must stand in it alone.
+    It is the fast path for groups that share a part: the difference of the part is computed once, and is the
+    difference of every group's snapshot, provided that no other part has resources of its types.
     """
     if len(parts) != len(before.parts):
         return None
@@ -243,7 +251,7 @@ def _joined(parts: tuple[ResourceSet, ...], before: Snapshot | None) -> Mapping[
 
 
 def _rejoined(parts: tuple[ResourceSet, ...], before: Snapshot) -> Mapping[TypeUrl, Resources]:
-    """Join parts in the place of as many: only the types of which a part has another table are looked at."""
+    """Join the same number of parts as before; only types with another table in some part are examined."""
     other = {
         type_url: None
         for old, new in zip(before.parts, parts, strict=True)
@@ -268,7 +276,7 @@ def _by_type(parts: tuple[ResourceSet, ...]) -> dict[TypeUrl, list[Resources]]:
 
 
 def _changed(old: Snapshot, new: Snapshot) -> Step:
-    """Return what differs: parts that stand in both are not looked at."""
+    """Return the difference that clients can see; parts of both snapshots are skipped."""
     shared = {*old.parts} & {*new.parts}
     before = [part for part in old.parts if part not in shared]
     after = [part for part in new.parts if part not in shared]
@@ -276,7 +284,7 @@ def _changed(old: Snapshot, new: Snapshot) -> Step:
     alone = (*before[len(after) :], *after[len(before) :])
     steps += [{t: Names(table) for t, table in part.tables.items()} for part in alone]
     found: dict[TypeUrl, Names] = {}
-    several: set[TypeUrl] = set()  # in which a name may have moved from part to part
+    several: set[TypeUrl] = set()  # types in which a name may have moved between parts
     for step in steps:
         for type_url, names in step.items():
             if type_url in found or _is_divided(old, type_url) or _is_divided(new, type_url):
@@ -287,11 +295,11 @@ def _changed(old: Snapshot, new: Snapshot) -> Step:
 
 
 def _is_divided(snapshot: Snapshot, type_url: TypeUrl) -> bool:
-    """Say whether more than one part has resources of a type."""
+    """Return whether several parts have resources of a type."""
     return sum(type_url in part.tables for part in snapshot.parts) > 1
 
 
 def _unlike(names: Names, before: Resources, after: Resources) -> Names:
-    """Return those of some names whose resource is another one; what moved from part to part is not."""
+    """Return the names with a visible difference; a resource that moved between parts is unchanged."""
     same = [name for name in names if not is_seen_otherwise(before.get(name), after.get(name))]
     return names.difference(same) if same else names

@@ -1,4 +1,4 @@
-"""Versions: of each resource, and of all that stand together."""
+"""Versions: of each resource, and of a table of resources."""
 
 import hashlib
 from collections.abc import Mapping
@@ -9,12 +9,15 @@ from xds.protocol.resources.layers import NOTHING, Layers
 from xds.protocol.type_urls import ResourceName, Version
 
 SUM: Final = 1 << 128
-"""What digests are added up to: a sum does not depend on order, and what changes is added and taken away."""
+"""Modulus of digest sums.
+
+A sum does not depend on order, and a change is one addition and one subtraction.
+"""
 
 
 @lru_cache(maxsize=2048)
 def digest_of(name: ResourceName, version: Version) -> int:
-    """Return what a resource adds to the digest of those that it stands with; equal in every process."""
+    """Return the contribution of a resource to the digest of its table; equal in every process."""
     return int.from_bytes(hashlib.sha256(f"{name}\0{version}".encode()).digest()[:16])
 
 
@@ -24,7 +27,7 @@ def version_of(digest: int) -> Version:
 
 
 class Versions(Layers[ResourceName, Version]):
-    """The versions of resources of one type, by name. Unchangeable: who holds the same can share it."""
+    """The versions of the resources of one type, by name. Immutable, so that streams can share equal ones."""
 
     __slots__ = ("_digest",)
 
@@ -40,24 +43,24 @@ class Versions(Layers[ResourceName, Version]):
 
     @property
     def digest(self) -> int:
-        """The sum of what each adds (see digest_of)."""
+        """Return the sum of `digest_of` over all entries."""
         if self._digest is None:
             self._digest = sum(digest_of(*each) for each in self.items()) % SUM
         return self._digest
 
     def changed(self, changes: Mapping[ResourceName, Version | None]) -> "Versions":
-        """Return these with some that are other ones (None: gone)."""
+        """Return a mapping with changed versions (None removes one)."""
         known = None if self._digest is None else self._after(changes)
         return Versions(*self.laid_over(changes), known)
 
     def towards(self, likely: "Versions", changes: Mapping[ResourceName, Version | None]) -> "Versions":
-        """Return these with some that are other ones; `likely` itself, where it comes to that."""
+        """Return a mapping with changed versions; the object `likely` itself if the result is equal to it."""
         if changes is likely and not self:
             return likely
         size = len(self) + sum((now is not None) - (name in self) for name, now in changes.items())
         if size != len(likely):
             return self.changed(changes)
-        # From nothing all is compared: to make digests of it takes longer.
+        # From an empty mapping, comparing every entry is faster than computing every digest.
         same = self._after(changes) == likely.digest if self else _agrees(likely, changes)
         return likely if same else self.changed(changes)
 

@@ -1,8 +1,8 @@
-"""One call of any method, from its admission to its end: who calls, what it costs, why it ends.
+"""One call of any method, from its admission to its end: its client, its cost, the reason for its end.
 
-Whatever a method does, it runs in here: so each call is asked again who it is, pays for what it takes, and is
-ended for the same reasons in the same way. An ended call is in no cycle: what it held is free at once,
-however seldom a collector looks.
+Every method runs inside a Call. Therefore each call is authenticated again while it lives, pays for its cost,
+and ends for the same reasons in the same way. An ended call is in no reference cycle, so its memory is freed
+at once, without waiting for the garbage collector.
 """
 
 import asyncio
@@ -20,15 +20,15 @@ from xds.server.streams.message_writer import MessageWriter
 from xds.transport import ClientDisconnected, Transport
 
 Result = tuple[StreamEnd, str]
-"""Why a call ended, and details for a log."""
+"""The reason for the end of a call, and details for the log."""
 
 
 Serve = Callable[["Call", Transport], Coroutine[object, object, Result]]
-"""What a method does for a call that was let in; whatever it reads and writes are bytes."""
+"""The work of a method for an admitted call; it reads and writes bytes."""
 
 
 def alone(work: Serve) -> Serve:
-    """Return what serves a call by this one piece of work."""
+    """Return a Serve that runs one coroutine in the call."""
 
     async def serve(call: Call, transport: Transport) -> Result:
         return await call.run(work(call, transport))
@@ -37,11 +37,12 @@ def alone(work: Serve) -> Serve:
 
 
 class Call:
-    """One authenticated call; what it does is done by `run`, and is over when that returns.
+    """One authenticated call. Its work is done by `run`, and the call has ended when that returns.
 
-    It is to end at `until`, on the loop's clock: whoever serves has it looked at from time to time (`check`).
-    Whoever reads a long request holds `long`, which all calls of its account have: in pieces a request is
-    several times its bytes. It is made for the first of them: hardly anybody sends one.
+    `until` is the time of its scheduled end, on the loop's clock; the owner must call `check` from time to
+    time. A reader of a long request must hold the lock `long`, which all calls of an account share, because a
+    request being parsed takes several times its size. The lock is created when first needed, since long
+    requests are rare.
     """
 
     __slots__ = (
@@ -77,19 +78,19 @@ class Call:
 
     @property
     def long(self) -> asyncio.Lock:
-        """The lock of the account's one call that reads a long request."""
+        """Return the lock that allows one call of the account at a time to read a long request."""
         return self._locks.setdefault(self.bill.account, asyncio.Lock())
 
     @property
     def is_over(self) -> bool:
-        """Say whether it has ended, though parts of it may still run."""
+        """Return whether the call has ended, although parts of it may still run."""
         return self._ending is not None
 
     async def run(self, work: Coroutine[object, object, Result]) -> Result:
-        """Do the call's work until it returns or raises, or the call is ended; return why it was.
+        """Run the work until it returns, raises, or the call is ended; return the reason.
 
-        It is done by the task that asks, which is cut off where somebody else ends the call: a task of its
-        own would take a kilobyte as long as the call lasts.
+        The work runs in the caller's task, which is cancelled if something else ends the call. A task of its
+        own would take 1 kB for the life of the call.
         """
         try:
             if self.is_over:
@@ -108,18 +109,18 @@ class Call:
             try:
                 ending = await work
             finally:
-                self._worker = None  # it holds its frames, and they hold the call
+                self._worker = None  # breaks a cycle: the task holds frames, and these hold the call
         except asyncio.CancelledError:
             self.end(StreamEnd.CLIENT)
             if not self._is_cut:
-                raise  # as gRPC does where the client is gone
+                raise  # gRPC cancels the handler when the client is gone
             self._is_cut = False
         except Exception as error:  # noqa: BLE001 - each is looked at, and ours are passed on
             if not self.is_over:
                 self.end_by(error)
         else:
             self.end(*ending)
-        if self._is_cut:  # but the work was over by then: whatever comes next is not to be cut off
+        if self._is_cut:  # the cancellation arrived after the work: consume it, so that it hits nothing else
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(0)
         if worker is not None and worker.cancelling():
@@ -134,14 +135,14 @@ class Call:
         try:
             raise ending
         finally:
-            del ending  # its traceback holds this frame
+            del ending  # breaks a cycle: the traceback holds this frame
 
     def end(self, ending: StreamEnd, detail: str = "") -> None:
-        """End it; the first reason given counts."""
+        """End the call. The first reason wins."""
         self._end((ending, detail))
 
     def fail(self, error: BaseException) -> None:
-        """End it with an error of ours."""
+        """End the call with an internal error."""
         self._end(error)
 
     def _end(self, ending: Result | BaseException) -> None:
@@ -151,7 +152,7 @@ class Call:
                 self._is_cut = self._worker.cancel()
 
     def leave(self, ending: StreamEnd, detail: str = "") -> None:
-        """End it in order, when what is due has been written: `on_leave` sees to it; at once without."""
+        """End the call after pending messages are written (`on_leave`), or at once if `on_leave` is None."""
         self.leaving = self.leaving or (ending, detail)
         if self.on_leave is not None:
             self.on_leave()
@@ -159,7 +160,7 @@ class Call:
             self.end(*self.leaving)
 
     def recheck(self, authenticator: Authenticator) -> None:
-        """Ask again who the client is; end the call if it is refused by now, or somebody else."""
+        """Authenticate the client again; end the call if it is refused now, or is another node."""
         try:
             if authenticator.authenticate(self.peer) != self.node_key:
                 self.end(StreamEnd.REFUSED, "identity changed")
@@ -169,10 +170,11 @@ class Call:
             self.fail(error)
 
     def check(self, limits: Limits, now: float) -> None:
-        """End it if a write takes too long at `now` (the loop's clock): cancelled, it has spoilt the stream.
+        """End the call if a write takes too long at `now` (the loop's clock), or at its maximum age.
 
-        Have it end in order at its age. Whoever serves asks this of all its calls from time to time: a timer
-        for each write costs more than the rest of it, and one for each call stays as long as that does.
+        A write that is too slow cannot be continued after its cancellation, so the stream is lost. The owner
+        calls this for all calls from time to time, because a timer for each write would cost more than the
+        write itself.
         """
         if now >= self._until and self.leaving is None:
             self.leave(StreamEnd.AGED)
@@ -183,40 +185,43 @@ class Call:
             self.end(StreamEnd.SLOW, f"a write took over {longest} s")
 
     async def write(self, transport: Transport, message: bytes) -> None:
-        """Write a message, and be watched at it."""
+        """Write a message; `check` ends the call if that takes too long."""
         self._writing_since = self._loop.time()
         await transport.write(message)
         self._writing_since = None
 
     def spent(self, began: float) -> None:
-        """Charge the account for the event loop's time since `began`, a moment of `time.thread_time`."""
+        """Charge the account for time on the event loop since `began`, a value of `time.thread_time`."""
         self.bill.account.share.spend(time.thread_time() - began, self._loop.time())
 
     @property
     def must_rest(self) -> bool:
-        """Say whether the account had no time of the event loop left when it was last charged."""
+        """Return whether the account had no time left when it was last charged."""
         return self.bill.account.share.is_spent
 
     async def rest(self) -> None:
-        """Wait until the account has time of the event loop, if it has none.
+        """Wait until the account has time on the event loop.
 
-        Of calls that wake together the first may spend all there is: so each asks again.
+        Several calls may wake together, and the first may use up the time, so each checks again.
         """
         while wait := self.bill.account.share.wait(self._loop.time()):  # noqa: ASYNC110 - it is a clock
             await asyncio.sleep(wait)
 
     async def pause(self) -> None:
-        """Let others have their turn in the midst of long work, and rest if that is due."""
+        """Give other tasks a turn during long work, and rest if the account has no time left."""
         await asyncio.sleep(0)
         await self.rest()
 
     def end_by(self, error: Exception) -> None:
-        """End it as an error demands that a part of it raised; raise one of ours that nobody would see."""
+        """End the call for an exception in one of its parts.
+
+        Re-raise an internal error that would be lost otherwise.
+        """
         match error:
             case StreamRefused():
                 self.end(StreamEnd.REFUSED, error.reason)
             case Excess():
-                # Without its traceback: what the frames hold would be kept, in a cycle.
+                # Without its traceback, which would keep the frames and all they hold alive in a cycle.
                 self.excess = self.excess or error.with_traceback(None)
                 self.end(StreamEnd.TOO_LARGE, str(error))
             case WireError():

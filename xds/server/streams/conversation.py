@@ -1,8 +1,8 @@
-"""One stream at the edge: the value machine between a transport that reads and one that writes.
+"""One discovery stream: the state machine between a transport that reads and one that writes.
 
-The reader takes a request at a time, and waits while answers to earlier ones are unsent. What is due is made
-and written wherever it becomes known: one response at a time, and from the newest snapshot when nothing else
-is to be written. So a slow client delays nobody, and holds at most one pending state.
+The reader takes one request at a time, and pauses while too many responses are unsent. Due responses are made
+and written wherever they become known, one at a time; the next snapshot is taken only when nothing else is
+left to write. Therefore a slow client delays no other client, and holds at most one pending state.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ from xds.stream_status import StreamStatus, Variant, type_status
 from xds.transport import Transport
 
 IN_HAND: Final = 2
-"""A request in hand is in memory twice: gRPC has had it, and Python has it."""
+"""Copies of a request in memory while it is processed: one of gRPC and one of Python."""
 
 
 class Conversation:
-    """Serves one authenticated stream until `run` returns how it ended."""
+    """Serves one authenticated stream. `run` returns the reason for its end."""
 
     __slots__ = (
         *("_authenticator", "_cache", "_call", "_checked", "_current", "_deadline", "_decoder", "_encoder"),
@@ -85,7 +85,7 @@ class Conversation:
         self._since = datetime.now(UTC)
         self._stream = AdsStream() if discovery.variant is Variant.SOTW else DeltaStream()
         self._node: Node | None = None
-        self._outbox: list[Response] = []  # nearly always empty, and a deque takes as much as ten of them
+        self._outbox: list[Response] = []  # nearly always empty; a deque takes ten times the memory
         self._sent_at: dict[TypeUrl, float] = {}
         self._checked: tuple[ResourceName, ...] = ()
         self._room: asyncio.Event | None = None
@@ -97,11 +97,11 @@ class Conversation:
         self._heartbeat: asyncio.TimerHandle | None = None
 
     async def run(self, transport: Transport) -> Result:
-        """Converse until one side ends it; return why, with details for a log."""
+        """Serve the stream until one side ends it; return the reason, with details for the log."""
         self._call.outgoing = self._outgoing = MessageWriter(transport)
         watch = self._cache.watch(self.node_key, self._wake)
         self._hold()
-        self._call.on_leave = self._push  # between two messages, when all that is due has been written
+        self._call.on_leave = self._push  # leaves between two messages, after all due responses
         self._push()
         try:
             return await self._call.run(self._read(transport))
@@ -112,11 +112,14 @@ class Conversation:
             self._cache.unwatch(watch)
 
     def accepted(self, type_url: TypeUrl, name: ResourceName) -> Version | None:
-        """Return the version of a resource that the client has taken; None if it never asked for the type."""
+        """Return the version of a resource that the client has accepted.
+
+        None if it never requested the type.
+        """
         return self._stream.accepted(type_url, name)
 
     def status(self) -> StreamStatus:
-        """Describe the stream as it is now."""
+        """Describe the current state of the stream."""
         types = tuple(type_status(c, self._last_sent(c.type_url)) for c in self._stream.channels)
         return StreamStatus(
             self._call.number,
@@ -130,7 +133,7 @@ class Conversation:
         )
 
     def described(self, snapshot: Snapshot | None) -> StreamDescription:
-        """Describe what the client has of each resource; `snapshot` is what there is for it now."""
+        """Describe the client's state of each resource; `snapshot` has the current resources."""
         scope = f"stream {self._call.number} ({self._variant}) of {self.node_key}"
         types = (
             TypeResources(c.type_url, self._last_sent(c.type_url), resource_statuses(c, snapshot))
@@ -140,7 +143,7 @@ class Conversation:
 
     @property
     def node(self) -> Node | None:
-        """Who the client says it is; None before its first request."""
+        """Return the node that the client sent; None before its first request."""
         return self._node
 
     def _last_sent(self, type_url: TypeUrl) -> datetime | None:
@@ -157,26 +160,28 @@ class Conversation:
                 if not self._acknowledge(message):
                     began = time.thread_time()
                     self._answer(self._decoder.read(self._variant, message), began)
-            del message  # it may be megabytes, and the next may be far off
+            del message  # it may have megabytes, and the next may arrive much later
             while len(self._outbox) >= self._limits.unsent_responses:
                 self._room = asyncio.Event()
                 await self._room.wait()
         return StreamEnd.CLIENT, ""
 
     def _acknowledge(self, message: bytes) -> bool:
-        """Take the most frequent request in short: an ACK that others have sent as well, and no more.
+        """Process a plain ACK that other streams have sent too, the most frequent request.
 
-        Nobody is charged for it: there are no more of them than responses. Says whether it was one.
+        Return whether it was one.
+
+        Plain ACKs are not charged, because there are no more of them than responses.
         """
         request = self._decoder.known(self._variant, message)
         if request is None or (response := self._stream.acknowledged(request)) is None:
             return False
-        self._outgoing.is_free()  # what was answered is written: let go of it
+        self._outgoing.is_free()  # the answered response is written, so its memory can be freed
         self._observer.answered(self.node_key, response, None, self._call.number)
         return True
 
     async def _answer_long(self, message: bytes) -> None:
-        """Take a long request, one of the client's at a time; it costs as long as it is in hand."""
+        """Process a long request: one per account at a time, charged while in memory."""
         bill = self._call.bill
         bill.charge(bytes, Cost(bytes=IN_HAND * len(message)))
         async with self._call.long:
@@ -193,7 +198,7 @@ class Conversation:
             self._answer(request, began)
 
     def _answer(self, request: AnyRequest, began: float) -> None:
-        """Take a request, and charge for the time since `began` (time.thread_time)."""
+        """Process a request, and charge for the time since `began` (time.thread_time)."""
         self._outbox.extend(self._take(request))
         self._watch_gate()
         self._call.spent(began)
@@ -224,7 +229,10 @@ class Conversation:
         check(LimitKind.NAME, longest(names), self._limits.name_characters)
 
     def _looked_at(self, request: AnyRequest) -> AnyRequest:
-        """Check the first request's node (S2, S3, S4) and any request's type (S6), and tell of answers."""
+        """Check the node of a first request (S2, S3, S4) and the type of any (S6).
+
+        Report answers to the observer.
+        """
         if self._node is None:
             if request.node is None or not request.node.id:
                 raise WireError("the first request has no node.id")
@@ -242,13 +250,13 @@ class Conversation:
         if (response := self._stream.awaiting(request.type_url, request.nonce)) is not None:
             self._observer.answered(self.node_key, response, request.rejection, self._call.number)
             if request.rejection is not None:
-                # What is served instead must be known before the answer leads on to removals: it may need
-                # what the rejected one did not.
+                # Take the replacement before this answer can lead to removals: it may need resources that
+                # the rejected version did not.
                 self._take_newest()
         return request
 
     def _send(self, make: Callable[[], Iterable[Response]]) -> None:
-        """Send what a timer made due; what goes wrong ends the call."""
+        """Send the responses that a timer made due; an error ends the call."""
         try:
             self._outbox.extend(make())
             self._watch_gate()
@@ -258,7 +266,7 @@ class Conversation:
             self._push()
 
     def _watch_gate(self) -> None:
-        """Start a timer where the machine waits for the client, and stop it where it does not."""
+        """Start the warming timer while a response is held back for the client's answer, else stop it."""
         waiting = self._stream.is_waiting
         if not waiting:
             if self._deadline is not None:
@@ -274,11 +282,11 @@ class Conversation:
         self._send(self._stream.on_deadline)
 
     def _wake(self) -> None:
-        """Have its turn: there is another snapshot."""
+        """Queue the stream for its turn, because its node has another snapshot."""
         self._waking.wake(self._push)
 
     def _push(self) -> None:
-        """Make and write what is due, as far as that goes without waiting; what goes wrong ends the call."""
+        """Make and write due responses as far as possible without waiting; an error ends the call."""
         if self._call.is_over:
             return
         try:
@@ -287,7 +295,7 @@ class Conversation:
             self._call.end_by(error)
 
     def _write_due(self) -> None:
-        """Write what is due, then what a newer snapshot makes so, until something has to wait."""
+        """Write due responses, then those of a newer snapshot, until a write has to wait."""
         if self._outgoing.is_free():
             while True:
                 if not self._outbox:
@@ -299,7 +307,7 @@ class Conversation:
                 if not self._outgoing.is_free():
                     break
             if not (self._outbox or self._room or self._call.leaving or size > FORGOTTEN):
-                return  # whoever is at work on the stream next finds it written
+                return  # no callback needed: the next event of the stream completes the write
         if not self._goes_on:
             self._goes_on = True
             self._outgoing.when_done(self._go_on)
@@ -310,7 +318,7 @@ class Conversation:
         self._push()
 
     def _rest(self) -> None:
-        """Nothing is due, and all is written: let the reader go on, or the call end that is to."""
+        """Resume the reader, or end a call that is leaving, because everything is written."""
         if self._room is not None:
             self._room.set()
             self._room = None
@@ -318,7 +326,7 @@ class Conversation:
             self._call.end(*self._call.leaving)
 
     def _take_newest(self) -> None:
-        """Take what is to be served now, if that is something else than before."""
+        """Take the current snapshot of the node if it is another one than before."""
         newest = self._cache.snapshot(self.node_key, self._call.number)
         if newest is None:
             self._hold()
@@ -334,9 +342,9 @@ class Conversation:
         self._keep_alive()
 
     def _keep_alive(self) -> None:
-        """Send word of resources with a time to live three times in the shortest (N5).
+        """Schedule the next heartbeat, at a third of the shortest time to live (N5).
 
-        What is to be said in time is not put off by whatever else there is to say meanwhile.
+        A heartbeat that is already scheduled is never postponed, however often snapshots change.
         """
         ttl = self._stream.shortest_ttl if isinstance(self._stream, DeltaStream) else None
         due = None if ttl is None else asyncio.get_running_loop().time() + ttl / 3
@@ -353,7 +361,7 @@ class Conversation:
         self._keep_alive()
 
     def _write_one(self, response: Response) -> int:
-        """Begin to write a response; return its size."""
+        """Begin to write a response; return its size in bytes."""
         message = self._encoder.known(self._variant, response)
         if message is None:
             began = time.thread_time()
@@ -367,7 +375,7 @@ class Conversation:
         return len(message)
 
     def _hold(self) -> None:
-        """Wait silently for something to serve: not for ever, whether there ever was anything or not."""
+        """Start the timer that ends a stream whose node has had no snapshot for `unserved_seconds`."""
         if self._unserved is None:
             loop = asyncio.get_running_loop()
             self._unserved = loop.call_later(self._limits.unserved_seconds, self._end_unserved)

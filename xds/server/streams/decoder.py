@@ -1,4 +1,4 @@
-"""Requests from bytes, each read once for all the streams that say the same."""
+"""Decoder of requests that parses equal bytes once for all streams."""
 
 from collections import OrderedDict
 from collections.abc import Collection
@@ -15,10 +15,11 @@ _SLOT: Final = 64
 
 
 class Decoder:
-    """Reads requests, and keeps the newest: at most ENTRIES of them, that take BYTES of memory in all.
+    """Parses requests and caches the newest: at most ENTRIES of them, with BYTES of memory in all.
 
-    An ACK is the same bytes on every stream that is as far: nonces are small numbers. Of a stream's first
-    request, which says who asks, the names may be those of others (`xds.server.streams.name_lists`).
+    An ACK has the same bytes on every stream in the same state, because nonces are small numbers. A first
+    request contains the node, so its bytes are unique, but its names may be shared
+    (`xds.server.streams.name_lists`).
     """
 
     def __init__(self) -> None:
@@ -29,16 +30,16 @@ class Decoder:
         self._lists = NameLists()
 
     def piece(self, variant: Variant, data: bytes) -> AnyRequest:
-        """Return a piece of a long request; it is not kept. Raises WireError if it is none."""
+        """Parse a piece of a long request without caching it; raise WireError if it is malformed."""
         return self._lists.read(variant, data)
 
     def known(self, variant: Variant, data: bytes) -> AnyRequest | None:
-        """Return the request if another stream has sent the same bytes lately."""
+        """Return the cached request for these bytes, or None."""
         found = self._known[variant].get(data)
         return None if found is None else found[0]
 
     def read(self, variant: Variant, data: bytes) -> AnyRequest:
-        """Return the request, the same object for the same bytes; raise WireError if it is none."""
+        """Return the request, the same object for equal bytes; raise WireError if it is malformed."""
         known = self._known[variant]
         if (found := known.get(data)) is not None:
             return found[0]
@@ -52,7 +53,7 @@ class Decoder:
 
 
 def _text(request: AnyRequest) -> int:
-    """Return about how much memory a request takes: two bytes on the wire may be sixty."""
+    """Return the approximate memory of a request; two bytes on the wire may take sixty."""
     texts: list[Collection[str]]
     match request:
         case Request():

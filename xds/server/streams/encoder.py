@@ -1,4 +1,4 @@
-"""Responses as bytes, each made once for all the streams that take the same step."""
+"""Encoder of responses that encodes equal responses once for all streams."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -20,20 +20,24 @@ from xds.stream_status import Variant
 _Key = tuple[Variant, TypeUrl, Version, Hashable, tuple[ResourceName, ...], bool]
 
 ENTRIES: Final = 256
-"""Responses that are kept: while hundreds connect at once each is at another of its five or more."""
+"""Number of cached responses.
+
+When hundreds of clients connect at once, each is at another of five or more.
+"""
 
 BYTES: Final = 24 * 1024 * 1024
 OWN_BYTES: Final = 8 * 1024 * 1024
-"""How much of it one owner may have: who asks for ever other things does not drive out what many share."""
+"""Part of BYTES for one owner, so that a client with ever new requests does not displace shared responses."""
 
 LONG: Final = 64 * 1024
-"""Bytes of a resource that is kept encoded, as those of responses with many resources are."""
+"""Resources with more bytes are cached in encoded form, like the resources of large responses."""
 
 LAST: Final = 8 * 1024 * 1024
-"""Bytes of a message that is kept with its nonce: the next stream is likely to need the same."""
+"""Greatest message that is cached with its nonce, in bytes: the next stream probably needs the same."""
 
 FIELDS: Final = 16 * 1024 * 1024
-"""Bytes of single resources kept encoded: what groups have in common stands in the responses of each."""
+"""Bytes of single encoded resources in the cache; responses of several groups share them.
+"""
 
 _FIELD: Final[Mapping[Variant, Callable[[Resource], bytes]]] = {
     Variant.SOTW: resource_field,
@@ -42,22 +46,22 @@ _FIELD: Final[Mapping[Variant, Callable[[Resource], bytes]]] = {
 
 
 class _Fields:
-    """Resources of long responses as they stand in them, those of the last FIELDS bytes or so."""
+    """Cache of encoded resources of large responses, about FIELDS bytes."""
 
     def __init__(self, variant: Variant) -> None:
         self._make = _FIELD[variant]
         self._known: dict[int, tuple[Resource, bytes]] = {}
-        self._unused: dict[int, tuple[Resource, bytes]] = {}  # since the last time that some were forgotten
+        self._unused: dict[int, tuple[Resource, bytes]] = {}  # not needed since the last call of `age`
         self._size = 0
 
     def age(self) -> None:
-        """Forget what was not needed since the last time."""
+        """Drop entries that were not needed since the last call."""
         self._size -= sum(len(encoded) for _, encoded in self._unused.values())
         self._unused, self._known = self._known, {}
 
     def __call__(self, resource: Resource) -> bytes:
         """Return a resource encoded as a field of a response."""
-        # The entry holds the resource: its identity cannot become another's.
+        # The entry keeps the resource alive, so no other object can get its id.
         if (known := self._known.get(id(resource))) is not None:
             return known[1]
         if (known := self._unused.pop(id(resource), None)) is not None:
@@ -75,11 +79,10 @@ class _Fields:
 
 @dataclass(slots=True, eq=False)
 class _Body:
-    """An encoded response but for its nonce, with what it was made from, and for whom first.
+    """An encoded response without its nonce, with its source and its first user.
 
-    A long one is in parts, which others may have as well: to put them together takes no longer than to copy
-    all of it for the nonce. `size` is the bytes of all; `needed` is the Encoder's age when somebody was sent
-    it last.
+    A large one is kept in parts, which other bodies may share; joining parts takes no longer than copying the
+    whole to append a nonce. `size` is the total in bytes. `needed` is the Encoder's age at the last use.
     """
 
     parts: Sequence[bytes]
@@ -90,7 +93,7 @@ class _Body:
 
 
 class _LastMessage(NamedTuple):
-    """The message that was made last, with its nonce."""
+    """The newest message, with its nonce."""
 
     response: Response
     body: _Body
@@ -98,9 +101,10 @@ class _LastMessage(NamedTuple):
 
 
 class Encoder:
-    """Encodes responses, and keeps the newest ones: at most ENTRIES of them, of BYTES in all, until they age.
+    """Encodes responses and caches the newest: at most ENTRIES of them, BYTES in all, until they age.
 
-    Of these an owner, which is who was the first to need a response, has at most OWN_BYTES, or one.
+    The owner of a response is the account that needed it first. Each owner has at most OWN_BYTES, or one
+    response.
     """
 
     def __init__(self, control_plane: str) -> None:
@@ -115,7 +119,7 @@ class Encoder:
         self.made = 0
 
     def age(self) -> None:
-        """Forget what was not needed since the last time: a storm's responses when it is over."""
+        """Drop responses not needed since the last call, for example after many clients reconnected."""
         for key in [key for key, body in self._bodies.items() if body.needed < self._age]:
             self._forget(key)
         self._age += 1
@@ -125,12 +129,14 @@ class Encoder:
             fields.age()
 
     def known(self, variant: Variant, response: Response) -> bytes | None:
-        """Return the response's bytes where it costs next to nothing to see that they were made already.
+        """Return the response's bytes if the cache can find them cheaply, else None.
 
-        That is of few resources, of a whole table, and of many that stand in a tuple that others were sent:
-        of another tuple it must be looked who all of them are, which `encode` does.
+        That is possible for few resources, for a whole table, and for a tuple of resources that other streams
+        sent. For another large tuple the identity of each resource must be read, which `encode` does.
         """
-        if self._last is not None and response is self._last.response:  # many take a step with the very same
+        if (
+            self._last is not None and response is self._last.response
+        ):  # streams in equal states share the object
             return self._last.message
         if self._is_dear(response.made_of):
             return None
@@ -138,9 +144,9 @@ class Encoder:
         return None if found is None else self._numbered(found, response)
 
     def encode(self, variant: Variant, response: Response, owner: Hashable = None) -> bytes:
-        """Return the response's bytes, which are made, and remembered for whoever takes the same step.
+        """Return the response's bytes, from the cache or encoded and cached.
 
-        Only the nonce, at their end, is made anew each time.
+        Only the nonce at the end is individual.
         """
         key = self._key(variant, response)
         if (body := self._bodies.get(key)) is None:
@@ -153,14 +159,14 @@ class Encoder:
         body.needed = self._age
         last = self._last
         if last is not None and body is last.body and response.nonce == last.response.nonce:
-            return last.message  # of an equal response: who comes at once with others is as far as they are
+            return last.message  # an equal response: streams that began together have equal nonces
         message = with_nonce(body.parts, response.nonce)
         self._last = _LastMessage(response, body, message) if len(message) <= LAST else None
         return message
 
     def _key(self, variant: Variant, response: Response) -> _Key:
-        # By identity, which is quick: whoever needs the same resource holds the same object. The entry
-        # holds them too, so that no identity is given to another while it stands.
+        # Keyed by identity, which is fast, because users of the same resource hold the same object. The entry
+        # keeps these objects alive, so no other object can get their ids.
         return (
             variant,
             response.type_url,
@@ -171,18 +177,18 @@ class Encoder:
         )
 
     def _is_dear(self, held: Resources | tuple[Resource, ...]) -> bool:
-        """Say whether it must be looked who many resources are."""
+        """Return whether the identity of many resources would have to be read."""
         return isinstance(held, tuple) and len(held) >= MANY and id(held) not in self._tuples
 
     def _identity(self, held: Resources | tuple[Resource, ...]) -> Hashable:
-        """Return who the resources are; of a tuple that many share this is worked out once."""
+        """Return a key for the resources; for a large tuple it is computed once."""
         if not isinstance(held, tuple) or len(held) < MANY:
             return identity(held)
         known = self._tuples.get(id(held))
         if known is None:
             if len(self._tuples) >= ENTRIES:
                 self._tuples.clear()
-            # The entry holds the tuple: its identity cannot become another's.
+            # The entry keeps the tuple alive, so no other object can get its id.
             known = self._tuples[id(held)] = (held, identity(held))
         return known[1]
 

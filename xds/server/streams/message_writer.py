@@ -1,8 +1,8 @@
-"""What a stream sends: one message at a time, begun and ended by whoever is at work on the stream anyway.
+"""Writer of a stream's messages, one at a time, without a task of its own.
 
-A task that waits for each message to be written would be woken twice for it: when there is one, and when it
-has gone. So the coroutine that writes is stepped by hand: begun when a message is due, and gone on with when
-the next is, or when the client answers.
+A task that waits for each message would be woken twice per message: when there is one, and when it has been
+written. Instead the writing coroutine is stepped by hand: first when a message is due, and again when the
+next one is due or the client answers.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Final
 from xds.transport import ClientDisconnected, Transport, Writing
 
 FORGOTTEN: Final = 4096
-"""Bytes of a message that may stay in memory until somebody asks; a longer one is let go when it has gone."""
+"""Bytes of a written message that may stay in memory until the next event; a longer one is freed at once."""
 
 
 class MessageWriter:
@@ -28,13 +28,13 @@ class MessageWriter:
         self._writing_since = 0.0
 
     def begin(self, message: bytes) -> None:
-        """Begin to write a message; to be called only when it is free. Raises ClientDisconnected."""
+        """Begin to write a message. The writer must be free; raises ClientDisconnected."""
         self._writing = self._transport.send(message)
         self._writing_since = self._loop.time()
         self._step()
 
     def is_free(self) -> bool:
-        """Say whether the message before is written; raise ClientDisconnected if it could not be."""
+        """Return whether the last message is written; raise ClientDisconnected if that failed."""
         if self._waits_for is None:
             return True
         if not self._waits_for.done():
@@ -43,22 +43,22 @@ class MessageWriter:
         return self._waits_for is None
 
     def when_done(self, work: Callable[[object], None]) -> None:
-        """Have something done, which must not raise, when what is being written has got on."""
+        """Call `work`, which must not raise, when the current write has made progress."""
         if self._waits_for is not None:
             self._waits_for.add_done_callback(work)
 
     @property
     def since(self) -> float | None:
-        """When the message was begun that is being written, on the loop's clock; None if there is none."""
+        """Return the start of the current write on the loop's clock; None if there is none."""
         return None if self._waits_for is None or self._waits_for.done() else self._writing_since
 
     def close(self) -> None:
-        """Write no more; what is being written is cut off, and spoils the stream."""
+        """Cancel the current write, which makes the stream unusable. Nothing can be written afterwards."""
         waits_for, self._waits_for = self._waits_for, None
         writing, self._writing = self._writing, None
         if waits_for is not None and writing is not None:
             if not waits_for.cancel() and not waits_for.cancelled():
-                waits_for.exception()  # looked at: it is no news that the client is gone
+                waits_for.exception()  # retrieved, so that asyncio logs no warning; the client is gone
             writing.close()
 
     def _step(self) -> None:

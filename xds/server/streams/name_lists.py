@@ -1,7 +1,7 @@
-"""Long lists of names in requests, each read once for all the streams that send it.
+"""Cache of long lists of names in requests, parsed once for all streams that send them.
 
-Where every sidecar may call everything, each asks for the same thousands of assignments and routes. Of such
-requests no two are the same bytes, for they begin with who asks; the names in them are.
+Where every sidecar may call every service, each requests the same thousands of endpoints and routes. The
+requests differ, because each begins with its node, but the bytes of the names in them are equal.
 """
 
 import itertools
@@ -26,33 +26,33 @@ from xds.stream_status import Variant
 AnyRequest = Request | DeltaRequest
 
 LONG: Final = 4096
-"""Bytes of a request that is looked at for a list: a shorter one is read as soon as it were found."""
+"""Bytes of a request from which the cache is used; parsing a shorter one is as fast."""
 
 LISTS: Final = 32
 BYTES: Final = 8 * 1024 * 1024
-"""How many lists are kept, and how much memory they may take in all: those that were needed last."""
+"""Number of cached lists, and their memory in bytes. The least recently used are dropped."""
 
 BEGINNING: Final = 256
-"""Bytes by which a list is taken for one that has come before."""
+"""First bytes by which a list is recognised as seen before."""
 
 _SLOT: Final = 96
-"""What a name takes in a list and in the set of its names, besides its text."""
+"""Memory of a name in a list and in its set of names, in bytes, without the text."""
 
 _NAMES: Final = 3
-"""The field that lists them: `resource_names` in one variant, `resource_names_subscribe` in the other."""
+"""Field number of the names: `resource_names` in one variant, `resource_names_subscribe` in the other."""
 
 _BEFORE: Final = 4
-"""So many fields stand before it at most, where they stand in their order or nearly so."""
+"""Greatest number of fields before the names, if the fields are nearly in order."""
 
 READ: Final[Mapping[Variant, Callable[[bytes], AnyRequest]]] = {
     Variant.SOTW: read_request,
     Variant.DELTA: read_delta_request,
 }
-"""Read a request of either variant as a whole; they raise WireError if it is none."""
+"""Parsers of a whole request for each variant; they raise WireError for malformed bytes."""
 
 
 class NameLists:
-    """Reads requests, and keeps the lists of names that stand in long ones, as bytes and as names."""
+    """Parses requests, and caches the lists of names in long ones, as bytes and as names."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[bytes, NameList] = OrderedDict()
@@ -60,7 +60,7 @@ class NameLists:
         self._met: OrderedDict[tuple[bytes, int], None] = OrderedDict()
 
     def read(self, variant: Variant, data: bytes) -> AnyRequest:
-        """Return the request, of equal lists the very same names; raise WireError if it is none."""
+        """Return the request, with shared names for an equal list; raise WireError if it is malformed."""
         if len(data) < LONG or (begin := _first_name(data)) is None:
             return READ[variant](data)
         found = max((each for each in self._known if data.startswith(each, begin)), key=len, default=None)
@@ -71,13 +71,16 @@ class NameLists:
             names = self._learn(data, begin, _names(request))
             return request if names is None else _with_names(request, names)
         self._known.move_to_end(found)
-        # A message is a sequence of fields: without some of them it is a message still.
+        # A message is a sequence of fields, so it stays valid when some of them are cut out.
         rest = READ[variant](data[:begin] + data[begin + len(found) :])
         names, more = self._known[found], _names(rest)
         return _with_names(rest, names + more if more else names)
 
     def _was_met(self, data: bytes, begin: int) -> bool:
-        """Say whether a list that looks like it came lately: to learn one takes longer than to read it."""
+        """Return whether a list with this beginning and length was seen lately.
+
+        Caching one is slower than parsing it.
+        """
         looks = data[begin : begin + BEGINNING], len(data) - begin
         if looks in self._met:
             return True
@@ -87,7 +90,10 @@ class NameLists:
         return False
 
     def _learn(self, data: bytes, begin: int, names: tuple[ResourceName, ...]) -> NameList | None:
-        """Keep a list that stands in one piece, each name as short as it can be said: most do. Return it."""
+        """Cache a list whose fields are contiguous and encoded in canonical form, as usual.
+
+        Return it, else None.
+        """
         encoded = b"".join(length_delimited(_NAMES, name.encode()) for name in names)
         found = NameList(names)
         if len(encoded) < LONG // 2 or _memory(encoded, found) > BYTES or not data.startswith(encoded, begin):
@@ -100,16 +106,16 @@ class NameLists:
 
 
 def _first_name(data: bytes) -> int | None:
-    """Return where the first name stands; None where that is not near the beginning."""
+    """Return the position of the first name; None if it is not near the beginning."""
     begun = itertools.islice(fields(data, 0, len(data)), _BEFORE + 1)
     try:
         return next((begin for number, begin, _, _ in begun if number == _NAMES), None)
     except WireError:
-        return None  # whoever reads it whole says what is wrong
+        return None  # the full parser reports the error
 
 
 def _memory(encoded: bytes, names: NameList) -> int:
-    """Return about how much a list takes: two bytes on the wire may be a hundred and more."""
+    """Return the approximate memory of a list; two bytes on the wire may take a hundred and more."""
     return len(encoded) + names.text + _SLOT * len(names)
 
 
@@ -118,7 +124,7 @@ def _names(request: AnyRequest) -> tuple[ResourceName, ...]:
 
 
 def _with_names(request: AnyRequest, names: tuple[ResourceName, ...]) -> AnyRequest:
-    """Return a request with these names in the place of its own."""
+    """Return a request with other names."""
     if isinstance(request, Request):
         return replace(request, names=names)
     return replace(request, subscribe=names)

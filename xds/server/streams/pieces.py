@@ -1,7 +1,7 @@
-"""A long request cut at its fields into pieces that are requests of their own; joined, they say what it says.
+"""Splitter of a long request into pieces that are valid requests, and the join of their results.
 
-So a request of megabytes is read in short stretches, between which others have their turn, and what it holds
-is counted before it is made into objects: two bytes on the wire may be a hundred in memory.
+A request of megabytes is parsed in short steps, so that other streams get a turn between them. Names are
+counted before they become objects, because two bytes on the wire may take a hundred in memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,13 +23,13 @@ from xds.server.streams.name_lists import AnyRequest
 from xds.stream_status import Variant
 
 FIELDS: Final = 2048
-"""Fields of a piece: about a millisecond to find and to read."""
+"""Fields in one piece; finding and parsing them takes about 1 ms."""
 
 WHOLE: Final = 256 * 1024
-"""A request of no more is read whole."""
+"""Bytes up to which a request is parsed as a whole."""
 
 _CODE, _MESSAGE = 1, 2
-"""Of a google.rpc.Status."""
+"""Field numbers of google.rpc.Status."""
 
 _TYPE_URL: Final = {Variant.SOTW: 4, Variant.DELTA: 2}
 _NODE: Final = {Variant.SOTW: 2, Variant.DELTA: 1}
@@ -38,10 +38,10 @@ _NAMES: Final = {Variant.SOTW: (3,), Variant.DELTA: (3, 4, 5)}
 
 
 def pieces(data: bytes, variant: Variant, limits: Limits) -> Iterator[bytes]:
-    """Yield a request's pieces, of FIELDS fields or WHOLE bytes, a field the longest.
+    """Yield pieces of at most FIELDS fields or WHOLE bytes (a single field may be longer).
 
-    An error longer than a node may be is cut to the words that are kept of it. Raises Excess for any other
-    field that is so long, and for more names than one certificate may have; WireError for no request.
+    An error message longer than `node_bytes` is cut to the part that is kept. Raises Excess for any other
+    field of that length and for more names than one certificate may have, and WireError for malformed bytes.
     """
     begun, count, names, kind = 0, 0, 0, b""
     for number, begin, content, end in fields(data, 0, len(data)):
@@ -68,7 +68,7 @@ def pieces(data: bytes, variant: Variant, limits: Limits) -> Iterator[bytes]:
 
 
 def joined(requests: Sequence[AnyRequest]) -> AnyRequest:
-    """Return the request that these are pieces of; of what stands in several the last counts."""
+    """Join the requests parsed from pieces. For a field that occurs in several the last one counts."""
     last = requests[::-1]
     whole = replace(
         requests[0],
@@ -91,7 +91,7 @@ def joined(requests: Sequence[AnyRequest]) -> AnyRequest:
 
 
 def _shortened(data: bytes, at: int, end: int) -> bytes:
-    """Return a status with its code, and of its words as many as are kept."""
+    """Return a status with its code and the part of its message that is kept."""
     kept = b""
     for number, begin, content, following in fields(data, at, end):
         if number == _CODE:

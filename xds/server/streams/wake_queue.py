@@ -1,4 +1,4 @@
-"""Having many streams do what is due without holding the event loop: some in each of its turns, in order."""
+"""Queue of streams with work to do: a limited number in each turn of the event loop, in order."""
 
 import asyncio
 import time
@@ -7,21 +7,22 @@ from collections.abc import Callable
 from typing import Final
 
 AT_ONCE: Final = 512
-"""Streams that make and write their responses in one turn of the event loop, if it lasts no longer for it.
+"""Streams that make and write their responses in one turn of the event loop, within TURN_SECONDS.
 
-Between turns gRPC's events are taken: what was written, and the first answers. Its thread wakes for each of
-them, unless the 278 bytes that its socket holds are unread: then it waits until all are taken together. So a
-turn has more streams than that; with 128 each event woke it, and a push to a thousand took a fifth more.
+Between turns gRPC's events are handled: written messages, and the first answers. gRPC's thread wakes the loop
+for each event, unless the 278 bytes of its socket's buffer are unread; then it waits until all are read
+together. Therefore a turn has more streams than that. With 128 each event woke the loop, and a push to 1000
+streams took a fifth longer.
 """
 
 TURN_SECONDS: Final = 0.02
-"""How long that turn may last: no further stream has its turn in it then."""
+"""Seconds after which no further stream is served in the same turn."""
 
 
 class WakeQueue:
-    """Calls what streams have to do, AT_ONCE in one turn of the loop, in the order of asking.
+    """Calls the work of streams in order, at most AT_ONCE in one turn of the loop.
 
-    `clock` is any that only goes forward, in seconds.
+    `clock` is any clock in seconds that only goes forward.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -30,7 +31,7 @@ class WakeQueue:
         self._is_due = False
 
     def wake(self, work: Callable[[], None]) -> None:
-        """Have a stream do its work in one of the next turns; it must not raise. To be called on the loop."""
+        """Queue work, which must not raise, for one of the next turns. Must be called on the loop."""
         self._waiting.append(work)
         if not self._is_due:
             self._next()
@@ -43,7 +44,7 @@ class WakeQueue:
                 self._waiting.popleft()()
                 if self._clock() >= until:
                     break
-        finally:  # whatever one stream's work comes to, the others' turn comes
+        finally:  # the other streams keep their turn even if one raises
             if self._waiting and not self._is_due:
                 self._next()
 

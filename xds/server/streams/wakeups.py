@@ -1,7 +1,8 @@
-"""What wakes the event loop for gRPC: one look for all that has happened, however much that is.
+"""Wake-ups of the event loop for gRPC, reduced to one for all events that are waiting.
 
-gRPC's own thread writes a byte for each of its events, and its reader takes one byte, and all the events. Of
-a hundred at once the first wake-up does the work, and ninety-nine find nothing: each is a turn of the loop.
+gRPC's own thread writes one byte for each event. Its reader on the loop takes one byte but handles all
+events. With a hundred events at once, the first wake-up does all the work, and the other ninety-nine find
+none; each of them is a turn of the loop.
 """
 
 import contextlib
@@ -11,15 +12,15 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 AT_ONCE: Final = 4096
-"""Bytes that are taken together: more events than that are seldom waiting."""
+"""Bytes that are read together; more events rarely wait."""
 
 
 @contextlib.contextmanager
 def once_for_all(loop: AbstractEventLoop) -> Iterator[None]:
-    """Have gRPC, where it begins to use this loop in the block, be woken once for all that is there.
+    """Reduce wake-ups for a gRPC server that starts to use this loop inside the block.
 
-    It says to the loop what is to be called when there is something to read, and nobody else: so that is
-    where it is listened to. One that uses the loop already goes on as it does.
+    gRPC registers its callback with `add_reader`, so that method is wrapped during the block. A gRPC server
+    that already uses the loop is not affected.
     """
     add_reader = loop.add_reader
 
@@ -37,11 +38,12 @@ def once_for_all(loop: AbstractEventLoop) -> Iterator[None]:
 
 
 def _gathered(woken: socket.socket, into: bytearray, callback: Callable[..., object], *args: object) -> None:
-    """Call back once for all bytes that are there, and take those that it leaves of them.
+    """Run the callback once for all waiting bytes, then remove the rest of them.
 
-    Whoever writes one has noted its event before: the callback, which takes one byte, finds all the events.
-    Where it raises, as it does at an event of a loop that is closed, the others are there still: so are their
-    bytes, and it is called again. Nobody else may read here: gRPC has one loop in this process at a time.
+    gRPC's thread queues an event before it writes the byte, so the callback, which takes one byte, finds all
+    events. If the callback raises, as it does for an event of a closed loop, the other events remain, and so
+    do their bytes, and it is called again. This is safe because gRPC has one loop per process at a time, so
+    there is no other reader.
     """
     more = woken.recv_into(into, AT_ONCE, socket.MSG_PEEK) - 1
     callback(*args)
