@@ -1,9 +1,13 @@
-"""The Kubernetes API at the edge: connections, requests, and what a server has, kept current.
+"""Client of the Kubernetes API: connections, requests, and caches that follow a server's objects.
 
-    api        one request at a time: get, list, create, apply, replace, patch, delete
-    discovery  which kinds a server serves
-    reflector  all objects of a kind, listed, then watched; a list made anew is compared with what was known
+- `api`: one request at a time, for example get, list, apply, patch or delete.
+- `discovery`: the kinds that a server serves, in which versions.
+- `reflector`: all objects of a kind, listed once and then watched. A later list is compared with the known
+  objects, so users see only differences.
+- `lease`: one writer among several replicas.
 
-It knows no mesh, and imports nothing of ours. Whatever a server does is a KubeError with a sentence for
-people, or is in a reflector's figures.
+The package is a thin edge over aiohttp: it has no notion of a mesh, and imports nothing else of this project
+except `meshwright.processes`, which runs credential plug-ins. Every fault of a server or network is a
+`KubeError` with one sentence for people, or is counted in a reflector's figures. Read `api` next, then
+`reflector.reflector`.
 """

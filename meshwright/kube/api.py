@@ -1,4 +1,4 @@
-"""An API server's verbs; whatever goes wrong is a KubeError that names the verb and the resource."""
+"""The verbs of an API server. Every failure is a KubeError that names the verb and the resource."""
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
@@ -14,17 +14,17 @@ from meshwright.kube.streams import value
 from meshwright.kube.transport import ANSWER_SECONDS, Batches, Transport
 
 PAGE: Final = 500
-"""Objects of one page."""
+"""Objects in one page of a list."""
 
-_APPLY: Final = "application/apply-patch+yaml"  # of which JSON is a part
+_APPLY: Final = "application/apply-patch+yaml"  # JSON is valid YAML
 _MERGE: Final = "application/merge-patch+json"
 _PATCH: Final = "application/json-patch+json"
 
 
 class Api:
-    """An API server, over connections that are kept; an asynchronous context manager.
+    """Client of one API server over kept-alive connections; an asynchronous context manager.
 
-    `agent` is what we call ourselves there, `answer` how many seconds an answer may take.
+    `agent` is the User-Agent, and `answer` the seconds that an answer may take.
     """
 
     def __init__(
@@ -35,17 +35,17 @@ class Api:
 
     @property
     def name(self) -> str:
-        """The cluster's name."""
+        """Return the name of the cluster."""
         return self._connection.name
 
     @property
     def server(self) -> str:
-        """The server's URL."""
+        """Return the URL of the server."""
         return self._connection.server
 
     @property
     def fingerprint(self) -> str:
-        """What tells the server from others before it has answered (Connection.fingerprint)."""
+        """Return an identifier of the server that needs no request (see Connection.fingerprint)."""
         return self._connection.fingerprint
 
     async def __aenter__(self) -> Self:
@@ -66,7 +66,7 @@ class Api:
     async def list(
         self, resource: Resource, namespace: str | None = None, *, labels: str = "", fields: str = ""
     ) -> Raw:
-        """Return all objects as one list, `items` and the list's `metadata`, from however many pages."""
+        """Return all objects, from any number of pages, as one list with `items` and `metadata`."""
         objects = self.objects(resource, namespace, selecting(labels, fields))
         async with aclosing(objects.each()) as each:
             items = [raw async for raw in each]
@@ -75,14 +75,14 @@ class Api:
     def objects(
         self, resource: Resource, namespace: str | None, params: Mapping[str, str], limit: int = PAGE
     ) -> Objects:
-        """Return all objects as they come, in pages of so many; in one page where that is none."""
+        """Return all objects as they arrive, in pages of `limit` objects; 0 means one page."""
         limited = {"limit": str(limit)} if limit else {}
         return Objects(self._transport, Call("list", resource, namespace, params={**params, **limited}))
 
     async def create(
         self, resource: Resource, namespace: str | None, body: Raw, *, dry_run: bool = False
     ) -> Raw:
-        """Make an object, and return it."""
+        """Create an object and return it."""
         return await self._object(Call("create", resource, namespace, params=_dry(dry_run), body=body))
 
     async def apply(
@@ -97,10 +97,10 @@ class Api:
         force: bool = True,
         dry_run: bool = False,
     ) -> Raw:
-        """Have the fields of `body` be as they are there (server-side apply), and return the object.
+        """Set the fields in `body` by server-side apply, and return the object.
 
-        Fields that `manager` had and that are not there any more go. With `force` fields of others are taken
-        over; without it that is a conflict.
+        Fields that `manager` set earlier and that are missing in `body` are removed. With `force` fields of
+        other managers are taken over; without it they cause a conflict.
         """
         whole = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
         params = {"fieldManager": manager, "force": "true" if force else "false"} | _dry(dry_run)
@@ -118,7 +118,10 @@ class Api:
         subresource: str = "",
         dry_run: bool = False,
     ) -> Raw:
-        """Put `body` in an object's place, and return it; a conflict if it has another version by now."""
+        """Replace an object and return it.
+
+        A conflict is raised if the resourceVersion in `body` is not current.
+        """
         return await self._object(Call("update", resource, namespace, name, subresource, _dry(dry_run), body))
 
     async def patch(
@@ -131,23 +134,23 @@ class Api:
         subresource: str = "",
         dry_run: bool = False,
     ) -> Raw:
-        """Change an object by a merge patch (a mapping) or a JSON patch (a list), and return it."""
+        """Change an object by a merge patch (a mapping) or a JSON patch (a list), and return the object."""
         content = _PATCH if isinstance(patch, list) else _MERGE
         call = Call("patch", resource, namespace, name, subresource, _dry(dry_run), patch, content)
         return await self._object(call)
 
     async def delete(self, resource: Resource, namespace: str | None, name: str) -> Raw:
-        """Have an object removed; the answer is the object on its way out, or a word about it."""
+        """Delete an object. Return the object being deleted, or a Status object."""
         return await self._object(Call("delete", resource, namespace, name))
 
     async def read(self, path: str, accept: str = JSON) -> Raw:
-        """Return the answer at a path that is no resource's: what a server serves, or says of itself."""
+        """Return the answer at a path outside of the resources, for example `/apis` or `/version`."""
         asked = f"{path.partition('?')[0]}"
         call = Call("get", Resource("", "", asked, "", namespaced=False))
         return value(await self._transport.answered(call, path, {"Accept": accept}))
 
     async def proxied(self, namespace: str, pod: str, port: int, path: str) -> str:
-        """Return the text that a Pod answers at a path, by way of the API server; raise KubeError."""
+        """Return the text at a path of a Pod, through the API server's proxy; raise KubeError."""
         call = Call("get", PODS, namespace, f"{pod}:{port}", "proxy")
         found = await self._transport.answered(call, f"{call.path}{path}", is_json=False)
         return found.decode(errors="replace")
@@ -155,9 +158,10 @@ class Api:
     def watch(
         self, resource: Resource, namespace: str | None, params: Mapping[str, str], silence: float
     ) -> AbstractAsyncContextManager[Batches]:
-        """Watch: within the block there is an iterator of the lines that came at once, until the server ends.
+        """Watch objects. The block gets an iterator of batches, each with the lines that arrived together.
 
-        A watch that breaks, or is silent for so many seconds, raises Unreachable.
+        The iterator ends when the server ends the watch. A broken watch, or one without any line for
+        `silence` seconds, raises ApiUnreachable.
         """
         call = Call("watch", resource, namespace, params={**params, "watch": "true"})
         return self._transport.lines(call, silence)
@@ -167,7 +171,7 @@ class Api:
 
 
 def selecting(labels: str, fields: str) -> dict[str, str]:
-    """Return the parameters that select objects."""
+    """Return the query parameters for a label selector and a field selector; empty ones are left out."""
     given = {"labelSelector": labels, "fieldSelector": fields}
     return {name: said for name, said in given.items() if said}
 

@@ -1,4 +1,4 @@
-"""Kinds that every cluster serves, and that more than one of ours asks about; the version of a server."""
+"""Kinds that every cluster serves and that several packages use, and the parser of a server's version."""
 
 import re
 from typing import Final
@@ -41,7 +41,10 @@ _NUMBER: Final = re.compile(r"[0-9]+")
 
 
 def minor_version(said: Raw) -> tuple[int, int] | None:
-    """Return the version in an API server's answer, such as (1, 29); providers add signs to its numbers."""
+    """Return the version in an answer of `/version`, for example (1, 29); None if it is not readable.
+
+    Providers append signs to the minor number, for example `29+`, which are ignored.
+    """
     found = [_NUMBER.match(str(said.get(name, ""))) for name in ("major", "minor")]
     match found:
         case [re.Match() as major, re.Match() as minor]:

@@ -1,4 +1,4 @@
-"""One request to an API server: what is asked of what, and the words for it."""
+"""One request to an API server: its verb, its object, and the words for it in errors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ JSON: Final = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request: RBAC's verb for it, what it is asked of, and how."""
+    """One request: the verb of RBAC, the object, and the parameters."""
 
     verb: str
     resource: Resource
@@ -25,25 +25,25 @@ class Call:
 
     @property
     def method(self) -> str:
-        """The method of HTTP."""
+        """Return the HTTP method."""
         return _METHODS[self.verb]
 
     @property
     def path(self) -> str:
-        """The path with its query."""
+        """Return the path with its query."""
         path = self.resource.path(self.namespace, self.name, self.subresource)
         return f"{path}?{urlencode(self.params)}" if self.params else path
 
     @property
     def granted(self) -> str:
-        """What RBAC has to grant the verb on."""
+        """Return the resource that RBAC must grant the verb on, for example `services/status`."""
         plural, group = self.resource.plural, self.resource.group
         part = f"{plural}/{self.subresource}" if self.subresource else plural
         return f"{part}.{group}" if group else part
 
     @property
     def what(self) -> str:
-        """That of which it is asked, in a sentence."""
+        """Return the object for a sentence, for example `services shop/cart` or `pods in namespace shop`."""
         if self.name:
             where = "/".join(filter(None, (self.namespace, self.name, self.subresource)))
             return f"{self.resource.name} {where}"

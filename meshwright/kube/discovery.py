@@ -1,4 +1,4 @@
-"""Which kinds an API server serves, and in which versions."""
+"""Discovery of the kinds that an API server serves, with their versions."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -18,27 +18,30 @@ _ACCEPT: Final = f"{_AGGREGATED},application/json"
 _NEEDED: Final = ("list", "watch")
 
 _ROOTS: Final[Mapping[str, Callable[[str], bool]]] = {"/api": lambda group: not group, "/apis": bool}
-"""Where it is asked, and of which groups."""
+"""Discovery paths, each with a predicate for the groups that it covers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedResources:
-    """What is served and can be listed and watched, of each group the version that the server prefers first.
+    """The served resources that can be listed and watched.
 
-    Of the groups in `unknown` the server, or one behind it, did not say: what they had is not gone.
+    For each group the server's preferred version first.
+
+    For the groups in `unknown` the server, or an aggregated one behind it, gave no answer. Their earlier
+    resources must not be treated as gone.
     """
 
     resources: tuple[Resource, ...] = ()
     unknown: frozenset[str] = frozenset()
 
     def of(self, group: str, kind: str) -> tuple[Resource, ...]:
-        """Return a kind in all versions in which it is served, the newest first."""
+        """Return a kind in every served version, the newest first."""
         found = [each for each in self.resources if (each.group, each.kind) == (group, kind)]
         return tuple(sorted(found, key=lambda each: newness(each.version), reverse=True))
 
 
 def newness(version: str) -> tuple[int, int, int, str]:
-    """Return what versions are sorted by: v2, v1, v2beta1, v1beta2, v1beta1, v1alpha1, then whatever else."""
+    """Return a sort key for versions: v2, v1, v2beta1, v1beta2, v1beta1, v1alpha1, then any other form."""
     head, _, rest = version.partition("v")
     for stage, rank in (("alpha", 1), ("beta", 2)):
         major, found, minor = rest.partition(stage)
@@ -52,11 +55,10 @@ def _number(text: str) -> bool:
 
 
 async def served(api: Api, groups: Collection[str] | None = None) -> ServedResources:
-    """Ask what is served, of these groups or of all; raise KubeError.
+    """Return the resources of these groups, or of all groups; raise KubeError.
 
-    Servers older than 1.26 are asked group by group. What is not an answer never reads as one that nothing is
-    served: an answer that is none is an error, and of a group of which it says nothing that can be read
-    nothing is known.
+    Servers before 1.26 need one request for each group version. An unreadable answer never counts as an empty
+    one: it raises Nonsense, and an unreadable group becomes `unknown`.
     """
     roots = [root for root, named in _ROOTS.items() if groups is None or any(named(each) for each in groups)]
     answers = await asyncio.gather(*(api.read(root, _ACCEPT) for root in roots))
@@ -79,7 +81,7 @@ def _aggregated(
     for group in _named(answer, "items"):
         name = _text(_mapping(group.get("metadata")), "name")
         if groups is not None and name not in groups:
-            continue  # of which there may be hundreds
+            continue  # skipped early: a cluster may have hundreds of groups
         try:
             for version in _mappings(group, "versions"):
                 if version.get("freshness") == "Stale":
@@ -107,7 +109,7 @@ async def _each(
         asked, await asyncio.gather(*map(api.read, paths), return_exceptions=True), strict=True
     ):
         if isinstance(said, ApiError):
-            unknown.add(group)  # a server behind this one is away
+            unknown.add(group)  # the aggregated server behind this one is not available
         elif isinstance(said, BaseException):
             raise said
         else:
@@ -147,7 +149,7 @@ def _group_versions(answer: Raw, unknown: set[str]) -> Iterator[tuple[str, str]]
 
 
 def _is_followed(said: Mapping[str, Any]) -> bool:
-    """Say whether objects of a resource can be listed and watched; raise Nonsense."""
+    """Return whether a resource can be listed and watched; raise Nonsense."""
     verbs = said.get("verbs") or []
     if not isinstance(verbs, list):
         raise Nonsense("the verbs of a resource are no list")
@@ -155,14 +157,14 @@ def _is_followed(said: Mapping[str, Any]) -> bool:
 
 
 def _named(answer: Raw, field: str) -> list[Mapping[str, Any]]:
-    """Return the groups of an answer, of which every server has some; raise Nonsense."""
+    """Return the groups of an answer; raise Nonsense without any, because every server has some."""
     if not (found := _mappings(answer, field)):
         raise Nonsense(f"the answer to what is served has no {field}")
     return found
 
 
 def _mappings(said: Mapping[str, Any], field: str) -> list[Mapping[str, Any]]:
-    """Return a list of mappings, empty where there is none; raise Nonsense for anything else."""
+    """Return a list of mappings, empty if the field is missing; raise Nonsense for any other value."""
     found = said.get(field)
     if found is None:
         return []

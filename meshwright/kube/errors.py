@@ -1,4 +1,4 @@
-"""What goes wrong between us and an API server, in sentences for people."""
+"""Errors between this program and an API server, each with one sentence for people."""
 
 import enum
 import re
@@ -7,32 +7,32 @@ from typing import Final, Self
 from meshwright.kube.resource import Raw
 
 _LONGEST: Final = 300
-"""Characters of somebody else's words that are kept."""
+"""Characters kept of a text from outside."""
 
 _DAY: Final = 86400
 
 _DENIED: Final = re.compile(r'User "([^"]*)" cannot ')
-"""How the API server's authorizer says no; admission says it in other words, with the same status."""
+"""Message of the API server's authorizer. Admission uses the same status with other messages."""
 
 _TURNED_AWAY: Final = re.compile(r"denied (the )?request|failed calling webhook")
-"""How webhooks and admission policies say no, with whatever status they like, or cannot be asked."""
+"""Messages of webhooks and admission policies that refuse, with any status, or that cannot be reached."""
 
 _UNSERVED: Final = "could not find the requested resource"
-"""How it says that it has no such kind, with the status of an object that is not there."""
+"""Message for a kind that is not served; its status is the same as for a missing object."""
 
 
 _ENDING: Final = "because it is being terminated"
-"""How it says that nothing new is let into a namespace that goes, with the status of what is not allowed."""
+"""Message for a namespace that is being deleted; its status is the same as for a missing permission."""
 
 
 class Reason(enum.StrEnum):
-    """What kind of failure it was: the words by which failures are counted."""
+    """Kind of a failure, as counted in metrics."""
 
-    CONFIG = "config"  # a kubeconfig, or what it names
+    CONFIG = "config"  # a kubeconfig, or a file that it names
     CREDENTIALS = "credentials"  # an exec plug-in, a token's file, a key
     UNREACHABLE = "unreachable"
     TIMEOUT = "timeout"
-    NONSENSE = "nonsense"  # an answer that no API server gives
+    NONSENSE = "nonsense"  # an answer that is not from an API server
     TOO_LARGE = "too-large"
     UNAUTHORIZED = "unauthorized"
     FORBIDDEN = "forbidden"
@@ -44,15 +44,15 @@ class Reason(enum.StrEnum):
     THROTTLED = "throttled"
     SERVER = "server"
     REFUSED = "refused"
-    BROKEN = "broken"  # a watch that ended in the midst
-    INACTIVE = "inactive"  # a watch that said nothing for too long
-    SHORT = "short"  # a watch that ended as soon as it had begun
-    DISORDER = "disorder"  # events that were not in order
-    OBJECT = "object"  # one object that could not be read
+    BROKEN = "broken"  # a watch that ended within a response
+    INACTIVE = "inactive"  # a watch without any line for too long
+    SHORT = "short"  # a watch that ended at once
+    DISORDER = "disorder"  # events out of order
+    OBJECT = "object"  # one unreadable object
 
 
 class KubeError(Exception):
-    """The API server did not do what was asked, whoever is at fault; the message is one sentence."""
+    """Base class: the API server did not do the request. The message is one sentence."""
 
     def __init__(self, message: str, reason: Reason) -> None:
         super().__init__(message)
@@ -60,32 +60,35 @@ class KubeError(Exception):
 
 
 class ConfigError(KubeError):
-    """What says where the server is and who we are is wrong: file, field and what would be right."""
+    """Wrong configuration or credentials; the message names file, field and the right value."""
 
     def __init__(self, message: str, reason: Reason = Reason.CONFIG) -> None:
         super().__init__(message, reason)
 
 
 class ApiUnreachable(KubeError):
-    """Nobody answered, or not in time, or no longer."""
+    """The server did not answer, not in time, or the connection broke."""
 
     def __init__(self, message: str, reason: Reason = Reason.UNREACHABLE) -> None:
         super().__init__(message, reason)
 
 
 class Nonsense(KubeError):
-    """Somebody answered, but not as an API server does, or more than can be taken."""
+    """The answer is not that of an API server, or is too large."""
 
     def __init__(self, message: str, reason: Reason = Reason.NONSENSE) -> None:
         super().__init__(message, reason)
 
 
 class ApiError(KubeError):
-    """The API server refused: its status, its own reason ("Forbidden", "Expired") and message.
+    """The API server refused: its status, its reason (for example "Forbidden" or "Expired") and its message.
 
-    `retry_after` are the seconds that it asks us to wait. `verb` is RBAC's: get, list, watch, create, update,
-    patch, delete; `resource` has the subresource where there is one (`services/status`). `what` is that of
-    which it was asked; `named` says that it is one object.
+    `retry_after` is the delay in seconds that the server asks for. `verb` is RBAC's: get, list, watch,
+    create, update, patch, delete. `resource` includes the subresource, for example `services/status`. `what`
+    is the object for the sentence; `named` means a single object.
+
+    `is_of_one` is True for a refusal that concerns this object alone (a webhook, an invalid object), so that
+    other objects can still be written.
     """
 
     def __init__(
@@ -102,12 +105,12 @@ class ApiError(KubeError):
     ) -> None:
         self.status, self.status_reason, self.message = status, status_reason, shortened(message)
         self.verb, self.resource, self.retry_after = verb, resource, retry_after
-        # What is made without its namespace is not found either, and that is no fault of its kind.
+        # Creating an object in a missing namespace returns 404 too, although the kind is served.
         whole = not named and verb != "create"
         self._unserved = status == 404 and (whole or not status_reason or _UNSERVED in message)
         reason = Reason.NOT_SERVED if self._unserved else _reason(status, status_reason)
         if status == 403 and verb in ("create", "patch") and _ENDING in message:
-            reason = Reason.NOT_FOUND  # its namespace is as good as gone, and nobody's rights are at fault
+            reason = Reason.NOT_FOUND  # the namespace is being deleted; no permission is missing
         unfit = reason in (Reason.INVALID, Reason.TOO_LARGE)
         is_ours = reason is Reason.FORBIDDEN and (not status_reason or bool(_DENIED.search(message)))
         self.is_of_one = bool(_TURNED_AWAY.search(message)) or unfit or (status == 403 and not is_ours)
@@ -115,7 +118,7 @@ class ApiError(KubeError):
 
     @classmethod
     def of(cls, status: Raw, *, verb: str, resource: str, what: str, named: bool = True) -> Self:
-        """Return the refusal that a Status object tells of, as watches send them."""
+        """Return the refusal in a Status object, as watches send it."""
         details = status.get("details")
         seconds = details.get("retryAfterSeconds") if isinstance(details, dict) else None
         code = status.get("code")
@@ -132,22 +135,22 @@ class ApiError(KubeError):
 
     @property
     def is_forbidden(self) -> bool:
-        """Whether we may not do this."""
+        """Return whether a permission is missing."""
         return self.reason is Reason.FORBIDDEN
 
     @property
     def is_not_found(self) -> bool:
-        """Whether there is no such object, or no such kind."""
+        """Return whether the object or its kind does not exist."""
         return self.reason in (Reason.NOT_FOUND, Reason.NOT_SERVED)
 
     @property
     def is_conflict(self) -> bool:
-        """Whether somebody else changed or made the object, or another field manager has the field."""
+        """Return whether someone else changed or created the object, or owns the field."""
         return self.reason is Reason.CONFLICT
 
     @property
     def is_gone(self) -> bool:
-        """Whether a version, or the continuation of a list, is too old."""
+        """Return whether a resourceVersion, or the continuation of a list, is too old."""
         return self.reason is Reason.GONE
 
     def _sentence(self, what: str) -> str:
@@ -193,6 +196,6 @@ def _reason(status: int, said: str) -> Reason:
 
 
 def shortened(text: str) -> str:
-    """Return somebody else's words as one line of printable characters that is not too long."""
+    """Return a text from outside as one line of printable characters, at most _LONGEST of them."""
     line = " ".join("".join(each if each.isprintable() else " " for each in text[: 4 * _LONGEST]).split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."

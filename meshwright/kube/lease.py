@@ -1,8 +1,8 @@
-"""One writer among several: a Lease, which is its whose holder renews it.
+"""Leader election with a Lease: one writer among several replicas.
 
-No time of another machine is compared with ours: what counts is for how long by our own clock nobody has
-renewed the Lease since we saw it as it is (as client-go has it). So whoever comes waits once for as long as
-it lasts.
+The holder renews the Lease. Times of other machines are never compared with the local clock: a Lease counts
+as expired when the local monotonic clock has seen no renewal for its duration (as in client-go). Therefore a
+new replica waits once for the full duration before it takes an unreleased Lease.
 """
 
 import asyncio
@@ -28,10 +28,11 @@ _log = structlog.get_logger("kube.lease")
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The times of a Lease, in seconds: client-go's.
+    """The times of a Lease, in seconds, with the defaults of client-go.
 
-    It `lasts` so long after its last renewal. Its holder tries every `every`, and gives it up when it could
-    not renew it for `patience`, which is less: two are never sure of it at once.
+    A Lease expires `lasts` after its last renewal. The holder renews it every `every`, and stops leading
+    after `patience` without success. `patience` is less than `lasts`, so that two replicas never lead at the
+    same time.
     """
 
     lasts: int = 15
@@ -41,17 +42,17 @@ class Terms:
 
 TERMS: Final = Terms()
 LONGEST: Final = 300
-"""For how long a Lease is believed that says itself how long it lasts."""
+"""Greatest duration in seconds that is accepted from an existing Lease."""
 
 FAILING: Final = 5
-"""How many times as long it is waited after an error: a role that lacks a verb is not mended in seconds."""
+"""Factor of the pause after an error: a missing permission is not granted within seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """What a Lease says: its holder, empty where it was given back, and when that renewed it by its clock.
+    """The content of a Lease: its holder (empty after a release), and the last renewal by the holder's clock.
 
-    `raw` is all of it: what others put on it, such as labels, is to be there after our next step.
+    `raw` is the whole object, so that labels and other fields of other users survive the next write.
     """
 
     holder: str
@@ -63,7 +64,7 @@ class LeaseRecord:
 
     @classmethod
     def of(cls, raw: Raw, terms: Terms) -> Self:
-        """Read a Lease; what is missing or of another type is as if it were empty."""
+        """Parse a Lease; a missing or malformed field counts as empty."""
         spec = _mapping(raw.get("spec"))
         lasts, changes = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
         return cls(
@@ -78,14 +79,14 @@ class LeaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class LeaseObservation:
-    """A Lease, and since when by our own clock it has not been renewed."""
+    """A Lease, and the local time since which no renewal was seen."""
 
     held: LeaseRecord
     since: float
 
 
 class Step(enum.Enum):
-    """What to do about a Lease."""
+    """The possible actions on a Lease."""
 
     CREATE = enum.auto()
     TAKE = enum.auto()
@@ -94,14 +95,14 @@ class Step(enum.Enum):
 
 
 def seen(before: LeaseObservation | None, held: LeaseRecord, now: float) -> LeaseObservation:
-    """Return what is known with what the Lease says now: time counts from the last renewal that we saw."""
+    """Return the observation after reading a Lease; the time restarts when holder or renewal time changed."""
     if before is not None and (before.held.holder, before.held.renewed) == (held.holder, held.renewed):
         return LeaseObservation(held, before.since)
     return LeaseObservation(held, now)
 
 
 def step(known: LeaseObservation | None, me: str, now: float) -> Step:
-    """Decide what to do; without a Lease it is made."""
+    """Decide the next action. None means that there is no Lease."""
     if known is None:
         return Step.CREATE
     if known.held.holder == me:
@@ -114,9 +115,10 @@ def step(known: LeaseObservation | None, me: str, now: float) -> Step:
 def document(
     what: Step, known: LeaseObservation | None, named: Mapping[str, str], me: str, at: datetime, terms: Terms
 ) -> Raw:
-    """Return the Lease as it is to be after a step of ours: what else it has stays.
+    """Return the Lease to write for an action; fields of other users stay.
 
-    A new one is `named`, one that is there is replaced as it was seen, or not at all.
+    A new Lease gets the metadata `named`. An existing one keeps its resourceVersion, so a concurrent write is
+    a conflict.
     """
     moment = at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     before = None if known is None else known.held
@@ -134,7 +136,7 @@ def document(
 
 
 class Lease:
-    """A Lease by its name, that this process tries to hold as `me`, which no other may be called."""
+    """A Lease that this process tries to hold as `me`, which must be unique among the replicas."""
 
     def __init__(
         self,
@@ -155,13 +157,14 @@ class Lease:
 
     @property
     def is_held(self) -> bool:
-        """Whether nobody else can hold it now."""
+        """Return whether this process is certain to be the only holder now."""
         return self._now() < self._sure_until
 
     async def run(self, lead: Callable[[], Coroutine[object, object, None]]) -> None:
-        """Have `lead` run as long as the Lease is held, and again each time it is; until cancelled.
+        """Run `lead` whenever the Lease is held; return only when cancelled or when `lead` raises.
 
-        It is cancelled when the Lease is lost. An error of its own ends this with it. Gives the Lease back.
+        `lead` is cancelled when the Lease is lost, and its own error is re-raised as an exception group. The
+        Lease is released at the end.
         """
         while True:
             if not await self._try():
@@ -177,7 +180,7 @@ class Lease:
             _log.warning("lease lost", namespace=self.namespace, lease=self.name, error=self.error)
 
     async def _keep(self, leading: asyncio.Task[None]) -> None:
-        """Renew until the Lease is lost; then end what runs on its strength."""
+        """Renew until the Lease is lost, then cancel the leading task."""
         while self.is_held and not leading.done():
             left = self._sure_until - self._now()
             await asyncio.wait({leading}, timeout=min(self._terms.every, max(0.0, left)))
@@ -190,7 +193,11 @@ class Lease:
         leading.cancel()
 
     async def _try(self) -> bool:
-        """Take one step; say whether it made the Lease ours. Whatever fails is logged once."""
+        """Do one step; return whether the Lease is held now.
+
+        A failure is logged once, until its text changes.
+        """
+        # The time before the request counts, because the server may apply the renewal at any moment after it.
         began = self._now()
         try:
             known = self._known = await self._look()
@@ -200,7 +207,7 @@ class Lease:
             self._known = seen(known, await self._write(what, known), self._now())
         except KubeError as error:
             if isinstance(error, ApiError) and error.is_conflict:
-                return False  # another was faster: seen at the next look
+                return False  # another replica was faster; the next read shows it
             if (said := str(error)) != self.error:
                 _log.warning("lease cannot be held", namespace=self.namespace, lease=self.name, error=said)
             self.error = said
@@ -231,20 +238,20 @@ class Lease:
         return LeaseRecord.of(raw, self._terms)
 
     async def _give_back(self) -> None:
-        """Have the next one not wait, if that can be done at once."""
+        """Release the Lease, if that is possible at once, so that the next holder need not wait."""
         self._sure_until = float("-inf")
         known, self._known = self._known, None
         if known is None or known.held.holder != self.me:
             return
         with contextlib.suppress(KubeError, TimeoutError):
             async with asyncio.timeout(self._terms.every):
-                # Looked at anew: the last renewal may have been cancelled on its way, and have arrived.
+                # Read it again: the last renewal may have been cancelled here but applied by the server.
                 if (there := await self._look()) is not None and there.held.holder == self.me:
                     await self._write(Step.RENEW, there, holder="")
         self._known = None
 
     async def _pause(self) -> None:
-        """Wait for the next look, longer after an error: those who wait do not all look at once."""
+        """Wait for the next attempt, longer after an error, with jitter to spread the replicas."""
         every = self._terms.every * (FAILING if self.error else 1)
         await asyncio.sleep(every * (0.75 + random.random() / 2))  # noqa: S311 - no secret
 

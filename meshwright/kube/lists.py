@@ -1,4 +1,4 @@
-"""Lists, page after page, as their objects come."""
+"""Lists of objects, page by page, as they arrive."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import replace
@@ -12,9 +12,9 @@ from meshwright.kube.turns import Turn
 
 
 class Objects:
-    """The objects of a list, of however many pages, as they come; others have their turns meanwhile.
+    """The objects of a list of any number of pages; other tasks get turns while they are read.
 
-    `rest` is what the last page has beside them.
+    `rest` has the other fields of the last page, for example its metadata.
     """
 
     def __init__(self, transport: Transport, call: Call) -> None:
@@ -24,7 +24,7 @@ class Objects:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Return the list's metadata, empty where there is none."""
+        """Return the list's metadata; empty if there is none."""
         found = self.rest.get("metadata")
         return found if isinstance(found, dict) else {}
 

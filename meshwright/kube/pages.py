@@ -1,4 +1,7 @@
-"""Pages of lists, read object by object as their bytes come: none is in memory as a whole."""
+"""Incremental parser for pages of lists.
+
+Objects are parsed one by one, so a page is never in memory as a whole.
+"""
 
 import codecs
 import json
@@ -14,11 +17,11 @@ _MORE: Final = object()
 _SPACE: Final = " \t\r\n"
 
 _Reading = Generator[Any, None, R]
-"""Yields items, and _MORE where what has come is not enough."""
+"""A parser step: it yields items, and _MORE when it needs more bytes."""
 
 
 class Page:
-    """A page as it comes: `items` are those that are complete; `rest` has what is beside them, at the end."""
+    """A page being received. `rest` has the fields beside `items`, complete at the end."""
 
     __slots__ = ("_at", "_begun", "_decoder", "_ended", "_longest", "_reading", "_text", "_utf8", "rest")
 
@@ -32,11 +35,11 @@ class Page:
         self.rest: dict[str, Any] = {}
 
     def items(self, data: bytes) -> Iterator[Any]:
-        """Yield the items that are complete with these bytes; raise Nonsense where they are of no list."""
+        """Yield the items that these bytes complete; raise Nonsense if they are not part of a list."""
         yield from self._read(data)
 
     def end(self) -> Iterator[Any]:
-        """Yield the items that the end of the bytes makes complete; raise Nonsense where the list is not."""
+        """Yield the items that the end of the bytes completes; raise Nonsense if the list is incomplete."""
         self._ended = True
         yield from self._read(b"")
         if not str(self.rest.get("kind", "")).endswith("List"):
@@ -51,7 +54,7 @@ class Page:
                 if each is _MORE:
                     break
                 yield each
-        except ValueError as error:  # of which wrong UTF-8 is one
+        except ValueError as error:  # includes UnicodeDecodeError
             raise Nonsense(f"the list is no JSON: {shortened(self._begun)!r}") from error
         except RecursionError as error:
             raise Nonsense("the list is JSON that is nested too deeply") from error
@@ -84,7 +87,7 @@ class Page:
         self._at += 1
 
     def _goes_on(self, end: str) -> _Reading[bool]:
-        """Say whether a comma stands here, and not the end; go past the comma."""
+        """Return True and skip the comma, or return False at the end mark."""
         if (yield from self._next()) == end:
             return False
         yield from self._mark(",")
@@ -96,7 +99,7 @@ class Page:
         self._at += 1
 
     def _next(self) -> _Reading[str]:
-        """Return the next character that counts, and stand at it."""
+        """Return the next character that is not white space, without consuming it."""
         while True:
             text = self._text
             while self._at < len(text):
@@ -108,7 +111,7 @@ class Page:
             yield _MORE
 
     def _value(self) -> _Reading[Any]:
-        """Return the value that begins here, once it is there."""
+        """Return the value at this position, once it is complete."""
         yield from self._next()
         while True:
             try:
@@ -117,11 +120,11 @@ class Page:
                 if self._ended:
                     raise
             else:
-                # A number that ends with the text may go on in the next part.
+                # A number at the end of the text may continue in the next part.
                 if end < len(self._text) or self._ended or self._text[end - 1] in '}]"':
                     self._at = end
                     return value
-            # Tried again when there is half as much more: not all over again for each bit of a large one.
+            # Parse again only with half as much text more, so that a large value costs linear time in total.
             enough = (len(self._text) - self._at) * 3 // 2
             yield _MORE
             while len(self._text) - self._at < enough and not self._ended:

@@ -1,4 +1,4 @@
-"""A kind as the API has it: where its objects are, and how RBAC and kubectl call it."""
+"""A kind in the API: the paths of its objects, and its names for RBAC and kubectl."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,17 +6,18 @@ from typing import Any
 from urllib.parse import quote
 
 Key = tuple[str, str]
-"""An object's namespace, empty where it has none, and its name."""
+"""Namespace (empty for a cluster-scoped object) and name of an object."""
 
 Raw = Mapping[str, Any]
-"""An object as the API server has it, in JSON's own values."""
+"""An object as the API server sends it, as parsed JSON."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Resource:
-    """A kind in one version: `Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")`.
+    """A kind in one version.
 
-    The group of the core kinds is empty.
+    Example: `Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")`. The group of the core
+    kinds is "".
     """
 
     group: str
@@ -27,16 +28,16 @@ class Resource:
 
     @property
     def api_version(self) -> str:
-        """What stands in `apiVersion`."""
+        """Return the value of `apiVersion`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def name(self) -> str:
-        """How kubectl names it whatever the version: `services`, `endpointslices.discovery.k8s.io`."""
+        """Return kubectl's name without a version, for example `endpointslices.discovery.k8s.io`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
-        """Return where all of them are, those of a namespace, one, or a part of one such as its status."""
+        """Return the path of all objects, of those in a namespace, of one object, or of its subresource."""
         parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
         if self.namespaced and namespace:
             parts += ["namespaces", namespace]

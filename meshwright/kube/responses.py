@@ -1,4 +1,4 @@
-"""Answers as they come over HTTP: their bodies, and what those that are no success say."""
+"""HTTP answers: their bodies, and the errors in answers that are not a success."""
 
 import asyncio
 import contextlib
@@ -14,11 +14,11 @@ from meshwright.kube.call import JSON, Call
 from meshwright.kube.errors import ApiError, KubeError, Nonsense, Reason, shortened
 
 LONGEST_ANSWER: Final = 64 * 1024 * 1024
-"""Bytes of one answer that is taken as a whole."""
+"""Greatest size of an answer that is read as a whole, in bytes."""
 
 
 def demand_json(answer: aiohttp.ClientResponse, call: Call) -> None:
-    """Raise Nonsense for an answer that no API server gives."""
+    """Raise Nonsense for an answer that is not JSON, as for example that of a captive portal."""
     if not answer.content_type.startswith(JSON):
         kind = shortened(answer.content_type)
         raise Nonsense(
@@ -27,7 +27,7 @@ def demand_json(answer: aiohttp.ClientResponse, call: Call) -> None:
 
 
 async def body(answer: aiohttp.ClientResponse, call: Call) -> bytes:
-    """Return an answer's body; raise Nonsense for one that is too large, and what aiohttp raises."""
+    """Return the body of an answer; raise Nonsense if it is too large, and the errors of aiohttp."""
     parts: list[bytes] = []
     size = 0
     async for part in answer.content.iter_any():
@@ -40,7 +40,7 @@ async def body(answer: aiohttp.ClientResponse, call: Call) -> bytes:
 
 
 async def refusal(answer: aiohttp.ClientResponse, call: Call) -> KubeError:
-    """Return what an answer that is no success says, which need not be what Kubernetes would say."""
+    """Return the error in an answer without success, which may come from a proxy instead of Kubernetes."""
     try:
         body = await answer.content.read(65536)
     except (aiohttp.ClientError, OSError, TimeoutError):
@@ -69,14 +69,14 @@ def _retry_after(said: str) -> float | None:
 
 
 def said(error: Exception) -> str:
-    """Say what went wrong on the way, in words that are the same each time."""
+    """Return the cause of a connection error, in words that are equal for equal causes."""
     match error:
         case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():
             inner = getattr(error, "certificate_error", error)
             why = getattr(inner, "verify_message", "") or inner
             return f"its certificate is not accepted: {shortened(str(why))}"
         case aiohttp.InvalidURL():
-            return "its URL, or that of the proxy, is none"  # not which: it may have a password
+            return "its URL, or that of the proxy, is none"  # not shown, because it may contain a password
         case aiohttp.ClientHttpProxyError():
             return f"the proxy refuses: {error.status} {shortened(error.message)}"
         case aiohttp.ClientConnectorDNSError():
@@ -95,5 +95,5 @@ def said(error: Exception) -> str:
 
 def _of_system(error: OSError) -> str:
     if error.errno is not None and error.errno > 0:
-        return os.strerror(error.errno).lower()  # asyncio puts addresses into what the error itself says
+        return os.strerror(error.errno).lower()  # asyncio adds addresses to the error's own text
     return (error.strerror or shortened(str(error)) or type(error).__name__).lower()

@@ -1,4 +1,4 @@
-"""Bytes of the API server into JSON's values: a watch's lines as they come, and whole answers."""
+"""Parsers of the API server's bytes: lines of a watch, and whole answers."""
 
 import json
 from typing import Any, Final
@@ -6,11 +6,11 @@ from typing import Any, Final
 from meshwright.kube.errors import Nonsense, Reason, shortened
 
 LONGEST_LINE: Final = 16 * 1024 * 1024
-"""Bytes of one event. etcd takes objects of 1.5 MiB if it is not told otherwise; as JSON they are larger."""
+"""Greatest size of one event in bytes. etcd accepts 1.5 MiB by default, and JSON is larger."""
 
 
 class Lines:
-    """Cuts what a watch sends into lines, in whatever pieces it comes."""
+    """Splitter of a watch's bytes into lines."""
 
     __slots__ = ("_begun", "_longest", "_size")
 
@@ -21,11 +21,11 @@ class Lines:
 
     @property
     def begun(self) -> bool:
-        """Whether a line has begun that is not complete."""
+        """Return whether an incomplete line is buffered."""
         return bool(self._begun)
 
     def complete(self, data: bytes) -> list[bytes]:
-        """Return the lines that are complete now, without empty ones; raise Nonsense for one too long."""
+        """Return the lines that are complete now, without empty ones; raise Nonsense if one is too long."""
         ended, newline, rest = data.rpartition(b"\n")
         lines: list[bytes] = []
         if newline:
@@ -40,10 +40,10 @@ class Lines:
 
 
 def event(line: bytes) -> tuple[str, dict[str, Any]]:
-    """Return what a line of a watch says: the event's type, and the object; raise Nonsense."""
+    """Return type and object of one line of a watch; raise Nonsense."""
     try:
         said = json.loads(line)
-    except ValueError as error:  # of which wrong UTF-8 is one, and numbers that are too long
+    except ValueError as error:  # includes wrong UTF-8 and numbers that are too long
         raise Nonsense(f"a watch sent what is no JSON: {_shown(line)}") from error
     except RecursionError as error:
         raise Nonsense("a watch sent JSON that is nested too deeply") from error
@@ -55,7 +55,7 @@ def event(line: bytes) -> tuple[str, dict[str, Any]]:
 
 
 def value(body: bytes) -> dict[str, Any]:
-    """Return an answer that is one object; raise Nonsense."""
+    """Return an answer that is one JSON object; raise Nonsense."""
     try:
         said = json.loads(body)
     except ValueError as error:

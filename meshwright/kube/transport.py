@@ -1,4 +1,4 @@
-"""HTTP to an API server: connections that are kept, who we are, and streams."""
+"""HTTP to an API server: kept-alive connections, authentication, and streams."""
 
 import contextlib
 import json
@@ -17,31 +17,30 @@ from meshwright.kube.responses import body, demand_json, refusal, said
 from meshwright.kube.streams import Lines
 
 ANSWER_SECONDS: Final = 75.0
-"""How long an answer may take; the API server itself gives up after 60 s."""
+"""Seconds that an answer may take. The API server itself gives up after 60 s."""
 
 CONNECT_SECONDS: Final = 15.0
 
 Batch = list[bytes]
-"""Lines that came at once."""
+"""Lines that arrived together."""
 
 Batches = AsyncIterator[Batch]
 
 
 class _Handler(ResponseHandler):
-    """A connection that is broken off where aiohttp would close TLS in order.
+    """A connection that is aborted where aiohttp would shut TLS down in order.
 
-    That is to wait for the server's word, half a minute where it is dead, and nobody waits for that when the
-    session is closed: neither of an answer that goes on, nor of a request that is given up before its answer
-    begins, nor of a connection that nobody used for a while.
+    An orderly shutdown waits for the peer, for 30 s if the peer is dead. Nothing needs this wait when the
+    session is closed: neither a watch, nor a request given up before its answer, nor an idle connection.
     """
 
     def close(self) -> None:
-        """Let go at once."""
+        """Abort the connection at once."""
         self.abort()
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Makes such connections."""
+    """Connector that creates such connections."""
 
     def __init__(self, *, limit: int) -> None:
         super().__init__(limit=limit)
@@ -50,7 +49,7 @@ class _Connector(aiohttp.TCPConnector):
 
 
 class Transport:
-    """Requests as somebody whom the server knows, over connections that are kept."""
+    """Authenticated requests over kept-alive connections."""
 
     def __init__(self, connection: Connection, agent: str, answer: float) -> None:
         self._connection = connection
@@ -59,12 +58,12 @@ class Transport:
         self._session: aiohttp.ClientSession | None = None
 
     async def open(self) -> None:
-        """Begin; on the event loop on which requests are made."""
-        # Watches stay: a limit of connections would let some of them wait for ever.
+        """Create the session. Must be called on the event loop that makes the requests."""
+        # No limit on connections: watches keep theirs, so a limit could block further watches for ever.
         self._session = aiohttp.ClientSession(
             connector=_Connector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
-            # Nothing compressed: that costs the server and us more than the network.
+            # No compression, because it costs more CPU on both sides than it saves on the network.
             headers={"User-Agent": self._agent, "Accept-Encoding": "identity", "Accept": JSON},
             auto_decompress=False,
         )
@@ -77,7 +76,7 @@ class Transport:
     async def answered(
         self, call: Call, path: str = "", headers: Mapping[str, str] | None = None, *, is_json: bool = True
     ) -> bytes:
-        """Return the body of an answer, at `path` where that is not the call's own; raise KubeError."""
+        """Return the body of an answer, at `path` if that is not the call's own; raise KubeError."""
         waiting = aiohttp.ClientTimeout(total=self._answer, sock_connect=CONNECT_SECONDS)
         try:
             async with self._asked(call, path or call.path, headers or {}, waiting) as answer:
@@ -89,7 +88,7 @@ class Transport:
 
     @contextlib.asynccontextmanager
     async def parts(self, call: Call) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Have the body of an answer as it comes; raise KubeError."""
+        """Open the body of an answer as a stream of bytes; raise KubeError."""
         waiting = aiohttp.ClientTimeout(total=self._answer, sock_connect=CONNECT_SECONDS)
         async with self._asked(call, call.path, {}, waiting) as answer:
             demand_json(answer, call)
@@ -105,7 +104,7 @@ class Transport:
 
     @contextlib.asynccontextmanager
     async def lines(self, call: Call, silence: float) -> AsyncIterator[Batches]:
-        """Have the lines of an answer that goes on: see Api.watch."""
+        """Open an answer without end as batches of lines; see Api.watch."""
         waiting = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=silence)
         async with self._asked(call, call.path, {}, waiting) as answer:
             demand_json(answer, call)
@@ -116,7 +115,7 @@ class Transport:
     async def _asked(
         self, call: Call, path: str, headers: Mapping[str, str], waiting: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Ask, and have an answer that is no refusal; where we are not known, once more as somebody newer."""
+        """Send a request and yield its successful answer; after a 401 retry once with newer credentials."""
         ready = await self._connection.ready()
         answer = await self._sent(call, path, headers, ready, waiting)
         try:
@@ -179,7 +178,7 @@ async def _lines(call: Call, answer: aiohttp.ClientResponse, silence: float) -> 
                 raise ApiUnreachable(f"the watch of {call.what} ended within an event", Reason.BROKEN)
             return
         complete = lines.complete(data)
-        del data  # the next may be hours off
+        del data  # free it, because the next bytes may arrive hours later
         if complete:
             yield complete
         del complete

@@ -1,14 +1,14 @@
-"""Long work on the event loop, cut into turns."""
+"""Turns of the event loop for other tasks during long work."""
 
 import asyncio
 from typing import Final
 
 _TURN: Final = 0.004
-"""Seconds after which others have a turn."""
+"""Seconds after which other tasks get a turn."""
 
 
 class Turn:
-    """Gives others a turn on the event loop whenever it was held for some milliseconds."""
+    """A timer for long work: it yields the event loop after every 4 ms."""
 
     __slots__ = ("_due", "_loop")
 
@@ -17,7 +17,7 @@ class Turn:
         self._due = self._loop.time() + _TURN
 
     async def over(self) -> None:
-        """Give a turn if it is time."""
+        """Yield the event loop if the time is used up."""
         if self._loop.time() >= self._due:
             await asyncio.sleep(0)
             self._due = self._loop.time() + _TURN

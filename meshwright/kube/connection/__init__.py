@@ -1,4 +1,6 @@
-"""The connection to an API server: kubeconfig, credentials, TLS and proxies.
+"""Connection settings for an API server: kubeconfig, credentials, TLS and proxies.
 
-It never sends a request.
+`connection.found` chooses the source as kubectl does, `kubeconfig` parses files into an `Access`,
+`exec_plugin` runs credential plug-ins, and `Connection` keeps all of it current as files change and
+credentials expire. The package never sends a request; `meshwright.kube.transport` does.
 """

@@ -1,4 +1,4 @@
-"""How an API server is reached: where it is, how to know it, and who we are there."""
+"""Access to an API server: its address, its CA, and the user's credentials."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A program, how it is called, and what it is told of the `cluster`, None where nothing."""
+    """An exec plug-in: the program, its arguments, and the `cluster` to pass to it (None: nothing)."""
 
     version: str
     command: str
@@ -20,9 +20,9 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where an API server is, and how to know it: `ca` empty trusts what the system trusts.
+    """The address of an API server. An empty `ca` means the trust store of the system.
 
-    `server_name` is the name in its certificate where that is another than the URL's.
+    `server_name` is the name in its certificate if it differs from the host of the URL.
     """
 
     name: str
@@ -35,9 +35,9 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who we are, by whatever of these there is; `acting_as` are the headers of whom we stand in for.
+    """The credentials, by whichever of these fields is set; `acting_as` are impersonation headers.
 
-    A token's file comes before a token, and a plug-in is asked only where there is nothing else.
+    `token_file` takes precedence over `token`, and a plug-in is run only without any other credential.
     """
 
     token: str = field(default="", repr=False)

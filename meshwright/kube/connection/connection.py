@@ -1,4 +1,4 @@
-"""Where an API server is and who we are there: found as kubectl and client libraries do, and kept current."""
+"""The current address, credentials and TLS context of an API server, from the sources that kubectl uses."""
 
 import asyncio
 import base64
@@ -19,20 +19,22 @@ from meshwright.kube.connection.tls import Material, Stamp, context
 from meshwright.kube.errors import ConfigError, Reason
 
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where a Pod has the token of its ServiceAccount."""
+"""Directory of a Pod's ServiceAccount token."""
 
 IN_CLUSTER: Final = "in-cluster"
-"""What the cluster is called that we run in: it does not know its own name."""
+"""Name of the cluster in which this program runs: a cluster does not know its own name."""
 
 _REST: Final = timedelta(seconds=10)
-"""How long a plug-in that failed, or was refused again, is not run anew: many requests wait for it."""
+"""Time before a plug-in runs again after a failure or a repeated refusal, because many requests wait for it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestParameters:
-    """What a request is made with; `proxy` and `server_name` are empty where there is none.
+    """The parameters of a request; an empty `proxy` or `server_name` means that there is none.
 
-    `number` counts the answers of plug-ins: a refusal of older ones is no reason to ask again.
+    `number` counts the answers of plug-ins, so that a refusal of an older answer does not run the plug-in
+    again.
     """
 
     tls: ssl.SSLContext | None
@@ -43,10 +45,10 @@ class RequestParameters:
 
 
 class Connection:
-    """A server, and who we are there: had anew as it expires, as files change, and when it is refused.
+    """A server with credentials that are renewed when they expire, when files change, and after a refusal.
 
-    `made` says where the server is and who we are; it is asked again after a refusal, since kubeconfigs are
-    written anew. `clock` gives the time with its zone.
+    `made` returns the current Access; it is called again after a refusal, because kubeconfigs are rewritten.
+    `clock` returns the time with a zone.
     """
 
     def __init__(self, made: Callable[[], Access], clock: Callable[[], datetime] | None = None) -> None:
@@ -56,37 +58,37 @@ class Connection:
         self._lock = asyncio.Lock()
         self._credential: Credential | None = None
         self._failure: tuple[ConfigError, datetime] | None = None
-        self._refused: datetime | None = None  # when a plug-in's answer was last renounced
+        self._refused: datetime | None = None  # when a plug-in's answer was last discarded
         self._number = 0
         self._context: tuple[Material, tuple[Stamp | None, ...], ssl.SSLContext] | None = None
 
     @property
     def name(self) -> str:
-        """The name by which the cluster is known here."""
+        """Return the name of the cluster."""
         return self._access.server.name
 
     @property
     def server(self) -> str:
-        """The server's URL, without a slash at its end."""
+        """Return the URL of the server, without a slash at its end."""
         return self._access.server.url
 
     @property
     def fingerprint(self) -> str:
-        """A digest of the server's URL and of what we know it by: of another cluster it is another one."""
+        """Return a digest of the server's URL, name and CA, which differs for another cluster."""
         server = self._access.server
         try:
             ca = server.ca.read_bytes() if isinstance(server.ca, Path) else server.ca
         except OSError:
-            ca = b""  # whoever asks the server is told of it
+            ca = b""  # a request reports the unreadable file
         return hashlib.sha256(f"{server.url}\n{server.server_name}\n".encode() + ca).hexdigest()
 
     async def ready(self) -> RequestParameters:
-        """Return what a request is made with now; raise ConfigError."""
+        """Return the parameters for a request now; raise ConfigError."""
         async with self._lock:
             return await self._ready()
 
     async def refused(self, ready: RequestParameters) -> bool:
-        """Take over that the server does not know who we are; say whether there is something else to try."""
+        """Record that the server refused the credentials; return whether newer ones are available."""
         async with self._lock:
             if ready.number == self._number:
                 self._renounce()
@@ -94,7 +96,10 @@ class Connection:
             return (again.headers, again.tls) != (ready.headers, ready.tls)
 
     def _renounce(self) -> None:
-        """Ask anew where the server is and who we are; a plug-in after a rest, or if it is another one."""
+        """Read the sources again, and discard the plug-in's answer unless that was done within _REST.
+
+        A plug-in that differs from the earlier one is run at once.
+        """
         now, before = self._clock(), self._access.user.plugin
         self._access = self._made()
         is_rested = self._refused is None or now - self._refused >= _REST
@@ -108,7 +113,7 @@ class Connection:
         if not server.url.startswith("https://"):
             return RequestParameters(
                 None, (), proxy
-            )  # who we are is said to nobody who does not show who he is
+            )  # credentials are sent only to a server that proves its identity
         given = await self._given(user)
         certificate, key = (
             (given.certificate, given.key) if given.certificate else (user.certificate, user.key)
@@ -119,7 +124,7 @@ class Connection:
         )
 
     async def _given(self, user: User) -> Credential:
-        """Return what the plug-in gave, asked anew where that has expired; nothing without one."""
+        """Return the plug-in's credential, renewed if it has expired; an empty one without a plug-in."""
         if user.plugin is None or user.token or user.token_file or user.basic or user.certificate:
             return Credential()
         known, now = self._credential, self._clock()
@@ -137,12 +142,14 @@ class Connection:
         return known
 
     async def _tls(self, material: Material) -> ssl.SSLContext:
-        """Return a context of what the files hold now, or the last one while they do not fit together."""
+        """Return a TLS context for the current files, or the last one while the files do not fit together."""
         stamp, last = material.stamp(), self._context
         if last is not None and (material, stamp) == last[:2]:
             return last[2]
         try:
-            made = await asyncio.to_thread(context, material)  # which may read all that the system trusts
+            made = await asyncio.to_thread(
+                context, material
+            )  # reads the trust store of the system, which takes time
         except ConfigError:
             if last is None or last[0] != material:
                 raise
@@ -152,10 +159,10 @@ class Connection:
 
 
 def found(kubeconfig: Path | None, context: str, account: Path = ACCOUNT) -> Connection:
-    """Return the connection to the cluster that is meant; raise ConfigError.
+    """Return the connection to the selected cluster; raise ConfigError.
 
-    That is the kubeconfig told, else the cluster that we run in unless a context is told, else the files of
-    $KUBECONFIG, else ~/.kube/config.
+    The order is: the given kubeconfig, then the cluster in which this program runs (unless a context is
+    given), then the files of $KUBECONFIG, then ~/.kube/config.
     """
     if kubeconfig is not None:
         return Connection(lambda: access([read(kubeconfig)], context))
@@ -188,7 +195,7 @@ def _in_cluster(account: Path, environment: Mapping[str, str]) -> Access:
 
 
 def _headers(user: User, token: str) -> tuple[tuple[str, str], ...]:
-    """Return the header that says who we are; a token's file is read each time, since it is replaced."""
+    """Return the Authorization header. A token file is read each time, because the kubelet replaces it."""
     if user.token_file is not None:
         try:
             token = user.token_file.read_text("utf-8").strip()

@@ -1,4 +1,4 @@
-"""Exec plug-ins: programs that say who we are (client.authentication.k8s.io, ExecCredential)."""
+"""Exec plug-ins: programs that supply credentials (client.authentication.k8s.io, ExecCredential)."""
 
 import contextlib
 import json
@@ -16,12 +16,12 @@ PATIENCE: Final = 60.0
 """Seconds that a plug-in may take."""
 
 _LONGEST: Final = 1 << 20
-"""Bytes of its answer."""
+"""Greatest size of its output in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What a plug-in gave: a token, a certificate with its key, or all of it, and until when."""
+    """The answer of a plug-in: a token, a certificate with its key, or both, and the time of expiry."""
 
     token: str = field(default="", repr=False)
     certificate: bytes = field(default=b"", repr=False)
@@ -30,9 +30,9 @@ class Credential:
 
 
 async def ask(plugin: Plugin, patience: float = PATIENCE) -> Credential:
-    """Run a plug-in; raise ConfigError with what it said, never with what it gave.
+    """Run a plug-in; raise ConfigError with its error output, never with its credentials.
 
-    It has no standard input and no terminal: it can ask nobody.
+    The plug-in has no standard input and no terminal, so it cannot ask a person.
     """
     try:
         ended = await run(_command(plugin), patience)
@@ -51,7 +51,10 @@ async def ask(plugin: Plugin, patience: float = PATIENCE) -> Credential:
 
 
 def _command(plugin: Plugin) -> Command:
-    """Return what is run: of what it says, no more is kept than shows that it is too much."""
+    """Return the command.
+
+    One byte more than the limit is kept, which is enough to recognise a larger output.
+    """
     asked = {"KUBERNETES_EXEC_INFO": json.dumps(_asked(plugin))}
     return Command(
         (plugin.command, *plugin.arguments),
@@ -68,7 +71,7 @@ def _asked(plugin: Plugin) -> Mapping[str, Any]:
 
 
 def credential(plugin: Plugin, output: bytes) -> Credential:
-    """Return what a plug-in's output gives; raise ConfigError."""
+    """Parse the output of a plug-in; raise ConfigError."""
     try:
         said = json.loads(output) if len(output) <= _LONGEST else None
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""Kubeconfig files, merged and read as kubectl does: which server, and who we are.
+"""Parser of kubeconfig files, merged as kubectl does.
 
-Of several files the first that has a name defines it, the first with a current-context says which it is, and
-paths count from the file that they stand in. What data and a file say both, the data says.
+Of several files the first one with a name defines it, and the first one with a current-context selects it.
+Paths are relative to the file that contains them. Where inline data and a file are both given, the data wins.
 """
 
 import base64
@@ -18,21 +18,21 @@ from meshwright.kube.connection.stanza import Stanza
 from meshwright.kube.errors import ConfigError, shortened
 
 EXEC_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
-"""The plug-ins that are understood."""
+"""Supported versions of exec plug-ins."""
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read(file: Path) -> Stanza:
-    """Return what a kubeconfig says; raise ConfigError."""
+    """Parse a kubeconfig; raise ConfigError."""
     try:
         said = yaml.load(file.read_bytes(), Loader=_LOADER)  # noqa: S506 - a safe one
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror or error}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date that is none
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: an invalid date
         mark = getattr(error, "problem_mark", None)
         line = f"line {mark.line + 1}: " if mark is not None else ""
-        # The parser says what is wrong in words of its own. Other errors quote the text, which may be a key.
+        # The parser's messages describe the fault. Other errors quote the text, which may be a key.
         of_parser = isinstance(error, yaml.scanner.ScannerError | yaml.parser.ParserError)
         said = shortened(str(getattr(error, "problem", None))) if of_parser else type(error).__name__
         raise ConfigError(f"{file}: {line}is no YAML: {said}") from None
@@ -42,7 +42,7 @@ def read(file: Path) -> Stanza:
 
 
 def access(files: Sequence[Stanza], context: str = "") -> Access:
-    """Return a context of merged files, the current one if none is named; raise ConfigError."""
+    """Return a context of merged files, by default the current one; raise ConfigError."""
     shown = ", ".join(str(each.file) for each in files)
     current = context or next(filter(None, (each.text("current-context") for each in files)), "")
     contexts = _named(files, "contexts", "context")
@@ -135,7 +135,7 @@ def _plugin(said: Stanza, server: Server) -> Plugin:
         raise said.fault("interactiveMode", f"must be Never, IfAvailable or Always, is {mode!r}")
     return Plugin(
         version=version,
-        # As a shell has it: a bare name is looked for in $PATH; other paths count from the file's folder.
+        # As in a shell: a bare name is searched in $PATH, and other paths are relative to the file's folder.
         command=str(said.path("command")) if "/" in command else command,
         arguments=said.texts("args"),
         environment=tuple((each.text("name"), each.text("value")) for each in said.parts("env")),
@@ -145,7 +145,7 @@ def _plugin(said: Stanza, server: Server) -> Plugin:
 
 
 def _cluster(server: Server) -> Mapping[str, Any]:
-    """Return what a plug-in is told of the server that it is to give credentials for."""
+    """Return the description of the server that is passed to a plug-in."""
     said: dict[str, Any] = {"server": server.url, "config": None}
     if server.server_name:
         said["tls-server-name"] = server.server_name
@@ -160,7 +160,7 @@ def _cluster(server: Server) -> Mapping[str, Any]:
 
 
 def _acting_as(said: Stanza) -> Iterable[tuple[str, str]]:
-    """Yield the headers of whom we stand in for: who leaves them out acts with more rights than meant."""
+    """Yield the impersonation headers; without them requests would have more permissions than intended."""
     if name := said.text("as"):
         yield "Impersonate-User", name
     if uid := said.text("as-uid"):

@@ -1,4 +1,4 @@
-"""Proxies that the environment names, as Go's programs, and so kubectl, read it."""
+"""HTTP proxies from the environment, by the rules of Go programs such as kubectl."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -11,8 +11,8 @@ PROXY_RULE: Final = "must be a URL with http or https; other proxies, such as so
 
 
 def is_url(text: str) -> bool:
-    """Say whether a text is a URL with http or https, a host, and a port that can be one if any."""
-    if not text.startswith(("http://", "https://")):  # as Connection tells them apart
+    """Return whether a text is an http or https URL with a host and, if any, a valid port."""
+    if not text.startswith(("http://", "https://")):  # lower case, as Connection compares schemes
         return False
     try:
         parts = urlsplit(text)
@@ -22,10 +22,11 @@ def is_url(text: str) -> bool:
 
 
 def from_environment(url: str, environment: Mapping[str, str]) -> str:
-    """Return the URL of the proxy by which a server is reached, empty where it is reached directly.
+    """Return the URL of the proxy for a server; empty for a direct connection.
 
-    NO_PROXY names hosts, domains, addresses and networks (10.96.0.0/12), each with or without a port, or `*`.
-    Raises ConfigError for what is no such URL, and does not show it: it may have a password.
+    NO_PROXY lists hosts, domains, addresses and networks (for example 10.96.0.0/12), each with or without a
+    port, or `*`. Raises ConfigError for an invalid proxy URL without showing it, because it may contain a
+    password.
     """
     parts = urlsplit(url)
     proxy = _either(environment, f"{parts.scheme}_proxy")

@@ -1,4 +1,4 @@
-"""The fields of a kubeconfig, each read as what it must be; an error names its place, and shows no value."""
+"""Typed access to fields of a kubeconfig. An error names the place of the field and never shows its value."""
 
 import base64
 import binascii
@@ -12,18 +12,18 @@ from meshwright.kube.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Stanza:
-    """A mapping of a kubeconfig, with the file and the place by which an error names it."""
+    """A mapping in a kubeconfig, with its file and place for errors."""
 
     file: Path
     place: str
     said: Mapping[str, Any] = field(repr=False)
 
     def fault(self, name: str, wrong: str) -> ConfigError:
-        """Return the error that a field is wrong."""
+        """Return the error for a wrong field."""
         return ConfigError(f"{self.file}: {self.place}{name} {wrong}")
 
     def text(self, name: str) -> str:
-        """Return a text, empty where there is none."""
+        """Return a text; empty if the field is missing."""
         said = self.said.get(name)
         if said is None:
             return ""
@@ -32,14 +32,14 @@ class Stanza:
         return said
 
     def flag(self, name: str) -> bool:
-        """Return a boolean, false where there is none."""
+        """Return a boolean; False if the field is missing."""
         said = self.said.get(name)
         if said is not None and not isinstance(said, bool):
             raise self.fault(name, f"must be true or false, is {_kind(said)}")
         return bool(said)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return a list of texts."""
+        """Return a list of texts; empty if the field is missing."""
         said = self.said.get(name)
         if said is None:
             return ()
@@ -48,7 +48,7 @@ class Stanza:
         return tuple(said)
 
     def part(self, name: str) -> "Stanza | None":
-        """Return the mapping in a field, None where there is none."""
+        """Return the mapping in a field; None if the field is missing."""
         said = self.said.get(name)
         if said is None:
             return None
@@ -57,7 +57,7 @@ class Stanza:
         return Stanza(self.file, f"{self.place}{name}.", said)
 
     def parts(self, name: str) -> "list[Stanza]":
-        """Return the mappings of a list."""
+        """Return the mappings of a list; empty if the field is missing."""
         said = self.said.get(name)
         if said is None:
             return []
@@ -66,12 +66,12 @@ class Stanza:
         return [Stanza(self.file, f"{self.place}{name}[{at}].", each) for at, each in enumerate(said)]
 
     def path(self, name: str) -> Path | None:
-        """Return a path, which counts from the file's folder."""
+        """Return a path, relative to the folder of the file; None if the field is missing."""
         said = self.text(name)
         return self.file.parent / said if said else None
 
     def material(self, name: str) -> Path | bytes:
-        """Return what `name-data` or the file `name` has, empty where there is neither."""
+        """Return the data of `name-data`, or the path in `name`; empty if both are missing."""
         if data := self.text(f"{name}-data"):
             try:
                 return base64.b64decode(data, validate=True)

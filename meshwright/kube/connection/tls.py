@@ -1,4 +1,4 @@
-"""TLS to an API server: contexts from files and from memory, made anew when a file is another one."""
+"""TLS contexts for an API server, from files or memory."""
 
 import os
 import ssl
@@ -10,14 +10,14 @@ from typing import Final
 from meshwright.kube.errors import ConfigError, Reason
 
 Stamp = tuple[int, int, int]
-"""What tells a file from the one that was there before."""
+"""Modification time, size and inode, which change when a file is replaced."""
 
 _IN_MEMORY: Final = hasattr(os, "memfd_create")
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a context is made of, files or their contents: whom to trust, who we are; empty for none."""
+    """The ingredients of a TLS context, as files or contents: CA, certificate and key; empty for none."""
 
     ca: Path | bytes = b""
     certificate: Path | bytes = field(default=b"", repr=False)
@@ -25,15 +25,15 @@ class Material:
     insecure: bool = False
 
     def stamp(self) -> tuple[Stamp | None, ...]:
-        """Return what is other once one of the files is; None for one that cannot be looked at."""
+        """Return a value that changes with any of the files; None for a file that cannot be examined."""
         return tuple(_stamp(each) for each in (self.ca, self.certificate, self.key) if isinstance(each, Path))
 
 
 def context(material: Material) -> ssl.SSLContext:
-    """Return a context; raise ConfigError, which names the file."""
+    """Return a TLS context; raise ConfigError, which names the file."""
     made = ssl.create_default_context() if not material.ca else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
-    # Newer Pythons demand extensions that the CAs of many clusters, made by older tools, do not have.
+    # Python 3.13 requires extensions that CAs made by older tools, common in clusters, do not have.
     made.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if material.insecure:
         made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
@@ -56,15 +56,15 @@ def context(material: Material) -> ssl.SSLContext:
 
 
 def load(made: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Load a certificate and its key: the ssl module reads files only."""
+    """Load a certificate and its key from memory; the ssl module can only read files."""
     both = key.rstrip() + b"\n" + certificate
     if not _IN_MEMORY:
-        with tempfile.NamedTemporaryFile() as file:  # which others may not open
+        with tempfile.NamedTemporaryFile() as file:  # with mode 0600
             file.write(both)
             file.flush()
             made.load_cert_chain(file.name, password=_no_password)
         return
-    # Memory, without a name that others could open, and without a disk that one could write to.
+    # An anonymous file in memory: no name that others could open, and no writable disk needed.
     descriptor = os.memfd_create("tls")
     try:
         with open(descriptor, "wb", closefd=False) as file:
@@ -75,7 +75,7 @@ def load(made: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
 
 
 def _no_password() -> bytes:
-    """Refuse where OpenSSL would ask on the terminal."""
+    """Refuse a key with a password, for which OpenSSL would prompt on the terminal."""
     raise ValueError("the key has a password")
 
 

@@ -1,4 +1,6 @@
-"""All objects of one kind, listed and then watched: the reflector, its cache and its pace.
+"""Reflector: all objects of one kind, listed once and then kept current by a watch.
 
-It never knows what an object means.
+`reflector` drives the requests, `object_cache` holds the objects and computes differences (pure), `pacing`
+has the times, and `statistics` the figures for metrics and pages. Nothing here knows the meaning of an
+object: a `project` function reduces each object to the part that its user needs.
 """

@@ -1,4 +1,4 @@
-"""What is known of the objects of one kind, between lists and events: values in, differences out."""
+"""Cache of the objects of one kind: lists and events in, differences out; no I/O."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,23 +10,23 @@ from meshwright.kube.resource import Key, Raw, Resource
 T = TypeVar("T")
 
 INITIAL_END: Final = "k8s.io/initial-events-end"
-"""The annotation of the bookmark that ends a streaming list."""
+"""Annotation of the bookmark that ends a streaming list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item(Generic[T]):
-    """An object: its resourceVersion, and what its reader made of it."""
+    """An object: its resourceVersion, and its projection."""
 
     version: str
     body: T
 
 
 Changes = dict[Key, Item[T] | None]
-"""What is other, None for what is gone."""
+"""Changed objects by key; None for a deleted one."""
 
 
 class UnreadError(Exception):
-    """An object cannot be kept; the message says which, and why. `key` is None where it has no name."""
+    """An object cannot be cached; the message has its name and the reason. `key` is None without a name."""
 
     def __init__(self, message: str, key: Key | None) -> None:
         super().__init__(message)
@@ -34,17 +34,17 @@ class UnreadError(Exception):
 
 
 class DisorderError(KubeError):
-    """An event is older than one that came before it: what is known is not to be trusted."""
+    """An event is older than an earlier one, so the cache cannot be trusted."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, Reason.DISORDER)
 
 
 class ObjectCache(Generic[T]):
-    """The objects of one kind as they were last seen.
+    """The last known objects of one kind.
 
-    `at` is the version up to which events have come, empty while a list is being made. `project` makes of an
-    object what is kept of it, and is not asked again for a version that is known.
+    `at` is the resourceVersion of the last event; it is empty during a list. `project` returns the part of an
+    object to keep, and is not called for a version that is known already.
     """
 
     def __init__(
@@ -56,18 +56,18 @@ class ObjectCache(Generic[T]):
         self._project = project
 
     def begin(self) -> "PartialList[T]":
-        """Begin a list: what it says replaces what is known once it is complete."""
+        """Begin a list. It replaces the known objects when it is complete."""
         return PartialList(self)
 
     def read(self, raw: Any) -> tuple[Key, Item[T]]:  # noqa: ANN401 - whatever JSON has
-        """Return an object as it is kept; raise UnreadError."""
+        """Return key and item of an object; raise UnreadError."""
         key, version = self.named(raw)
         known = self.items.get(key)
         same = known is not None and known.version == version
         return key, known if known is not None and same else self._made(key, version, raw)
 
     def named(self, raw: Any) -> tuple[Key, str]:  # noqa: ANN401
-        """Return an object's key and version; raise UnreadError for what is no object of this kind."""
+        """Return key and version of an object; raise UnreadError if it is not one of this kind."""
         metadata = raw.get("metadata") if isinstance(raw, dict) else None
         if not isinstance(metadata, dict):
             raise UnreadError(f"{self._resource}: an object has no metadata", None)
@@ -86,12 +86,12 @@ class ObjectCache(Generic[T]):
         return key, version
 
     def take(self, kind: str, raw: dict[str, Any], changes: Changes[T]) -> None:
-        """Take an event over, and add to `changes` what is other by it; raise UnreadError, DisorderError."""
+        """Apply an event, and add its effect to `changes`; raise UnreadError or DisorderError."""
         key, version = self.named(raw)
         known = self.items.get(key)
         if self.at and not later(version, self.at):
             if known is not None and known.version == version:
-                return  # said twice
+                return  # a repeated event
             raise DisorderError(f"{self._shown(key)} came in version {version}, after {self.at}")
         self.at = version
         if kind == "DELETED":
@@ -103,7 +103,7 @@ class ObjectCache(Generic[T]):
             changes[key] = item
 
     def bookmark(self, raw: Raw) -> None:
-        """Take over up to where events have come."""
+        """Record the resourceVersion of a bookmark."""
         version, _ = _mark(raw)
         if version and (not self.at or later(version, self.at)):
             self.at = version
@@ -111,11 +111,11 @@ class ObjectCache(Generic[T]):
     def _made(self, key: Key, version: str, raw: dict[str, Any]) -> Item[T]:
         try:
             return Item(version, self._project(self._typed(raw)))
-        except Exception as error:  # one object ends no watch, whatever its reader makes of it
+        except Exception as error:  # a projection that fails must not end the watch
             raise UnreadError(f"{self._shown(key)}: {type(error).__name__}: {error}", key) from error
 
     def _typed(self, raw: dict[str, Any]) -> Raw:
-        """Return an object that says what it is: those in lists of core kinds do not."""
+        """Return the object with its kind: in lists of core kinds the objects have none."""
         if "kind" not in raw:
             raw["apiVersion"], raw["kind"] = self._resource.api_version, self._resource.kind
         return raw
@@ -125,14 +125,14 @@ class ObjectCache(Generic[T]):
 
 
 class PartialList(Generic[T]):
-    """A list in the making. An object in it that cannot be read stays as it was known."""
+    """A list being received. An unreadable object keeps its last known state."""
 
     def __init__(self, seen: ObjectCache[T]) -> None:
         self._seen = seen
         self._fresh: dict[Key, Item[T]] = {}
 
     def add(self, raw: Any) -> None:  # noqa: ANN401
-        """Take an object over; raise UnreadError."""
+        """Add an object; raise UnreadError."""
         try:
             key, item = self._seen.read(raw)
         except UnreadError as error:
@@ -142,12 +142,12 @@ class PartialList(Generic[T]):
         self._fresh[key] = item
 
     def remove(self, raw: Any) -> None:  # noqa: ANN401
-        """Take over that an object is gone again; raise UnreadError."""
+        """Remove an object that was deleted during the list; raise UnreadError."""
         key, _ = self._seen.named(raw)
         self._fresh.pop(key, None)
 
     def complete(self, version: str) -> Changes[T]:
-        """Put the list in the place of what is known, and return what is other."""
+        """Replace the known objects by the list, and return the differences."""
         seen, fresh = self._seen, self._fresh
         changes: Changes[T] = {key: None for key in seen.items if key not in fresh}
         for key, item in fresh.items():
@@ -159,13 +159,13 @@ class PartialList(Generic[T]):
 
 
 def ends_list(raw: Raw) -> str | None:
-    """Return the version of the list that a bookmark ends, None for a bookmark that ends none."""
+    """Return the version of the list that a bookmark ends; None for any other bookmark."""
     version, annotations = _mark(raw)
     return version if annotations.get(INITIAL_END) == "true" else None
 
 
 def _mark(raw: Raw) -> tuple[str, Mapping[str, Any]]:
-    """Return a bookmark's version, empty where it has none, and its annotations."""
+    """Return version (empty if missing) and annotations of a bookmark."""
     metadata = raw.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     version, annotations = metadata.get("resourceVersion"), metadata.get("annotations")
@@ -173,9 +173,10 @@ def _mark(raw: Raw) -> tuple[str, Mapping[str, Any]]:
 
 
 def later(version: str, other: str) -> bool:
-    """Say whether a version is later than another one of the same kind.
+    """Return whether a resourceVersion is later than another of the same kind.
 
-    Since 1.35 versions are said to be integers without leading zeros; what is not is taken to be later.
+    Since Kubernetes 1.35 versions are defined to be integers without leading zeros. Any other version counts
+    as later.
     """
     if not (_is_number(version) and _is_number(other)):
         return True

@@ -1,4 +1,4 @@
-"""How long to wait, to listen and to believe: functions of counts and of a chance from 0 to 1."""
+"""Times of a reflector: functions of failure counts and a random number from 0 to 1."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,11 +8,13 @@ from typing import Final
 class Pacing:
     """The times of a reflector, in seconds.
 
-    After failures it pauses from `first` on, doubling up to `longest`. A watch that lived for `steady` has
-    worked, and one that ended within `short` has not. The server is asked to end a watch after
-    `watch`; one that is silent for `silence` is given up, while a server sends a bookmark about every minute.
-    A streaming list that is silent for `initial` is no such list, and none takes longer than `streaming`.
-    After `relist` everything is listed anew, whatever the watch said: no server's word is taken for good.
+    - After failures the pause begins with `first` and doubles up to `longest`.
+    - A watch that lasted `steady` counts as working; one that ended within `short` does not.
+    - The server is asked to end a watch after `watch`. A watch without any line for `silence` is given up;
+      servers send a bookmark about every minute.
+    - A streaming list without any line for `initial` is not supported by the server, and none may take longer
+      than `streaming`.
+    - After `relist` everything is listed again, so that a fault in a server's watch has a limited effect.
     """
 
     first: float = 0.8
@@ -26,9 +28,9 @@ class Pacing:
     relist: float = 3600.0
 
     def pause(self, failures: int, chance: float, asked: float | None = None) -> float:
-        """Return how long to wait after so many failures in a row; none without any.
+        """Return the pause after consecutive failures; 0 without any.
 
-        What the server `asked` for counts where it is longer, but no more than ten times our longest.
+        A longer delay that the server `asked` for is respected, up to ten times `longest`.
         """
         if not failures and asked is None:
             return 0.0
@@ -36,11 +38,11 @@ class Pacing:
         return max(doubled * (0.5 + chance / 2), min(asked or 0.0, 10 * self.longest))
 
     def watch_for(self, chance: float) -> int:
-        """Return the whole seconds of one watch: not all of them end at the same moment."""
+        """Return the whole seconds for one watch, with jitter so that watches do not all end together."""
         return max(1, round(self.watch * (1 + chance / 5)))
 
     def relist_after(self, chance: float) -> float:
-        """Return how long one list counts."""
+        """Return the seconds for which a list is valid, with jitter."""
         return self.relist * (1 + chance / 5)
 
 

@@ -1,8 +1,9 @@
-"""All objects of one kind, as the API server has them: listed, then watched, for as long as one likes.
+"""Reflector of all objects of one kind: listed, then watched, until cancelled.
 
-A list is streamed where the server can do that, else it comes in pages. What is known stays until a whole
-list says otherwise: one made anew, after a break or because the server forgot what we had seen, is compared
-with what is known, and only what differs is told.
+A list is streamed by the watch itself if the server supports that, else read page by page. Known objects stay
+until a complete list replaces them. A later list, after a break or because the server has forgotten the
+resourceVersion, is compared with the known objects, and only differences are reported. Therefore an outage of
+the API server never removes anything from the mesh.
 """
 
 import asyncio
@@ -33,16 +34,16 @@ from meshwright.kube.turns import Turn
 T = TypeVar("T")
 
 _BROKE: Final = (Reason.BROKEN, Reason.INACTIVE)
-"""What ends a watch without anything being wrong with what it said."""
+"""Reasons that end a watch without any doubt about its earlier events."""
 
-_chance: Final = random.random  # that servers are not asked by all at once, nothing secret
+_chance: Final = random.random  # jitter, not security
 
 
 class Reflector(Generic[T]):
-    """The objects of `resource`, of all namespaces or of one, that `labels` and `fields` select.
+    """The objects of `resource`, in all namespaces or one, selected by `labels` and `fields`.
 
-    `project` makes of an object what is kept of it. `known` is what an earlier run remembered: it counts
-    until the first list, which is compared with it. `clock` gives the time with its zone.
+    `project` reduces an object to the part to keep. `known` are objects from an earlier run; they are used
+    until the first list, which is compared with them. `clock` returns the time with a zone.
     """
 
     def __init__(
@@ -65,22 +66,22 @@ class Reflector(Generic[T]):
         self._selecting = selecting(labels, fields)
         self._seen = ObjectCache(resource, project, known)
         self._changed: Callable[[Changes[T]], None] = _nobody
-        self._streams = True  # until the server says that it does not
-        self._current = False  # until what is known is a list and all events since: so a watch may go on
+        self._streams = True  # until the server refuses a streaming list
+        self._current = False  # True if a watch may continue from `at`
         self._relist_at = 0.0
         self._failures = 0
 
     @property
     def items(self) -> Mapping[Key, Item[T]]:
-        """All that is known now."""
+        """Return all known objects."""
         return self._seen.items
 
     async def run(self, changed: Callable[[Mapping[Key, Item[T] | None]], None]) -> None:
-        """Keep what is known current until cancelled; nothing that the server does raises out of it.
+        """Keep the objects current until cancelled; no fault of the server raises.
 
-        `changed` is told what is other, None for what is gone: after each list, and after each batch of
-        events. It is told nothing, {}, when only `figures` say something new: an error began or ended, or an
-        object that came could not be read. It is called on the event loop, must be quick and must not raise.
+        `changed` receives the changed objects (None for a deleted one) after each list and each batch of
+        events. It receives {} if only `figures` have news: an error began or ended, or an object was
+        unreadable. It is called on the event loop, must be quick and must not raise.
         """
         self._changed = changed
         loop = asyncio.get_running_loop()
@@ -94,7 +95,7 @@ class Reflector(Generic[T]):
             await asyncio.sleep(pause)
 
     async def _once(self) -> None:
-        """List where that is due, and watch until the server ends it."""
+        """List if that is due, then watch until the server ends the watch."""
         if not self._current or asyncio.get_running_loop().time() >= self._relist_at:
             self._current = False
             if self._streams and await self._streamed():
@@ -103,7 +104,10 @@ class Reflector(Generic[T]):
         await self._watch({"resourceVersion": self._seen.at}, None)
 
     async def _streamed(self) -> bool:
-        """List by a watch that first sends all there is, and go on with it; say whether the server can."""
+        """List by a watch that sends all objects first, and continue it.
+
+        Return whether the server supports that.
+        """
         params = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         try:
             await self._watch(params, self._seen.begin())
@@ -112,16 +116,16 @@ class Reflector(Generic[T]):
                 raise
             match error.reason:
                 case Reason.INVALID | Reason.INACTIVE:
-                    self._streams = False  # it says so, or takes it for a watch as any other
+                    self._streams = False  # refused, or treated as a plain watch
                 case Reason.FORBIDDEN | Reason.SERVER:
-                    pass  # who may list and not watch gets as far as that goes
+                    pass  # a role with `list` but without `watch` still gets a paged list
                 case _:
                     raise
             return False
         return True
 
     async def _paged(self) -> None:
-        """List page by page; a list whose rest the server has forgotten is begun anew, then in one piece."""
+        """List page by page; after an expired continuation start again, and the last time in one page."""
         for limit in (PAGE, PAGE, 0):
             try:
                 return await self._pages(limit)
@@ -140,7 +144,7 @@ class Reflector(Generic[T]):
         self._complete(listing, str(objects.metadata.get("resourceVersion") or ""))
 
     async def _watch(self, params: Mapping[str, str], listing: PartialList[T] | None) -> None:
-        """Watch until the server ends it; with a `listing`, all there is comes first."""
+        """Watch until the server ends it; with a `listing` the watch begins with all objects."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         seconds = str(self._pacing.watch_for(_chance()))
@@ -149,19 +153,22 @@ class Reflector(Generic[T]):
         async with watching as batches:
             if listing is not None:
                 await self._batch(await self._initial(batches, listing))
-            # One that is silent from the start says nothing by which one could tell that it works.
+            # A quiet watch sends no event that would prove that it works, so its age has to.
             well = loop.call_later(self._pacing.steady, self._well)
             try:
                 async for batch in batches:
                     await self._batch(iter(batch))
-                    del batch  # as long as it is waited for the next, nobody has this one
+                    del batch  # free it while waiting for the next
             finally:
                 well.cancel()
         if loop.time() - began < self._pacing.short:
             raise ApiUnreachable(f"the API server ends watches of {self.resource} at once", Reason.SHORT)
 
     async def _initial(self, batches: Batches, listing: PartialList[T]) -> Iterator[bytes]:
-        """Take over what there is, up to the bookmark that ends it; return the lines that came with that."""
+        """Read the initial objects up to the bookmark that ends them.
+
+        Return the remaining lines of that batch.
+        """
         loop, turn, silence = asyncio.get_running_loop(), Turn(), self._pacing.initial
         end = loop.time() + self._pacing.streaming
         try:
@@ -186,7 +193,7 @@ class Reflector(Generic[T]):
         raise ApiUnreachable(f"the list of {self.resource} ended before all was sent", Reason.BROKEN)
 
     async def _batch(self, lines: Iterator[bytes]) -> None:
-        """Take over events that came at once, and tell what is other by all of them."""
+        """Apply a batch of events, and report the changes of all of them at once."""
         changes: Changes[T] = {}
         events, turn, unread = 0, Turn(), self.figures.unread
         try:
@@ -203,7 +210,7 @@ class Reflector(Generic[T]):
                 else:
                     raise self._refusal(kind, raw)
                 await turn.over()
-        finally:  # what was taken over is told, whatever came after it
+        finally:  # applied events are reported even if a later line is faulty
             self.figures = self.figures.took(events, self._clock())
             if changes or self.figures.unread != unread:
                 self._changed(changes)
@@ -219,7 +226,7 @@ class Reflector(Generic[T]):
             self._unread(error)
 
     def _complete(self, listing: PartialList[T], version: str) -> None:
-        """Put a list in the place of what is known, and tell what differs."""
+        """Replace the known objects by a complete list, and report the differences."""
         changes = listing.complete(version)
         first = not self.listed.is_set()
         relists = self.figures.relists + (not first)
@@ -231,16 +238,16 @@ class Reflector(Generic[T]):
             self._changed(changes)
 
     def _failed(self, error: KubeError, *, steady: bool) -> float:
-        """Take a failure over; return how long to wait until the next attempt."""
+        """Record a failure; return the seconds until the next attempt."""
         self._counted(error.reason)
         if steady:
             self._failures = 0
         if self._current and steady and error.reason in _BROKE:
-            return 0.0  # it had worked: on from where it broke
+            return 0.0  # the watch worked, so continue from its last event
         self._current = False
         self._failures += 1
         if error.reason is Reason.GONE and self._failures == 1:
-            return 0.0  # a list is all that it takes
+            return 0.0  # an expired version needs a new list, not a pause
         before = self.figures
         self.figures = before.erring(error, self._clock())
         if before.error != self.figures.error:
@@ -249,7 +256,7 @@ class Reflector(Generic[T]):
         return self._pacing.pause(self._failures, _chance(), asked)
 
     def _well(self) -> None:
-        """Say that what is known is current, if that was not so."""
+        """Record that the objects are current, and report the end of an error."""
         before, self.figures = self.figures, self.figures.well()
         if before is not self.figures:
             self._changed({})
@@ -261,7 +268,7 @@ class Reflector(Generic[T]):
         self.figures = replace(self.figures.failed(Reason.OBJECT), unread=str(error))
 
     def _refusal(self, kind: str, raw: Raw) -> KubeError:
-        """Return the error that a watch tells of."""
+        """Return the error for an event that is not about an object."""
         if kind != "ERROR":
             return Nonsense(f"a watch of {self.resource} sent an event of type {shortened(kind)!r}")
         name = self.resource.name
@@ -272,7 +279,10 @@ _OF_OBJECTS: Final = ("ADDED", "MODIFIED", "DELETED")
 
 
 def _ending(raw: Raw, resource: Resource) -> str:
-    """Return the version of a list that a bookmark ends; a server that knows no such lists sends others."""
+    """Return the version of the list that a bookmark ends.
+
+    Servers without streaming lists send other bookmarks.
+    """
     version = ends_list(raw)
     if version is None:
         raise ApiUnreachable(f"the API server does not stream lists of {resource}", Reason.INACTIVE)
@@ -280,4 +290,4 @@ def _ending(raw: Raw, resource: Resource) -> str:
 
 
 def _nobody(changes: Mapping[Any, Any]) -> None:
-    """Hear of changes before anybody wants to."""
+    """Ignore changes before `run` was called."""

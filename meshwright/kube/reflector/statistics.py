@@ -1,4 +1,4 @@
-"""What is known of a reflector's work, for gauges, pages and checks."""
+"""Figures of a reflector for metrics, pages and checks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -10,12 +10,12 @@ from meshwright.kube.errors import KubeError, Reason
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How current what a reflector has is, and what happened on the way.
+    """The age of a reflector's objects, and the events and failures so far.
 
-    `heard` is when the server last said anything of these objects, if only that nothing has changed;
-    `relists` counts lists after the first, `events` those of objects, `errors` failures by their reason.
-    `error` is why what it has may be old, empty while it is current, and `reason` of what kind that is.
-    `unread` tells of the last object that was left out.
+    `heard` is the time of the last line from the server about these objects, including bookmarks. `relists`
+    counts lists after the first, `events` those of objects, and `errors` failures by reason. `error` explains
+    why the objects may be outdated; it is empty while they are current, and `reason` is its kind. `unread`
+    describes the last object that was left out.
     """
 
     heard: datetime | None = None
@@ -30,18 +30,18 @@ class Figures:
     unread: str = ""
 
     def took(self, events: int, now: datetime) -> Self:
-        """Count events of objects; none say that the server is there."""
+        """Count events. A batch without events still shows that the server is alive."""
         last = now if events else self.last_event
         return replace(self, heard=now, last_event=last, events=self.events + events)
 
     def failed(self, reason: Reason, times: int = 1) -> Self:
-        """Count failures that do not make what is known old."""
+        """Count failures that do not make the objects outdated."""
         return replace(self, errors={**self.errors, reason: self.errors.get(reason, 0) + times})
 
     def erring(self, error: KubeError, now: datetime) -> Self:
-        """Say why what is known may be old, since the first such moment."""
+        """Record why the objects may be outdated. `error_since` keeps the time of the first error."""
         return replace(self, error=str(error), reason=error.reason, error_since=self.error_since or now)
 
     def well(self) -> Self:
-        """Say that what is known is current."""
+        """Record that the objects are current."""
         return replace(self, error="", reason=None, error_since=None) if self.error else self
