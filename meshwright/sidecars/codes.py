@@ -1,10 +1,10 @@
-"""The stable codes of what is wrong between the mesh's objects and the sidecar drivers there are."""
+"""Stable codes of problems between the mesh's objects and the installed sidecar drivers."""
 
 from meshwright.mesh.problems.codes import ProblemCode
 
 
 class Code(ProblemCode):
-    """A problem's stable code and, in `doc`, what it means in one line. MW30xx come from the drivers."""
+    """The code of a problem, with one line of explanation in `doc`. Codes MW30xx are about drivers."""
 
     UNKNOWN_DRIVER = "MW3001", "A sidecar driver is named that is not installed; its proxies get nothing new."
     NOT_STARTED = "MW3002", "A workload's sidecar driver is installed, and its control plane was not started."

@@ -1,69 +1,70 @@
-"""What the parts of a sidecar agree on beside their workload: its user, ports, paths and files."""
+"""Constants that the parts of a sidecar share: its user, ports, paths and files."""
 
 import enum
 from typing import Final
 
 PROXY_UID: Final = 1500
-"""The proxy's user: what it sends is not captured."""
+"""User ID of the proxy. Traffic of this user is not captured."""
 ADMIN_SOCKET: Final = "admin.sock"
-"""The socket of Envoy's admin interface in the agent's run directory, for the agent's user alone."""
+"""Socket of Envoy's admin interface in the agent's run directory, accessible to the agent's user only."""
 LONGEST_SOCKET: Final = 107
-"""Bytes of a Unix socket's path in Linux (unix(7)), without the zero at its end."""
+"""Greatest length in bytes of a Unix socket's path in Linux (unix(7)), without the terminating zero."""
 ADMIN_PORT: Final = 15000
-"""Where Envoy's admin interface is for every user of the machine, if it is asked for; reserved in Pods."""
+"""Port of Envoy's admin interface for every user of the machine, if enabled; always reserved in Pods."""
 OUTBOUND_PORT: Final = 15001
 INBOUND_PORT: Final = 15003
 TPROXY_PORT: Final = 15006
-"""Where inbound connections arrive as they are (TPROXY), beside those that are redirected."""
+"""Port for inbound connections captured by TPROXY, which keeps their addresses, beside redirected ones."""
 STATUS_PORT: Final = 15020
-"""The agent's own server: probes and metrics come to it from outside the mesh."""
+"""Port of the agent's own server, which answers probes and metrics from outside of the mesh."""
 
 CHAIN_FILE: Final = "proxy.pem"
 KEY_FILE: Final = "proxy.key"
 AUTHORITY_FILE: Final = "ca.pem"
 TRUST_DOMAIN_FILE: Final = "trust-domain"
-"""Beside `ca.pem`: the mesh's trust domain, which roots of somebody else's CA need not name."""
+"""File beside `ca.pem` with the trust domain, because certificates of an external CA need not contain it.
+"""
 
 PROBE_PREFIX: Final = "/app-health/"
 READY_PATH: Final = "/healthz/ready"
 LIVE_PATH: Final = "/healthz/live"
 METRICS_PATH: Final = "/metrics"
 STATUS_PATH: Final = "/healthz/status"
-"""All that the agent knows of its proxy, as JSON; for this machine alone."""
+"""Path of the agent's full status as JSON, for callers on this machine only."""
 DRAIN_PATH: Final = "/drain"
-"""Posted to by this machine alone: the proxy begins to discourage calls to its workload."""
+"""Path for a POST from this machine only; the proxy then begins to discourage calls to its workload."""
 
 DENIED_HEADER: Final = "x-meshwright-denied"
-"""In which a proxy tells callers of the mesh why it has denied them (docs/debugging.md)."""
+"""Response header with the reason for a denied request, for callers in the mesh (docs/debugging.md)."""
 
 UNDELIVERED_HEADER: Final = "x-meshwright-undelivered"
-"""By which a proxy tells the caller's that its application has not been reached (docs/resilience.md)."""
+"""Response header that tells the caller's proxy that the application was not reached (docs/resilience.md)."""
 
 DIAGNOSIS_HEADER: Final = "x-meshwright-diagnosis"
-"""Header of a request that is made to find out who answers it (`meshwright connectivity`)."""
+"""Request header of a diagnosis, which finds out which hop answers (`meshwright connectivity`)."""
 
 OWN_ANSWER_HEADER: Final = "x-meshwright-own-answer"
-"""Header of an answer that a sidecar gives by itself to a diagnosis: `caller NR route_not_found`.
+"""Response header of an answer that a sidecar itself gives to a diagnosis.
 
-It says the side, Envoy's response flags and its response code details, separated by blanks
-(docs/envoy-defaults.md).
+Its value has the side, Envoy's response flags and its response code details, separated by spaces
+(docs/envoy-defaults.md). Example: `caller NR route_not_found`.
 """
 
 
 class Side(enum.StrEnum):
-    """The sidecar that answers: that of the caller, or that of the called application."""
+    """The sidecar that answers: the caller's, or that of the called application."""
 
     CALLER = "caller"
     CALLED = "called"
 
     @property
     def sidecar(self) -> str:
-        """Return the words for a sidecar of this side."""
+        """Return the words for a sidecar on this side."""
         return "caller's sidecar" if self is Side.CALLER else "called sidecar"
 
 
 class ProbeKind(enum.StrEnum):
-    """A container's probes, by the fields in which Kubernetes has them."""
+    """The kinds of probes, named like the fields of a container."""
 
     LIVENESS = "livenessProbe"
     READINESS = "readinessProbe"
@@ -71,7 +72,7 @@ class ProbeKind(enum.StrEnum):
 
     @property
     def word(self) -> str:
-        """Return the last part of the path under which the agent is asked for it."""
+        """Return the last part of the agent's path for this kind."""
         return {
             ProbeKind.LIVENESS: "livez",
             ProbeKind.READINESS: "readyz",
@@ -80,5 +81,5 @@ class ProbeKind(enum.StrEnum):
 
 
 def probe_path(container: str, kind: ProbeKind) -> str:
-    """Return the path under which the agent is asked for a container's probe."""
+    """Return the agent's path for a probe, for example `/app-health/web/readyz`."""
     return f"{PROBE_PREFIX}{container}/{kind.word}"

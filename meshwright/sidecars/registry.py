@@ -1,6 +1,6 @@
-"""Sidecar drivers by name: found where they are installed, registered once each.
+"""Registry of the sidecar drivers in this process, found by their entry points.
 
-Which of them is whose is chosen by `selection`: there is no driver to be called that was not chosen there.
+`contract.selection` chooses a driver for a workload by name; only then is it used.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from meshwright.sidecars.contract.driver import SidecarDriver
 from meshwright.sidecars.contract.errors import DuplicateDriverError, NoDriverError, NotADriverError
 
 GROUP: Final = "meshwright.sidecars"
-"""The entry-point group in which drivers are found."""
+"""Entry-point group of drivers."""
 
 
 class DriverRegistry:
@@ -22,7 +22,7 @@ class DriverRegistry:
 
     @classmethod
     def discover(cls, found: Iterable[EntryPoint] | None = None) -> Self:
-        """Register every installed driver; raise DriverError for one that is not usable."""
+        """Register every installed driver; raise DriverError for one that cannot be used."""
         registry = cls()
         points = entry_points(group=GROUP) if found is None else found
         for point in sorted(points, key=lambda each: (each.name, each.value)):
@@ -31,7 +31,7 @@ class DriverRegistry:
 
     @property
     def drivers(self) -> Mapping[str, SidecarDriver]:
-        """Return the registered drivers by name, sorted; raise NoDriverError if there is none."""
+        """Return the registered drivers by name, sorted; raise NoDriverError without any."""
         if not self._drivers:
             raise NoDriverError(
                 "no sidecar driver is registered; is the package installed with its entry points?"

@@ -1,4 +1,4 @@
-"""What a policy needs that not every kind of proxy can do. Pure."""
+"""Capabilities that a policy needs and that not every kind of proxy has. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,11 +31,11 @@ from meshwright.sidecars.contract.driver import Capability
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A capability, and what makes it necessary.
+    """A capability, and the cause of the need.
 
-    That is an object; a kind alone where it is the workload's own manifest (Workload), or MeshConfig, or
-    where the policy has what objects of a kind say without their names; a host outside the mesh that is
-    called.
+    The cause `by` is an object, or a host outside of the mesh that is called. It is a kind alone for the
+    workload's own manifest (Workload), for MeshConfig, and where the policy no longer has the names of the
+    objects behind it.
     """
 
     capability: Capability
@@ -43,12 +43,12 @@ class Requirement:
 
 
 def requirements(policy: ProxyPolicy) -> tuple[Requirement, ...]:
-    """Return what a policy needs, sorted, each once."""
+    """Return the requirements of a policy, sorted, without duplicates."""
     return tuple(sorted(set(_requirements(policy)), key=str_order))
 
 
 def str_order(requirement: Requirement) -> tuple[str, str]:
-    """Return what requirements are sorted by; what makes them is of several types, which have no order."""
+    """Return a sort key for requirements, because their causes have types that cannot be compared."""
     return (requirement.capability.value, str(requirement.by))
 
 

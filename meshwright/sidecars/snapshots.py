@@ -1,4 +1,4 @@
-"""One driver's part of the shared snapshots."""
+"""View of the shared snapshots for one driver."""
 
 from collections.abc import Callable
 
@@ -8,11 +8,11 @@ from xds.protocol.resources.snapshot import Snapshot
 
 
 class OwnSnapshots:
-    """The snapshots of proxies whose resources are of some types; to others' proxies it has nothing to say.
+    """The snapshots that have resources of this driver's types.
 
-    A workload may be given another kind of proxy while one of the old kind is still connected: that one
-    keeps what it has. It is not told that all its configuration is gone, which the other kind's snapshot
-    would seem to say.
+    A workload may be given another kind of proxy while a proxy of the old kind is still connected. That proxy
+    keeps its configuration: for this driver the node has no snapshot. Without this filter, the new snapshot
+    would look as if all old resources had been removed.
     """
 
     def __init__(self, snapshots: Snapshots, types: frozenset[TypeUrl]) -> None:
@@ -20,12 +20,15 @@ class OwnSnapshots:
         self._types = types
 
     def snapshot(self, node: NodeKey, stream: int | None = None) -> Snapshot | None:
-        """Return the snapshot of a node, or of one of its streams; None while the node has none here."""
+        """Return the snapshot of a node or, with `stream`, of one of its streams.
+
+        None without resources of these types.
+        """
         found = self._snapshots.snapshot(node, stream)
         return found if found is not None and any(map(found.resources, self._types)) else None
 
     def watch(self, node: NodeKey, wake: Callable[[], None]) -> Watch:
-        """Begin to watch; it may be woken for what is not its own."""
+        """Start watching a node. The watch may also be woken for resources of other drivers."""
         return self._snapshots.watch(node, wake)
 
     def unwatch(self, watch: Watch) -> None:

@@ -1,4 +1,4 @@
-"""What resource types are called in labels, logs and pages: words of a closed set, whatever a client says."""
+"""Short words for resource types in labels, logs and pages: a closed set, whatever a client sends."""
 
 from typing import Final
 
@@ -15,11 +15,11 @@ _SHORT: Final = {
 
 
 def short_type(type_url: str) -> str:
-    """Return the word of a type URL, `other` for one that no driver of ours serves."""
+    """Return the word for a type URL; `other` for a type without a driver here."""
     return _SHORT.get(type_url.rpartition(".")[2], _OTHER)
 
 
 def type_word(type_url: str) -> str:
-    """Return what a type is called on a page: its short word, or else the type URL itself."""
+    """Return the name of a type for a page: its short word, or the type URL if there is none."""
     word = short_type(type_url)
     return type_url if word == _OTHER else word

@@ -1,4 +1,4 @@
-"""What a driver is given to start its proxies' control plane: typed values, and small protocols."""
+"""Inputs of a driver's `start`: typed values and small protocols."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,15 +18,15 @@ from xds.server.tls import TlsIdentity
 from xds.stream_status import StreamStatus
 
 DebugAnswer = Callable[[Mapping[str, str]], Awaitable[Mapping[str, object]]]
-"""From a query to what a page says, as JSON has it; never a secret.
+"""A function from a query to the content of a debug page, as JSON values without secrets.
 
-A `proxy` in the query is that of one who is known, by its common name. Raises NothingThereError.
+A `proxy` in the query is the common name of a known proxy. Raises NothingThereError.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class KubernetesConfig:
-    """How the control plane reaches the Kubernetes API that it runs under."""
+    """Access to the Kubernetes API of the cluster in which the control plane runs."""
 
     server: str
     token_file: Path
@@ -38,15 +38,15 @@ class CertificateManager(Protocol):
 
     @property
     def certificates(self) -> Mapping[ServiceIdentity, ServiceCertificate]:
-        """Return those in force."""
+        """Return the certificates in force, by identity."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgedSecrets:
-    """What a connected proxy has taken of the secrets in force, and goes by: PEM, empty where it has not.
+    """The secrets that a connected proxy has accepted and uses, as PEM; empty if it has not accepted any.
 
-    `trust_bundle` are the roots by which it verifies its peers, `chain` is what it shows to them.
+    `trust_bundle` verifies its peers, and `chain` is its own certificate.
     """
 
     node: NodeKey
@@ -55,22 +55,22 @@ class AcknowledgedSecrets:
 
 
 class DebugHandlers(Protocol):
-    """Where a driver adds pages of its own to the debug server; a path is `/debug/` and a word."""
+    """Registration of a driver's own debug pages; a path is `/debug/` and a word."""
 
     def page(self, path: str, shows: str, answer: DebugAnswer) -> None:
-        """Add a page; `shows` says in a line what it is about."""
+        """Add a page. `shows` describes its content in one line."""
 
     def streams(self, statuses: Callable[[], tuple[StreamStatus, ...]]) -> None:
-        """Add the driver's streams to those of all: `/debug/xds`, and each proxy's in `/debug/proxy`."""
+        """Add the driver's streams to the common pages: `/debug/xds`, and `/debug/proxy` for each proxy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """Who may be served, who is told of it, and what it may cost: the same for every driver.
+    """Authentication, observation and limits of clients, the same for every driver.
 
-    `authenticator` knows the ledger and the mesh, and refuses proxies of other drivers. What `observer` is
-    told is in the list of proxies, the metrics and the log. `held` says in a word why there is nothing for
-    a proxy that was let in, nothing if there is.
+    `authenticator` uses the ledger and the mesh, and refuses proxies of other drivers. Calls of `observer`
+    appear in the list of proxies, the metrics and the log. `held` returns one word that explains why an
+    admitted proxy has no configuration, or "" if it has one.
     """
 
     authenticator: Authenticator
@@ -80,7 +80,7 @@ class Clients:
 
 
 TappedHere = Callable[[NodeKey, Sequence[TappedRequest]], bool]
-"""Takes what a proxy tells of requests to it; says whether anybody watches them."""
+"""A function for requests that a proxy reports as tapped; it returns whether anyone watches them."""
 
 
 def _nobody_watches(node: NodeKey, requests: Sequence[TappedRequest]) -> bool:
@@ -89,21 +89,25 @@ def _nobody_watches(node: NodeKey, requests: Sequence[TappedRequest]) -> bool:
 
 
 def _tell_nobody(taken: Callable[[], Iterable[AcknowledgedSecrets]]) -> None:
-    """Pass over what proxies have taken."""
+    """Ignore the driver's function for acknowledged secrets."""
     del taken
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerContext:
-    """All that a driver's `start` is given.
+    """The inputs of a driver's `start`.
 
-    `port` 0 lets the system choose. `server_certificate` and `config` are asked whenever the answer is
-    needed: both change. `kubernetes` is None outside a cluster. `catalog` has what this driver's own
-    translation came to, by proxy, and None for the proxies of others. `secrets` is told how to ask what the
-    driver's proxies have taken of secrets: a change of the root waits for them, and where a driver does not
-    say it people must give its proxies up by name. Who asks goes through the answer in slices of time.
-    `tapped` takes what proxies tell of requests that are watched
-    (`catalog.policy.values.inbound.InboundPort.tapped`).
+    - `port` 0 lets the system choose a free port.
+    - `server_certificate` and `config` are functions, and must be called whenever the value is needed,
+      because both change.
+    - `kubernetes` is None outside of a cluster.
+    - `catalog` has the snapshots that this driver's translation produced, by proxy; None for proxies of other
+      drivers.
+    - `secrets` receives a function that returns the secrets which the driver's proxies have accepted. A
+      change of the root waits for these. Without this function an operator must exclude the driver's proxies
+      by name. The caller consumes the result in small slices of time.
+    - `tapped` receives requests that proxies report because a person watches them
+      (`catalog.policy.values.inbound.InboundPort.tapped`).
     """
 
     host: str

@@ -1,8 +1,11 @@
-"""The contract of a sidecar driver: its name, what it can do, what is sent for a policy, and by whom.
+"""The interface of a sidecar driver: its name, its capabilities, its translation of a policy, its server.
 
-A driver is a class that an entry point of the group `meshwright.sidecars` names; it is made without
-arguments. What it is given is in `contexts` and `pod`, how it ends in `lifetime`; docs/drivers.md shows how
-to write one.
+A driver is a class without constructor arguments, named by an entry point of the group `meshwright.sidecars`.
+Translation works in pieces: `pieces` returns pure functions with their arguments (`Piece`), and the engine
+calls each distinct piece once, however many proxies need its resources. Therefore the cost of a change is the
+number of pieces with changed arguments, and arguments should contain only values that the function uses.
+
+Inputs are in `contexts` and `pod`, the end of a driver in `lifetime`. docs/drivers.md shows how to write one.
 """
 
 import enum
@@ -29,7 +32,7 @@ from xds.protocol.resources.resource import Reference, Resource, TypeUrl
 
 
 class Capability(enum.StrEnum):
-    """What a kind of proxy can do. Policy that needs more than its driver has is to be reported."""
+    """Abilities of a kind of proxy. A policy that needs more than the driver has is reported as a problem."""
 
     TRANSPARENT_INTERCEPTION = "transparent-interception"
     EXPLICIT_INTERCEPTION = "explicit-interception"
@@ -51,13 +54,13 @@ class Capability(enum.StrEnum):
 
 
 def no_faults(resource: Resource) -> tuple[str, ...]:
-    """Leave it to the proxies to judge a resource."""
+    """Report no faults, so that only proxies judge a resource."""
     del resource
     return ()
 
 
 def no_steps(*arguments: object) -> Iterator[None]:
-    """Make nothing beforehand."""
+    """Prepare nothing: the default of `Piece.ahead`."""
     del arguments
     return iter(())
 
@@ -65,15 +68,20 @@ def no_steps(*arguments: object) -> Iterator[None]:
 @hashed_once
 @dataclass(frozen=True, slots=True)
 class Piece(CachedHash):
-    """A pure function that makes resources, and all that it makes them from; equal pieces make equal ones.
+    """A pure function that makes resources, with all its arguments. Equal pieces make equal resources.
 
-    What is sent for a policy is made piece by piece, so that a piece which many policies have in common, or
-    a policy had before, is made once. Arguments are hashable; what the function does not look at should not
-    be in them. `about` is the part of the policy that they are taken from. `destinations` are further
-    arguments, those whose endpoints the function looks at: they are filled in when it is made, as their
-    callers may call them, and who that is is left out. `faults` says why proxies would refuse a resource
-    that it made, as far as that is known before they are asked. What takes long to make may have an `ahead`,
-    a generator of the same arguments that makes parts of it beforehand and remembers them for `make`.
+    The configuration for a policy is made piece by piece. A piece that many policies share, or that is
+    unchanged, is made once. Arguments must be hashable, and should not contain anything that the function
+    does not use.
+
+    - `about` is the part of the policy from which the arguments are taken.
+    - `destinations` are further arguments, whose endpoints the function uses. They are filled in when the
+      piece is made, restricted to the endpoints that the callers may call; the callers themselves are left
+      out.
+    - `faults` returns the reasons for which proxies would refuse a resource, as far as these are known in
+      advance.
+    - `ahead` is a generator with the same arguments for a piece that takes long: it makes parts in advance
+      and caches them for `make`.
     """
 
     make: Callable[..., "Resource | tuple[Resource, ...]"]
@@ -84,7 +92,10 @@ class Piece(CachedHash):
     ahead: Callable[..., Iterator[None]] = field(default=no_steps, compare=False)
 
     def resources(self) -> tuple[Resource, ...]:
-        """Make the resources; those that may be made with less of the policy know their piece as `recipe`."""
+        """Make the resources.
+
+        A resource that could be made with less policy gets this piece as its `recipe`.
+        """
         made = self.make(*self.arguments, *self.destinations)
         found = made if isinstance(made, tuple) else (made,)
         if not self.admits and next(self._units(), None) is None:
@@ -93,20 +104,20 @@ class Piece(CachedHash):
 
     @property
     def admits(self) -> bool:
-        """Say whether its resources decide who is admitted."""
+        """Return whether the resources decide which callers are admitted."""
         return any(map(left_out.admits, self.arguments))
 
     @property
     def units(self) -> frozenset[Unit]:
-        """Return the units of policy that its resources are made from."""
+        """Return the units of policy from which the resources are made."""
         return frozenset(self._units())
 
     def without(self, out: AbstractSet[Unit]) -> "Piece":
-        """Return the piece that makes the same without these units of policy."""
+        """Return the piece with these units of policy left out."""
         return replace(self, arguments=tuple(left_out.without(each, out) for each in self.arguments))
 
     def narrowed(self, to: "Piece | None") -> "Piece":
-        """Return the piece that makes the same, but admits only what `to`, a newer form of it, admits too."""
+        """Return the piece restricted to callers that `to`, a newer form of it, admits too."""
         others = self.arguments if to is None else to.arguments
         pairs = zip(self.arguments, others, strict=True)
         now = (left_out.narrowed(mine, None if to is None else its) for mine, its in pairs)
@@ -119,12 +130,12 @@ class Piece(CachedHash):
 @hashed_once
 @dataclass(frozen=True, slots=True)
 class Pieces(CachedHash):
-    """A pure function that makes pieces, and all that it makes them from: what many policies have in common.
+    """A pure function that makes pieces, with all its arguments: the common part of many policies.
 
-    Equal ones are made once, with their resources, for all groups of proxies that have them: such a group
-    pays as little for a thousand pieces as for one. What is made of parts of them alone may be pieces among
-    them, so that it is not made again with the whole. Arguments are hashable, at once if they are large
-    (`meshwright.mesh.values.cached_hash`).
+    Equal ones are made once, with their resources, for all groups of proxies. A group therefore pays as
+    little for a thousand common pieces as for one. Pieces may contain further Pieces for parts of their
+    arguments, so that a change in one part does not make the others again. Arguments must be hashable,
+    quickly if they are large (`meshwright.mesh.values.cached_hash`).
     """
 
     make: "Callable[..., Iterable[Piece | Pieces]]"
@@ -136,7 +147,7 @@ class Pieces(CachedHash):
 
 
 def each_piece(found: "Iterable[Piece | Pieces]") -> Iterator[Piece]:
-    """Yield every piece, those among them that are made together."""
+    """Yield every piece, including those inside of Pieces."""
     for each in found:
         if isinstance(each, Pieces):
             yield from each_piece(each.pieces())
@@ -146,7 +157,7 @@ def each_piece(found: "Iterable[Piece | Pieces]") -> Iterator[Piece]:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What the proxies of a group prove themselves with, and whom they trust (`trust_bundle` is PEM)."""
+    """The certificate and trust bundle (PEM) of the proxies in a group."""
 
     certificate: ServiceCertificate
     trust_domain: TrustDomain
@@ -157,70 +168,72 @@ class Credentials:
 class SidecarDriver(Protocol):
     """A kind of proxy, as far as the mesh must know it.
 
-    `capabilities` are fixed; `proxy_server_port` is where the driver's control plane listens by default.
-    What is made of a policy, who it is for, and who may have it is decided elsewhere: a driver translates,
-    carries to its proxies what the shared catalog holds of it, and says what it can do.
+    `capabilities` never change. `proxy_server_port` is the default port of the driver's control plane. A
+    driver translates a policy, delivers the snapshots of the shared catalog to its proxies, and declares its
+    capabilities. The policy, the proxies that it is for, and their admission are decided elsewhere.
     """
 
     @property
     def name(self) -> str:
-        """Return the name by which MeshConfig's `sidecarClass` chooses the driver."""
+        """Return the name by which `sidecarClass` in MeshConfig selects the driver."""
         ...
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """Return what this kind of proxy can do."""
+        """Return the abilities of this kind of proxy."""
         ...
 
     @property
     def proxy_server_port(self) -> int:
-        """Return the port on which its proxies expect their control plane."""
+        """Return the port on which proxies expect their control plane."""
         ...
 
     @property
     def types(self) -> frozenset[TypeUrl]:
-        """Return the types of all its resources; by them the snapshots of its proxies are known."""
+        """Return the types of all its resources, which identify the snapshots of its proxies."""
         ...
 
     @property
     def ready_type(self) -> TypeUrl:
-        """Return the type of which a proxy has accepted a response when it can be called."""
+        """Return the type of which a proxy must have accepted a response before it can be called."""
         ...
 
     def pieces(self, policy: ProxyPolicy) -> tuple[Piece | Pieces, ...]:
-        """Return what proxies of this kind are sent for a policy, in pieces: pure, without secrets.
+        """Return the configuration for a policy, in pieces: pure, without secrets.
 
-        The policy may come without endpoints: a piece gets those of its `destinations`, and no others.
+        The policy may have no endpoints; a piece receives those of its `destinations` only.
         """
         ...
 
     def credentials(self, credentials: Credentials) -> tuple[Piece, ...]:
-        """Return the pieces that hold a key or whom to trust; their resources are marked `secret`."""
+        """Return the pieces with keys and trust bundles; their resources are marked `secret`."""
         ...
 
     def empty(self, reference: Reference) -> Resource | None:
-        """Return what stands in the place of a resource that a proxy rejects and that has never been good.
+        """Return a substitute for a resource that a proxy rejects and that has never been accepted.
 
-        It has that type, one of `types`, and that name; it refers to nothing and lets nothing pass. None
-        where there is no such thing: the resource is left out, and what refers to it goes a version back.
+        The substitute has the same name and type (one of `types`), has no references, and lets no traffic
+        pass. None means that there is no substitute: the resource is left out, and resources that refer to it
+        return to an earlier version.
         """
         ...
 
     def reason(self, said: str) -> Reason:
-        """Return why a proxy of this kind rejects something, by its words: CONTENT where it is unsure."""
+        """Return the kind of reason for a rejection, from the proxy's message; CONTENT if it is unclear."""
         ...
 
     async def start(self, context: ControllerContext) -> HealthProbes:
-        """Start the control plane of this driver's proxies; return, once it listens, how to ask for health.
+        """Start the control plane; return its health probes as soon as it listens.
 
-        Raises CannotStartError, or ListenError for the address. What goes on afterwards are tasks of
-        `context.lifetime`, which also says when they must end, and how soon. Started at most once.
+        Raises CannotStartError, or ListenError for the address. Everything after that must run in tasks of
+        `context.lifetime`, which also announces the end and its deadline. Called at most once.
         """
         ...
 
     def patch(self, context: InjectorContext) -> Pod:
-        """Return the pod with its sidecar: pure, deterministic, the context's pod untouched.
+        """Return the pod with its sidecar: pure and deterministic; the context's pod is not modified.
 
-        On its own output it gives the same. Raises CannotPatchError for a pod that cannot have one.
+        Applied to its own output it returns an equal pod. Raises CannotPatchError for a pod that cannot have
+        a sidecar.
         """
         ...

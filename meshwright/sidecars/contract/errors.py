@@ -1,33 +1,33 @@
-"""What can be wrong with drivers, and with what is asked of them."""
+"""Errors of drivers, and of requests to them."""
 
 
 class DriverError(Exception):
-    """Something is wrong with the drivers, or with the choice of one."""
+    """Base class: a fault of drivers, or of the choice of one."""
 
 
 class NoDriverError(DriverError):
-    """No driver is registered at all."""
+    """No driver is registered."""
 
 
 class DuplicateDriverError(DriverError):
-    """Two drivers have one name."""
+    """Two drivers have the same name."""
 
 
 class UnknownDriverError(DriverError):
-    """The driver chosen is not registered; the message lists those that are."""
+    """The chosen driver is not registered; the message lists the registered ones."""
 
 
 class NotADriverError(DriverError):
-    """An entry point leads to something that is no driver, or cannot be imported."""
+    """An entry point cannot be imported, or is not a driver."""
 
 
 class CannotStartError(DriverError):
-    """A driver's control plane cannot start: the message says why, in one sentence."""
+    """A driver's control plane cannot start; the message has the reason in one sentence."""
 
 
 class CannotPatchError(DriverError):
-    """A pod cannot have this driver's sidecar: the message names the pod's field, and says why."""
+    """A pod cannot have this driver's sidecar; the message names the field of the pod and the reason."""
 
 
 class NothingThereError(DriverError):
-    """A driver's debug page is asked for what is not there: the message says so, in one sentence."""
+    """A driver's debug page has nothing for the query; the message is one sentence."""

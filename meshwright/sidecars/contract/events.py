@@ -1,4 +1,4 @@
-"""The event broker: what a driver must hear of at once, besides the snapshots of its proxies."""
+"""Event broker: events that a driver must handle at once, besides the snapshots of its proxies."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class CertificateRevoked:
-    """A proxy's certificate was revoked: whoever shows it is to be refused from now on."""
+    """A proxy's certificate was revoked and must be refused from now on."""
 
     common_name: str
     serial: str
@@ -15,7 +15,7 @@ class CertificateRevoked:
 
 @dataclass(frozen=True, slots=True)
 class RootsChanged:
-    """Other roots are trusted, or another one signs: certificates that were good may be so no longer."""
+    """The trusted roots or the signing CA changed, so valid certificates may have become invalid."""
 
 
 Event = CertificateRevoked | RootsChanged
@@ -23,24 +23,24 @@ Listener = Callable[[Event], None]
 
 
 class Events(Protocol):
-    """Where events are heard of."""
+    """A source of events."""
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` with each event from now on, on the event loop; return what ends that.
+        """Call `listener` with each event from now on, on the event loop; return a function that ends this.
 
-        A listener returns at once and does not raise.
+        A listener must return at once and not raise.
         """
 
 
 class Broker:
-    """Passes events on, in the order in which they are published, to each listener in order."""
+    """Passes events to each listener, in the order of publication and of subscription."""
 
     def __init__(self) -> None:
         self._listeners: dict[int, Listener] = {}
         self._number = 0
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Add a listener; return what takes it away."""
+        """Add a listener; return a function that removes it."""
         number = self._number = self._number + 1
         self._listeners[number] = listener
 
@@ -50,6 +50,6 @@ class Broker:
         return unsubscribe
 
     def publish(self, event: Event) -> None:
-        """Tell everybody."""
+        """Pass an event to every listener."""
         for listener in tuple(self._listeners.values()):
             listener(event)

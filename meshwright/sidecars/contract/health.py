@@ -1,11 +1,11 @@
-"""The health probes of a driver's control plane: what asks whether it has begun, serves, is of use."""
+"""Health probes of a driver's control plane."""
 
 import enum
 from dataclasses import dataclass
 
 
 class ProbeScheme(enum.StrEnum):
-    """HTTP: GET the path, a status from 200 to 399 is success. TCP: a connection is, and there is no path."""
+    """HTTP: a GET of the path succeeds with a status from 200 to 399. TCP: a connection succeeds; no path."""
 
     HTTP = "http"
     TCP = "tcp"
@@ -13,10 +13,10 @@ class ProbeScheme(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HealthProbe:
-    """How to ask; `port` is really listened on. ValueError for a path that does not fit the scheme.
+    """One probe of an open port. Raises ValueError for a path that does not fit the scheme.
 
-    `counted`: the driver tells its observer of the connection as of a client's handshake; the control plane
-    takes out those that it made itself.
+    With `counted` the driver reports the probe's connection to its observer like the handshake of a client;
+    the control plane subtracts the connections that it made itself.
     """
 
     port: int
@@ -32,7 +32,7 @@ class HealthProbe:
 
 @dataclass(frozen=True, slots=True)
 class HealthProbes:
-    """The three probes, as Kubernetes has them."""
+    """The three probes of Kubernetes."""
 
     liveness: HealthProbe
     readiness: HealthProbe

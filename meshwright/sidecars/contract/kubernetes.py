@@ -1,6 +1,7 @@
-"""A pod in JSON, as far as it is looked at or made here (Kubernetes API, core/v1); all else stays as it is.
+"""Types of the parts of a pod that are read or written here (Kubernetes API, core/v1); other fields are kept.
 
-A pod comes from an API server that has checked it, so that what is there is of its type; nothing must be.
+Pods come from an API server that has validated them. Therefore present fields have the right type, but any
+field may be missing.
 """
 
 from collections.abc import Mapping
@@ -10,11 +11,11 @@ from meshwright.sidecars.layout import ProbeKind
 
 ByNetwork = Literal["httpGet", "tcpSocket", "grpc"]
 BY_NETWORK: Final[tuple[ByNetwork, ...]] = ("httpGet", "tcpSocket", "grpc")
-"""The ways of a probe that are calls; the other is a command in the container."""
+"""The kinds of probe that make a network call; the other kind runs a command in the container."""
 
 
 class Metadata(TypedDict, total=False):
-    """Who an object is, and what is said of it."""
+    """Identity, labels and annotations of an object."""
 
     name: str
     generateName: str
@@ -25,7 +26,7 @@ class Metadata(TypedDict, total=False):
 
 
 class HttpGet(TypedDict, total=False):
-    """A probe's request; so are, with fewer fields, its TCP connection and its gRPC call."""
+    """An HTTP probe. TCP and gRPC probes have the same form with fewer fields."""
 
     path: str
     port: int | str
@@ -36,7 +37,7 @@ class HttpGet(TypedDict, total=False):
 
 
 class Probe(TypedDict, total=False):
-    """A container's probe: one of the ways to ask, and how often."""
+    """A container's probe: one kind of call, and its times."""
 
     httpGet: HttpGet
     tcpSocket: HttpGet
@@ -49,7 +50,7 @@ class Probe(TypedDict, total=False):
 
 
 class Hook(TypedDict, total=False):
-    """What a kubelet does when a container begins or is to end."""
+    """An action of the kubelet when a container starts or is about to stop."""
 
     exec: dict[str, list[str]]
     httpGet: HttpGet
@@ -65,7 +66,7 @@ class Lifecycle(TypedDict, total=False):
 
 
 class ContainerPort(TypedDict, total=False):
-    """A port that a container says it has."""
+    """A port that a container declares."""
 
     name: str
     containerPort: int
@@ -73,14 +74,14 @@ class ContainerPort(TypedDict, total=False):
 
 
 class Capabilities(TypedDict, total=False):
-    """Rights that a process has or has not besides those of its user."""
+    """Linux capabilities to add or drop."""
 
     add: list[str]
     drop: list[str]
 
 
 class SecurityContext(TypedDict, total=False):
-    """As whom processes run."""
+    """User and privileges of processes."""
 
     runAsUser: int
     runAsGroup: int
@@ -92,7 +93,7 @@ class SecurityContext(TypedDict, total=False):
 
 
 class VolumeMount(TypedDict, total=False):
-    """Where a container has a volume."""
+    """The mount point of a volume in a container."""
 
     name: str
     mountPath: str
@@ -131,13 +132,13 @@ class Volume(TypedDict, total=False):
 
 
 class PodSecurity(SecurityContext, total=False):
-    """As whom the processes of a pod run, and to which group its volumes belong."""
+    """User and privileges of all processes of a pod, and the group of its volumes."""
 
     fsGroup: int
 
 
 class PodSpec(TypedDict, total=False):
-    """What a pod runs."""
+    """Containers, volumes and settings of a pod."""
 
     containers: list[Container]
     initContainers: list[Container]
@@ -164,17 +165,17 @@ class Pod(TypedDict, total=False):
 
 
 def spec_of(pod: Pod) -> PodSpec:
-    """Return what a pod runs; nothing where it does not say."""
+    """Return the spec of a pod; empty if it is missing."""
     return pod.get("spec", {})
 
 
 def stays(container: Container) -> bool:
-    """Say whether one of a pod's init containers is a native sidecar: it runs on, and may be probed."""
+    """Return whether an init container is a native sidecar, which keeps running and may have probes."""
     return container.get("restartPolicy") == "Always"
 
 
 def probe_of(container: Container, kind: ProbeKind) -> Probe | None:
-    """Return a container's probe of a kind."""
+    """Return a container's probe of a kind; None if it has none."""
     match kind:
         case ProbeKind.LIVENESS:
             return container.get("livenessProbe")
@@ -185,7 +186,7 @@ def probe_of(container: Container, kind: ProbeKind) -> Probe | None:
 
 
 def put_probe(container: Container, kind: ProbeKind, probe: Probe) -> None:
-    """Give a container a probe of a kind."""
+    """Set a container's probe of a kind."""
     match kind:
         case ProbeKind.LIVENESS:
             container["livenessProbe"] = probe

@@ -1,18 +1,18 @@
-"""How long a driver's control plane lives: until it is told to stop in order, or cancelled at once."""
+"""Lifetime of a driver's control plane: until an orderly stop, or an immediate cancellation."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
 
 Spawn = Callable[[str, Coroutine[object, object, None]], object]
-"""Runs a driver's background task under a name; one that fails, or ends too early, ends the program."""
+"""Runs a driver's background task under a name. A task that fails or ends too early ends the program."""
 
 
 class Lifetime:
-    """Says when a driver is to end; every task of it runs by `spawn`.
+    """The end of a driver; each of its tasks must be started by `spawn`.
 
-    `stop`: serve nobody new, let the others finish, for at most `drain_seconds`. `cancel`: end now, also in
-    the midst of draining. Both may be said more than once, and cancelling a driver's task is the same as
-    `cancel`. A driver has ended when all its tasks have.
+    `stop`: admit nothing new and let calls finish, for at most `drain_seconds`. `cancel`: end now, even while
+    draining. Both may be called repeatedly, and cancelling a driver's task has the effect of `cancel`. A
+    driver has ended when all its tasks have.
     """
 
     def __init__(self, drain_seconds: float, spawn: Spawn) -> None:
@@ -23,20 +23,20 @@ class Lifetime:
 
     @property
     def over(self) -> bool:
-        """Say whether the driver was told to end."""
+        """Return whether the driver must end."""
         return self._stopping.is_set() or self._cancelled.is_set()
 
     def stop(self) -> None:
-        """End in order."""
+        """Announce an orderly end."""
         self._stopping.set()
 
     def cancel(self) -> None:
-        """End at once."""
+        """Announce an immediate end."""
         self._cancelled.set()
         self._stopping.set()
 
     async def pause(self, seconds: float) -> None:
-        """Wait for so long, or until told to end."""
+        """Wait for this many seconds, or until the driver must end."""
         try:
             async with asyncio.timeout(seconds):
                 await self._stopping.wait()
@@ -44,9 +44,9 @@ class Lifetime:
             return
 
     async def until_over(self, close: Callable[[float], Coroutine[object, object, None]]) -> None:
-        """Wait for the end, and have `close` bring it about; it is given the seconds that it may take.
+        """Wait for the end, then call `close` with the seconds that it may take.
 
-        It is called once more, with none, if cancelled while it closes; the earlier call need not end.
+        If cancelled meanwhile, `close` is called again with 0 seconds; the first call need not have finished.
         """
         try:
             await self._stopping.wait()
@@ -58,7 +58,7 @@ class Lifetime:
         await close(0.0)
 
     async def _closed_in_order(self, close: Callable[[float], Coroutine[object, object, None]]) -> bool:
-        """Close with the drain time; say whether that came to its end before a cancellation."""
+        """Close within the drain time; return whether that finished before a cancellation."""
         closing = asyncio.create_task(close(self.drain_seconds), name="driver closes")
         cancelled = asyncio.create_task(self._cancelled.wait(), name="driver is cancelled")
         try:

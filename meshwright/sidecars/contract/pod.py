@@ -1,4 +1,4 @@
-"""What a driver is given to make a pod part of the mesh: the pod, and everything that is known about it."""
+"""Inputs of a driver's `patch`: the pod, and everything that is known about it."""
 
 import enum
 from collections.abc import Mapping
@@ -16,14 +16,14 @@ from meshwright.sidecars.layout import ProbeKind
 
 
 class PodOs(enum.StrEnum):
-    """What a pod's containers run on, as Kubernetes spells it (`kubernetes.io/os`)."""
+    """Operating system of a pod's containers, as spelled by Kubernetes (`kubernetes.io/os`)."""
 
     LINUX = "linux"
     WINDOWS = "windows"
 
 
 class PullPolicy(enum.StrEnum):
-    """When the sidecar's images are pulled."""
+    """Pull policy of the sidecar's images."""
 
     ALWAYS = "Always"
     IF_NOT_PRESENT = "IfNotPresent"
@@ -31,11 +31,11 @@ class PullPolicy(enum.StrEnum):
 
 
 class Placement(enum.StrEnum):
-    """Where the sidecar stands in a pod.
+    """Position of the sidecar in a pod.
 
-    NATIVE: among the init containers, with `restartPolicy: Always` (Kubernetes 1.29): it is ready before
-    anything else begins, ends after the last container, and keeps no Job from ending. CLASSIC: the first of
-    the containers.
+    NATIVE: an init container with `restartPolicy: Always` (Kubernetes 1.29). It is ready before other
+    containers start, ends after the last of them, and does not keep a Job from completing. CLASSIC: the first
+    of the containers.
     """
 
     NATIVE = "native"
@@ -43,10 +43,10 @@ class Placement(enum.StrEnum):
 
 
 class RulesOwner(enum.StrEnum):
-    """Who sets the rules that lead a pod's traffic through its proxy.
+    """The party that sets the rules which redirect a pod's traffic through its proxy.
 
-    INIT_CONTAINER: one of the pod, which must be permitted to (NET_ADMIN). CNI: the node, before any
-    container begins; the init container sees whether it has, and needs no right.
+    INIT_CONTAINER: an init container of the pod, which needs NET_ADMIN. CNI: the node, before any container
+    starts; the init container then only verifies the rules, without privileges.
     """
 
     INIT_CONTAINER = "init-container"
@@ -55,10 +55,10 @@ class RulesOwner(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TokenEnrolment:
-    """How a pod's agent comes by its certificate without a Secret: by its own ServiceAccount token.
+    """Enrolment of a pod's agent by its ServiceAccount token, without a Secret.
 
-    The ports are those of the control plane's Service at which it joins and renews. It believes the control
-    plane by `roots` (PEM), which then stand in the pod, or else by a ConfigMap of its namespace.
+    The ports are those of the control plane's Service for joining and renewal. The agent verifies the control
+    plane by `roots` (PEM), which are then written into the pod, or else by a ConfigMap of its namespace.
     """
 
     enrolment_port: int = 15130
@@ -69,7 +69,7 @@ class TokenEnrolment:
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """What is laid over what is injected, as strategic merge patches: two containers, and the volumes."""
+    """A change of the injected parts by strategic merge patches: two containers, and the volumes."""
 
     name: str
     sidecar: Mapping[str, object] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Overlay:
 
 
 class KubernetesClient(Protocol):
-    """The Kubernetes API, as far as a driver may need it; `patch` itself never calls it."""
+    """The part of the Kubernetes API that a driver may need. `patch` itself never calls it."""
 
     async def create(self, manifest: Mapping[str, object]) -> None:
         """Create an object."""
@@ -95,18 +95,21 @@ class OriginalProbe:
 
 @dataclass(frozen=True, slots=True)
 class InjectorContext:
-    """All that a driver's `patch` is given.
+    """The inputs of a driver's `patch`.
 
-    `proxy` is the common name of the proxy's certificate, with its UUID; None leaves the UUID to the pod's
-    own UID, which nobody knows before there is a pod. `selection` says of which images the sidecar is made,
-    and where its control plane listens (`meshwright.sidecars.contract.selection`). `joining` is None where a
-    certificate is made for it: `bootstrap_certificate` and `trust_bundle` then reach the sidecar by a Secret,
-    never by the pod.
-    `kubernetes` is None where there is no cluster at hand. `original_probes` are those of the pod before
-    anybody changed them (`meshwright.sidecars.injection.probes.originals`). `overlays` are laid over the
-    sidecar in their order. `reason` says why the pod gets one. `scraped`: it is to say where its metrics are.
-    With `ipv6_by_address` IPv6 is intercepted where the pod turns out to have an address of it, which nobody
-    knows yet. With `dry_run` nothing but the pod is made.
+    - `proxy` is the common name of the proxy's certificate, with its UUID. None means that the pod's own UID
+      is used, which does not exist before the pod does.
+    - `selection` has the images of the sidecar and the port of its control plane
+      (`meshwright.sidecars.contract.selection`).
+    - `joining` is None if a certificate is issued for the pod. `bootstrap_certificate` and `trust_bundle`
+      then reach the sidecar in a Secret, never in the pod.
+    - `kubernetes` is None without a cluster.
+    - `original_probes` are the pod's probes before any change
+      (`meshwright.sidecars.injection.probes.originals`).
+    - `overlays` are applied to the sidecar in their order. `reason` explains why the pod gets a sidecar.
+    - `scraped`: the pod gets annotations for Prometheus.
+    - `ipv6_by_address`: IPv6 is intercepted if the pod gets an IPv6 address, which is not known yet.
+    - `dry_run`: only the pod is made.
     """
 
     pod: Pod

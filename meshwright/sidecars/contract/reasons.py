@@ -1,10 +1,10 @@
-"""Why a proxy refuses what it is sent: because of what it says, or because of the moment."""
+"""Reasons for which a proxy rejects a resource: its content, or the state of the machine."""
 
 import enum
 
 
 class Reason(enum.StrEnum):
-    """CONTENT: it will be refused again until it is another. All others pass, and nobody edits for it."""
+    """CONTENT: the same resource will always be rejected. Every other reason passes without an edit."""
 
     CONTENT = "content"
     ADDRESS_IN_USE = "address-in-use"
@@ -14,5 +14,5 @@ class Reason(enum.StrEnum):
 
     @property
     def of_the_moment(self) -> bool:
-        """Say whether the very same may be accepted later."""
+        """Return whether the same resource may be accepted later."""
         return self is not Reason.CONTENT

@@ -1,9 +1,9 @@
-"""Which driver a workload's sidecar is of, and with which images and port. Pure.
+"""Selection of a workload's driver, images and port. Pure.
 
-The nearest word wins: the workload's or else its namespace's (catalog.relations.groups knows which),
-MeshConfig's `sidecarClass`, the environment's. Of an image, MeshConfig's mesh-wide one wins over the driver's
-own entry, and that over the environment's; but the mesh-wide images are those of the mesh's driver, and no
-other driver's sidecar is made of them.
+The most specific setting wins: that of the workload or else of its namespace (`catalog.relations.groups`
+determines it), then MeshConfig's `sidecarClass`, then the environment. For an image, MeshConfig's mesh-wide
+value wins over the driver's own entry, and that over the environment. The mesh-wide images are those of the
+mesh's default driver; they are not used for another driver.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ VARIABLES: Final = frozenset({CLASS_VARIABLE, LINUX_VARIABLE, WINDOWS_VARIABLE, 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A driver by name, and what its sidecars are made of; an image that nothing names is empty."""
+    """A driver's name, and the images of its sidecars; an image without any setting is ""."""
 
     driver: str
     linux_image: str
@@ -38,10 +38,10 @@ def select(
     ports: Mapping[str, int],
     named: str = "",
 ) -> Selection:
-    """Select for a workload; `named` is the driver that it or else its namespace names, empty for none.
+    """Select the driver of a workload. `named` is the driver of the workload or its namespace, or "".
 
-    `ports` are the registered drivers with their default ports. Raises UnknownDriverError, which lists
-    them, and DuplicateDriverError where MeshConfig has two entries for one driver.
+    `ports` are the registered drivers with their default ports. Raises UnknownDriverError, which lists them,
+    and DuplicateDriverError if MeshConfig has two entries for one driver.
     """
     default = config.sidecar_class or environment.get(CLASS_VARIABLE) or DEFAULT_CLASS
     name = named or default

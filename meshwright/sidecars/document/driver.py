@@ -1,4 +1,4 @@
-"""The document driver, as the mesh knows it."""
+"""The document driver's implementation of the driver contract."""
 
 from dataclasses import replace
 from typing import Final
@@ -21,7 +21,10 @@ PORT: Final = 15129
 
 
 class DocumentDriver:
-    """For whatever reads JSON and enforces identities by port; the sidecar's image is the user's own."""
+    """Driver for proxies that read JSON and enforce identities by port.
+
+    The user supplies the sidecar's image.
+    """
 
     @property
     def name(self) -> str:
@@ -30,7 +33,7 @@ class DocumentDriver:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """Return the little it can do: admit identities to ports that a proxy binds itself."""
+        """Return its capabilities: identities per port, for ports that the proxy itself binds."""
         return frozenset({Capability.EXPLICIT_INTERCEPTION, Capability.TCP_ROUTES})
 
     @property
@@ -40,42 +43,42 @@ class DocumentDriver:
 
     @property
     def types(self) -> frozenset[TypeUrl]:
-        """Return the type of documents, and that of credentials."""
+        """Return the types of documents and credentials."""
         return frozenset({DOCUMENT, CREDENTIALS})
 
     @property
     def ready_type(self) -> TypeUrl:
-        """Return the documents' type."""
+        """Return the type of documents."""
         return DOCUMENT
 
     def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
-        """Return the document as the one piece; all endpoints are in it."""
+        """Return the document as one piece, with all endpoints."""
         parts = (replace(each, destinations=SharedTuple()) for each in policy.reachable)
         rest = replace(policy, reachable=tuple(parts))
         return (Piece(document, (rest,), destinations=policy.service_destinations),)
 
     def credentials(self, credentials_: Credentials) -> tuple[Piece, ...]:
-        """Return the certificate, key and roots as one piece."""
+        """Return certificate, key and roots as one piece."""
         return (Piece(credentials, (credentials_,), IdentityCertificate(credentials_.certificate.identity)),)
 
     def empty(self, reference: Reference) -> Resource | None:
-        """Return None: readers of documents confirm a version, or go on with the one before; none rejects."""
+        """Return None, because readers never reject a document: they confirm it or keep the earlier one."""
         del reference
         return None
 
     def reason(self, said: str) -> Reason:
-        """Return that it is the content: readers say nothing."""
+        """Return CONTENT, because readers send no error messages."""
         del said
         return Reason.CONTENT
 
     async def start(self, context: ControllerContext) -> HealthProbes:
-        """Serve documents, with `/debug/documents` beside it."""
-        from meshwright.sidecars.document.server import start  # an HTTP server takes its time to import
+        """Serve documents, with the debug page `/debug/documents`."""
+        from meshwright.sidecars.document.server import start  # the import of an HTTP server is slow
 
         return await start(context)
 
     def patch(self, context: InjectorContext) -> Pod:
-        """Return the pod with the user's own sidecar, told where its document and credentials are."""
+        """Return the pod with the user's own sidecar; variables name its document and credentials."""
         told = {
             "MESHWRIGHT_DOCUMENT": f"https://{control_plane(context)}/v1/document",
             "MESHWRIGHT_CREDENTIALS": names.CREDENTIALS_DIRECTORY,

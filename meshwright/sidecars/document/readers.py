@@ -1,4 +1,4 @@
-"""Who reads documents: a proxy that keeps asking is connected, one that has not for a while is gone."""
+"""Readers of documents: a proxy that keeps polling counts as connected."""
 
 import itertools
 from dataclasses import dataclass
@@ -14,12 +14,15 @@ from xds.protocol.wire import Nonce, Response
 from xds.stream_status import StreamStatus, SyncState, TypeStatus, Variant
 
 LINGER_SECONDS: Final = 90.0
-"""How long a proxy counts as connected after its last request; the longest wait is 60 s."""
+"""Seconds after its last request for which a proxy counts as connected; the longest wait is 60 s."""
 
 
 @dataclass(slots=True)
 class Reader:
-    """A proxy that asks: how often at this moment, when it last did, and what it was given and has."""
+    """A proxy that polls.
+
+    Its open requests, its last request, and the versions it was given and has confirmed.
+    """
 
     number: int
     peer: Peer
@@ -34,10 +37,10 @@ class Reader:
 
 
 class Readers:
-    """The readers there are; the observer is told of them as of streams, each answer the state of the world.
+    """The current readers. The observer sees each as a stream, and each answer as state of the world.
 
-    As long as it counts as connected its node is watched: its document is kept current between two requests.
-    `now` is any clock in seconds that only goes forward.
+    While a reader counts as connected its node is watched, so that its document stays current between two
+    requests. `now` is any clock in seconds that only goes forward.
     """
 
     def __init__(self, observer: Observer, catalog: Snapshots) -> None:
@@ -47,13 +50,13 @@ class Readers:
         self._readers: dict[NodeKey, Reader] = {}
 
     def too_many(self, node: NodeKey, limits: Limits) -> bool:
-        """Say whether one more request at once would be too many, of this proxy or of all."""
+        """Return whether one more concurrent request would exceed the limits, of this proxy or of all."""
         own = self._readers[node].asking if node in self._readers else 0
         every = sum(each.asking for each in self._readers.values())
         return own >= (limits.streams_per_certificate or own + 1) or every >= (limits.streams or every + 1)
 
     def began(self, node: NodeKey, peer: Peer, now: float, moment: datetime) -> None:
-        """Note a request of a proxy; the first makes it a reader."""
+        """Record a request; the first one of a proxy makes it a reader."""
         reader = self._readers.get(node)
         if reader is None:
             watch = self._catalog.watch(node, lambda: None)
@@ -63,13 +66,16 @@ class Readers:
         reader.asking += 1
 
     def ended(self, node: NodeKey, now: float) -> None:
-        """Note that a request was answered."""
+        """Record the end of a request."""
         if (reader := self._readers.get(node)) is not None:
             reader.seen = now
             reader.asking -= 1
 
     def confirmed(self, node: NodeKey, version: str, newest: str) -> None:
-        """Note the version that a proxy says it has: it counts if we gave it, or would now."""
+        """Record the version that a proxy claims to have.
+
+        Only the version last given, or the newest, counts.
+        """
         reader = self._readers[node]
         if version and version in (reader.given, newest) and version != reader.confirmed:
             reader.confirmed = version
@@ -78,28 +84,28 @@ class Readers:
                 reader.response = None
 
     def given(self, node: NodeKey, version: str, moment: datetime, response: Response, size: int) -> None:
-        """Note what a proxy is being given."""
+        """Record the version that a proxy is being given."""
         reader = self._readers[node]
         reader.given, reader.given_at, reader.response = version, moment, response
         self._observer.sent(node, response, size)
 
     def sweep(self, now: float) -> None:
-        """Forget who has not asked for a while."""
+        """Drop readers without a request for LINGER_SECONDS."""
         for node, reader in tuple(self._readers.items()):
             if not reader.asking and now - reader.seen > LINGER_SECONDS:
                 self._gone(node, StreamEnd.CLIENT)
 
     def all_gone(self) -> None:
-        """Forget everybody: the server ends."""
+        """Drop every reader, because the server ends."""
         for node in tuple(self._readers):
             self._gone(node, StreamEnd.SHUTDOWN)
 
     def statuses(self) -> tuple[StreamStatus, ...]:
-        """Describe the readers, in the order in which they came."""
+        """Describe the readers in the order of their first request."""
         return tuple(_status(node, reader) for node, reader in self._readers.items())
 
     def shown(self) -> list[dict[str, object]]:
-        """Return each reader's name, the version it was given last, the one it says it has; who waits."""
+        """Return, for each reader, its name, the versions last given and confirmed, and whether it waits."""
         return [
             {
                 "proxy": node,

@@ -1,4 +1,8 @@
-"""The document server: `GET /v1/document`, versioned by ETag, for whom the certificate names."""
+"""The document server: `GET /v1/document` with an ETag, for the proxy that the client certificate names.
+
+A request with `wait` seconds and an If-None-Match header is a long poll: it is answered when the document
+differs from that version, or with 304 after the wait.
+"""
 
 import asyncio
 import contextlib
@@ -32,21 +36,21 @@ PATH: Final = "/v1/document"
 LONGEST_WAIT: Final = 60.0
 SWEEP_SECONDS: Final = 5.0
 MADE_SECONDS: Final = 5.0
-"""How long a request waits where there is no document yet: it may be being made for it."""
+"""Seconds that a request waits if there is no document yet, because it may just be made."""
 
 ANY: Final = "*"
-"""Whatever version there is, to If-None-Match."""
+"""The value of If-None-Match that matches any version."""
 
 _TAG: Final = re.compile(r'(?:W/)?"([^"]*)"')
 _AT_ONCE: Final = 0.01
-"""How long to wait for requests where there is no time, in seconds: 0 would be no bound (aiohttp)."""
+"""Seconds to wait for open requests when there is no time left; 0 would mean no limit to aiohttp."""
 
 _SHOWS: Final = "readers of documents, by version; ?proxy=<name>: one's document, without its credentials"
 _log = structlog.get_logger("sidecars.document")
 
 
 class DocumentServer:
-    """Answers proxies; used from one event loop."""
+    """Handler of proxies' requests. Must be used on one event loop."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._catalog = context.catalog
@@ -55,20 +59,20 @@ class DocumentServer:
         self.readers = Readers(context.clients.observer, context.catalog)
 
     def application(self) -> web.Application:
-        """Return the one page there is."""
+        """Return the application with its one route."""
         app = web.Application()
         app.router.add_get(PATH, self._answer)
         return app
 
     def wake(self) -> None:
-        """Have everybody who waits be looked at again: who may be served has changed, or we end."""
+        """Check all waiting requests again, because permissions changed or the server ends."""
         for event in self._waiting:
             event.set()
 
     async def shown(self, query: Mapping[str, str]) -> Mapping[str, object]:
-        """Return the debug page: who has what, or one proxy's document; raise NothingThereError.
+        """Return the debug page: all readers, or one proxy's document; raise NothingThereError.
 
-        Credentials are never in it.
+        Credentials are never part of it.
         """
         if (name := query.get("proxy")) is None:
             return {"readers": self.readers.shown()}
@@ -94,7 +98,9 @@ class DocumentServer:
             with self._reading(node, peer):
                 self.readers.confirmed(node, "" if ANY in tags else had, newest)
                 await self._changed(node, had, wait)
-                if self._clients.authenticator.authenticate(peer) != node:  # much may happen in a minute
+                if (
+                    self._clients.authenticator.authenticate(peer) != node
+                ):  # the identity may have been revoked during the wait
                     raise StreamRefused("identity changed")
                 return self._current(node, tags, request.method)
         except StreamRefused as refused:
@@ -111,7 +117,7 @@ class DocumentServer:
             self.readers.ended(node, time())
 
     async def _changed(self, node: NodeKey, had: str, seconds: float) -> None:
-        """Wait until there is something else than `had`, for so many seconds at most."""
+        """Wait until the version differs from `had`, for at most this many seconds."""
         event = asyncio.Event()
         watch = self._catalog.watch(node, event.set)
         self._waiting.add(event)
@@ -140,7 +146,7 @@ class DocumentServer:
         if tags & {newest, ANY}:
             return web.Response(status=304, headers=headers)
         body = contents(snapshot)
-        if method != METH_HEAD:  # which is given the headers alone
+        if method != METH_HEAD:  # a HEAD request gets no body
             response = Response(
                 DOCUMENT, snapshot.version(DOCUMENT), Nonce(newest), snapshot.ordered(DOCUMENT)
             )
@@ -149,7 +155,7 @@ class DocumentServer:
 
 
 async def start(context: ControllerContext) -> HealthProbes:
-    """Serve documents until the context's lifetime is over; raise CannotStartError."""
+    """Serve documents until the lifetime is over; raise CannotStartError."""
     server = DocumentServer(context)
     drain = context.lifetime.drain_seconds
     running = runner(server.application(), _log, max(drain, _AT_ONCE))
@@ -173,7 +179,7 @@ async def start(context: ControllerContext) -> HealthProbes:
         unsubscribe()
         for each in tuple(running.sites):
             await each.stop()
-        server.wake()  # who waits is answered now
+        server.wake()  # waiting requests are answered now
         if not grace and running.server is not None:
             await running.server.shutdown(_AT_ONCE)
         await running.cleanup()
@@ -188,27 +194,27 @@ async def start(context: ControllerContext) -> HealthProbes:
 
 
 async def _sweeping(context: ControllerContext, server: DocumentServer) -> None:
-    """Forget readers that ask no more, until the lifetime is over."""
+    """Drop readers that stopped polling, until the lifetime is over."""
     while not context.lifetime.over:
         await context.lifetime.pause(SWEEP_SECONDS)
         server.readers.sweep(asyncio.get_running_loop().time())
 
 
 def version(snapshot: Snapshot) -> str:
-    """Return the version of a document with its credentials: a hash of both."""
+    """Return the version of a document with its credentials, a hash of both."""
     return f"{snapshot.version(DOCUMENT)}-{snapshot.version(CREDENTIALS)}"
 
 
 def contents(snapshot: Snapshot) -> bytes:
-    """Return what is sent: the document, and the credentials of its reader."""
+    """Return the body to send: the document and the credentials of its reader."""
     bodies = [snapshot.resources(each)[NAME].body for each in (DOCUMENT, CREDENTIALS)]
     return b'{"credentials":' + bodies[1] + b',"document":' + bodies[0] + b"}"
 
 
 def _tags(request: web.Request) -> frozenset[str]:
-    """Return what If-None-Match names: entity tags without weakness, or any (RFC 9110, 13.1.2 and 8.8.3.2).
+    """Return the tags in If-None-Match, weak ones as strong (RFC 9110, 13.1.2 and 8.8.3.2), or `*`.
 
-    One that has no quotes is taken for a tag all the same.
+    A tag without quotes is accepted too.
     """
     said = ", ".join(request.headers.getall("If-None-Match", ())).strip()
     return frozenset(_TAG.findall(said)) - {ANY} or frozenset(filter(None, [said]))

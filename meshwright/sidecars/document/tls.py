@@ -1,4 +1,4 @@
-"""TLS of the document server: 1.2 or newer, client certificates demanded, renewed without a restart."""
+"""TLS of the document server: 1.2 or newer, client certificates required, renewed without a restart."""
 
 import os
 import ssl
@@ -8,7 +8,7 @@ from xds.server.tls import TlsIdentity
 
 
 def server_context(identity: Callable[[], TlsIdentity]) -> ssl.SSLContext:
-    """Return a context that shows, and trusts, what `identity` says at each handshake."""
+    """Return a context that uses the value of `identity` at each handshake."""
     shown = identity()
     current = _context(shown)
 
@@ -20,7 +20,7 @@ def server_context(identity: Callable[[], TlsIdentity]) -> ssl.SSLContext:
         connection.context = current
 
     listening = _context(shown)
-    listening.sni_callback = renewed  # called for every handshake, whether or not a name was sent
+    listening.sni_callback = renewed  # called for every handshake, with or without a server name
     return listening
 
 
@@ -29,7 +29,7 @@ def _context(identity: TlsIdentity) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=identity.trust_bundle.decode("ascii"))
-    # The ssl module reads files only; this one is memory, without a name that others could open.
+    # The ssl module reads only files. This one is in memory, without a name that others could open.
     descriptor = os.memfd_create("tls")
     try:
         with open(descriptor, "wb", closefd=False) as file:

@@ -1,4 +1,4 @@
-"""ProxyPolicy in, the document out: JSON, sorted, equal bytes for equal policies."""
+"""Translation of a ProxyPolicy into the document: JSON with sorted keys, equal bytes for equal policies."""
 
 import hashlib
 import json
@@ -18,13 +18,13 @@ _TYPES: Final = "type.meshwright.dev/meshwright.sidecars.document.v1."
 DOCUMENT: Final = TypeUrl(_TYPES + "Document")
 CREDENTIALS: Final = TypeUrl(_TYPES + "Credentials")
 NAME: Final = ResourceName("document")
-"""The one name of both: a proxy has one document."""
+"""The name of both resources, because a proxy has one document."""
 
 
 def document(policy: ProxyPolicy, *places: ServiceDestination) -> Resource:
-    """Return what a proxy may know of the mesh, without secrets; `places` are the policy's destinations."""
-    # One headless service may be both: called at an endpoint, and a backend that chooses one. Only the latter
-    # can be told of, and only by it.
+    """Return the document of a policy, without secrets; `places` are the policy's destinations."""
+    # A headless service may be both: called at one endpoint, and a backend that balances. Only the latter can
+    # be part of the document.
     balanced = (each for each in places if not each.as_called)
     destinations = {(each.service, each.target_port): each for each in balanced}
     outbound = (_outbound(each, destinations, policy.trust_domain) for each in policy.outbound)
@@ -65,9 +65,10 @@ def _inbound(port: InboundPort, trust_domain: TrustDomain) -> dict[str, Any]:
 
 
 def _admitted(port: InboundPort) -> frozenset[ServiceIdentity]:
-    """Return who may connect, whatever they then ask for: a rule with matches admits nobody here.
+    """Return the identities that may connect, whatever they request.
 
-    Nor does one anybody from outside the mesh: readers look for identities.
+    A rule with matches admits no caller here, because readers do not see requests. A rule for callers from
+    outside of the mesh admits none either, because readers check identities.
     """
     rules = (each for each in port.access.rules if each.matches is None)
     return frozenset(each for rule in rules for each in rule.callers if isinstance(each, ServiceIdentity))
@@ -76,9 +77,9 @@ def _admitted(port: InboundPort) -> frozenset[ServiceIdentity]:
 def _outbound(
     service: OutboundService, destinations: dict[Any, ServiceDestination], trust_domain: TrustDomain
 ) -> dict[str, Any] | None:
-    """Return a service that may be called; None where only routes or splits say where calls go.
+    """Return a callable service; None if calls depend on routes or splits.
 
-    Nor is a host outside the mesh told of: nobody there shows a certificate that a reader could look for.
+    A host outside of the mesh is left out too, because it has no certificate that a reader could verify.
     """
     match service.routes:
         case [only] if only.matches is None and only.split is None and len(only.backends) == 1:
