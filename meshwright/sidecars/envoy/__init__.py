@@ -1,5 +1,11 @@
 """The Envoy driver: ProxyPolicy in, encoded xDS resources out, and Envoy's bootstrap.
 
-Pure functions, a module per kind of resource. It will never look at policy objects, open a socket, or use
-a field that Envoy 1.40 calls deprecated.
+`pieces.parts` divides a policy into pieces with the narrowest possible arguments. Each piece is made by the
+package of its resource kind: `listeners`, `routes`, `clusters` (with endpoints) and `security` (secrets).
+`features` has one module for each HTTP feature, and `rules` translates policy rules into Envoy's matchers.
+`validation` checks resources by the rules of Envoy before they are sent. `control_plane` serves them, and
+`bootstrap` makes the file with which Envoy starts.
+
+Except for the control plane these are pure functions. They do not read policy objects, open a socket, or use
+a field that Envoy 1.40 calls deprecated. Read `driver` next, then `pieces`.
 """

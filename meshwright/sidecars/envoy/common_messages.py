@@ -1,4 +1,4 @@
-"""Small parts of Envoy's API that every kind of resource uses."""
+"""Parts of Envoy's API that every kind of resource uses."""
 
 from typing import Final
 
@@ -15,25 +15,25 @@ from xds.protocol.type_urls import PREFIX
 
 
 def packed(message: Message) -> Any:
-    """Pack a typed extension configuration, deterministically (RBAC policies are a map)."""
+    """Pack a typed extension configuration deterministically (RBAC policies are a map)."""
     value = message.SerializeToString(deterministic=True)
     return Any(type_url=PREFIX + message.DESCRIPTOR.full_name, value=value)
 
 
 def socket_address(where: SocketAddress) -> address_pb2.Address:
-    """Return a TCP address in Envoy's words."""
+    """Return a TCP address as an Envoy message."""
     socket = address_pb2.SocketAddress(address=where.address, port_value=where.port)
     return address_pb2.Address(socket_address=socket)
 
 
 def cidr(network: IpRange) -> address_pb2.CidrRange:
-    """Return a network in Envoy's words."""
+    """Return a network as an Envoy message."""
     address, _, length = network.network.partition("/")
     return address_pb2.CidrRange(address_prefix=address, prefix_len=UInt32Value(value=int(length)))
 
 
 def reference(type_url: TypeUrl, name: str) -> Reference:
-    """Return what a resource that needs another one lists."""
+    """Return a reference to another resource."""
     return (type_url, ResourceName(name))
 
 
@@ -41,10 +41,10 @@ OVER_ADS: Final = config_source_pb2.ConfigSource(
     ads=config_source_pb2.AggregatedConfigSource(),
     resource_api_version=config_source_pb2.ApiVersion.V3,
 )
-"""Taken over the aggregated stream; waited for as long as Envoy's default says (15 s)."""
+"""Config source of the aggregated stream, with Envoy's default timeout (15 s)."""
 
 
 def percent(of_hundred: float) -> percent_pb2.FractionalPercent:
-    """Return a share of a hundred, to the ten-thousandth."""
+    """Return a percentage as an Envoy message, exact to 0.0001 %."""
     million = percent_pb2.FractionalPercent.DenominatorType.MILLION
     return percent_pb2.FractionalPercent(numerator=round(of_hundred * 10_000), denominator=million)

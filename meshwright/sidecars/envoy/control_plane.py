@@ -1,4 +1,4 @@
-"""The Envoy driver's control plane: the ADS server, beside what else belongs to it."""
+"""Control plane of the Envoy driver: the ADS server, with the service that receives tapped requests."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from xds.server.streams.call import alone
 
 
 async def start(context: ControllerContext) -> HealthProbes:
-    """Serve Envoys by ADS until the context's lifetime is over; raise ListenError."""
+    """Serve ADS until the context's lifetime is over; raise ListenError."""
     clients, lifetime = context.clients, context.lifetime
     server = AdsServer(
         context.catalog,
@@ -26,7 +26,7 @@ async def start(context: ControllerContext) -> HealthProbes:
     port = await server.start(f"{_bracketed(context.host)}:{context.port}")
 
     def on_event(event: Event) -> None:
-        del event  # whatever it was, who is not to be served any more is found by asking of all
+        del event  # every event may affect any client, so all are authenticated again
         server.recheck()
 
     unsubscribe = context.events.subscribe(on_event)

@@ -1,4 +1,4 @@
-"""The Envoy driver: configuration by xDS."""
+"""The Envoy driver's implementation of the driver contract."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ ADS_PORT: Final = 15128
 
 
 class EnvoyDriver:
-    """Envoy 1.40; its control plane is this project's ADS server."""
+    """Driver for Envoy 1.40, with this project's ADS server as control plane."""
 
     @property
     def name(self) -> str:
@@ -31,7 +31,7 @@ class EnvoyDriver:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """Return all there are."""
+        """Return every capability."""
         return frozenset(Capability)
 
     @property
@@ -46,15 +46,18 @@ class EnvoyDriver:
 
     @property
     def ready_type(self) -> TypeUrl:
-        """Return the listeners' type: even an answer without any means that it has taken its part."""
+        """Return the type of listeners.
+
+        Even an empty response that was accepted means that Envoy is configured.
+        """
         return LISTENER
 
     def pieces(self, policy: ProxyPolicy) -> tuple[Piece | Pieces, ...]:
-        """Return listeners, routes, clusters and endpoints; see `meshwright.sidecars.envoy.pieces`."""
+        """Return the pieces for listeners, routes, clusters and endpoints (`sidecars.envoy.pieces`)."""
         return parts(policy)
 
     def credentials(self, credentials: Credentials) -> tuple[Piece, ...]:
-        """Return both secrets: the service certificate with its key, and the roots."""
+        """Return two secrets: the service certificate with its key, and the roots."""
         certificate, domain = credentials.certificate, credentials.trust_domain
         return (
             Piece(service_certificate, (certificate,), IdentityCertificate(certificate.identity)),
@@ -62,22 +65,19 @@ class EnvoyDriver:
         )
 
     def empty(self, reference: Reference) -> Resource | None:
-        """Return a resource of that type and name without content.
-
-        See `meshwright.sidecars.envoy.empty_resources`.
-        """
+        """Return an empty resource of that type and name (`meshwright.sidecars.envoy.empty_resources`)."""
         return empty(reference)
 
     def reason(self, said: str) -> Reason:
-        """Return why an Envoy rejects something; see `meshwright.sidecars.envoy.reasons`."""
+        """Return the kind of reason for a rejection (`meshwright.sidecars.envoy.reasons`)."""
         return reason(said)
 
     async def start(self, context: ControllerContext) -> HealthProbes:
-        """Serve ADS, with `/debug/xds` beside it."""
-        from meshwright.sidecars.envoy.control_plane import start  # gRPC takes its time: only where it serves
+        """Serve ADS, with the debug page `/debug/xds`."""
+        from meshwright.sidecars.envoy.control_plane import start  # gRPC is slow to import
 
         return await start(context)
 
     def patch(self, context: InjectorContext) -> Pod:
-        """Return the pod with the agent and Envoy beside it, and its traffic led through them."""
+        """Return the pod with the agent and Envoy beside it, and its traffic redirected through Envoy."""
         return patching.patch(context, agent_sidecar(context))

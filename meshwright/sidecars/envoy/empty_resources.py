@@ -1,4 +1,4 @@
-"""Empty resources: what stands in the place of one that a proxy rejects, and that has never been good."""
+"""Empty resources: substitutes for a rejected resource that has never been accepted."""
 
 from meshwright.sidecars.envoy.routes.renewal import RENEWAL
 from protos.envoy.config.cluster.v3 import cluster_pb2
@@ -8,10 +8,11 @@ from xds.protocol.resources.resource import CLUSTER, ENDPOINT, ROUTE, Reference,
 
 
 def empty(key: Reference) -> Resource | None:
-    """Return a resource of that type and name that refers to nothing and lets nothing pass.
+    """Return a resource of that type and name without references, which lets no traffic pass.
 
-    A route configuration without routes (404), a cluster and a load assignment without endpoints (503). None
-    for listeners, which nothing refers to, and for secrets, for which nothing can stand.
+    It is a route configuration without routes (status 404), or a cluster or load assignment without endpoints
+    (status 503). None for listeners, because no resource refers to them, and for secrets, because they have
+    no substitute.
     """
     type_url, name = key
     if type_url == ROUTE:

@@ -1,4 +1,4 @@
-"""Resources judged as Envoy will, before it is asked."""
+"""Validation of resources by Envoy's rules, before they are sent."""
 
 from typing import Final
 
@@ -21,7 +21,7 @@ _MESSAGES: Final[dict[TypeUrl, type[Message]]] = {
 
 
 def judged(resource: Resource) -> tuple[str, ...]:
-    """Return why Envoy would refuse a resource; nothing of one that is of another type, or a secret."""
+    """Return the reasons for which Envoy would reject a resource; none for secrets and other types."""
     message = _MESSAGES.get(resource.type_url)
     if message is None:
         return ()

@@ -1,4 +1,4 @@
-"""Names of resources on the wire; where there is no reason against it, those of Open Service Mesh."""
+"""Names of Envoy resources, taken from Open Service Mesh where there is no reason against it."""
 
 import hashlib
 from collections.abc import Iterable
@@ -28,20 +28,26 @@ EGRESS_CHAIN: Final = "outbound-egress-filter-chain"
 CLOSED_CHAIN: Final = "outbound-closed-filter-chain"
 LOOP_CHAIN: Final = "outbound-loop-filter-chain"
 SERVICE_CERTIFICATE: Final = "service-cert"
-"""A proxy's own certificate, whosever it is: so what all callers need of a service is the same resource."""
+"""Name of every proxy's own certificate.
+
+It is the same for all, so that callers of a service share its resources.
+"""
 
 OUTBOUND_PORT: Final = Port(layout.OUTBOUND_PORT)
-"""Where iptables redirect a workload's own calls (transparent interception)."""
+"""Port to which iptables redirects a workload's own calls (transparent interception)."""
 INBOUND_PORT: Final = Port(layout.INBOUND_PORT)
-"""Where iptables redirect calls to a workload (transparent interception)."""
+"""Port to which iptables redirects calls to a workload (transparent interception)."""
 TPROXY_PORT: Final = Port(layout.TPROXY_PORT)
-"""Where iptables hand over calls to a workload as they are (TPROXY)."""
+"""Port to which iptables passes calls to a workload with their addresses unchanged (TPROXY)."""
 
 
 def cluster(place: WeightedBackend | Destination) -> str:
-    """Return `<ns>/<service>|<target port>`, as the policy has the target port: a number or a name.
+    """Return a cluster's name, for example `shop/cart|8080`.
 
-    Where the endpoint that was called answers, it ends in `|as-called`. A host outside has `<host>:<port>`.
+    The target port is a number or a name, as in the policy.
+
+    It ends in `|as-called` if the called endpoint itself must answer. A host outside of the mesh has
+    `<host>:<port>`.
     """
     match place:
         case ExternalDestination(host, port):
@@ -56,17 +62,17 @@ def cluster(place: WeightedBackend | Destination) -> str:
 
 
 def authorizer_cluster(asked: ExternalAuthorizer) -> str:
-    """Return the name of the cluster of an authorizer: the mesh's, or one that an object names."""
+    """Return the cluster's name of an external authorizer: the mesh's, or one that an object names."""
     return AUTHORIZER_CLUSTER if asked.by is None else f"{AUTHORIZER_CLUSTER}|{asked.authorizer.server}"
 
 
 def rate_limit_cluster(server: HostPort) -> str:
-    """Return the name of the cluster of a service that counts."""
+    """Return the cluster's name of a rate limit service."""
     return f"envoy-rate-limit-cluster|{server}"
 
 
 def extension_cluster(service: PolicyKey) -> str:
-    """Return the name of the cluster of an ExtensionService."""
+    """Return the cluster's name of an ExtensionService."""
     return f"envoy-extension-cluster|{service}"
 
 
@@ -75,7 +81,7 @@ def _outside(host: ExternalHost, port: str) -> str:
 
 
 def local_cluster(primary: ServiceKey, port: Port) -> str:
-    """Return `<ns>/<primary service>|<port>|local`: the application behind an inbound port."""
+    """Return `<ns>/<primary service>|<port>|local`, the application behind an inbound port."""
     return f"{primary}|{port}|local"
 
 
@@ -85,31 +91,34 @@ def inbound_routes(port: Port) -> str:
 
 
 def outbound_routes(service: OutboundService) -> str:
-    """Return `rds-outbound.<ns>/<service>|<service port>`; of a host outside it has its name.
+    """Return `rds-outbound.<ns>/<service>|<service port>`; for a host outside of the mesh with its name.
 
-    One per service and port: the filter chain has chosen the service by its address, so a changed split
-    changes one route configuration and a Host header decides nothing.
+    There is one route configuration per service and port, because the filter chain has already selected the
+    service by its address. Therefore a changed split changes one route configuration, and a Host header
+    selects nothing.
     """
     return f"rds-outbound.{service.upstream}|{service.port}"
 
 
 def counted_route(port: Port, by: Iterable[PolicyKey | None], matches: tuple[HTTPMatch, ...]) -> str:
-    """Return `<port>|<ns>/<object>/<match>`, by which a route of a port is counted, or `<port>|rest`.
+    """Return the name under which a route of a port is counted.
 
-    `by` are the objects that make it one, TrafficSplit and RoutePolicy: both are joined by `+`, matches by
-    commas. In the names of statistics Envoy makes an underscore of a colon.
+    `<port>|<ns>/<object>/<match>` or `<port>|rest`.
+
+    `by` are the objects behind the route (TrafficSplit and RoutePolicy), joined by `+`; matches are joined by
+    commas. A colon is avoided, because Envoy turns it into an underscore in names of statistics.
     """
     words = "+".join(str(each) for each in by if each is not None and each.name) or "rest"
     return f"{port}|{'/'.join(filter(None, (words, ','.join(each.name for each in matches))))}"
 
 
 def outside_routes(port: Port, to: OutsideRange) -> str:
-    """Return `rds-egress.<port>`; with the first range, where there are ranges."""
+    """Return `rds-egress.<port>`, followed by the first range if there are ranges."""
     return f"rds-egress.{port}{_first(to)}"
 
 
 def outside_chain(protocol: str, port: Port, to: OutsideRange) -> str:
-    """Return `egress-<protocol>.<port>`; with the first range, where there are ranges."""
+    """Return `egress-<protocol>.<port>`, followed by the first range if there are ranges."""
     return f"egress-{protocol}.{port}{_first(to)}"
 
 
@@ -118,14 +127,15 @@ def _first(to: OutsideRange) -> str:
 
 
 def listener(kind: str, where: SocketAddress) -> str:
-    """Return the name of a listener of explicit interception, `<kind>|<address>|<port>`."""
+    """Return the name of a listener for explicit interception, `<kind>|<address>|<port>`."""
     return f"{kind}|{where.address}|{where.port}"
 
 
 def caller(identity: ServiceIdentity, trust_domain: TrustDomain) -> str:
-    """Return the label by which a caller of a TCP port says in TLS who it is, last in the server's name.
+    """Return the label that identifies a caller of a TCP port, the last part of the TLS server name.
 
-    It proves nothing, and chooses a filter chain that demands the proof: `c` and a hash of the SPIFFE ID.
+    The label proves nothing: it selects a filter chain, which demands the proof. It is `c` and a hash of the
+    SPIFFE ID.
     """
     return f"c{hashlib.sha256(identity.spiffe_id(trust_domain).encode()).hexdigest()[:16]}"
 

@@ -1,8 +1,9 @@
-"""ProxyPolicy in, everything that its proxies are sent out (but secrets, which certificates make).
+"""Division of a ProxyPolicy into the pieces that make a proxy's resources, except secrets.
 
-It is made in pieces. Each piece gets the policy without what it does not look at, so that whatever changes
-there does not make it anew: endpoints are given to load assignments alone, rules and splits touch route
-configurations.
+Each piece gets the policy without the parts that its function does not use, so that changes of these parts do
+not make it again. For example, only load assignments get endpoints, and rules and splits affect only route
+configurations. Services that many proxies may call are divided into batches, so that a change of one service
+makes one batch again.
 """
 
 from collections.abc import Iterator
@@ -51,25 +52,31 @@ from meshwright.sidecars.envoy.routes import route as routes
 _Judged = partial(Piece, faults=judged)
 
 BATCHES: Final = 64
-"""Into how many what many proxies have in common is divided: of a service, one of them is made again."""
+"""Number of batches for the services that many proxies may call.
+
+A change of a service makes one batch again.
+"""
 
 _COUNTED: Final = RateLimit(1, RateUnit.SECOND)
-"""Some rate."""
+"""A placeholder for any rate, where only its presence matters."""
 
 _FAULTY: Final = (
     RequestRule(PolicyKey(Namespace(""), ""), None, RouteActions(abort=Abort(0, HTTPStatus.OK))),
 )
-"""Some rule by which requests are harmed."""
+"""A placeholder for any rule with fault injection, where only its presence matters."""
 
 REMEMBERED: Final = 2048
-"""How many pieces of what is called: the very same for all its callers is known without comparing it."""
+"""Number of cached pieces for called services.
+
+Callers of the same one get the same object, without comparing.
+"""
 
 
 def parts(policy: ProxyPolicy) -> tuple[Piece | Pieces, ...]:
-    """Return what makes the listeners, routes, clusters and endpoints of a policy.
+    """Return the pieces for listeners, routes, clusters and endpoints of a policy.
 
-    Nothing is made that nothing refers to, and what a resource refers to is made, or is one of the secrets.
-    Equal policies give equal bytes.
+    Every resource is referred to, and every reference has a resource or is one of the secrets. Equal policies
+    result in equal bytes.
     """
     return tuple(_parts(policy))
 
@@ -92,7 +99,7 @@ def _parts(policy: ProxyPolicy) -> Iterator[Piece | Pieces]:
 
 def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
     headers, reuse, primary = policy.headers, policy.resilience.reuse, policy.primary
-    # Egress is the outbound listener's affair, TPROXY the inbound one's.
+    # Fields that only outbound listeners use are cleared, so that their changes do not make this piece again.
     inbound = tuple(map(_port_of_listener, policy.inbound))
     called = replace(
         policy,
@@ -101,7 +108,7 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
         outside=(),
         passthrough=False,
         closed=SharedTuple(),
-        method_overrides=MethodOverrides.KEEP,  # the affair of routes
+        method_overrides=MethodOverrides.KEEP,  # only routes use it
     )
     yield _Judged(inbound_listeners.inbound, (called,), AllInbound())
     for port in policy.inbound:
@@ -123,7 +130,7 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
 
 
 def _asked(policy: ProxyPolicy) -> Iterator[Piece]:
-    """Yield what makes the clusters of those whom proxies ask or tell of requests, where any come."""
+    """Yield the pieces for clusters of external services: authorizers, rate limiting, logs and tracing."""
     served = any(port.protocol.is_http and inbound_listeners.is_open(port) for port in policy.inbound)
     asking = (port.asked for port in policy.inbound if inbound_listeners.is_open(port))
     for each in sorted({(names.authorizer_cluster(it), it.authorizer.server) for it in asking if it}):
@@ -144,7 +151,7 @@ def _counting(port: InboundPort) -> tuple[RateLimitService, ...]:
 
 
 def _outbound(calling: OutboundInputs) -> Iterator[Piece | Pieces]:
-    """Yield all that a proxy's own calls need; who it is makes no difference."""
+    """Yield the pieces for a proxy's own calls, independent of its identity."""
     for each in calling.reachable:
         yield from _batches(calling.terms.of_destinations, each)
     yield from _own_listeners(calling)
@@ -168,7 +175,7 @@ def _own_listeners(calling: OutboundInputs) -> Iterator[Piece]:
 
 
 def _outside(policy: ProxyPolicy) -> Iterator[Piece]:
-    """Yield what makes the routes and clusters of requests that leave the mesh."""
+    """Yield the pieces for routes and clusters of requests that leave the mesh."""
     ways: set[tuple[Port, ExternalHost | None, ConnectionLimits]] = set()
     for port in _ports_out(policy):
         for each in port.ranges:
@@ -187,17 +194,17 @@ def _outside(policy: ProxyPolicy) -> Iterator[Piece]:
 
 
 def _ports_out(policy: ProxyPolicy) -> tuple[OutsidePort, ...]:
-    """Return the ports outside, but for the listener's own, by which a call would come back to it."""
+    """Return the egress ports without the outbound listener's own, on which a call would loop."""
     return tuple(each for each in policy.outside if each.port != names.OUTBOUND_PORT)
 
 
 def _goes_on(what: OutsideRange) -> bool:
-    """Say whether connections go where they were going."""
+    """Return whether connections continue to their original destination."""
     return what.connections or bool(what.server_names)
 
 
 def _batches(terms: MeshTerms, part: ReachableServices) -> Iterator[Pieces]:
-    """Yield what makes all that may be called, a batch at a time: by its name each service is in one."""
+    """Yield the pieces for callable services in batches; the name of a service determines its batch."""
     batches: dict[int, tuple[list[OutboundService], list[Destination]]] = {}
     for service in part.services:
         batches.setdefault(_batch(service.upstream), ([], []))[0].append(service)
@@ -213,7 +220,7 @@ def _batch(upstream: Upstream) -> int:
 
 
 def _reached(terms: MeshTerms, part: ReachableServices) -> Iterator[Pieces]:
-    """Yield what makes the routes, clusters and endpoints of what may be called."""
+    """Yield the pieces for routes, clusters and endpoints of callable services."""
     for service in part.services:
         if service.protocol.is_http:
             yield Pieces(_routes, (service, terms.resilience.retry))
@@ -233,11 +240,11 @@ def _destination(terms: MeshTerms, destination: Destination) -> Iterator[Piece]:
     if isinstance(destination, ExternalDestination):
         yield _Judged(clusters.external, (terms.headers, terms.resilience.reuse, destination), AllOutbound())
         return
-    # Of HTTP it is the rules that ask who calls: all callers share one cluster.
+    # For HTTP, rules in the called proxy check the caller, so all callers share one cluster.
     caller = None if destination.is_http else destination.caller
     yield _cluster(terms, replace(destination, endpoints=(), caller=caller, near=None))
     if not destination.as_called:
-        # Whose endpoints they are is the cluster's affair: all callers share one load assignment.
+        # Only the cluster needs the other fields, so all callers share one load assignment.
         places = ServiceDestination(
             destination.service,
             destination.target_port,
@@ -259,7 +266,7 @@ def _cluster(terms: MeshTerms, place: ServiceDestination) -> Piece:
 
 
 def _calling(policy: ProxyPolicy) -> OutboundInputs:
-    """Return what the listeners for a proxy's own calls are made from."""
+    """Return the inputs of the outbound listeners."""
     return OutboundInputs(
         policy.interception,
         policy.transparent.ipv6,
@@ -272,10 +279,11 @@ def _calling(policy: ProxyPolicy) -> OutboundInputs:
 
 
 def _port_of_listener(port: InboundPort) -> InboundPort:
-    """Leave out what stands in a port's route configuration: of HTTP, all rules but those from outside.
+    """Return an inbound port without the parts that belong to its route configuration.
 
-    Connections of outsiders are chosen by the listener. Their rules are whole here, to be the same units. Of
-    the rates of requests it asks whether there are any, and who counts them besides.
+    Of an HTTP port only rules for callers from outside of the mesh remain, because the listener selects their
+    connections. These rules stay complete, so that they remain the same units of policy. Of the request rates
+    only the presence matters, and the services that count them.
     """
     access, rates = port.access, port.rates
     if port.protocol.is_http:
@@ -291,13 +299,13 @@ def _port_of_listener(port: InboundPort) -> InboundPort:
 
 
 def _of_listener(part: ReachableServices) -> ReachableServices:
-    """Leave out where calls go."""
+    """Return callable services without the destinations of their calls."""
     return ReachableServices.of(map(_service_of_listener, part.services))
 
 
 @lru_cache(REMEMBERED)
 def _service_of_listener(service: OutboundService) -> OutboundService:
-    """Leave out what stands in a service's route configuration."""
+    """Return a service without the parts that belong to its route configuration."""
     if not service.protocol.is_http:
         return service
     faults = any(each.actions.faulty for each in service.rules)

@@ -1,7 +1,9 @@
-"""Envoy's words for what the moment forbids: sockets that cannot be made, bound or set up (1.36 to 1.40).
+"""Recognition of Envoy's rejections for temporary causes.
 
-Envoy says what the system said of a socket, in the C library's words. Whatever is not among them here is
-taken for content. One that has no descriptor left says nothing: it dies.
+Sockets that cannot be created, bound or configured.
+
+Envoy (1.36 to 1.40) includes the system's message for the socket, in the C library's words. Any other message
+counts as CONTENT. An Envoy without free descriptors sends no message, because it exits.
 """
 
 import re
@@ -24,11 +26,11 @@ _SYSTEM: Final = {
     "No buffer space available": Reason.LIMIT,
     "Cannot allocate memory": Reason.LIMIT,
 }
-"""What the words hold, and what that is; an option is set up in vain where a capability is missing."""
+"""Reason for each system message. Setting a socket option fails if a capability is missing."""
 
 
 def reason(said: str) -> Reason:
-    """Return why Envoy refuses something, by its words."""
+    """Return the kind of reason in Envoy's rejection message."""
     if _SOCKET.search(said) is None:
         return Reason.CONTENT
     return next((found for words, found in _SYSTEM.items() if words in said), Reason.CONTENT)

@@ -1,6 +1,6 @@
-"""The author's own containers of the names that are injected: what stands there wins over what is made.
+"""The author's own containers under the injected names: their fields override the injected ones.
 
-The API takes no container without an image: `auto` is the word for the one that is injected.
+The API requires an image for every container, so the image `auto` means the injected one.
 """
 
 import json
@@ -14,7 +14,7 @@ from meshwright.sidecars.injection import names
 
 AUTO: Final = "auto"
 _PULL_POLICY_OF_AUTO: Final = "Always"
-"""What an API server fills in for an image without a tag."""
+"""Default of API servers for an image without a tag."""
 _CONTAINER_DEFAULTS: Final[Mapping[str, object]] = {
     "terminationMessagePath": "/dev/termination-log",
     "terminationMessagePolicy": "File",
@@ -33,7 +33,7 @@ _NAMES: Final = (names.SIDECAR_CONTAINER, names.INIT_CONTAINER)
 
 @dataclass(frozen=True, slots=True)
 class OwnContainer:
-    """A container of the author's: in which list of the pod, where in it, and all it says."""
+    """A container of the author: its list in the pod, its index there, and its content."""
 
     field: Literal["containers", "initContainers"]
     index: int
@@ -41,17 +41,17 @@ class OwnContainer:
 
     @property
     def name(self) -> str:
-        """Return which of the two it is."""
+        """Return its name, one of the two injected ones."""
         return self.container.get("name", "")
 
     @property
     def patch(self) -> Mapping[str, object]:
-        """Return what its author says, as a patch of the container that is made.
+        """Return the author's fields as a patch of the injected container.
 
-        A null says nothing, because no API server keeps one. Neither does a value that the API server fills
-        in before
-        a webhook sees the Pod, such as `imagePullPolicy: Always` for the image `auto`. Values are as the
-        notes have them, so that what is made of those is written the same.
+        A null is left out, because API servers do not keep one. So is a default that the API server fills in
+        before a webhook sees the Pod, for example `imagePullPolicy: Always` for the image `auto`. Values pass
+        through JSON, as they do in the annotations, so that the result is the same when the pod is patched
+        again.
         """
         said = cast("Mapping[str, object]", _without_nulls(json.loads(json.dumps(self.container))))
         injected = said.get("image") == AUTO
@@ -65,7 +65,10 @@ class OwnContainer:
 
 
 def taken(pod: Pod) -> tuple[OwnContainer, ...]:
-    """Take them out of a pod, which is changed; raise CannotPatchError where one is there twice."""
+    """Remove the author's own containers from a pod (in place) and return them.
+
+    Raises CannotPatchError if one occurs twice.
+    """
     found: list[OwnContainer] = []
     spec = pod.get("spec")
     if spec is None:
@@ -82,20 +85,20 @@ def taken(pod: Pod) -> tuple[OwnContainer, ...]:
 
 
 def put_back(pod: Pod, own: Iterable[OwnContainer]) -> None:
-    """Put them where they stood, in the order in which they were taken; the pod is changed."""
+    """Insert the containers at their earlier positions, in the order in which they were taken (in place)."""
     for each in own:
         there = pod["spec"].setdefault(each.field, [])
         there.insert(each.index, each.container)
 
 
 def written(own: Iterable[OwnContainer]) -> str:
-    """Return them as text, their fields in the order in which they stood."""
+    """Return the containers as JSON, with their fields in the author's order."""
     found = [{"field": each.field, "index": each.index, "container": each.container} for each in own]
     return json.dumps(found)
 
 
 def read(text: str) -> tuple[OwnContainer, ...]:
-    """Return them from text; raise ValueError, TypeError or KeyError for text that is none."""
+    """Parse the result of `written`; raise ValueError, TypeError or KeyError for any other text."""
     found = [OwnContainer(each["field"], int(each["index"]), each["container"]) for each in json.loads(text)]
     if any(each.field not in FIELDS or not isinstance(each.container, dict) for each in found):
         raise ValueError("no containers")
@@ -103,14 +106,14 @@ def read(text: str) -> tuple[OwnContainer, ...]:
 
 
 def _without_nulls(value: object) -> object:
-    """Return a value as an API server would have it."""
+    """Return a value without nulls, as an API server stores it."""
     if isinstance(value, Mapping):
         return {key: _without_nulls(each) for key, each in value.items() if each is not None}
     return list(map(_without_nulls, value)) if isinstance(value, list) else value
 
 
 def _without(value: object, defaults: Mapping[str, object]) -> object:
-    """Return a mapping without the fields whose values are defaults; anything else as it is."""
+    """Return a mapping without fields that have their default; any other value unchanged."""
     if not isinstance(value, Mapping):
         return value
     return {key: each for key, each in value.items() if each != defaults.get(key, _NO_DEFAULT)}

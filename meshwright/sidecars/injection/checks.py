@@ -1,4 +1,4 @@
-"""What keeps a pod from having a sidecar, found before anything is made."""
+"""Checks of a pod before injection."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -25,13 +25,13 @@ _TAKEN_PORTS: Final = (ADMIN_PORT, OUTBOUND_PORT, INBOUND_PORT, STATUS_PORT)
 
 
 def check(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> None:
-    """Raise CannotPatchError with the first reason against a pod, which is without what is put there."""
+    """Raise CannotPatchError with the first reason against a pod, which must be without injected parts."""
     for reason in _reasons(context, sidecar, pod):
         raise CannotPatchError(reason)
 
 
 def all_containers(pod: Pod) -> Iterator[Container]:
-    """Yield every container of a pod, those that run first included."""
+    """Yield every container of a pod, init containers first."""
     spec = spec_of(pod)
     yield from spec.get("initContainers") or ()
     yield from spec.get("containers") or ()
@@ -64,7 +64,7 @@ def _reasons(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[s
 
 
 def _nobody(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[str]:
-    """Yield why the sidecar would be nobody, or somebody else."""
+    """Yield the reasons for which the sidecar would have no identity, or a wrong one."""
     certificate, proxy = context.bootstrap_certificate, context.proxy
     if proxy is None:
         if not sidecar.joins:
@@ -81,7 +81,7 @@ def _nobody(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[st
 
 
 def _too_early(spec: PodSpec) -> Iterator[str]:
-    """Yield the init containers whose probes are asked before the sidecar is there, and after it is."""
+    """Yield the init containers with network probes, which run before and after the sidecar starts."""
     for each in spec.get("initContainers") or ():
         found = [kind for kind in ProbeKind if not set(BY_NETWORK).isdisjoint(probe_of(each, kind) or ())]
         if found:

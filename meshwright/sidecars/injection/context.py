@@ -1,16 +1,16 @@
-"""What an injector must know of a pod: from MeshConfig, the pod's namespace, and the pod itself. Pure.
+"""Inputs of injection, from MeshConfig, the pod's namespace, and the pod itself. Pure.
 
-How its traffic is captured is said by annotations of our own (`meshwright.specs.annotations.interception`).
-What is not captured is said by those that Open Service Mesh named; their lists, with commas between the
-entries, are added to those of MeshConfig:
+Annotations of this project select how traffic is captured (`meshwright.specs.annotations.interception`).
+Annotations of Open Service Mesh select exceptions. Each is a list separated by commas, and is added to the
+one in MeshConfig:
 
     openservicemesh.io/inbound-port-exclusion-list: "9100"
     openservicemesh.io/outbound-port-exclusion-list: "6379, 27017"
     openservicemesh.io/outbound-ip-range-exclusion-list: "169.254.169.254/32"
     openservicemesh.io/outbound-ip-range-inclusion-list: "10.0.0.0/8"
 
-A namespace's `openservicemesh.io/metrics: enabled`, also of Open Service Mesh, has its pods say where their
-metrics are, by the annotations that a Prometheus is usually configured for.
+A namespace's `openservicemesh.io/metrics: enabled`, also of Open Service Mesh, gives its pods the annotations
+by which a Prometheus is usually configured to scrape them.
 """
 
 import unicodedata
@@ -57,21 +57,20 @@ _READ: Final = frozenset(
         *(our_own.INJECT, our_own.OVERLAYS, our_own.PLACEMENT),
     }
 )
-"""The annotations of a pod that say something here."""
+"""Annotations of a pod that are read here."""
 
 
 NATIVE_SINCE: Final = (1, 29)
-"""The first version of Kubernetes that runs native sidecars without being told to."""
+"""First version of Kubernetes with native sidecars enabled by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Injector:
-    """Settings that all Pods share.
+    """Settings for all pods.
 
-    `environment` and `ports` choose drivers (`meshwright.sidecars.contract.selection`).
-
-    `placement` None goes by the cluster's `version` (NATIVE where that is not known). `joining` None gives
-    each proxy a certificate in a Secret.
+    `environment` and `ports` select drivers (`meshwright.sidecars.contract.selection`). A `placement` of None
+    depends on the cluster's `version` (NATIVE if the version is unknown). A `joining` of None gives each
+    proxy a certificate in a Secret.
     """
 
     mesh_name: str
@@ -100,18 +99,18 @@ def injector_context(
     overlays: tuple[Overlay, ...] = (),
     reason: str = "",
 ) -> InjectorContext:
-    """Return what a driver's `patch` is given for a pod whose proxy is to have this UUID.
+    """Return the inputs of a driver's `patch` for a pod whose proxy gets this UUID.
 
-    None is the pod's own UID; a label of the pod, whoever put it there, says better. The bootstrap
-    certificate is not in it: who issues it, for `proxy`, puts it there. Raises CannotPatchError for an
-    annotation or operating system that cannot be, DriverError for a driver that cannot be chosen.
+    A `uuid` of None means the pod's own UID. A UUID in the pod's label takes precedence. The bootstrap
+    certificate is missing in the result; the issuer adds it for `proxy`. Raises CannotPatchError for an
+    invalid annotation or operating system, and DriverError if no driver can be chosen.
     """
     annotations = read_annotations(pod)
     service = _service(pod, annotations)
     by_address = our_own.IPV6 not in annotations
     known = own_uuid(pod) or uuid
     plain = restored(pod)
-    own.taken(plain)  # the sidecar answers for itself, whoever says how it is probed
+    own.taken(plain)  # probes of the sidecar itself are not rewritten, even if the author wrote them
     named = annotations.get(DRIVER_ANNOTATION) or dict(namespace.annotations).get(DRIVER_ANNOTATION, "")
     return InjectorContext(
         pod=pod,
@@ -142,9 +141,9 @@ def injector_context(
 
 
 def read_annotations(pod: Pod) -> Mapping[str, str]:
-    """Return a pod's annotations; raise CannotPatchError where one that is read has a control character.
+    """Return a pod's annotations; raise CannotPatchError for a control character in one that is used here.
 
-    None of them needs one, and some of them come into commands.
+    Valid values never contain one, and some of them become parts of commands.
     """
     annotations = pod.get("metadata", {}).get("annotations") or {}
     for name in sorted(annotations):
@@ -154,7 +153,7 @@ def read_annotations(pod: Pod) -> Mapping[str, str]:
 
 
 def own_uuid(pod: Pod) -> ProxyUuid | None:
-    """Return the UUID that a pod's label gives its sidecar; None where it gives none."""
+    """Return the proxy UUID in a pod's label; None if it has none or the label means the pod's UID."""
     said = (pod.get("metadata", {}).get("labels") or {}).get(PROXY_UUID_LABEL, our_own.OWN_UID)
     if said != our_own.OWN_UID and not is_dns_label(said):
         raise CannotPatchError(f"label {PROXY_UUID_LABEL} is {said!r}: must be a DNS label")
@@ -162,7 +161,10 @@ def own_uuid(pod: Pod) -> ProxyUuid | None:
 
 
 def _placement(injector: Injector, annotations: Mapping[str, str]) -> Placement:
-    """Return where the sidecar is put: as the pod says, or all pods have it, or the cluster can."""
+    """Return the placement.
+
+    The pod's annotation, else the setting for all pods, else by the cluster's version.
+    """
     said = annotations.get(our_own.PLACEMENT)
     if said is not None and said not in tuple(Placement):
         raise CannotPatchError(
@@ -177,7 +179,7 @@ def _placement(injector: Injector, annotations: Mapping[str, str]) -> Placement:
 
 
 def interception(annotations: Mapping[str, str]) -> Transparent:
-    """Return how the pod wants its traffic captured, as the control plane will read it there."""
+    """Return the capture settings of a pod, parsed as the control plane parses them for its Workload."""
     notes = Notes(InFile("pod"))
     found = our_own.interception(Fields(annotations, "metadata.annotations", notes))
     for problem in notes.problems:
@@ -186,7 +188,7 @@ def interception(annotations: Mapping[str, str]) -> Transparent:
 
 
 def _of_captured(mesh_wide: Exclusions, annotations: Mapping[str, str]) -> Exclusions:
-    """Return what is excluded for all pods, without IPv6 where that goes past the sidecar anyhow."""
+    """Return the mesh-wide exclusions, without IPv6 ranges if IPv6 is not captured anyway."""
     if interception(annotations).ipv6 or our_own.IPV6 not in annotations:
         return mesh_wide
     return replace(
@@ -195,7 +197,7 @@ def _of_captured(mesh_wide: Exclusions, annotations: Mapping[str, str]) -> Exclu
 
 
 def exclusions(mesh_wide: Exclusions, annotations: Mapping[str, str]) -> Exclusions:
-    """Return what MeshConfig and a pod's annotations say together, sorted, each once."""
+    """Return the union of MeshConfig's and a pod's exclusions, sorted."""
     included = _united(mesh_wide.ranges_included or (), annotations, INCLUDED_RANGES)
     return Exclusions(
         inbound_ports=_ports(mesh_wide.inbound_ports, annotations, INBOUND_PORTS),
@@ -216,18 +218,18 @@ def _ports(mesh_wide: tuple[Port, ...], annotations: Mapping[str, str], name: st
 
 
 def _united(mesh_wide: tuple[str, ...], annotations: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """Return ranges of both; what is none is said by who makes rules of them (`interception`)."""
+    """Return the union of ranges. Invalid ones are reported later, by the code that makes rules of them."""
     return tuple(sorted({*mesh_wide, *_entries(annotations, name)}))
 
 
 def _entries(annotations: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """Return the entries of a list; an annotation that is there and empty has none."""
+    """Return the entries of a list; an empty annotation has none."""
     text = annotations.get(name, "").strip()
     return tuple(each.strip() for each in text.split(",")) if text else ()
 
 
 def _service(pod: Pod, annotations: Mapping[str, str]) -> ServiceName:
-    """Return the pod's primary service, as its Pod will be read once it runs."""
+    """Return the pod's primary service, by the rule that is applied to the running Pod later."""
     spec = spec_of(pod)
     account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
     name = annotations.get(our_own.SERVICE_ANNOTATION) or account

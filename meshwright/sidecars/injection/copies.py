@@ -1,6 +1,6 @@
-"""A pod that was copied from a patched one without its annotations, as `kubectl debug --copy-to` does.
+"""Recognition of pods copied from a patched one without its annotations, as `kubectl debug --copy-to` does.
 
-What the patch has noted is gone; its containers and volumes are there, and known by their shape.
+The records of the patch are lost, but its containers and volumes remain, and are recognised by their shape.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,14 +17,14 @@ _MOUNTED: Final[Mapping[str, str]] = {
     names.ROOTS_VOLUME: names.ROOTS_DIRECTORY,
 }
 _COMMANDS: Final = {names.SIDECAR_CONTAINER: "agent", names.INIT_CONTAINER: "intercept"}
-"""With what the command of each of the two ends, where it has one."""
+"""Last word of the command of each injected container, if it has a command."""
 _IDENTITIES: Final = (names.TOKEN_VOLUME, names.CREDENTIALS_VOLUME)
 
 
 def is_copy(pod: Pod) -> bool:
-    """Say whether a pod has what is injected: the volume of a proxy's identity, and no stranger's container.
+    """Return whether a pod has the volume of an identity, and no foreign container of an injected name.
 
-    The containers may be missing: a copy may be made without init containers.
+    The injected containers may be missing, because a copy may be made without init containers.
     """
     own = [each for each in _containers(pod) if each.get("name") in _COMMANDS]
     has_identity = any(each.get("name") in _IDENTITIES for each in _own_volumes(pod))
@@ -32,9 +32,11 @@ def is_copy(pod: Pod) -> bool:
 
 
 def volumes(pod: Pod) -> tuple[str, ...]:
-    """Return the names of a copy's volumes that go with the sidecar: its own, and what nobody else mounts.
+    """Return the names of a copy's volumes to remove with the sidecar.
 
-    Those are an overlay's; a volume of its author's that no container has is of no use to the pod.
+    Its own, and volumes that nothing mounts.
+
+    The latter come from an overlay. An author's volume without a mount is removed too, because it has no use.
     """
     others = (each for each in _containers(pod) if each.get("name") not in _COMMANDS)
     used = {
@@ -65,7 +67,10 @@ def _own_volumes(pod: Pod) -> Iterator[Mapping[str, Any]]:
 
 
 def _has_shape(volume: Mapping[str, Any]) -> bool:
-    """Say whether a volume of one of our names is from where ours is; API servers add defaults to it."""
+    """Return whether a volume under an injected name has the injected source.
+
+    API servers add defaults to it.
+    """
     match volume:
         case {
             "name": names.TOKEN_VOLUME,

@@ -1,6 +1,8 @@
-"""A container's HTTP hooks: as its probes, they come from a kubelet, which is not in the mesh.
+"""HTTP hooks of containers, redirected to the agent.
 
-A hook that connects to a port is left as it is: no kubelet has ever done it.
+Like probes they come from a kubelet outside of the mesh.
+
+A hook of kind tcpSocket is left alone, because no kubelet has ever implemented it.
 """
 
 import copy
@@ -14,11 +16,14 @@ from meshwright.sidecars.injection.probes import numbered, ports_of, running
 from meshwright.sidecars.layout import PROBE_PREFIX, STATUS_PORT
 
 SECONDS: Final = 30
-"""How long the agent waits for an answer: a kubelet bounds a hook by the pod's time to end alone."""
+"""Seconds that the agent waits for an answer.
+
+A kubelet limits a hook only by the pod's termination period.
+"""
 
 
 class HookKind(enum.StrEnum):
-    """A container's hooks, by their fields."""
+    """The kinds of hooks, named like the fields of a container."""
 
     POST_START = "postStart"
     PRE_STOP = "preStop"
@@ -26,7 +31,7 @@ class HookKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OriginalHook:
-    """A hook that is an HTTP request, as the pod's author wrote it."""
+    """An HTTP hook as the pod's author wrote it."""
 
     container: str
     kind: HookKind
@@ -34,12 +39,15 @@ class OriginalHook:
 
     @property
     def path(self) -> str:
-        """Return the path under which the agent is asked for it."""
+        """Return the agent's path for this hook."""
         return f"{PROBE_PREFIX}{self.container}/{self.kind.lower()}z"
 
 
 def originals(pod: Pod) -> tuple[OriginalHook, ...]:
-    """Return the hooks of a pod's containers that are asked of the agent; a host of its own is another's."""
+    """Return the containers' HTTP hooks that the agent must proxy.
+
+    Hooks with an explicit `host` go elsewhere and are left alone.
+    """
     return tuple(
         OriginalHook(container.get("name", ""), kind, hook)
         for container in running(pod)
@@ -62,7 +70,7 @@ def rewrite(containers: Iterable[Container], found: Iterable[OriginalHook]) -> N
 
 
 def _rewritten(lifecycle: Lifecycle, hooks: Iterable[OriginalHook]) -> Lifecycle:
-    """Return a copy of a container's hooks in which `hooks` ask the agent."""
+    """Return a copy of a container's hooks in which `hooks` call the agent."""
     found = copy.deepcopy(lifecycle)
     for each in hooks:
         hook: Hook = {"httpGet": {"path": each.path, "port": STATUS_PORT, "scheme": "HTTP"}}
@@ -74,7 +82,7 @@ def _rewritten(lifecycle: Lifecycle, hooks: Iterable[OriginalHook]) -> Lifecycle
 
 
 def for_agent(pod: Pod, found: Iterable[OriginalHook]) -> Mapping[str, Probe]:
-    """Return what the agent carries out, by path; raise CannotPatchError for an unknown port's name."""
+    """Return the original calls by the agent's path; raise CannotPatchError for an unknown port name."""
     ports = {each.get("name", ""): ports_of(each) for each in running(pod)}
     return {each.path: _asked(each, ports.get(each.container, {})) for each in found}
 

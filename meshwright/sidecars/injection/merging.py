@@ -1,9 +1,9 @@
-"""Strategic merge patches, as the Kubernetes API has them for pods ("Update API Objects in Place").
+"""Strategic merge patches of pods, by the rules of the Kubernetes API ("Update API Objects in Place").
 
-Mappings are merged field by field; a null takes a field away. Lists of named things are merged by name, in
-their order and what is new after it; all others are replaced. `$patch: delete` takes an item of a list away,
-`$patch: replace` puts a mapping in another's place. Of fields of which there may be one (how a probe asks,
-where a volume comes from), a patch's takes the place of the other.
+Mappings are merged field by field, and null removes a field. Lists with a merge key are merged by that key,
+with new items at the end; other lists are replaced. `$patch: delete` removes an item of a list, and `$patch:
+replace` replaces a mapping. Of fields that exclude each other, for example the kinds of a probe or the
+sources of a volume, the patch's field replaces the other one.
 """
 
 import copy
@@ -21,7 +21,7 @@ MERGE_KEYS: Final[Mapping[str, str]] = {
     "volumeMounts": "mountPath",
     "volumes": "name",
 }
-"""The lists of a pod whose items are known by a field, and which (core/v1, `patchMergeKey`)."""
+"""Merge key of each list of a pod that has one (core/v1, `patchMergeKey`)."""
 
 _PROBE: Final = frozenset({"exec", "grpc", "httpGet", "tcpSocket"})
 _HOOK: Final = frozenset({"exec", "httpGet", "sleep", "tcpSocket"})
@@ -33,11 +33,11 @@ _ONE_OF: Final[Mapping[str, frozenset[str]]] = {
     "readinessProbe": _PROBE,
     "startupProbe": _PROBE,
 }
-"""Fields of which there may be one, by the field (or list) in whose value they are."""
+"""Fields that exclude each other, by the field (or list) that contains them."""
 
 
 def merged(base: Mapping[str, object], patch: Mapping[str, object], of: str = "") -> dict[str, object]:
-    """Return a mapping with a patch laid over it; `of` is the field (or list) that it is the value of."""
+    """Return a mapping with a patch applied; `of` is the field (or list) whose value it is."""
     if patch.get(DIRECTIVE) == "replace":
         base = {}
     alone = _alone(of, base, patch)
@@ -60,7 +60,7 @@ def merged(base: Mapping[str, object], patch: Mapping[str, object], of: str = ""
 def merged_list(
     base: Sequence[Mapping[str, object]], patch: Sequence[Mapping[str, object]], of: str
 ) -> list[dict[str, object]]:
-    """Return a list of named things with a patch laid over it; `of` is one of MERGE_KEYS."""
+    """Return a list with a patch applied; `of` is one of MERGE_KEYS."""
     key = MERGE_KEYS[of]
     found = {each.get(key): dict(each) for each in base}
     for each in patch:
@@ -73,7 +73,7 @@ def merged_list(
 
 
 def _alone(of: str, base: Mapping[str, object], patch: Mapping[str, object]) -> frozenset[str]:
-    """Return what of the base goes because the patch has something else in its place."""
+    """Return the fields of the base that an exclusive field of the patch replaces."""
     kinds = frozenset(base) - {"name"} if of == "volumes" else _ONE_OF.get(of, frozenset())
     said = {name for name in patch if patch[name] is not None and name not in ("name", DIRECTIVE)}
     if not (said if of == "volumes" else said & kinds):

@@ -1,4 +1,4 @@
-"""The patch itself."""
+"""The patch of a pod: checks, parts, probes, annotations, in the right order."""
 
 import json
 from collections.abc import Mapping
@@ -20,17 +20,20 @@ from meshwright.sidecars.injection.sidecar import Sidecar
 from meshwright.specs.annotations import OWN_UID
 
 _OURS: Final = "meshwright.dev/"
+"""Prefix of this project's annotations, which always override those of a pod."""
 MOST_ANNOTATED: Final = 256 * 1024
-"""Bytes of all annotations of an object (Kubernetes API, meta/v1): names and values together."""
+"""Greatest total size of an object's annotations in bytes (Kubernetes API, meta/v1), names and values."""
 
 
 def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
     """Return the pod with the sidecar; raise CannotPatchError.
 
-    A pod that has one gets it anew, so that on its own output this gives the same, and what others have put
-    into the pod since is looked at as well. A native sidecar stands behind the interception, and both before
-    all init containers of the pod: those have the mesh. A classic one is the first of the containers, and the
-    interception the last of the init containers: those before it reach the network as if there were no mesh.
+    An existing sidecar is removed first. Therefore the function applied to its own output returns an equal
+    pod, and changes that others have made since are checked too.
+
+    A native sidecar is placed after the interception, and both before all other init containers, so that
+    those can use the mesh. A classic sidecar is the first of the containers, and the interception is the last
+    init container; init containers before it use the network as if there were no mesh.
     """
     pod = restored(context.pod)
     nothing = empty(pod)
@@ -38,7 +41,7 @@ def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
     check(context, sidecar, pod)
     made = parts(context, sidecar).overruled(theirs)
     require_whole(made, sidecar, context.placement)
-    # Who gave them knows better: they are those from before anybody changed the pod.
+    # Given probes take precedence, because they are from before any change of the pod.
     asked = context.original_probes or probes.originals(pod)
     kept = tuple(each for each in asked if sidecar.carries_out_probes and probes.is_rewritten(each))
     called = hooks.originals(pod) if sidecar.carries_out_probes else ()
@@ -56,7 +59,7 @@ def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
 
 
 def _require_room(pod: Pod, said: Mapping[str, str]) -> None:
-    """Raise CannotPatchError where an API server would refuse the pod for the size of its annotations."""
+    """Raise CannotPatchError if an API server would refuse the pod for the size of its annotations."""
     annotations = pod["metadata"]["annotations"]
     sizes = {name: len(name.encode()) + len(each.encode()) for name, each in annotations.items()}
     if (total := sum(sizes.values())) > MOST_ANNOTATED:
@@ -68,7 +71,7 @@ def _require_room(pod: Pod, said: Mapping[str, str]) -> None:
 
 
 def _placed(pod: Pod, made: Parts, context: InjectorContext) -> AddedParts:
-    """Put the parts into a pod; return the names of what was not there."""
+    """Insert the parts into a pod (in place); return the names of the added ones."""
     spec = pod["spec"]
     first = spec.get("initContainers") or []
     rules = [] if made.interception is None else [made.interception]
@@ -90,7 +93,7 @@ def _placed(pod: Pod, made: Parts, context: InjectorContext) -> AddedParts:
 
 
 def _said(context: InjectorContext, pod: Pod, theirs: tuple[OwnContainer, ...]) -> dict[str, str]:
-    """Return the annotations of every patched pod; `pod` is as it was before."""
+    """Return the annotations of every patched pod; `pod` is the pod before the change."""
     said = {names.MESH_ANNOTATION: context.mesh_name, names.DRIVER_ANNOTATION: context.selection.driver}
     if context.reason:
         said[names.REASON_ANNOTATION] = context.reason
@@ -102,9 +105,9 @@ def _said(context: InjectorContext, pod: Pod, theirs: tuple[OwnContainer, ...]) 
 
 
 def _led(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> dict[str, str]:
-    """Return the annotations by which others know where to go, or what to do; take out the author's own.
+    """Return the annotations that others act on (agent, CNI, Prometheus).
 
-    Those that are taken out are among them, for the way back.
+    The author's replaced annotations are removed from the pod, and are part of the result, for restoration.
     """
     said: dict[str, str] = {}
     if sidecar.joins and context.joining is not None and context.joining.roots:
@@ -127,7 +130,7 @@ def _noted(
     called: tuple[OriginalHook, ...],
     told: Mapping[str, Probe],
 ) -> dict[str, str]:
-    """Return the annotations that hold what the agent carries out, and what stood in its place."""
+    """Return the annotations with the agent's calls, and with the probes and hooks that these replaced."""
     originals: dict[str, dict[str, object]] = {}
     for each in kept:
         originals.setdefault(each.container, {})[each.kind.value] = each.probe
@@ -136,16 +139,16 @@ def _noted(
         originals.setdefault(hook.container, {})["lifecycle"] = lifecycles[hook.container]
     return {
         names.PROBES_ANNOTATION: json.dumps(told, sort_keys=True),
-        names.ORIGINALS_ANNOTATION: json.dumps(originals),  # in its author's order
+        names.ORIGINALS_ANNOTATION: json.dumps(originals),  # not sorted: the author's order is restored
     }
 
 
 def _mark(pod: Pod, context: InjectorContext, said: dict[str, str], added: AddedParts) -> None:
-    """Put labels and annotations on a pod, and note which of them its author did not write."""
+    """Set labels and annotations, and record which of them the author did not write."""
     metadata = pod.setdefault("metadata", {})
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     uuid = {names.PROXY_UUID_LABEL: OWN_UID if context.proxy is None else context.proxy.uuid}
-    # What is kubectl's is for the pod's author to say.
+    # An author's annotation for other tools, such as kubectl's default container, is kept.
     more = {key: value for key, value in said.items() if key.startswith(_OURS) or key not in annotations}
     new = replace(
         added,

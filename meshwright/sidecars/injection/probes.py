@@ -1,7 +1,7 @@
-"""A pod's probes: those its author wrote, and those that ask the agent instead.
+"""Probes of a pod: the author's, and the ones that call the agent instead.
 
-A kubelet is not in the mesh: asked through the proxy it would be refused. It asks the agent, on a port that
-is not captured, and the agent asks the application over loopback.
+A kubelet is not in the mesh, so the proxy would refuse its probes. Therefore the kubelet calls the agent, on
+a port that is not captured, and the agent calls the application over loopback.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from meshwright.sidecars.layout import STATUS_PORT, ProbeKind, probe_path
 
 
 def originals(pod: Pod) -> tuple[OriginalProbe, ...]:
-    """Return the probes of a pod's containers, in their order, the native sidecars' first."""
+    """Return the probes of a pod's containers in order, native sidecars first."""
     return tuple(
         OriginalProbe(container.get("name", ""), kind, probe)
         for container in running(pod)
@@ -34,7 +34,7 @@ def originals(pod: Pod) -> tuple[OriginalProbe, ...]:
 
 
 def running(pod: Pod) -> Iterator[Container]:
-    """Yield the containers of a pod that run as long as it does: no others have probes."""
+    """Yield the containers that run as long as the pod does; only these can have probes."""
     spec = spec_of(pod)
     yield from filter(stays, spec.get("initContainers") or ())
     yield from spec.get("containers") or ()
@@ -54,15 +54,15 @@ def rewrite(containers: Iterable[Container], kept: Iterable[OriginalProbe]) -> N
 
 
 def is_rewritten(original: OriginalProbe) -> bool:
-    """Say whether a probe must be asked of the agent.
+    """Return whether a probe must go through the agent.
 
-    A command runs in the container, and a probe with a host of its own asks somebody else: both stay.
+    A command runs in the container, and a probe with its own host calls something else; both stay.
     """
     return _call(original.probe) is not None
 
 
 def rewritten(original: OriginalProbe) -> Probe:
-    """Return the probe that asks the agent; thresholds and times stay as they are."""
+    """Return the probe that calls the agent; thresholds and times are kept."""
     probe = original.probe.copy()
     for each in BY_NETWORK:
         probe.pop(each, None)
@@ -71,7 +71,10 @@ def rewritten(original: OriginalProbe) -> Probe:
 
 
 def for_agent(pod: Pod, found: Sequence[OriginalProbe]) -> dict[str, Probe]:
-    """Return what the agent carries out, by path; ports are numbers. CannotPatchError for an unknown name."""
+    """Return the original calls by the agent's path, with numeric ports.
+
+    Raise CannotPatchError for an unknown name.
+    """
     ports = {each.get("name", ""): ports_of(each) for each in running(pod)}
     return {
         probe_path(each.container, each.kind): _numbered(each, *call, ports.get(each.container, {}))
@@ -81,7 +84,7 @@ def for_agent(pod: Pod, found: Sequence[OriginalProbe]) -> dict[str, Probe]:
 
 
 def _call(probe: Probe) -> tuple[ByNetwork, HttpGet] | None:
-    """Return how a probe calls the application, and in which way; None where it does not."""
+    """Return kind and call of a probe to the application; None if there is no such call."""
     for way in BY_NETWORK:
         if (call := probe.get(way)) is not None:
             return None if call.get("host") else (way, call)
@@ -97,7 +100,7 @@ def _numbered(original: OriginalProbe, way: ByNetwork, call: HttpGet, ports: Map
 
 
 def numbered(call: HttpGet, ports: Mapping[str, int], what: str) -> HttpGet:
-    """Return a call whose port is a number; raise CannotPatchError, which says of `what`."""
+    """Return a call with a numeric port; raise CannotPatchError, whose message begins with `what`."""
     how = call.copy()
     port = how.get("port")
     if isinstance(port, str):
@@ -111,7 +114,7 @@ def numbered(call: HttpGet, ports: Mapping[str, int], what: str) -> HttpGet:
 
 
 def ports_of(container: Container) -> dict[str, int]:
-    """Return a container's ports by their names."""
+    """Return a container's ports by name."""
     return {
         each["name"]: each["containerPort"]
         for each in container.get("ports") or ()

@@ -1,7 +1,7 @@
-"""What a pod as a whole asks for (`spec.resources`): it must have room for the sidecar as well.
+"""Pod-level resources (`spec.resources`), which must have room for the sidecar too.
 
-An API server refuses a pod whose containers ask together for more than the pod does, or one of which has a
-higher limit than the pod.
+An API server refuses a pod whose containers together request more than the pod does, or that has a container
+with a higher limit than the pod.
 """
 
 import json
@@ -18,19 +18,19 @@ from meshwright.sidecars.injection import names
 from meshwright.specs.values.quantities import amount, read_quantity, written
 
 _SHARED: Final = frozenset({"cpu", "memory"})
-"""With huge pages, all that a pod can ask for as a whole."""
+"""Resources that a pod can request as a whole, besides huge pages."""
 _EXACT: Final = 100
-"""Digits: the API's own quantities have at most 28."""
+"""Digits of precision; quantities of the API have at most 28."""
 
 Amounts = Mapping[str, Mapping[str, str]]
-"""Quantities by `requests` or `limits`, and what they are of."""
+"""Quantities by `requests` or `limits`, then by resource name."""
 
 
 def widen(pod: Pod, own: Sequence[Container]) -> dict[str, str]:
-    """Add to what a pod asks for, as a whole, what the sidecar does; return the annotation for the way back.
+    """Add the sidecar's share to a pod's own resources (in place); return the annotation for restoration.
 
-    `own` are the sidecar's containers, and `pod` is without them, and changed. One that says nothing as a
-    whole stays so. Raises CannotPatchError for a quantity that is none.
+    `own` are the sidecar's containers, which `pod` must not contain. A pod without resources of its own stays
+    unchanged. Raises CannotPatchError for an invalid quantity.
     """
     there = spec_of(pod).get("resources") or {}
     if not any(there.get(field) for field in ("limits", "requests")):
@@ -48,7 +48,10 @@ def widen(pod: Pod, own: Sequence[Container]) -> dict[str, str]:
 
 
 def read(text: str) -> tuple[Amounts, Amounts]:
-    """Return what was written, and what had stood there; raise ValueError or KeyError for other text."""
+    """Parse the annotation: the written amounts, and the earlier ones.
+
+    Raises ValueError or KeyError otherwise.
+    """
     said = json.loads(text)
     found = said["is"], said["was"]
     if not all(isinstance(each, dict) for one in found for each in (one, *one.values())):
@@ -57,7 +60,7 @@ def read(text: str) -> tuple[Amounts, Amounts]:
 
 
 def put_back(pod: Pod, noted: tuple[Amounts, Amounts]) -> None:
-    """Let a pod ask for what it did before, where nobody has changed that since."""
+    """Restore a pod's earlier amounts (in place), except for amounts that someone has changed since."""
     made, was = noted
     there: dict[str, Any] = dict(spec_of(pod).get("resources") or {})
     for field, each in made.items():
@@ -76,9 +79,9 @@ def put_back(pod: Pod, noted: tuple[Amounts, Amounts]) -> None:
 
 
 def narrow(pod: Pod, own: Sequence[Container]) -> None:
-    """Take the share of a sidecar's containers from what a pod asks for, where nothing is noted of it.
+    """Subtract the sidecar's share from a pod's resources (in place), if there is no record of it.
 
-    Raises CannotPatchError for a quantity that is none.
+    Raises CannotPatchError for an invalid quantity.
     """
     there: dict[str, Any] = dict(spec_of(pod).get("resources") or {})
     for field, share in (("requests", _asked), ("limits", _limit)):
@@ -97,7 +100,7 @@ def narrow(pod: Pod, own: Sequence[Container]) -> None:
 
 @contextmanager
 def _exactly() -> Iterator[None]:
-    """Have numbers added exactly; raise CannotPatchError where they cannot be."""
+    """Compute with exact decimals; raise CannotPatchError if a result needs more than _EXACT digits."""
     with localcontext(prec=_EXACT) as exact:
         exact.traps[Inexact] = True
         try:
@@ -107,9 +110,10 @@ def _exactly() -> Iterator[None]:
 
 
 def _wider(pod: Pod, there: Amounts, own: Sequence[Container]) -> dict[str, dict[str, str]]:
-    """Return the amounts that become others.
+    """Return the amounts that change.
 
-    The sidecar's containers run in turn, or beside others that run in turn: there is room for the largest.
+    The sidecar's containers run one after another, or beside others that do, so the share is the largest of
+    them.
     """
     limits, requests = there.get("limits") or {}, there.get("requests") or {}
     totals = _totals(pod, {name for each in own for name in _named(each) if requests.get(name) is None})
@@ -125,7 +129,7 @@ def _wider(pod: Pod, there: Amounts, own: Sequence[Container]) -> dict[str, dict
 
 
 def _shared(own: Iterable[Container]) -> Iterator[str]:
-    """Yield what the sidecar has that a pod can ask for as a whole: API servers fill that in."""
+    """Yield the sidecar's resources that a pod can request as a whole; API servers fill these in."""
     for each in own:
         for field in ("limits", "requests"):
             yield from (
@@ -134,9 +138,9 @@ def _shared(own: Iterable[Container]) -> Iterator[str]:
 
 
 def _base(totals: Mapping[str, Decimal], there: Amounts, name: str) -> tuple[Decimal, object]:
-    """Return what a pod asks for without the sidecar, and what it is written like.
+    """Return a pod's amount without the sidecar, and the quantity whose notation is followed.
 
-    Where it does not say, an API server takes what its containers ask for, or else its limit.
+    For a missing request an API server uses the sum of the containers' requests, or else the pod's limit.
     """
     for field in ("requests", "limits"):
         if (said := (there.get(field) or {}).get(name)) is not None:
@@ -146,9 +150,9 @@ def _base(totals: Mapping[str, Decimal], there: Amounts, name: str) -> tuple[Dec
 
 
 def _totals(pod: Pod, names: AbstractSet[str]) -> Mapping[str, Decimal]:
-    """Return what a pod's containers ask for at most at a time, by name of what they ask for.
+    """Return the greatest amounts that a pod's containers request at any time, by resource name.
 
-    A container is looked at once for all names that it has: the work is linear in the size of the Pod.
+    Each container is visited once for all names, so the work is linear in the size of the Pod.
     """
     beside, most = defaultdict[str, Decimal](Decimal), defaultdict[str, Decimal](Decimal)
     for each in spec_of(pod).get("initContainers") or ():
@@ -163,17 +167,17 @@ def _totals(pod: Pod, names: AbstractSet[str]) -> Mapping[str, Decimal]:
 
 
 def _named(container: Container) -> AbstractSet[str]:
-    """Return the names of what a container asks for, or is limited in."""
+    """Return the names of the resources that a container requests or limits."""
     return {*_amounts(container, "requests"), *_amounts(container, "limits")}
 
 
 def _asked(container: Container, name: str) -> Decimal:
-    """Return what a container asks for: its limit, where it does not say."""
+    """Return a container's request, or its limit if it has no request."""
     return _of(container, name, "requests", "limits")
 
 
 def _limit(container: Container, name: str) -> Decimal:
-    """Return how much a container may have: what it asks for, where it has no limit."""
+    """Return a container's limit, or its request if it has no limit."""
     return _of(container, name, "limits", "requests")
 
 
@@ -185,14 +189,14 @@ def _of(container: Container, name: str, *fields: str) -> Decimal:
 
 
 def _amounts(container: Container, field: str) -> Mapping[str, object]:
-    """Return a container's amounts, whatever stands there: nobody has looked at it."""
+    """Return a container's amounts. Overlays are not validated, so any type must be expected."""
     said = container.get("resources")
     found = said.get(field) if isinstance(said, Mapping) else None
     return found if isinstance(found, Mapping) else {}
 
 
 def _number(value: object, where: str) -> Decimal:
-    plain = int(value) if isinstance(value, int) else value  # a document's number may be written otherwise
+    plain = int(value) if isinstance(value, int) else value  # a number from YAML may have another notation
     if (found := read_quantity(str(plain))) is not None:
         return found
     raise CannotPatchError(f"{where} is {value!r}: must be a quantity, such as 100m or 64Mi")

@@ -1,4 +1,4 @@
-"""A patched pod as its author wrote it: by what the patch has noted in the pod of what it put there."""
+"""Restoration of the author's pod from a patched one, by the records in its annotations."""
 
 import copy
 import json
@@ -26,9 +26,9 @@ _WORDS: Final[tuple[Literal["annotations", "labels"], ...]] = ("annotations", "l
 
 @dataclass(frozen=True, slots=True)
 class AddedParts:
-    """Names of what the patch put into a pod beside its two containers.
+    """Names of the parts that the patch added beside its two containers.
 
-    `empty` are the fields that it had before, and that held nothing: they stay when all else is taken out.
+    `empty` are fields of the author's pod that were present but empty; they stay when the rest is removed.
     """
 
     volumes: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class AddedParts:
     empty: tuple[str, ...] = ()
 
     def written(self) -> str:
-        """Return it as text, for an annotation."""
+        """Return the names as text for an annotation."""
         found = {
             "annotations": self.annotations,
             "empty": self.empty,
@@ -50,7 +50,7 @@ class AddedParts:
 
     @classmethod
     def read(cls, text: str) -> "AddedParts":
-        """Return it from text; raise ValueError for text that is none."""
+        """Parse the annotation; raise ValueError for any other text."""
         said = json.loads(text)
         if not isinstance(said, dict) or any(not isinstance(each, list) for each in said.values()):
             raise ValueError("no lists")
@@ -59,7 +59,7 @@ class AddedParts:
 
 
 def empty(pod: Pod) -> tuple[str, ...]:
-    """Return which of the fields that the patch adds to hold nothing in a pod, though they are there."""
+    """Return the fields that the patch adds to and that are present but empty in a pod."""
     metadata, spec = pod.get("metadata"), pod.get("spec", {})
     found: dict[str, object] = {name: spec[name] for name in _LISTS if name in spec}
     if metadata is not None:
@@ -68,7 +68,7 @@ def empty(pod: Pod) -> tuple[str, ...]:
 
 
 def is_patched(pod: Pod) -> bool:
-    """Say whether a pod has a sidecar that was put there, also one that came along without the notes."""
+    """Return whether a pod has an injected sidecar, even without the records of the patch."""
     return _is_noted(pod) or copies.is_copy(pod)
 
 
@@ -77,11 +77,11 @@ def _is_noted(pod: Pod) -> bool:
 
 
 def restored(pod: Pod) -> Pod:
-    """Return a patched pod as it was before; one that was never patched comes back as it is.
+    """Return the author's pod. A pod that was never patched is returned as a copy.
 
-    What others have added or changed since stays: a probe is the author's again where it still asks the
-    agent. A copy without the notes is known by its shape, and keeps the pull secrets. Raises CannotPatchError
-    where the notes were changed, or do not say what a probe stands for.
+    Later changes by others stay; a probe is restored only if it still calls the agent. A copy without records
+    is recognised by its shape, and keeps its pull secrets. Raises CannotPatchError if the records were
+    changed, or have no original for a probe that calls the agent.
     """
     plain = copy.deepcopy(pod)
     if not _is_noted(pod):
@@ -120,7 +120,7 @@ def restored(pod: Pod) -> Pod:
 
 
 def _put_back(container: dict[str, Any], originals: Mapping[str, Any]) -> None:
-    """Let a container's calls of the agent be its author's again; what asks somebody else by now stays."""
+    """Restore a container's calls that go to the agent; calls changed since then stay."""
     for field, said in originals.items():
         there: Any = container.get(field)
         if field == "lifecycle":
@@ -131,16 +131,16 @@ def _put_back(container: dict[str, Any], originals: Mapping[str, Any]) -> None:
 
 
 def _called(there: Mapping[str, Any], said: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a probe that calls as its author said, and as often as it does now."""
+    """Return a probe with the author's call and its current times."""
     times = {name: value for name, value in there.items() if name != "httpGet"}
     call = {name: value for name, value in said.items() if name in BY_NETWORK}
     found = call | times
-    # In its author's order; a number is written as it stands there, which the notes do not know.
+    # In the author's order. The notation of numbers comes from the pod, because the records do not have it.
     return {name: found[name] for name in said} if found == said else found
 
 
 def _asks_agent(asked: object) -> bool:
-    """Say whether a probe or a hook is one of those that stand in the place of the author's."""
+    """Return whether a probe or hook calls the agent."""
     call = asked.get("httpGet") if isinstance(asked, Mapping) else None
     if not isinstance(call, Mapping) or call.get("port") != STATUS_PORT:
         return False
@@ -148,7 +148,7 @@ def _asks_agent(asked: object) -> bool:
 
 
 def _require_no_others(pod: Pod, why: str) -> None:
-    """Raise CannotPatchError for a call of the agent that nothing is known of: nobody would answer it."""
+    """Raise CannotPatchError for a call to the agent without a record, because nothing would answer it."""
     for each in _containers(pod):
         fields = cast("Mapping[str, Any]", each)
         asked = {name: value for name, value in fields.items() if name.endswith("Probe")}
@@ -162,7 +162,10 @@ def _require_no_others(pod: Pod, why: str) -> None:
 
 def _take_out(pod: Pod, added: AddedParts) -> None:
     spec, metadata = pod["spec"], pod["metadata"]
-    volumes, secrets = frozenset(added.volumes), frozenset(added.pull_secrets)  # an annotation may name many
+    volumes, secrets = (
+        frozenset(added.volumes),
+        frozenset(added.pull_secrets),
+    )  # sets, because an annotation may have many names
     for field in FIELDS:
         if field in spec:
             spec[field] = [each for each in spec[field] if each.get("name") not in _NAMES]

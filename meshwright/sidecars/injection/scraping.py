@@ -1,8 +1,8 @@
-"""Where a pod's metrics are scraped: what its author says of the application's, merged with the sidecar's.
+"""Scraping of a pod's metrics: the author's settings for the application, merged with the sidecar's.
 
-A Prometheus with the usual configuration goes by a pod's annotations, and has no certificate of the mesh: at
-the application's own port the sidecar turns it away. So the agent, whose port is no part of the mesh, asks
-the application and tells both pages as one, as Istio's does.
+A Prometheus with the usual configuration follows a pod's annotations, and has no certificate of the mesh, so
+the sidecar refuses it at the application's own port. Therefore the agent, whose port is not in the mesh,
+scrapes the application and serves both pages as one, as Istio's agent does.
 """
 
 import json
@@ -21,19 +21,19 @@ _MERGED: Final = frozenset({_SCRAPE, _PORT, _PATH, _SCHEME})
 _IS_PATH: Final = re.compile(r"/[!-~]*")
 _NOT_IN_PATH: Final = frozenset("?#\"'\\")
 APPLICATION: Final = "127.0.0.1"
-"""Where an agent finds the application of its pod."""
+"""Address of the application as seen by the agent of its pod."""
 
 
 def said(pod: Pod) -> dict[str, str]:
-    """Return what the author of a pod says of its metrics, by annotation."""
+    """Return the author's annotations for scraping."""
     annotations = pod.get("metadata", {}).get("annotations") or {}
     return {name: str(each) for name, each in annotations.items() if name.startswith(names.SCRAPING)}
 
 
 def page(found: Mapping[str, str]) -> str:
-    """Return the URL at which the agent has the application's metrics; raise ValueError, which says why not.
+    """Return the URL from which the agent reads the application's metrics; raise ValueError with the reason.
 
-    It is empty where the author wants nothing scraped, or names the agent's own port.
+    The URL is empty if the author does not want scraping, or names the agent's own port.
     """
     if found.get(_SCRAPE) != "true" or found.get(_PORT) == str(STATUS_PORT):
         return ""
@@ -55,9 +55,9 @@ def _number(port: str) -> int | None:
 
 
 def merged(context: InjectorContext, pod: Pod) -> str:
-    """Return the URL of the page that is merged with the sidecar's; empty where none is, whyever.
+    """Return the URL of the page to merge with the sidecar's; empty if nothing is merged, for any reason.
 
-    `pod` is as its author wrote it.
+    `pod` is the author's pod.
     """
     try:
         return page(said(pod)) if context.scraped else ""
@@ -66,10 +66,10 @@ def merged(context: InjectorContext, pod: Pod) -> str:
 
 
 def annotations(context: InjectorContext, pod: Pod) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the annotations by which the sidecar is scraped, and those of the author they stand for.
+    """Return the annotations for scraping the sidecar, and the author's that they replace.
 
-    Neither where the namespace does not want it, and where the author's stay. A pod whose author wants
-    nothing scraped, or says it in a way that cannot be merged, is the author's affair.
+    Both are empty if the namespace does not enable metrics, or if the author's annotations stay: the author
+    wants no scraping, or in a form that cannot be merged.
     """
     theirs = said(pod)
     if not context.scraped or (theirs and not merged(context, pod)):
@@ -78,7 +78,7 @@ def annotations(context: InjectorContext, pod: Pod) -> tuple[dict[str, str], dic
 
 
 def warnings(context: InjectorContext, pod: Pod) -> list[str]:
-    """Return why a scrape of the application that its author wants may come to nothing, if it may."""
+    """Return the reasons for which a scrape that the author wants may fail."""
     theirs, why = said(pod), ""
     try:
         if not (url := page(theirs)) or context.scraped:
@@ -95,12 +95,12 @@ def warnings(context: InjectorContext, pod: Pod) -> list[str]:
 
 
 def written(theirs: Mapping[str, str]) -> str:
-    """Return the author's annotations as text, for an annotation."""
+    """Return the author's annotations as text for an annotation."""
     return json.dumps(dict(theirs), sort_keys=True)
 
 
 def read(text: str) -> dict[str, str]:
-    """Return them from text; raise ValueError for text that is none."""
+    """Parse the annotation; raise ValueError for any other text."""
     found = json.loads(text)
     if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
         raise ValueError("no annotations")
@@ -110,7 +110,7 @@ def read(text: str) -> dict[str, str]:
 
 
 def put_back(pod: Pod, theirs: Mapping[str, str]) -> None:
-    """Give a pod its author's annotations again."""
+    """Restore the author's annotations (in place)."""
     if theirs:
         metadata = pod.setdefault("metadata", {})
         metadata["annotations"] = {**(metadata.get("annotations") or {}), **theirs}

@@ -1,4 +1,4 @@
-"""What a driver's sidecar is: its container, and whether the pod's traffic is led through it."""
+"""The sidecar of a driver: its container, and whether it intercepts the pod's traffic."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,17 +12,18 @@ from meshwright.sidecars.injection.restoration import restored
 from meshwright.sidecars.layout import AUTHORITY_FILE, PROXY_UID, STATUS_PORT
 
 PROGRAM: Final = "meshwright"
-"""The command that the images have."""
+"""The command in the images."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """A container by its differences between drivers.
+    """The properties of a container that differ between drivers.
 
-    `intercepts`: the pod's traffic is led through it, which Linux can. `carries_out_probes`: it answers the
-    rewritten probes, as the agent does. `joins`: it comes by its certificate itself (`context.joining`).
-    `ready_port` None leaves its readiness to itself. `raw_sockets`: its command begins as root, and becomes
-    the proxy's user with CAP_NET_RAW alone.
+    - `intercepts`: the pod's traffic is redirected through it (Linux only).
+    - `carries_out_probes`: it answers the rewritten probes, as the agent does.
+    - `joins`: it enrols by itself (`context.joining`).
+    - `ready_port`: the port of its readiness probe; None means that it declares its own.
+    - `raw_sockets`: its command starts as root and switches to the proxy's user with CAP_NET_RAW.
     """
 
     arguments: tuple[str, ...] = ()
@@ -36,12 +37,12 @@ class Sidecar:
 
 
 def control_plane(context: InjectorContext) -> str:
-    """Return where the driver's control plane is dialled, from within the cluster."""
+    """Return the address of the driver's control plane within the cluster."""
     return f"{_host(context)}:{context.selection.proxy_server_port}"
 
 
 def agent_sidecar(context: InjectorContext) -> Sidecar:
-    """Return the sidecar that is the agent, with Envoy below it."""
+    """Return the sidecar that is the agent, which runs Envoy."""
     how = context.interception
     return Sidecar(
         command=(*(_with_raw_sockets(context) if how.capture is Capture.TPROXY else ()), PROGRAM, "agent"),
@@ -63,25 +64,25 @@ def agent_sidecar(context: InjectorContext) -> Sidecar:
 
 
 def _application_metrics(context: InjectorContext) -> tuple[str, ...]:
-    """Return where the agent has the application's metrics, if it is to tell them with its own."""
+    """Return the agent's options for scraping the application; none if nothing is merged."""
     url = scraping.merged(context, restored(context.pod))
     return ("--application-metrics", url) if url else ()
 
 
 def _ending(placement: Placement) -> tuple[str, ...]:
-    """Return how long the agent serves on at least when it is told to end.
+    """Return the option for the least time that the agent serves after SIGTERM.
 
-    A native one is told when all else in the pod has ended: nobody is left who could answer, and a Job is
-    over when it is.
+    A native sidecar receives SIGTERM after all other containers have ended. No process is left that could
+    answer a request, and a Job completes only when the sidecar ends, so the time is 0.
     """
     return ("--termination-least-seconds", "0") if placement is Placement.NATIVE else ()
 
 
 def _credentials(context: InjectorContext) -> tuple[str, ...]:
-    """Return where the agent has its certificate, and how it comes by it."""
+    """Return the options for the agent's certificate and for its enrolment."""
     match context.joining:
         case None:
-            # A Secret's files belong to root, and their modes are the kubelet's.
+            # The files of a Secret belong to root, with modes set by the kubelet, so they must be accepted.
             return ("--credentials", names.CREDENTIALS_DIRECTORY, "--shared-credentials")
         case TokenEnrolment() as joining:
             return (
@@ -94,11 +95,11 @@ def _credentials(context: InjectorContext) -> tuple[str, ...]:
 
 
 def _with_raw_sockets(context: InjectorContext) -> tuple[str, ...]:
-    """Return what makes the proxy's user of root, with CAP_NET_RAW.
+    """Return the command prefix that switches from root to the proxy's user and keeps CAP_NET_RAW.
 
-    Listening for TPROXY takes it, and Kubernetes gives it to no container that begins as another user than
-    root: capabilities that are added are lost where a process is not root, unless they are ambient. The
-    group that the pod's volumes belong to is kept: the token is readable by it alone.
+    Listening for TPROXY needs this capability. Kubernetes cannot give it to a container that starts as
+    another user, because added capabilities are lost without root unless they are ambient. The group of the
+    pod's volumes is kept, because only this group can read the token.
     """
     group = (spec_of(context.pod).get("securityContext") or {}).get("fsGroup")
     groups = ("--clear-groups",) if group is None else ("--groups", str(group))
