@@ -1,4 +1,4 @@
-"""Envoy's bootstrap, the credentials in it, and the Envoys that understand it.
+"""Envoy's bootstrap, its credentials, and the versions of Envoy that understand it.
 
-It never starts an Envoy: the agent does.
+The agent starts Envoy.
 """

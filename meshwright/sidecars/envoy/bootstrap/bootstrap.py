@@ -1,8 +1,9 @@
-"""Envoy's bootstrap: who it is, where its control plane is, and how they know each other.
+"""Envoy's bootstrap: its identity, its control plane, and how both authenticate.
 
-Written as the JSON that Envoy reads, in protobuf's spelling (https://protobuf.dev/programming-guides/json/):
-no codec stands between, because the agent, which makes it beside every workload, would keep the codec in its
-memory for a few hundred bytes. An independent codec, and Envoy, read it in the tests.
+The bootstrap is built as the JSON that Envoy reads, in protobuf's mapping
+(https://protobuf.dev/programming-guides/json/), without a codec. The agent makes it beside every workload and
+would otherwise keep the codec in memory for a few hundred bytes of text. In the tests an independent codec
+and Envoy itself read it.
 """
 
 import enum
@@ -20,19 +21,19 @@ from meshwright.sidecars.envoy.bootstrap import credentials
 from meshwright.sidecars.envoy.bootstrap.json_messages import Message, duration, packed
 
 ADS_CLUSTER: Final = "meshwright-ads"
-"""The one static cluster: the control plane."""
+"""Name of the one static cluster, the control plane."""
 
 MAX_CONNECTIONS: Final = 50_000
-"""Downstream connections that a proxy takes at once; Envoy warns where nothing bounds them."""
+"""Greatest number of concurrent downstream connections; Envoy warns if there is no limit."""
 RECONNECT_FIRST: Final = timedelta(milliseconds=500)
 RECONNECT_LONGEST: Final = timedelta(seconds=5)
-"""The bounds of the pause before a stream is tried again: doubled each time, and a random part of it taken.
+"""Bounds of the pause before a stream is tried again; the pause doubles, and a random part of it is used.
 
-Envoy's own greatest is 30 s, so that after 10 s without a control plane some proxies were gone for half a
-minute. Proxies are spread over this time when a control plane comes back.
+Envoy's own upper bound is 30 s. With it some proxies were disconnected for half a minute after 10 s without a
+control plane. Proxies spread over this time when a control plane returns.
 """
 REGEX_PROGRAM_SIZE: Final = 65_536
-"""How complex a policy's expression may be for RE2; Envoy's own limit of 100 refuses ordinary ones."""
+"""Greatest RE2 program size of a policy's expression; Envoy's default of 100 refuses ordinary expressions."""
 
 _OWNER_ONLY: Final = 0o600
 _HTTP_OPTIONS: Final = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
@@ -42,7 +43,7 @@ _CONNECTIONS: Final = (
 
 
 class AdsProtocol(enum.StrEnum):
-    """The variant of the aggregated protocol: changes only (delta), or whole state of the world."""
+    """Variant of the aggregated protocol: incremental, or state of the world."""
 
     DELTA = "delta"
     SOTW = "sotw"
@@ -50,12 +51,12 @@ class AdsProtocol(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BootstrapSettings:
-    """What a bootstrap is made from. The files are read by Envoy, so their paths are as Envoy sees them.
+    """Inputs of a bootstrap. Paths are as Envoy sees them, because Envoy reads the files.
 
-    `admin` is where Envoy's admin interface listens: HOST:PORT, which every user of the machine reaches, or
-    the path of a Unix socket, which Envoy's own user reaches alone; None is nowhere.
-    With `sds_directory`, Envoy looks at the three files again whenever something is moved into theirs (one
-    directory, or a link that is replaced): the files that `sds_files` returns must stand there.
+    `admin` is the address of Envoy's admin interface: a host and port, reachable by every user of the
+    machine, or the path of a Unix socket, accessible to Envoy's user only; None disables it. With
+    `sds_directory` Envoy reads the three files again whenever something is moved into their directory (or a
+    link is replaced); the files from `sds_files` must be in that directory.
     """
 
     proxy_name: ProxyName
@@ -71,25 +72,25 @@ class BootstrapSettings:
 
 
 def server_name(trust_domain: TrustDomain) -> str:
-    """Return the name that the control plane's certificate must carry, `ads.<trust domain>`."""
+    """Return the DNS name in the control plane's certificate, `ads.<trust domain>`."""
     return f"ads.{trust_domain}"
 
 
 def bootstrap(settings: BootstrapSettings) -> str:
     """Return a bootstrap as JSON, sorted and indented.
 
-    The node id is the proxy's common name, its cluster `<service>.<namespace>`. The control plane is dialled
-    over TLS 1.3, both bounds set (a client's default maximum is 1.2), and must be `ads.<trust domain>`.
-    Without `sds_directory` Envoy reads the three files when it starts, and a renewed proxy certificate needs
-    a new Envoy.
+    The node id is the proxy's common name, and its cluster `<service>.<namespace>`. The control plane must
+    present a certificate for `ads.<trust domain>`. TLS 1.3 is set as both minimum and maximum, because the
+    default maximum of a client is 1.2. Without `sds_directory` Envoy reads the three files only at its start,
+    so a renewed certificate needs a new Envoy.
     """
     return _text(_message(settings))
 
 
 def sds_files(settings: BootstrapSettings, watched: Path) -> dict[str, str]:
-    """Return the secrets that a bootstrap with `sds_directory` refers to, by file name, as JSON.
+    """Return the secrets for a bootstrap with `sds_directory`, as JSON by file name.
 
-    They name the three files, and `watched`: the directory in which a move means that the files are new.
+    They refer to the three files and to `watched`, the directory in which a move signals new files.
     """
     return {
         name: _text({"resources": [message]})
@@ -177,10 +178,10 @@ def _ads_cluster(settings: BootstrapSettings) -> Message:
 
 
 def _http2() -> Message:
-    """Return HTTP/2 with pings: a control plane that vanished without a word is noticed in 35 seconds.
+    """Return HTTP/2 options with pings: a control plane that vanishes is noticed within 35 s.
 
-    There is one stream, and a connection carries no second one: who is refused for its certificate comes
-    again over a new connection, with the certificate that it has by then.
+    A connection carries one stream only. A proxy that is refused for its certificate therefore reconnects,
+    and presents the certificate that it has by then.
     """
     keepalive = {"interval": duration(timedelta(seconds=30)), "timeout": duration(timedelta(seconds=5))}
     explicit = {"http2ProtocolOptions": {"connectionKeepalive": keepalive}}
@@ -189,14 +190,14 @@ def _http2() -> Message:
 
 
 def _overload_manager() -> Message:
-    # 64 bits wide, and so text in JSON.
+    # A 64-bit number, which JSON mappings of protobuf write as text.
     limit = packed(_CONNECTIONS, {"maxActiveDownstreamConnections": str(MAX_CONNECTIONS)})
     name = "envoy.resource_monitors.global_downstream_max_connections"
     return {"resourceMonitors": [{"name": name, "typedConfig": limit}]}
 
 
 def _runtime() -> Message:
-    """Return runtime settings: regexes of any size that the readers accept (Envoy's default is 100)."""
+    """Return runtime settings that allow long expressions (Envoy's default program size is 100)."""
     layer = {"re2.max_program_size.error_level": float(REGEX_PROGRAM_SIZE)}
     return {"layers": [{"name": "meshwright", "staticLayer": layer}]}
 

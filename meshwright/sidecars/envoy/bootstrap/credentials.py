@@ -1,7 +1,7 @@
-"""How Envoy proves who it is to its control plane, and how the control plane must prove itself.
+"""Credentials of Envoy for its control plane, and the check of the control plane's certificate.
 
-The three files are read when Envoy starts, or over path-based SDS: then again after every move into the
-directories that are watched, without a restart.
+The three files are read at Envoy's start, or by path-based SDS: then again after every move into the watched
+directories, without a restart.
 """
 
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ _TLS: Final = "envoy.extensions.transport_sockets.tls.v3"
 
 @dataclass(frozen=True, slots=True)
 class ProxyFiles:
-    """Paths as Envoy sees them, and the name that the control plane's certificate must carry.
+    """Paths as Envoy sees them, and the DNS name in the control plane's certificate.
 
-    `sds_directory` is where the files of `secrets` stand; None for files that are read once.
+    `sds_directory` has the files from `secrets`; None means that files are read once.
     """
 
     certificate: Path
@@ -32,7 +32,7 @@ class ProxyFiles:
 
 
 def tls_context(files: ProxyFiles) -> Message:
-    """Return the TLS context of the control plane's cluster: TLS 1.3, the proxy's certificate, one name."""
+    """Return the TLS context for the control plane: TLS 1.3, the proxy's certificate, one accepted name."""
     versions = {"tlsMinimumProtocolVersion": "TLSv1_3", "tlsMaximumProtocolVersion": "TLSv1_3"}
     if files.sds_directory is None:
         who: Message = {
@@ -50,7 +50,7 @@ def tls_context(files: ProxyFiles) -> Message:
 
 
 def secrets(files: ProxyFiles, watched: Path) -> dict[str, Message]:
-    """Return the two secrets by the name of their file in `sds_directory`; `watched` is where files move."""
+    """Return both secrets by file name in `sds_directory`; `watched` is the directory of the moves."""
     again = {"watchedDirectory": {"path": str(watched)}}
     proxy = {"name": _PROXY_NAME, "tlsCertificate": {**_certificate(files), **again}}
     authority = {"name": _CA_NAME, "validationContext": {**_validation(files), **again}}
@@ -65,13 +65,13 @@ def _certificate(files: ProxyFiles) -> Message:
 
 
 def _validation(files: ProxyFiles) -> Message:
-    """Return whom to believe, and what the control plane's certificate must be for."""
+    """Return the trusted CA certificates and the accepted name."""
     name = {"sanType": "DNS", "matcher": {"exact": files.server_name}}
     return {"trustedCa": _file(files.authority), "matchTypedSubjectAltNames": [name]}
 
 
 def _from_file(name: str, path: Path) -> Message:
-    """Return where a secret is read: a file, and again after a move into its directory."""
+    """Return the source of a secret: a file that is read again after each move into its directory."""
     source = {"path": str(path), "watchedDirectory": {"path": str(path.parent)}}
     return {"name": name, "sdsConfig": {"pathConfigSource": source, "resourceApiVersion": "V3"}}
 

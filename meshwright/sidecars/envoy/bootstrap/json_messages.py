@@ -1,22 +1,22 @@
-"""Messages of Envoy as JSON, in protobuf's spelling: what all of them have in common.
-
-See https://protobuf.dev/programming-guides/json/.
-"""
+"""Envoy messages as JSON, in protobuf's mapping (https://protobuf.dev/programming-guides/json/)."""
 
 from collections.abc import Mapping
 from datetime import timedelta
 
 Message = Mapping[str, object]
-"""A message: fields in lowerCamelCase, of JSON's own kinds; what is left out has its default."""
+"""A message: fields in lowerCamelCase with JSON values; a missing field has its default."""
 
 
 def packed(type_name: str, message: Message) -> Message:
-    """Return a message as it stands in a field of the type Any."""
+    """Return a message for a field of the type Any."""
     return {"@type": f"type.googleapis.com/{type_name}", **message}
 
 
 def duration(length: timedelta) -> str:
-    """Return a google.protobuf.Duration of zero or more: seconds with 0, 3 or 6 fractional digits."""
+    """Return a google.protobuf.Duration of zero or more, with 0, 3 or 6 fractional digits.
+
+    Example: `0.500s`.
+    """
     seconds, micro = divmod(length // timedelta(microseconds=1), 1_000_000)
     if not micro:
         return f"{seconds}s"

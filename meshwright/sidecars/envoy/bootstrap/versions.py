@@ -1,4 +1,4 @@
-"""Which Envoys are known to understand what they are sent: those that the tests of the protocol run."""
+"""Supported versions of Envoy: the versions that the protocol tests run."""
 
 import re
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ NEWEST: Final = Version(1, 40, 0)
 
 
 def is_tried(version: Version) -> bool:
-    """Say whether a version is among the minor versions that are tried, whatever its patch."""
+    """Return whether a version's minor release is supported, with any patch number."""
     tried = (version.major, version.minor)
     return (OLDEST.major, OLDEST.minor) <= tried <= (NEWEST.major, NEWEST.minor)
 
 
 def read_version(text: str) -> Version | None:
-    """Find the version in what `envoy --version`, or `/server_info`, says of it; None where there is none."""
+    """Return the version in the output of `envoy --version` or of `/server_info`; None if it has none."""
     found = re.search(r"[0-9a-f]{40}/(\d+)\.(\d+)\.(\d+)[-/]", text)
     return Version(*map(int, found.groups())) if found else None

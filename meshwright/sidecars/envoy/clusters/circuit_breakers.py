@@ -1,4 +1,4 @@
-"""Circuit breakers: how much goes to a cluster at once. Envoy has limits of its own where it is told none."""
+"""Circuit breakers: limits on concurrent use of a cluster. Without them Envoy applies its own defaults."""
 
 from functools import lru_cache
 from typing import Final
@@ -9,7 +9,7 @@ from meshwright.mesh.policies.limits import ConnectionLimits
 from protos.envoy.config.cluster.v3 import circuit_breaker_pb2
 
 ALIKE: Final = 64
-"""Of how many limits the circuit breakers are remembered."""
+"""Number of cached circuit breakers."""
 
 UNLIMITED: Final = ConnectionLimits()
 _NO_LIMIT: Final = 2**32 - 1
@@ -18,9 +18,9 @@ _CircuitBreakers = circuit_breaker_pb2.CircuitBreakers
 
 @lru_cache(ALIKE)
 def circuit_breakers(limits: ConnectionLimits = UNLIMITED) -> _CircuitBreakers:
-    """Return the thresholds of a cluster; without a limit Envoy's default of 1024 is lifted.
+    """Return the thresholds of a cluster. A missing limit removes Envoy's default of 1024.
 
-    What is left of a limit is a metric of Envoy's where there is one to be looked at.
+    Envoy reports the remaining capacity as a metric if any limit is set.
     """
     threshold = _CircuitBreakers.Thresholds(
         max_connections=_value(limits.connections),

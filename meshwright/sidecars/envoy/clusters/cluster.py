@@ -1,4 +1,4 @@
-"""Clusters (CDS): destinations in the mesh and outside, the application itself, and the way out."""
+"""Clusters (CDS): destinations in the mesh and outside, the application itself, and egress."""
 
 from datetime import timedelta
 from functools import lru_cache
@@ -36,7 +36,7 @@ from protos.envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2
 from xds.protocol.resources.resource import ENDPOINT, Resource, encode
 
 ALIKE: Final = 64
-"""How many kinds of clusters are remembered: with the same terms all destinations' are alike."""
+"""Number of cached kinds of clusters; with equal mesh-wide terms most destinations are of the same kind."""
 
 _HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _CONNECT_TIMEOUT = Duration(seconds=5)
@@ -50,11 +50,11 @@ _BALANCING: Final = {
 
 
 def destination(terms: MeshTerms, wanted: ServiceDestination) -> Resource:
-    """Return the cluster of a destination: mTLS to the identities expected there.
+    """Return the cluster of a destination, with mutual TLS to the expected identities.
 
-    Its endpoints come over ADS, and one that leaves is left at once, whatever its health. Where the endpoint
-    that was called answers, it is the connection's original destination: the listener lets only calls to
-    known ones come here. HTTP goes on in the version in which it came.
+    Its endpoints come over ADS. A removed endpoint is dropped at once, whatever its health. For a destination
+    `as_called` the endpoint is the connection's original destination; the listener passes only calls to known
+    endpoints. HTTP requests keep their protocol version.
     """
     name = names.cluster(wanted)
     message = _Cluster(name=name, transport_socket=tls.upstream(terms, wanted))
@@ -69,7 +69,7 @@ def destination(terms: MeshTerms, wanted: ServiceDestination) -> Resource:
 def application(
     headers: HeaderLimits, reuse: timedelta | None, primary: ServiceKey, port: InboundPort
 ) -> Resource:
-    """Return the cluster of the application behind an inbound port: one, at a fixed address, plain text."""
+    """Return the cluster of the application behind an inbound port: a fixed address, plaintext."""
     name = names.local_cluster(primary, port.port)
     places = [port.application] if port.otherwise is None else [port.application, port.otherwise]
     message = _Cluster(name=name, load_assignment=_one_endpoint(name, *places))
@@ -78,11 +78,13 @@ def application(
 
 
 def external(headers: HeaderLimits, reuse: timedelta | None, wanted: ExternalDestination) -> Resource:
-    """Return the cluster of a host outside the mesh: none of the mesh's TLS, its own where that is wanted.
+    """Return the cluster of a host outside of the mesh, without the mesh's TLS.
 
-    Envoy asks the DNS for a name, and lets connections be when the next answer is another one, as that of
-    large sites ever is (LOGICAL_DNS). It tries addresses of both families: by itself it would know those of
-    IPv6 alone where a host has any, and those may lead nowhere from here.
+    `wanted.tls` may require other TLS.
+
+    Envoy resolves a name with LOGICAL_DNS, which keeps open connections when the next DNS answer differs, as
+    that of large sites always does. Addresses of both families are tried: by default Envoy would use IPv6
+    alone if the host has it, which may be unreachable from here.
     """
     where = HostPort(wanted.host.name, wanted.port)
     alike = _limited(headers, wanted.limits, is_http=wanted.is_http, reuse=reuse)
@@ -93,23 +95,23 @@ def external(headers: HeaderLimits, reuse: timedelta | None, wanted: ExternalDes
 
 
 def authorizer(name: str, server: HostPort) -> Resource:
-    """Return the cluster of an authorizer: gRPC in plain text."""
+    """Return the cluster of an external authorizer: gRPC in plaintext."""
     return _grpc(name, server)
 
 
 def rate_limits(server: HostPort) -> Resource:
-    """Return the cluster of a service that counts: gRPC in plain text."""
+    """Return the cluster of a rate limit service: gRPC in plaintext."""
     return _grpc(names.rate_limit_cluster(server), server)
 
 
 def extension(service: ExtensionService) -> Resource:
-    """Return the cluster of an ExtensionService: gRPC in plain text."""
+    """Return the cluster of an ExtensionService: gRPC in plaintext."""
     limits = ConnectionLimits(connect_timeout=service.connect_timeout)
     return _grpc(names.extension_cluster(service.key), service.server, limits)
 
 
 def collector(told: TracingProtocol, server: HostPort) -> Resource:
-    """Return the cluster of the collector of spans, in plain text: HTTP/1.1 for Zipkin's, gRPC for OTLP."""
+    """Return the cluster of a tracing collector in plaintext: HTTP/1.1 for Zipkin, gRPC for OTLP."""
     match told:
         case TracingProtocol.ZIPKIN:
             alike = _limited(HeaderLimits(), UNLIMITED, is_http=False)
@@ -131,7 +133,7 @@ def _grpc(name: str, server: HostPort, limits: ConnectionLimits = UNLIMITED) -> 
 
 
 def passthrough() -> Resource:
-    """Return the cluster by which calls leave the mesh: to wherever they were going (egress)."""
+    """Return the cluster for TCP egress to the original destination."""
     return encode(
         _Cluster(
             name=names.PASSTHROUGH_CLUSTER,
@@ -144,7 +146,7 @@ def passthrough() -> Resource:
 
 
 def passthrough_http(headers: HeaderLimits, reuse: timedelta | None) -> Resource:
-    """Return the cluster by which requests leave the mesh to where they were going, in their own version."""
+    """Return the cluster for HTTP egress to the original destination, in the request's protocol version."""
     message = _Cluster(name=names.PASSTHROUGH_HTTP_CLUSTER)
     message.MergeFrom(_limited(headers, UNLIMITED, is_http=True, reuse=reuse))
     message.type = _Cluster.DiscoveryType.ORIGINAL_DST
@@ -153,7 +155,7 @@ def passthrough_http(headers: HeaderLimits, reuse: timedelta | None) -> Resource
 
 
 def blackhole() -> Resource:
-    """Return a cluster without endpoints: calls with nowhere to go end here, at once."""
+    """Return a cluster without endpoints, which closes calls without a destination at once."""
     return encode(
         _Cluster(
             name=names.BLACKHOLE_CLUSTER,
@@ -165,7 +167,7 @@ def blackhole() -> Resource:
 
 
 class _Kind(NamedTuple):
-    """All that tells the clusters of destinations apart but their names and their TLS."""
+    """The properties that distinguish clusters of destinations, besides names and TLS."""
 
     is_http: bool
     as_called: bool
@@ -176,7 +178,7 @@ class _Kind(NamedTuple):
 
 @lru_cache(ALIKE)
 def _destination(terms: MeshTerms, kind: _Kind) -> _Cluster:
-    """Return what the clusters of destinations have in common; it is merged into each."""
+    """Return the common part of destinations' clusters, to be merged into each."""
     message, resilience, limits = _Cluster(), terms.resilience, kind.limits
     message.CopyFrom(_limited(terms.headers, limits, is_http=kind.is_http, keepalive=resilience.keepalive))
     message.MergeFrom(surviving.peers(resilience, kind.ejecting, as_called=kind.as_called))
@@ -203,7 +205,7 @@ def _limited(
     keepalive: Keepalive | None = None,
     reuse: timedelta | None = None,
 ) -> _Cluster:
-    """Return what all clusters have in common that lead to somebody: of fixed addresses, as it stands."""
+    """Return the common part of clusters with a destination, as for fixed addresses."""
     return _Cluster(
         type=_Cluster.DiscoveryType.STATIC,
         connect_timeout=_connect_timeout(limits),
@@ -221,7 +223,7 @@ def _connect_timeout(limits: ConnectionLimits) -> Duration:
 
 
 def _of_host(name: str, where: HostPort, alike: _Cluster) -> _Cluster:
-    """Return a cluster of one host, found by its name or its address, with what it is `alike` others in."""
+    """Return a cluster of one host, by name or address, with the common part `alike`."""
     place = SocketAddress(IpAddress(where.host), Port(where.port))
     message = _Cluster(name=name, load_assignment=_one_endpoint(name, place))
     message.MergeFrom(alike)
@@ -257,7 +259,7 @@ def _protocol_options(
         return {}
     options = http_protocol_options_pb2.HttpProtocolOptions(
         common_http_protocol_options=protocol_pb2.HttpProtocolOptions(
-            # Shorter than applications keep a connection: one that they end as a request comes is a 503.
+            # Shorter than in applications: if one closes just as a request arrives, the answer is 503.
             idle_timeout=None if reuse is None else surviving.duration(reuse),
             max_headers_count=UInt32Value(value=headers.count),
             max_response_headers_kb=UInt32Value(value=headers.kibibytes),

@@ -1,4 +1,4 @@
-"""Endpoints (EDS): the addresses behind a destination, by locality."""
+"""Endpoints (EDS): the addresses of a destination, by locality."""
 
 from collections.abc import Iterable
 
@@ -15,9 +15,9 @@ from xds.protocol.resources.resource import Resource, encode
 
 
 def assignment(wanted: ServiceDestination) -> Resource:
-    """Return the load assignment of a destination; one without endpoints is empty, never missing.
+    """Return the load assignment of a destination; without endpoints it is empty instead of missing.
 
-    (Envoy keeps the endpoints it has where a resource is merely removed.)
+    A missing one would make Envoy keep the endpoints that it has.
     """
     by_locality: dict[str, list[DestinationEndpoint]] = {}
     for each in sorted(_kept(wanted)):
@@ -38,7 +38,7 @@ def assignment(wanted: ServiceDestination) -> Resource:
 
 
 def _kept(wanted: ServiceDestination) -> Iterable[DestinationEndpoint]:
-    """Return the endpoints that may be called: all, but far ones where nobody fails over to them."""
+    """Return the endpoints to use: all, or only near ones if failover is off."""
     near = wanted.near
     if near is None or near.fails_over:
         return wanted.endpoints
@@ -46,9 +46,9 @@ def _kept(wanted: ServiceDestination) -> Iterable[DestinationEndpoint]:
 
 
 def _ranks(localities: Iterable[str], near: CallerLocality | None) -> dict[str, int]:
-    """Return the priority of each locality: that of the caller first, its region next, the world last.
+    """Return the priority of each locality: the caller's own first, then its region, then all others.
 
-    Envoy wants priorities without a gap, so a rank that nobody has is none.
+    Envoy requires priorities without gaps, so unused ranks are skipped.
     """
     far = {each: _distance(each, near) for each in localities}
     ranks = sorted(set(far.values()))
@@ -69,9 +69,9 @@ def _endpoint(found: DestinationEndpoint) -> endpoint_components_pb2.LbEndpoint:
 
 
 def endpoint(first: SocketAddress, *others: SocketAddress) -> endpoint_components_pb2.Endpoint:
-    """Return one endpoint; Envoy tries its addresses one after the other (RFC 8305), until one is reached.
+    """Return one endpoint. Envoy tries its addresses in turn until one connects (RFC 8305).
 
-    So all callers have the same, and each comes by the family that it can reach.
+    Therefore all callers share the same endpoint, and each connects by the address family that it can use.
     """
     kind = endpoint_components_pb2.Endpoint
     return kind(
@@ -81,7 +81,7 @@ def endpoint(first: SocketAddress, *others: SocketAddress) -> endpoint_component
 
 
 def _locality(locality: str) -> base_pb2.Locality | None:
-    """Read `region/zone/sub-zone`; what is left out is empty."""
+    """Parse `region/zone/sub-zone`; missing parts are empty."""
     if not locality:
         return None
     region, zone, sub_zone = [*locality.split("/", 2), "", ""][:3]

@@ -1,4 +1,4 @@
-"""Active health checks: endpoints of a cluster are asked whether they are well, each by each caller."""
+"""Active health checks: each caller checks the endpoints of a cluster."""
 
 from typing import Final
 
@@ -11,18 +11,21 @@ from protos.envoy.config.core.v3 import health_check_pb2
 from protos.envoy.type.v3 import range_pb2
 
 _COUNTED: Final = range_pb2.Int64Range(start=100, end=600)
-"""By itself Envoy holds an endpoint unhealthy at the first answer that is not as expected."""
+"""Statuses that count towards the threshold.
+
+By default Envoy marks an endpoint unhealthy at the first of them.
+"""
 
 _JITTER: Final = 10
-"""By how much of a hundred an interval is longer by chance, so that callers do not ask at once."""
+"""Percentage by which an interval is randomly extended, so that callers do not check at the same time."""
 
 
 def ask(cluster: cluster_pb2.Cluster, wanted: HealthCheck, host: str) -> None:
-    """Have the endpoints of a cluster asked, at `host` where that is by requests.
+    """Add a health check to a cluster; HTTP requests use `host`.
 
-    What is asked goes the way of a call: in the mesh's TLS, by the caller's name. A cluster that was never
-    called is asked once a minute (Envoy's `no_traffic_interval`). An endpoint that is ejected stays so for
-    its time, whatever it says of itself.
+    A check takes the same path as a call: over the mesh's TLS, with the caller's identity. A cluster without
+    calls so far is checked once a minute (Envoy's `no_traffic_interval`). A successful check does not end an
+    ejection early.
     """
     message = health_check_pb2.HealthCheck(
         timeout=duration(wanted.timeout),

@@ -1,4 +1,4 @@
-"""What clusters of peers have against endpoints that fail; docs/resilience.md has the reasons."""
+"""Outlier detection and keepalive of clusters of peers; docs/resilience.md has the reasons."""
 
 from datetime import timedelta
 from typing import Final
@@ -13,13 +13,13 @@ from protos.envoy.config.core.v3 import address_pb2, protocol_pb2, socket_option
 
 _IPPROTO_TCP: Final = 6
 _TCP_USER_TIMEOUT: Final = 18
-"""Linux' numbers, on all its processors."""
+"""Constants of Linux, equal on all architectures."""
 
 _LOOKED_AT: Final = timedelta(seconds=5)
-"""How often Envoy looks whose time of ejection is over; it ejects at once."""
+"""Interval at which Envoy ends ejections; it begins them at once."""
 
 _UNSAID: Final = 5
-"""How many failures in a row Envoy counts to when it is not said, of gateways and of connections."""
+"""Envoy's default number of consecutive gateway and connection failures."""
 
 _NEVER: Final = UInt32Value(value=0)
 _ALWAYS: Final = UInt32Value(value=100)
@@ -28,7 +28,10 @@ _ALWAYS: Final = UInt32Value(value=100)
 def peers(
     resilience: Resilience, ejecting: OutlierDetectionOverride | None, *, as_called: bool
 ) -> cluster_pb2.Cluster:
-    """Return the fields of a cluster of peers; where a call is for one endpoint none is ejected."""
+    """Return the fields of a cluster of peers.
+
+    Nothing is ejected if a call is for one endpoint (`as_called`).
+    """
     message = cluster_pb2.Cluster()
     outliers = resilience.outliers if ejecting is None else ejecting.over(resilience.outliers)
     if outliers is not None and not as_called:
@@ -39,23 +42,23 @@ def peers(
 
 
 def pings(keepalive: Keepalive) -> protocol_pb2.KeepaliveSettings:
-    """Return how a peer of HTTP/2 is asked whether it is there: it, and not its machine alone."""
+    """Return HTTP/2 keepalive: it checks the peer process, not only its machine."""
     return protocol_pb2.KeepaliveSettings(
         interval=duration(keepalive.silence), timeout=duration(keepalive.silence)
     )
 
 
 def duration(length: timedelta) -> Duration:
-    """Return a duration in Envoy's words."""
+    """Return a duration as a protobuf message."""
     found = Duration()
     found.FromTimedelta(length)
     return found
 
 
 def _outliers(wanted: OutlierDetection) -> outlier_detection_pb2.OutlierDetection:
-    """Return it; by default Envoy counts answers of 500, too, and compares endpoints with one another.
+    """Return the outlier detection, without Envoy's defaults of counting status 500 and comparing endpoints.
 
-    What Envoy does anyway is left out: this stands in every cluster of every caller.
+    Values equal to Envoy's defaults are left out, because the message is in every cluster of every caller.
     """
     counted = None if wanted.failures == _UNSAID else UInt32Value(value=wanted.failures)
     message = outlier_detection_pb2.OutlierDetection(
@@ -77,10 +80,10 @@ def _outliers(wanted: OutlierDetection) -> outlier_detection_pb2.OutlierDetectio
 
 
 def _keep_alive(message: cluster_pb2.Cluster, keepalive: Keepalive) -> None:
-    """Have a connection end that is silent: Linux asks one that is idle, and waits for what it has sent.
+    """Close a silent connection: Linux probes an idle one, and limits the wait for acknowledgements.
 
-    What was sent and is not confirmed is repeated for a quarter of an hour otherwise; TCP's own keep-alive
-    asks idle connections alone.
+    Without TCP_USER_TIMEOUT unacknowledged data is retransmitted for about 15 minutes; TCP keepalive alone
+    covers only idle connections.
     """
     silence = int(keepalive.silence.total_seconds())
     message.upstream_connection_options.tcp_keepalive.CopyFrom(

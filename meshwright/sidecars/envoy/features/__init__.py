@@ -1,1 +1,5 @@
-"""What is done with HTTP on its way through a proxy: one module a feature, all in the order of `order`."""
+"""Features of HTTP traffic: one module for each, applied in the order of `order`.
+
+A feature adds to a connection manager (part of a listener) and to a route configuration. `feature` defines
+the interface, and `order` explains the order of filters. Read `order` next.
+"""

@@ -1,7 +1,7 @@
-"""Who is admitted: Envoy's RBAC filter, which by itself denies everything.
+"""Admission: Envoy's RBAC filter, which by itself denies everything.
 
-The rules stand in the route configuration and override it. What matches no route is denied. Beside them stand
-others that are never in force: by them it notes which requests are watched
+The rules are in the route configuration and override the filter. A request that matches no route is denied.
+Shadow rules beside them are never enforced; they record which requests are tapped
 (`meshwright.sidecars.envoy.features.tap`).
 """
 
@@ -23,7 +23,7 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 
 @dataclass(frozen=True, slots=True)
 class Access(Feature):
-    """The rules of an inbound port. Where only the listener is made, nobody looks at `access`."""
+    """The rules of an inbound port. For a listener alone `access` is not used."""
 
     access: inbound.Access
     trust_domain: TrustDomain
@@ -36,7 +36,7 @@ class Access(Feature):
         manager.http_filters.add(name=rbac.HTTP_FILTER, typed_config=packed(guard))
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
-        """Override the filter for all routes."""
+        """Override the filter's rules for all routes."""
         guard = http_rbac_pb2.RBAC(rules=rbac.rules(self.access, self.trust_domain))
         if self.tapped:
             guard.shadow_rules.CopyFrom(rbac.watched(self.tapped, self.trust_domain))

@@ -1,7 +1,7 @@
-"""Who is asked besides policy: an authorizer outside the mesh, about every request that policy admits.
+"""External authorization of every request that policy admits.
 
-It is told the request's head and who calls, and no body: to wait for one would stop a call that streams. No
-answer of it admits what policy refuses, which it is never asked about.
+The authorizer gets the request's headers and the caller, but no body, because waiting for a body would block
+streams. It cannot admit a request that policy denies, because it is not called for such a request.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,10 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 
 @dataclass(frozen=True, slots=True)
 class Authorization(Feature):
-    """The authorizer of a port; the sidecar answers 403 where that says no, or nothing in time."""
+    """The authorizer of a port.
+
+    The sidecar answers 403 if it refuses, or does not answer in time (unless it fails open).
+    """
 
     asked: ExternalAuthorizer
 

@@ -1,12 +1,12 @@
-"""Why a request was denied: a header of the answer, for callers of the mesh.
+"""The reason for a denied request, in a response header for callers of the mesh.
 
-The rules that decide say no name where none of them fits. Before them stand others that are never in force
-(`meshwright.sidecars.envoy.rules.rbac.looked_for`): by them Envoy notes which TrafficTarget has the caller as
-a source. Its answer names that one and no other. Nothing is noted of a caller from outside the mesh, who is
-told nothing.
+Enforcing rules record no name if none matches. Therefore shadow rules run before them
+(`meshwright.sidecars.envoy.rules.rbac.looked_for`), by which Envoy records the TrafficTarget with the caller
+as a source. The response names only this one. For callers outside of the mesh nothing is recorded, so they
+learn nothing.
 
-They are shadow rules of a filter of their own: one that has rules in force as well notes what it has found
-when it has answered already.
+The shadow rules are in a filter of their own, because a filter with enforced rules records its shadow result
+only after it has answered.
 """
 
 from collections.abc import Iterable
@@ -34,24 +34,27 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 from protos.envoy.type.matcher.v3 import metadata_pb2, string_pb2, value_pb2
 
 NO_TRAFFIC_TARGET: Final = "no-traffic-target"
-"""No TrafficTarget for this port has the caller as a source."""
+"""Reason: no TrafficTarget for this port has the caller as a source."""
 
 NO_RULE_FITS: Final = "no-rule-fits"
-"""The TrafficTarget that is named behind it has, and its rules admit other requests than this one."""
+"""Reason.
+
+The TrafficTarget named after it has the caller as a source, but its rules do not match the request.
+"""
 
 _Filter = accesslog_pb2.AccessLogFilter
 
 
 @dataclass(frozen=True, slots=True)
 class Denials(Feature):
-    """What is looked for, and the header, if they are to be. The listener alone looks at no `access`."""
+    """The recording rules and the header, if enabled. For a listener alone `access` is not used."""
 
     access: Access
     trust_domain: TrustDomain
     reasons: DenialReasons
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Add the filter, and have answers that deny a request say what it has found."""
+        """Add the recording filter, and the header to denying responses."""
         del terms
         if self.reasons is DenialReasons.OFF:
             return
@@ -66,7 +69,7 @@ class Denials(Feature):
         )
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
-        """Override the filter for all routes; where nobody of the mesh can be denied, it stays empty."""
+        """Override the filter for all routes, unless no caller of the mesh can be denied."""
         found = rbac.looked_for(self.access, self.trust_domain)
         if self.reasons is not DenialReasons.OFF and found is not None:
             per_route = http_rbac_pb2.RBACPerRoute(rbac=http_rbac_pb2.RBAC(shadow_rules=found))
@@ -74,7 +77,7 @@ class Denials(Feature):
 
 
 def _saying(found: _Filter, value: str) -> hcm_pb2.ResponseMapper:
-    # Envoy answers before it has noted that it denies; that it has let a request pass, it notes before.
+    # Envoy records a denial after it has answered, but an admission before. So "no verdict" means denied.
     passed_by_nobody = _noted(rbac.VERDICT, _exactly("denied"), absent=True)
     header = base_pb2.HeaderValueOption(
         header=base_pb2.HeaderValue(key=DENIED_HEADER, value=value),
@@ -100,7 +103,7 @@ def _forbidden() -> _Filter:
 
 
 def _noted(key: str, value: value_pb2.ValueMatcher, *, absent: bool = False) -> _Filter:
-    """Match what the filter has noted of a request; `absent`: whether nothing noted is a match."""
+    """Match recorded metadata of a request; with `absent` missing metadata matches too."""
     path = [metadata_pb2.MetadataMatcher.PathSegment(key=key)]
     matcher = metadata_pb2.MetadataMatcher(filter=rbac.HTTP_FILTER, path=path, value=value)
     return _Filter(

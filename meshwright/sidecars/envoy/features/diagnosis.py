@@ -1,14 +1,14 @@
-"""Answers of the sidecar's own to the request of a diagnosis: a header says whose they are, and why.
+"""Header in a sidecar's own answers to a diagnosis, with the side and the cause.
 
-An answer such as 404 (no route) or 403 (upgrade failed) has no words by which it could be told from the
-application's. Envoy's access log has them, as response flags and details; `meshwright connectivity` has only
-the answer. Its request therefore has a header of its own (`DIAGNOSIS_HEADER`), and an answer that a sidecar
-gives by itself to such a request says the side, the flags and the details: `caller NR route_not_found`.
+An answer such as 404 (no route) or 403 (upgrade failed) has no mark that distinguishes it from the
+application's. Envoy's access log has response flags and details, but `meshwright connectivity` has only the
+answer. Its request therefore has the header `DIAGNOSIS_HEADER`, and an answer of a sidecar itself to such a
+request has side, flags and details, for example `caller NR route_not_found`.
 
-Requests without that header are answered as ever, and so are callers from outside the mesh: the connection
-managers for plain text, and for ports that admit certificates by name (a gateway's, which may pass on what
-its own clients write), have no such mapper. Details of failed connections may have words of TLS, which Envoy
-has taken out of its answers; of these the header has the flag alone.
+Requests without the header get ordinary answers. Callers from outside of the mesh do too: connection managers
+for plaintext, and for ports that admit certificates by name (such as a gateway, which may forward its
+clients' headers), lack the mapper. Details of failed connections may contain TLS messages, which Envoy has
+removed from its answers; for these the header has only the flag.
 """
 
 from dataclasses import dataclass
@@ -26,31 +26,31 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 )
 
 _OF_CONNECTIONS: Final = ("UF", "UC", "UR", "LR", "UPE", "UO")
-"""Flags of requests whose connection failed, could not be made, or was reset."""
+"""Response flags of requests whose connection failed, could not be made, or was reset."""
 
 _Filter = accesslog_pb2.AccessLogFilter
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis(Feature):
-    """The header in own answers to a diagnosis."""
+    """The header in the sidecar's own answers to a diagnosis."""
 
     side: Side
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Add the header to such answers."""
+        """Add the header to the sidecar's own answers."""
         del terms
         manager.local_reply_config.mappers.extend(mappers(self.side))
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
-        """Take the header from the application's answers; Envoy's own get it after that."""
+        """Remove the header from the application's answers; Envoy adds its own afterwards."""
         if self.side is Side.CALLED:
             routes.response_headers_to_remove.append(OWN_ANSWER_HEADER)
 
 
 @cache
 def mappers(side: Side) -> tuple[hcm_pb2.ResponseMapper, ...]:
-    """Return the mappers of a side's answers, some 120 bytes each; to be copied into messages."""
+    """Return the response mappers of a side, about 120 bytes each, to be copied into messages."""
     flags = accesslog_pb2.ResponseFlagFilter(flags=_OF_CONNECTIONS)
     failed = accesslog_pb2.AndFilter(filters=[_asked(), _Filter(response_flag_filter=flags)])
     return (

@@ -1,4 +1,4 @@
-"""Faults on purpose: Envoy's filter does nothing by itself, and routes say what is done to their requests."""
+"""Fault injection: the filter does nothing by itself, and routes configure it."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -20,7 +20,7 @@ FILTER: Final = "envoy.filters.http.fault"
 
 @dataclass(frozen=True, slots=True)
 class Faults(Feature):
-    """The filter, where some rule harms requests."""
+    """The filter, present if any rule injects faults."""
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
         """Add the filter."""
@@ -29,7 +29,7 @@ class Faults(Feature):
 
 
 def harm(route: route_components_pb2.Route, actions: RouteActions) -> None:
-    """Have a route's requests held back, or answered in its stead."""
+    """Delay or abort the requests of a route."""
     message = fault_pb2.HTTPFault()
     if (delay := actions.delay) is not None:
         message.delay.CopyFrom(

@@ -1,4 +1,4 @@
-"""How calls of gRPC end: their status stands in trailers, behind an answer that is well for HTTP."""
+"""Statistics of gRPC statuses, which are in trailers of responses with HTTP status 200."""
 
 from catalog.policy.values.terms import MeshTerms
 from meshwright.sidecars.envoy.common_messages import packed
@@ -10,7 +10,7 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 
 
 class GrpcStatus(Feature):
-    """Envoy's filter that counts them: of the cluster that a call was for, all of its methods together.
+    """Envoy's filter that counts statuses per called cluster, for all methods together.
 
     https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_filters/grpc_stats_filter
     """
@@ -20,6 +20,6 @@ class GrpcStatus(Feature):
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
         """Add the filter."""
         del terms
-        # Unsaid, Envoy would count each method that anybody names.
+        # By default Envoy would keep statistics for each method name, which callers can choose freely.
         counting = config_pb2.FilterConfig(stats_for_all_methods={"value": False})
         manager.http_filters.add(name="envoy.filters.http.grpc_stats", typed_config=packed(counting))

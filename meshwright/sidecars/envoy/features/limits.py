@@ -1,4 +1,4 @@
-"""How many headers a request may have, and of which size together; what has more is refused."""
+"""Limits on the number and total size of a request's headers; requests beyond them are refused."""
 
 from google.protobuf.wrappers_pb2 import UInt32Value
 
@@ -10,7 +10,7 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 
 
 class Limits(Feature):
-    """The proxy's own limits, the same for all it takes and calls; those of answers are the clusters'."""
+    """The proxy's limits for all requests; limits for responses are part of clusters."""
 
     __slots__ = ()
 

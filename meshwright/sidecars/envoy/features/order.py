@@ -1,21 +1,20 @@
-"""The features of HTTP, and in which order: where filters stand is said here and nowhere else.
+"""The features of HTTP and their order; the order of filters is defined only here.
 
-A request goes through the filters of a connection manager in the order in which they are written, the answer
-through those that can change it in reverse (Envoy's documentation, "HTTP filters", "Filter chain"). So:
+A request passes the filters of a connection manager in their order, and a response in reverse (Envoy's
+documentation, "HTTP filters", "Filter chain"). The order is:
 
-1. how a call of gRPC ends (`grpc_status`), whoever ends it, where a port's protocol is said to be gRPC;
-2. what a request lacks if it is denied (`denials`): whoever denies it answers at once, with that in hand;
-3. who is admitted (`access`): a request that the mesh refuses costs nothing further, and whatever stands
-   behind may rely on the rules having been obeyed;
-4. how many are admitted in a time (`rates`): nobody uses up what is allowed to others by what is denied, and
-   who is asked next is spared what is over it;
-5. who is asked besides (`authorization`), for what policy admits;
-6. faults on purpose (`faults`), on the way out alone: what is held back or answered has met all else;
-7. `router`, which is terminal: Envoy demands that it is the last.
+1. `grpc_status`: the status of a gRPC call must be counted whichever filter ends it, on ports with gRPC.
+2. `denials`: the reason for a denial must be recorded before any filter denies.
+3. `access`: a denied request must cost nothing more, and later filters may rely on the rules.
+4. `rates`: denied requests must not use up the rate, and requests above the rate must not reach services
+behind.
+5. `authorization`: only requests that policy admits are sent to the authorizer.
+6. `faults`: only outbound, for requests that passed everything else.
+7. `router`: Envoy requires it to be the last.
 
-What is no filter decides before any of them: Envoy reads a request's headers, judges their size (`limits`),
-and makes its path what it is to be (`paths`), then looks for a route, and begins with the filters. What each
-has come to is told when all is over (`request_log`, `spans`, `tap`).
+Settings that are not filters apply earlier: Envoy reads the headers, checks their size (`limits`), normalises
+the path (`paths`), selects a route, and then runs the filters. The results are reported at the end
+(`request_log`, `spans`, `tap`).
 """
 
 from typing import Final
@@ -55,10 +54,10 @@ _ANSWERS_OF_CALLED: Final = (Diagnosis(Side.CALLED),)
 def inbound(
     trust_domain: TrustDomain, denials: DenialReasons, port: InboundPort, *, proven: bool = True
 ) -> tuple[Feature, ...]:
-    """Return the features of an inbound port; `proven`: its callers are identities of the mesh.
+    """Return the features of an inbound port; `proven` means that its callers are identities of the mesh.
 
-    An own answer gets one header, the first that fits: the reason of a denial, that nothing was delivered,
-    whose answer it is.
+    An own answer gets one header, the first that applies: the reason for a denial, the mark of an undelivered
+    request, or the diagnosis.
     """
     paths, log = Paths(port.escaped_slashes, guarded=True), RequestLog(inbound=True)
     looked_for = Denials(port.access, trust_domain, denials)
@@ -72,7 +71,7 @@ def inbound(
 
 
 def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> tuple[Feature, ...]:
-    """Return the features of calls to a service: those of the service alone, so that callers share them."""
+    """Return the features of calls to a service, independent of the caller, so that callers share them."""
     faults = (Faults(),) if any(each.actions.faulty for each in service.rules) else ()
     to_mesh = isinstance(service.upstream, ServiceKey)
     again = Retries(retry, to_mesh=to_mesh, farther=service.fails_over)
@@ -82,7 +81,7 @@ def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> tupl
 
 
 def outside() -> tuple[Feature, ...]:
-    """Return the features of calls that leave the mesh: an application outside may mean escaped slashes."""
+    """Return the features of egress; escaped slashes are kept, because a host outside may use them."""
     paths = Paths(EscapedSlashes.KEEP)
     return (*_OF_ALL, RequestLog(inbound=False), paths, _ANSWERS_OF_CALLER, _ROUTER)
 

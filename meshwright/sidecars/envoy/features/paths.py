@@ -1,8 +1,8 @@
-"""What becomes of a path before rules and splits judge it: they judge the path that the application gets.
+"""Normalisation of paths: rules and splits must match the path that the application gets.
 
-Dot segments are resolved first, and an escaped slash, which applications read in two ways, is refused (400)
-unless the Service says that it is none. Else `/books/.*` would admit `/books/..%2fadmin`, and a split at the
-client would see another path than the server's rules.
+Dot segments are resolved first. An escaped slash, which applications interpret in two ways, is refused (400),
+unless the Service declares that it is not a separator. Otherwise `/books/.*` would admit `/books/..%2fadmin`,
+and a split at the client would see another path than the rules of the server.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 
 _SLASH: Final = r"(?:/|\\|%2f|%5c)"
 _DOT_SEGMENT: Final = rf"(?i).*{_SLASH}(?:\.|%2e){{1,2}}(?:(?:;|{_SLASH}).*)?"
-"""A path that has a dot segment if slashes, backslashes and dots are unescaped, or parameters (`;`) cut."""
+"""Path with a dot segment after unescaping slashes, backslashes and dots, or cutting parameters (`;`)."""
 
 _Manager = hcm_pb2.HttpConnectionManager
 _ACTIONS: Final = {
@@ -33,22 +33,22 @@ _ACTIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Paths(Feature):
-    """Normalised paths; `guarded` where rules judge them, and not only splits."""
+    """Normalised paths; `guarded` if access rules match them, and not only splits."""
 
     slashes: EscapedSlashes
     guarded: bool = False
 
     def to_manager(self, manager: _Manager, terms: MeshTerms) -> None:
-        """Have paths normalised."""
+        """Enable normalisation."""
         del terms
         manager.normalize_path.CopyFrom(BoolValue(value=True))
         manager.path_with_escaped_slashes_action = _ACTIONS[self.slashes]
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
-        """Refuse, before any other route, paths that an application might read as others than the rules do.
+        """Refuse, before any other route, paths that an application might read differently from the rules.
 
-        Where escaped slashes are kept, dot segments beside one have not been resolved. It stands at every
-        port: a connection that began while they were kept keeps them until its filter chain has drained.
+        With kept escaped slashes, dot segments beside one are not resolved. The route is present at every
+        port, because a connection that began with this setting keeps it until its filter chain has drained.
         """
         if self.guarded:
             (host,) = routes.virtual_hosts
@@ -57,7 +57,7 @@ class Paths(Feature):
 
 @cache
 def guard() -> route_components_pb2.Route:
-    """Return the route that refuses a path which hides a dot segment."""
+    """Return the route that refuses a path with a hidden dot segment."""
     return route_components_pb2.Route(
         name="escaped-dot-segment",
         match=route_components_pb2.RouteMatch(safe_regex=matching.full_match(_DOT_SEGMENT).safe_regex),

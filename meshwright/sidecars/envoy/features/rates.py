@@ -1,8 +1,8 @@
-"""How many requests an inbound port takes in a time: Envoy's local rate limit, which by itself counts none.
+"""Rate limits of an inbound port: Envoy's local rate limit, which by itself limits nothing.
 
-The limits stand in the route configuration: another amount changes no listener. Whenever one of them is
-another one, counting begins anew for it. What those let pass, a service may count besides, for all workloads
-together: the listener says who is asked, the route configuration what it is told.
+The limits are in the route configuration, so a changed amount changes no listener. A changed limit starts
+counting again. A service may count the remaining requests for all workloads together: the listener names the
+service, and the route configuration has the descriptors.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _STATISTICS = "inbound"
 
 @dataclass(frozen=True, slots=True)
 class Rates(Feature):
-    """The limits of a port that has some; the listener looks at no more of them."""
+    """The limits of a port. The listener uses only their presence and the services."""
 
     limits: RateLimits
 
@@ -37,7 +37,7 @@ class Rates(Feature):
             manager.http_filters.add(name=rate_services.HTTP_FILTER, typed_config=asking)
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
-        """Limit all requests, and those of a path by a route of their own that leads where all others do."""
+        """Limit all requests, and those of a path by a route of its own to the same destination."""
         (host,) = routes.virtual_hosts
         if (limit := self.limits.requests) is not None:
             host.typed_per_filter_config[rates.HTTP_FILTER].CopyFrom(
@@ -56,6 +56,6 @@ class Rates(Feature):
                 route.typed_per_filter_config[rates.HTTP_FILTER].CopyFrom(
                     packed(rates.of_requests(_STATISTICS, each.limit))
                 )
-            # Envoy looks at those of the host where a route has none.
+            # Without its own, a route uses the limits of the virtual host.
             route.route.rate_limits.extend(rate_services.told(each.descriptors))
             host.routes.insert(len(host.routes) - 1, route)

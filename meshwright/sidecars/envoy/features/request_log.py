@@ -1,4 +1,4 @@
-"""A line for each request: on Envoy's standard output, unless a Telemetry says otherwise."""
+"""Access log of requests: on Envoy's standard output, unless a Telemetry object configures it."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 
 @dataclass(frozen=True, slots=True)
 class RequestLog(Feature):
-    """The access log; connections have one as well (`meshwright.sidecars.envoy.telemetry.access_log`)."""
+    """The access log; connections have one too (`meshwright.sidecars.envoy.telemetry.access_log`)."""
 
     inbound: bool
 

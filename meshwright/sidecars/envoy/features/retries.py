@@ -1,4 +1,4 @@
-"""What is tried again, and where: what has reached no application, at another endpoint if there is one."""
+"""Retries of requests that reached no application, at another endpoint if there is one."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,9 +14,9 @@ _RetryPolicy = route_components_pb2.RetryPolicy
 
 @dataclass(frozen=True, slots=True)
 class Retries(Feature):
-    """A policy, if there is one; what a host outside the mesh says of delivery is not believed.
+    """The retry policy, if there is one. The undelivered mark of a host outside of the mesh is not trusted.
 
-    `farther`: what failed near is tried again farther away.
+    With `farther` a request that failed near is retried farther away.
     """
 
     policy: RetryPolicy | None
@@ -24,7 +24,7 @@ class Retries(Feature):
     farther: bool = False
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
-        """Set it for all routes."""
+        """Set the policy for all routes."""
         if self.policy is not None:
             routes.virtual_hosts[0].retry_policy.CopyFrom(_message(self.policy, self.to_mesh, self.farther))
 

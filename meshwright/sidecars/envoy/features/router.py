@@ -12,7 +12,7 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 
 
 class Router(Feature):
-    """Envoy's router, without x-envoy headers of its own."""
+    """Envoy's router, without adding x-envoy headers."""
 
     __slots__ = ()
 

@@ -1,8 +1,8 @@
-"""A span of each request at both ends of a call, told to a collector: who called, what came of it, how long.
+"""Tracing: a span of each request at both ends of a call, sent to a collector.
 
-The headers that join them (B3, or the W3C's with OTLP) are the applications' to pass on from a request to
-those that they make for it. X-Request-Id stays as it is written: by itself Envoy would write into it whether
-a request is sampled.
+Applications must forward the headers that join spans (B3, or the W3C's with OTLP) from a request to the
+requests that it causes. X-Request-Id is not changed; by default Envoy would encode the sampling decision in
+it.
 """
 
 from typing import Final
@@ -30,7 +30,7 @@ _WHO_TELLS: Final = extension_pb2.TypedExtensionConfig(
     name="envoy.tracers.opentelemetry.resource_detectors.environment",
     typed_config=packed(detector_pb2.EnvironmentResourceDetectorConfig()),
 )
-"""The environment names the service (`meshwright.agent.envoy.command`), so listeners are alike."""
+"""The environment has the service name (`meshwright.agent.envoy.command`), so that listeners are equal."""
 
 
 class Spans(Feature):
@@ -39,7 +39,7 @@ class Spans(Feature):
     __slots__ = ()
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Have spans made and sent."""
+        """Enable spans."""
         told = terms.tracing
         if told is None:
             return

@@ -1,8 +1,8 @@
-"""Requests that somebody watches, told to the control plane one by one.
+"""Requests that someone watches, reported to the control plane one by one.
 
-The log stands in every inbound connection manager, since none can be added without ending connections. It
-tells of those alone that the RBAC filter has noted (`meshwright.sidecars.envoy.rules.rbac.watched`): of none,
-unless their route configuration says so. No stream is opened before there is something to tell.
+Every inbound connection manager contains this log, because adding it later would end connections. It reports
+only requests that the RBAC filter has recorded (`meshwright.sidecars.envoy.rules.rbac.watched`), so none
+unless the route configuration selects some. Envoy opens no stream before the first report.
 https://www.envoyproxy.io/docs/envoy/latest/api-v3/extensions/access_loggers/grpc/v3/als.proto
 """
 
@@ -27,24 +27,24 @@ from protos.envoy.type.matcher.v3 import metadata_pb2, string_pb2, value_pb2
 
 LOG_NAME: Final = "tap"
 GRPC_STATUS: Final = "grpc-status"
-"""The trailer that says how a call of gRPC ended."""
+"""Trailer with the status of a gRPC call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tap(Feature):
-    """The log; of calls of gRPC it has their status."""
+    """The log; for gRPC it includes the status."""
 
     grpc: bool
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Add it."""
+        """Add the log."""
         del terms
         manager.access_log.append(log(grpc=self.grpc))
 
 
 @cache
 def log(*, grpc: bool) -> accesslog_pb2.AccessLog:
-    """Return the log; copied by whoever puts it into a message."""
+    """Return the log, which must be copied into a message."""
     told = als_pb2.HttpGrpcAccessLogConfig(
         common_config=als_pb2.CommonGrpcAccessLogConfig(
             log_name=LOG_NAME,

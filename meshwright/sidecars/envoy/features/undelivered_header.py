@@ -1,9 +1,9 @@
-"""That a request has not come to the application, told to the caller's proxy, which may try it elsewhere.
+"""Header for the caller's proxy: the request did not reach the application and may be retried.
 
-To the caller's proxy an application that has ended looks like one that answers 503: who cannot connect to it
-is the proxy beside it. That one knows that nothing was delivered, and says so in a header of its own answer.
-Of an application's answers the header is taken away: one that passes on what another has answered would let
-a request be repeated that it has acted on.
+For the caller's proxy an application that has ended looks like one that answers 503, because only the proxy
+beside the application sees the failed connection. That proxy knows that nothing was delivered, and adds the
+header to its own answer. The header is removed from the application's answers: an application that forwards
+another's answer would otherwise cause a retry of a request on which it has acted.
 """
 
 from typing import Final
@@ -19,11 +19,11 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 )
 
 _NOT_CONNECTED: Final = "UF"
-"""Envoy's flag for a request whose connection could not be made; one that ended later is UC."""
+"""Envoy's flag for a request whose connection could not be made. A connection that ended later has UC."""
 
 
 class UndeliveredHeader(Feature):
-    """The header, in what the proxy answers where it could not connect to its application."""
+    """The header in answers of a proxy that could not connect to its application."""
 
     __slots__ = ()
 
@@ -39,5 +39,5 @@ class UndeliveredHeader(Feature):
         manager.local_reply_config.mappers.add(filter=found, headers_to_add=[header])
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
-        """Take the header from the application's answers; Envoy's own get it after that."""
+        """Remove the header from the application's answers; Envoy adds its own afterwards."""
         routes.response_headers_to_remove.append(UNDELIVERED_HEADER)

@@ -1,4 +1,5 @@
-"""Listeners (LDS): one module for each direction, and the filter chains that they have in common.
+"""Listeners (LDS): one module for each direction, and the filter chains that they share.
 
-It never reads manifests: the input is a `ProxyPolicy`.
+`listener` explains the layout of listeners and sockets, `inbound` and `outbound` make them, `outside` adds
+egress, and `chains` and `connection_manager` make the filters. The input is a `ProxyPolicy`.
 """

@@ -1,4 +1,4 @@
-"""Names of outbound filter chains: written by the translation, read back beside the proxy."""
+"""Names of outbound filter chains: written by the translation, parsed by the agent."""
 
 import re
 from typing import Final
@@ -10,15 +10,15 @@ _OUTBOUND: Final = re.compile(r"outbound_(?P<namespace>[^/_]+)/(?P<name>[^/_]+)_
 
 
 def outbound_chain(upstream: Upstream, port: Port, protocol: Protocol) -> str:
-    """Return `outbound_<ns>/<service>_<service port>_<protocol>`; no part of it can hold a `_`.
+    """Return `outbound_<ns>/<service>_<service port>_<protocol>`; no part can contain `_`.
 
-    Of a host outside the mesh it has that in the service's place, and so no slash.
+    A host outside of the mesh takes the place of the service, so its name has no slash.
     """
     return f"outbound_{upstream}_{port}_{protocol}"
 
 
 def called_service(chain: str) -> ServiceKey | None:
-    """Return the service that an outbound chain leads to, None for any other chain's name."""
+    """Return the service of an outbound chain; None for any other chain."""
     found = _OUTBOUND.fullmatch(chain)
     if found is None:
         return None

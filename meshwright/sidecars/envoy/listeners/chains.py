@@ -1,19 +1,20 @@
-"""Network filters: what a filter chain does with a connection once a listener has chosen it.
+"""Network filters: the handling of a connection after a listener has selected its filter chain.
 
-A TCP connection that is open when its permission goes lives until its filter chain has drained (Envoy's
-`--drain-time-s`): network filters decide once per connection. HTTP is judged request by request.
+Network filters decide once for each connection. An open TCP connection whose permission is withdrawn
+therefore lives until its filter chain has drained (Envoy's `--drain-time-s`). HTTP is checked for each
+request.
 
-So each caller of a TCP port has a filter chain of its own, which is there as long as the caller is admitted
-and does not change when another one is, or by which rules it is: who loses permission is drained alone. The
-caller chooses the chain by the name that it asks for in TLS; the chain demands its certificate. Who says no
-such name (a proxy that is not ours), or is not among the first `OWN_CHAINS` by name, comes to the port's
-common chain, which admits the same callers and is another one whenever they are.
+For this reason each caller of a TCP port has its own filter chain. It exists as long as the caller is
+admitted, and does not change with other callers or with the rules that admit this one, so only callers that
+lose their permission are drained. The caller selects the chain by the server name in TLS, and the chain
+requires the caller's certificate. A caller without such a name (a foreign proxy), or beyond the first
+`OWN_CHAINS` by name, gets the port's common chain, which admits the same callers and changes whenever they
+do.
 
-On a TCP port the RBAC filter lists the identities that the TLS context before it has demanded already
-(`meshwright.sidecars.envoy.security.tls`), and lets through whoever passed that. It is kept although it
-repeats them, at some 50 bytes for a client: the two fail in opposite ways. A list of SANs that is empty
-accepts every certificate of the mesh, rules without a policy accept nobody; the one mistake that opens a port
-must be made twice.
+On a TCP port the RBAC filter lists the identities that the TLS context already requires
+(`meshwright.sidecars.envoy.security.tls`). It is kept although it repeats them, at about 50 bytes for each
+client, because the two fail in opposite ways: an empty list of SANs accepts every certificate of the mesh,
+and rules without a policy accept none. A single mistake cannot open a port.
 """
 
 from collections.abc import Iterable, Iterator
@@ -45,7 +46,7 @@ from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
 from xds.protocol.resources.resource import CLUSTER, ROUTE, Reference
 
 OWN_CHAINS: Final = 256
-"""How many callers of a port have filter chains of their own: each takes memory in Envoy, for its TLS."""
+"""Callers of a port with their own filter chains; the TLS context of each chain takes memory in Envoy."""
 
 _EARLY_BYTES: Final = 64 * 1024
 _Filter = listener_components_pb2.Filter
@@ -54,14 +55,14 @@ _TcpProxy = tcp_proxy_pb2.TcpProxy
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The network filters of a chain, and the resources they need."""
+    """The network filters of a chain, and the resources that they refer to."""
 
     messages: tuple[_Filter, ...]
     references: frozenset[Reference]
 
 
 def inbound(policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | None = None) -> Filters:
-    """Return the filters of an inbound port, or of one caller at a TCP port: rules, then the application."""
+    """Return the filters of an inbound port, or of one caller of a TCP port: rules, then the application."""
     if port.protocol.is_http:
         return _requests(policy, port, proven=not admitted(port.access, AuthenticatedName))
     if caller is None:
@@ -71,19 +72,19 @@ def inbound(policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | No
     cluster = names.local_cluster(policy.primary, port.port)
     proxy = _tcp_proxy(policy.terms, f"inbound.{port.port}", cluster)
     if port.rates.counted_connections is None:
-        # The application is not even connected to before the handshake has shown who calls.
-        # What the caller sends meanwhile waits in a buffer, whose size Envoy wants to be told.
-        # Where a service is asked first the handshake may be over before Envoy would wait for it.
+        # Connect to the application only after the handshake has proved the caller's identity. Early data of
+        # the caller waits in a buffer, whose size Envoy requires. With a rate limit service in front the
+        # handshake may finish before Envoy would start to wait for it, so the option is left out.
         proxy.upstream_connect_mode = tcp_proxy_pb2.UpstreamConnectMode.ON_DOWNSTREAM_TLS_HANDSHAKE
         proxy.max_early_data_bytes.CopyFrom(UInt32Value(value=_EARLY_BYTES))
     return _guarded(policy.terms, port, rules, proxy)
 
 
 def inbound_plain(policy: ProxyPolicy, port: InboundPort) -> Filters:
-    """Return the filters for callers in plain text; on a TCP port the rules are those for them alone.
+    """Return the filters for plaintext callers; on a TCP port with the rules for plaintext callers only.
 
-    So neither chain of a TCP port changes when the other's callers do. That its caller may connect is known
-    at once: nothing is waited for.
+    Therefore neither chain of a TCP port changes with the other's callers. The permission is known when the
+    connection arrives, so nothing has to wait.
     """
     if port.protocol.is_http:
         return _requests(policy, port, proven=False)
@@ -94,7 +95,7 @@ def inbound_plain(policy: ProxyPolicy, port: InboundPort) -> Filters:
 
 
 def _requests(policy: ProxyPolicy, port: InboundPort, *, proven: bool) -> Filters:
-    """Return the filters of an HTTP port; `proven`: all of its callers are identities of the mesh."""
+    """Return the filters of an HTTP port; `proven` means that all its callers are identities of the mesh."""
     route = names.inbound_routes(port.port)
     features = order.inbound(policy.trust_domain, policy.denials, port, proven=proven)
     manager = connection_manager(route, policy.terms, policy.primary, features)
@@ -103,7 +104,7 @@ def _requests(policy: ProxyPolicy, port: InboundPort, *, proven: bool) -> Filter
 
 
 def _guarded(terms: MeshTerms, port: InboundPort, rules: rbac_pb2.RBAC, proxy: _TcpProxy) -> Filters:
-    """Return the filters of a TCP port: rules, what counts connections, and the way to the application."""
+    """Return the filters of a TCP port: rules, connection limits, and the proxy to the application."""
     guard = network_rbac_pb2.RBAC(stat_prefix=f"inbound.{port.port}.", rules=rules)
     return Filters(
         (
@@ -116,7 +117,7 @@ def _guarded(terms: MeshTerms, port: InboundPort, rules: rbac_pb2.RBAC, proxy: _
 
 
 def _counted(port: InboundPort) -> Iterator[_Filter]:
-    """Yield what counts the connections of a port, if they are limited: itself, then a service."""
+    """Yield the filters that limit connections to a port: the local limit, then a rate limit service."""
     if (limit := port.rates.connections) is not None:
         yield rates.of_connections(port.port, limit)
     if (counted := port.rates.counted_connections) is not None:
@@ -124,20 +125,20 @@ def _counted(port: InboundPort) -> Iterator[_Filter]:
 
 
 def _counting(port: InboundPort) -> Iterator[Reference]:
-    """Yield the clusters of the services that count what comes to a port."""
+    """Yield the clusters of the rate limit services of a port."""
     for each in port.rates.services:
         yield reference(CLUSTER, names.rate_limit_cluster(each.server))
 
 
 def own_chains(port: InboundPort) -> tuple[ServiceIdentity, ...]:
-    """Return the callers that have filter chains of their own at an inbound port."""
+    """Return the callers with their own filter chains on an inbound port."""
     if port.protocol.is_http or isinstance(port.access, EveryoneInTheMesh):
         return ()
     return admitted(port.access, ServiceIdentity)[:OWN_CHAINS]
 
 
 def outbound(terms: MeshTerms, service: OutboundService) -> Filters:
-    """Return the filters of a service that is called: its routes, or for TCP its backends directly."""
+    """Return the filters of a called service: its routes, or for TCP its backends."""
     if service.protocol.is_http:
         route = names.outbound_routes(service)
         manager = connection_manager(route, terms, service.upstream, order.outbound(service))
@@ -151,25 +152,25 @@ def outbound(terms: MeshTerms, service: OutboundService) -> Filters:
 
 
 def _tries(retry: RetryPolicy | None) -> int:
-    """Return how often a connection is tried that nobody takes."""
+    """Return the number of connection attempts."""
     return 1 + retry.retries if retry is not None and RetryOn.CONNECT_FAILURE in retry.on else 1
 
 
 def _told(terms: MeshTerms) -> Iterator[Reference]:
-    """Yield the clusters of those whom a connection manager tells of requests."""
+    """Yield the clusters to which a connection manager reports requests."""
     if terms.tracing is not None:
         yield reference(CLUSTER, names.TRACING_CLUSTER)
     yield from written(terms)
 
 
 def _asked(port: InboundPort) -> Iterator[Reference]:
-    """Yield the cluster of who is asked about what comes to a port."""
+    """Yield the cluster of the external authorizer of a port."""
     if port.asked is not None:
         yield reference(CLUSTER, names.authorizer_cluster(port.asked))
 
 
 def written(terms: MeshTerms) -> Iterator[Reference]:
-    """Yield the cluster of who is told of access logs, if somebody is."""
+    """Yield the cluster that receives access logs, if there is one."""
     if (collector := terms.logs.collector) is not None:
         yield reference(CLUSTER, names.extension_cluster(collector.key))
 
@@ -177,7 +178,7 @@ def written(terms: MeshTerms) -> Iterator[Reference]:
 def to_clusters(
     terms: MeshTerms, stat_prefix: str, backends: Iterable[WeightedBackend], tries: int = 1
 ) -> Filters:
-    """Return a TCP proxy to weighted backends; those of weight 0, which Envoy refuses here, are left out."""
+    """Return a TCP proxy to weighted backends, without those of weight 0, which Envoy refuses here."""
     shares = [(names.cluster(each), each.weight) for each in backends]
     shares = [share for share in shares if share[1] > 0]
     if len(shares) == 1:
@@ -222,5 +223,5 @@ def _tcp_proxy(terms: MeshTerms, stat_prefix: str, cluster: str) -> _TcpProxy:
 
 
 def _idle(terms: MeshTerms) -> Duration:
-    """Return after how long a quiet connection ends. Envoy's own is an hour; its 0 is without end."""
+    """Return the idle timeout of TCP connections. Envoy's default is 1 hour; 0 means no timeout."""
     return surviving.duration(terms.long_lived.tcp_idle or timedelta())

@@ -1,9 +1,9 @@
-"""HTTP connection managers: what every HTTP filter chain ends in, whatever features its traffic has.
+"""HTTP connection managers, the last filter of every HTTP filter chain.
 
-The proxy stays out of sight: no Server, Via or x-envoy headers of its own, X-Forwarded-For and X-Request-Id
-as the applications write them (a caller is known by its certificate, not by a header). No idle timeout of
-streams: a quiet stream is not a broken one. Interim answers (100, 102, 103) are the application's: by itself
-Envoy answers `Expect: 100-continue` before the application has seen the request.
+The proxy is transparent: it adds no Server, Via or x-envoy headers, and does not change X-Forwarded-For and
+X-Request-Id (a caller is identified by its certificate, not by a header). Streams have no idle timeout,
+because a quiet stream is not broken. Interim responses (100, 102, 103) come from the application: by default
+Envoy would answer `Expect: 100-continue` before the application has seen the request.
 """
 
 from functools import lru_cache
@@ -23,7 +23,7 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 )
 
 ALIKE: Final = 256
-"""How many kinds of connection managers are remembered: with the same terms and features all are alike."""
+"""Number of cached kinds of connection managers; with equal terms and features all are alike."""
 
 _HCM: Final = "envoy.filters.network.http_connection_manager"
 _Manager = hcm_pb2.HttpConnectionManager
@@ -34,7 +34,7 @@ def connection_manager(
 ) -> listener_components_pb2.Filter:
     """Return the connection manager of a route configuration, with these features.
 
-    A request of HTTP/1.0 that names no host is for `host`; without one it is answered 400.
+    An HTTP/1.0 request without a host is for `host`; if that is None, the answer is 400.
     """
     manager = _Manager()
     manager.CopyFrom(_nameless(terms, features))
@@ -47,7 +47,7 @@ def connection_manager(
 
 @lru_cache(ALIKE)
 def _nameless(terms: MeshTerms, features: tuple[Feature, ...]) -> _Manager:
-    """Return what the connection managers of these features have in common, to be copied."""
+    """Return the common part of connection managers with these features, to be copied."""
     manager = _Manager(
         codec_type=_Manager.CodecType.AUTO,
         rds=hcm_pb2.Rds(config_source=OVER_ADS),

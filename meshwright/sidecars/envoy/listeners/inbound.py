@@ -1,4 +1,4 @@
-"""Listeners for calls to the workload: one chain per port, and on TCP ports one for each caller beside it."""
+"""Listeners for calls to the workload: one chain per port, and on TCP ports one more for each caller."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -29,7 +29,7 @@ _ListenerFilter = listener_components_pb2.ListenerFilter
 
 
 def inbound(policy: ProxyPolicy) -> tuple[Resource, ...]:
-    """Return the listeners for calls to the workload; nothing is looked at of what it calls."""
+    """Return the listeners for calls to the workload; the outbound part of the policy is not used."""
     match policy.interception:
         case InterceptionKind.TRANSPARENT:
             return tuple(_transparent_inbound(policy))
@@ -38,10 +38,10 @@ def inbound(policy: ProxyPolicy) -> tuple[Resource, ...]:
 
 
 def is_open(port: InboundPort) -> bool:
-    """Say whether an inbound port has a filter chain.
+    """Return whether an inbound port has a filter chain.
 
-    A TCP port that admits nobody has none: there is no way to say no but by closing the connection, and
-    that happens soonest here. An HTTP port always has one, and answers 403.
+    A TCP port that admits no caller has none: the only refusal is to close the connection, and that happens
+    soonest without a chain. An HTTP port always has one, and answers 403.
     """
     return port.protocol.is_http or port.access != OnlyRules()
 
@@ -63,7 +63,7 @@ def _transparent_inbound(policy: ProxyPolicy) -> list[Resource]:
 
 @cache
 def _transparent() -> listener_pb2.Listener:
-    """Return what all listeners have in common that take redirected calls; it is merged into each."""
+    """Return the common part of listeners for redirected calls, to be merged into each."""
     return listener_pb2.Listener(
         traffic_direction=base_pb2.TrafficDirection.INBOUND,
         listener_filters=[listeners.original_destination(), listeners.tls_inspector()],
@@ -90,7 +90,10 @@ def _explicit_inbound(policy: ProxyPolicy) -> list[Resource]:
 
 
 def _inbound_chains(policy: ProxyPolicy, port: InboundPort) -> Iterator[tuple[_Chain, frozenset[Reference]]]:
-    """Yield the filter chains of an inbound port: that of everybody, those of single callers, of networks."""
+    """Yield the filter chains of an inbound port.
+
+    The common one, those of single callers, and those of networks.
+    """
     yield _inbound_chain(policy, port)
     for caller in chains.own_chains(port):
         yield _inbound_chain(policy, port, caller)
@@ -103,11 +106,11 @@ def _inbound_chains(policy: ProxyPolicy, port: InboundPort) -> Iterator[tuple[_C
 def _without_proof(
     policy: ProxyPolicy, port: InboundPort, ranges: Iterable[EncryptedRange]
 ) -> Iterator[tuple[_Chain, frozenset[Reference]]]:
-    """Yield the filter chains of who speaks TLS from an admitted network, and need not show a certificate.
+    """Yield the filter chains for TLS callers from an admitted network, who need no certificate.
 
-    Envoy looks at the server's name before it looks at the client's address, and does not come back. So for
-    every name that is told from others there is what everybody has as well; and at the names that callers of
-    the mesh ask for, certificates are looked at: who shows one of the mesh is judged by that.
+    Envoy matches the server name before the client's address, and never goes back to a less specific name.
+    Therefore every distinguished name gets the common chain as well. At the names that callers of the mesh
+    use, certificates are requested, and a caller with a certificate of the mesh is judged by it.
     """
     by_name = names_and_ranges(ranges, port.mesh_names)
     named = tuple(sorted({*port.mesh_names, *(name for name in by_name if name)}))
@@ -131,15 +134,16 @@ def _without_proof(
 def names_and_ranges(
     ranges: Iterable[EncryptedRange], others: Iterable[str]
 ) -> Mapping[str, tuple[IpRange, ...]]:
-    """Return from where each server's name may be asked for without a certificate; "" is any other name.
+    """Return the networks from which each server name may be used without a certificate.
 
-    The names are those that the ranges have, and `others`; those that may be asked for from nowhere are not
-    there.
+    "" is any other name.
+
+    The names are those of the ranges, and `others`. Names without any network are left out.
     """
     by_names: dict[tuple[str, ...], set[IpRange]] = {}
     for each in ranges:
         by_names.setdefault(each.server_names, set()).add(each.network)
-    # The ranges of one IngressBackend have its names in common, and each of these names has all the ranges.
+    # All ranges of an IngressBackend share its names, so equal sets of networks are computed once and shared.
     wanted = [(frozenset(asked), networks) for asked, networks in by_names.items()]
     known: dict[tuple[bool, ...], SharedTuple[IpRange]] = {}
     near: dict[str, SharedTuple[IpRange]] = {}
@@ -153,7 +157,7 @@ def names_and_ranges(
 
 
 def _is_one(name: str, names: AbstractSet[str]) -> bool:
-    """Say whether a name is one of those that a caller must ask for, or is under a wildcard among them."""
+    """Return whether a name is in a set of names, or matches a wildcard in it."""
     return name in names or any(
         f"*{name[at:]}" in names for at, character in enumerate(name) if character == "."
     )
@@ -178,9 +182,9 @@ def _inbound_chain(
 def _plain_chain(
     policy: ProxyPolicy, port: InboundPort, ranges: Iterable[IpRange]
 ) -> tuple[_Chain, frozenset[Reference]]:
-    """Return the filter chain of who calls in plain text from an admitted network; nobody else's is taken.
+    """Return the filter chain for plaintext callers from an admitted network; others are refused.
 
-    Like the handshake on TCP ports this is a second lock: the rules behind it say the same.
+    As with the TLS handshake on TCP ports this is a second check; the rules in the chain repeat it.
     """
     filters = chains.inbound_plain(policy, port)
     match = _Match(
@@ -199,6 +203,6 @@ def _chain_name(policy: ProxyPolicy, port: InboundPort) -> str:
 
 
 def _arriving(policy: ProxyPolicy, port: InboundPort) -> UInt32Value | None:
-    """Return the port that a connection was for, where listeners take those for all ports."""
+    """Return the original port of a connection, for listeners that receive connections for all ports."""
     transparent = policy.interception is InterceptionKind.TRANSPARENT
     return UInt32Value(value=port.port) if transparent else None

@@ -1,20 +1,20 @@
-"""Listeners (LDS): one for each direction in transparent interception, one per address in explicit.
+"""Layout of listeners (LDS): one per direction in transparent interception, one per address in explicit.
 
-No two filter chains of a listener have equal matches: inbound there is one chain per port, and on TCP ports
-one for each caller beside it, outbound one per service port with addresses that the catalog gives to no
-other. A listener without chains is not made.
-`enable_reuse_port` is off everywhere: two proxies on one address would share its connections in silence.
+No two filter chains of a listener have equal matches. Inbound there is one chain per port, and on TCP ports
+one more for each caller. Outbound there is one per service port, with addresses that the catalog gives to no
+other service. A listener without chains is not made. `enable_reuse_port` is always off, because two proxies
+on one address would silently share its connections.
 
-In transparent interception there is one listener for each socket that a workload's rules may lead to: IPv4's
-and, where they capture it, IPv6's; inbound one for REDIRECT and, where they use TPROXY, one more beside it.
-They are not further addresses of one listener, because Envoy lets none that has a port gain or lose a socket,
-or an option of it: so a workload changes its interception without a restart. One for TPROXY is `transparent`:
-its socket has IP_TRANSPARENT, which takes CAP_NET_ADMIN or CAP_NET_RAW; an Envoy with neither rejects it, and
-keeps the others.
+In transparent interception there is one listener for each socket that the workload's rules may use: for IPv4
+and, if captured, for IPv6; inbound one for REDIRECT and, if used, one more for TPROXY. They are separate
+listeners instead of additional addresses, because Envoy cannot add or remove a socket (or its options) of a
+listener with a port. This way a workload changes its interception without a restart. The TPROXY listener is
+`transparent`: its socket has IP_TRANSPARENT, which needs CAP_NET_ADMIN or CAP_NET_RAW. An Envoy without both
+rejects this listener and keeps the others.
 
-No listener looks into what a client sends in order to tell protocols apart, so a protocol in which the
-server speaks first is not held up: outbound chains are chosen by address, and inbound the mesh's TLS is
-what the client sends first. Only networks outside the mesh, which call in plain text, must speak first.
+No listener inspects a client's bytes to detect the protocol, so protocols in which the server speaks first
+are not delayed. Outbound chains are selected by address, and inbound clients begin with the mesh's TLS. Only
+plaintext clients from outside of the mesh must speak first.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ _EVERYWHERE: Final = (IpAddress("0.0.0.0"), IpAddress("::"))  # noqa: S104 - red
 
 @dataclass(frozen=True, slots=True)
 class Socket:
-    """Where an intercepting listener is bound, and its name."""
+    """Address and name of an intercepting listener."""
 
     name: str
     where: SocketAddress
@@ -47,13 +47,13 @@ class Socket:
 
 
 def sockets(name: str, port: Port, *, ipv6: bool, transparent: bool = False) -> Iterator[Socket]:
-    """Yield the sockets of one port: of IPv4, and of IPv6 where it is captured."""
+    """Yield the sockets of one port: for IPv4 and, if captured, for IPv6."""
     for address in _EVERYWHERE if ipv6 else _EVERYWHERE[:1]:
         yield Socket(f"{name}-ipv6" if ":" in address else name, SocketAddress(address, port), transparent)
 
 
 def bound(message: listener_pb2.Listener, at: Socket, needed: frozenset[Reference]) -> Resource:
-    """Return a listener with its name and socket."""
+    """Return a listener with a name and a socket."""
     made = listener_pb2.Listener(name=at.name, address=socket_address(at.where))
     made.MergeFrom(message)
     if at.transparent:
@@ -63,7 +63,7 @@ def bound(message: listener_pb2.Listener, at: Socket, needed: frozenset[Referenc
 
 @cache
 def original_destination() -> _ListenerFilter:
-    """Return the filter that finds out where a redirected connection was going."""
+    """Return the listener filter that restores the original destination of a redirected connection."""
     return _ListenerFilter(
         name="envoy.filters.listener.original_dst", typed_config=packed(original_dst_pb2.OriginalDst())
     )
@@ -71,7 +71,7 @@ def original_destination() -> _ListenerFilter:
 
 @cache
 def tls_inspector() -> _ListenerFilter:
-    """Return the filter that reads which server's name a client asks for in TLS."""
+    """Return the listener filter that reads the server name from a client's TLS hello."""
     return _ListenerFilter(
         name="envoy.filters.listener.tls_inspector", typed_config=packed(tls_inspector_pb2.TlsInspector())
     )

@@ -1,4 +1,4 @@
-"""Listeners for a workload's own calls: a chain per service port, and nothing of whose calls they are."""
+"""Listeners for a workload's own calls: a chain per service port, independent of the caller."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -33,14 +33,14 @@ _IPV4: Final = 4
 _IPV6: Final = 6
 
 CHAINS: Final = 8192
-"""How many services' chains are remembered: a listener of a thousand differs from the next by one or two."""
+"""Number of cached chains: a listener with a thousand chains differs from the next version by one or two."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutboundInputs:
-    """What a proxy's own listeners are made from: nothing of who it is.
+    """The inputs of outbound listeners, without the identity of the proxy.
 
-    `ipv6`: calls to such addresses are led to it; see ProxyPolicy for the others.
+    `ipv6` means that calls to IPv6 addresses are captured. The other fields are those of ProxyPolicy.
     """
 
     interception: InterceptionKind
@@ -53,17 +53,17 @@ class OutboundInputs:
 
     @property
     def services(self) -> tuple[OutboundService, ...]:
-        """The service ports that may be called, sorted."""
+        """Return the callable service ports, sorted."""
         return services(self.reachable)
 
     @property
     def leaves(self) -> bool:
-        """Whether anything may go where it was going, so that what must not is to be ended."""
+        """Return whether any call may go to its original destination, so that forbidden ones need a chain."""
         return self.passthrough or bool(self.outside)
 
 
 def outbound(calls: OutboundInputs, logs: AccessLogPolicy | None = None) -> tuple[Resource, ...]:
-    """Return the listeners for the workload's own calls; what is logged of them is a unit of its own."""
+    """Return the outbound listeners. `logs` is a separate argument, because it is its own unit of policy."""
     calls = _logged(calls, logs)
     match calls.interception:
         case InterceptionKind.TRANSPARENT:
@@ -77,7 +77,7 @@ def _logged(calls: OutboundInputs, logs: AccessLogPolicy | None) -> OutboundInpu
 
 
 def chain_by_chain(calls: OutboundInputs, logs: AccessLogPolicy | None = None) -> Iterator[None]:
-    """Make the chains of the services beforehand, as many as are remembered."""
+    """Make the chains of services in advance, up to the size of the cache."""
     calls = _logged(calls, logs)
     if calls.interception is InterceptionKind.TRANSPARENT:
         for service in calls.services[:CHAINS]:
@@ -93,7 +93,7 @@ def _transparent_outbound(calls: OutboundInputs) -> list[Resource]:
 
 
 def _outbound_listener(calls: OutboundInputs, at: listeners.Socket) -> Resource | None:
-    """Return the listener for calls to addresses of its socket's family; None where there are none."""
+    """Return the listener for the address family of a socket; None without any chain."""
     family = _family(at.where.address)
     found: list[tuple[bytes, frozenset[Reference]]] = []
     chosen = (_service_chain(calls.terms, each, family) for each in calls.services)
@@ -127,7 +127,7 @@ def _outbound_listener(calls: OutboundInputs, at: listeners.Socket) -> Resource 
 def _service_chain(
     terms: MeshTerms, service: OutboundService, family: int
 ) -> tuple[bytes, frozenset[Reference]] | None:
-    """Return the chain of a service that is called at addresses of a family; None where there are none."""
+    """Return the chain of a service for an address family; None without such an address."""
     addresses = [each for each in service.addresses if _family(each) == family]
     if not addresses:
         return None
@@ -136,7 +136,10 @@ def _service_chain(
 
 
 def _written(chain: _Chain) -> bytes:
-    """Return a listener of this chain and nothing else: such bytes in a row are one of all their chains."""
+    """Return an encoded listener with only this chain.
+
+    Concatenated, such bytes are a listener with all chains.
+    """
     return listener_pb2.Listener(filter_chains=[chain]).SerializeToString(deterministic=True)
 
 
@@ -175,7 +178,7 @@ def _outbound_chain(
 
 
 def _loop_chain(terms: MeshTerms) -> _Chain:
-    """End what was sent to the listener itself: the way out would lead back to it, for ever."""
+    """Return the chain that closes calls to the listener itself, which would otherwise loop for ever."""
     return _Chain(
         name=names.LOOP_CHAIN,
         filter_chain_match=_Match(destination_port=UInt32Value(value=names.OUTBOUND_PORT)),
@@ -184,10 +187,9 @@ def _loop_chain(terms: MeshTerms) -> _Chain:
 
 
 def _closed_chains(calls: OutboundInputs, family: int) -> Iterator[_Chain]:
-    """Yield, by port, what ends calls to the mesh's services that the workload may not call.
+    """Yield, by port, the chains that close calls to services of the mesh which the workload may not call.
 
-    A port that stands in any chain is matched before addresses are, so that a chain for all ports would not
-    be looked at.
+    Envoy matches the port first, so a chain for all ports would never be used for a port with its own chains.
     """
     by_port: dict[Port, list[IpAddress]] = {}
     for each in calls.closed:

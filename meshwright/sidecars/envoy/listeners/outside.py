@@ -1,11 +1,11 @@
-"""How calls leave the mesh through the outbound listener: its chains and inspectors for what Egresses say.
+"""Egress through the outbound listener: its chains and inspectors for Egress objects.
 
-Envoy looks at a connection's port first, then at the narrowest range that has its address, then at the name
-that it asks for in TLS, and never goes back a step. So a service of the mesh, which is one address, comes
-before every range; and a range has all that the wider ones let pass (`catalog.policy.values.outside`).
+Envoy matches a connection's port first, then the narrowest range with its address, then the TLS server name,
+and never goes back a step. Therefore a service of the mesh, which is a single address, precedes every range,
+and a range includes everything that wider ranges allow (`catalog.policy.values.outside`).
 
-What a client sends is looked at on the ports where that decides, and on no other: whoever waits there for a
-server that speaks first waits in vain, until Envoy gives up after 15 seconds and goes on with what it knows.
+A client's bytes are inspected only on ports where they decide. A client that waits there for the server to
+speak first waits until Envoy gives up after 15 s and continues with what it knows.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,13 +37,13 @@ _Disabled = listener_components_pb2.ListenerFilterChainMatchPredicate
 _ListenerFilter = listener_components_pb2.ListenerFilter
 
 _HTTP: Final = ("http/1.0", "http/1.1", "h2c")
-"""What Envoy's inspector calls HTTP in plain text."""
+"""Names of plaintext HTTP in Envoy's inspector."""
 
 
 def chains_out(
     terms: MeshTerms, ports: Iterable[OutsidePort], family: int
 ) -> Iterator[tuple[_Chain, frozenset[Reference]]]:
-    """Yield the chains of calls to addresses of a family, each with what it refers to."""
+    """Yield the egress chains for an address family, each with its references."""
     for port in ports:
         for each in port.ranges:
             networks = [network for network in each.networks if ip_network(network).version == family]
@@ -52,7 +52,7 @@ def chains_out(
 
 
 def inspectors(ports: Iterable[OutsidePort]) -> tuple[_ListenerFilter, ...]:
-    """Return the listener filters that look at what clients send, each on those ports alone that need it."""
+    """Return the listener filters that inspect a client's bytes, each only for the ports that need it."""
     those = tuple(ports)
     found = []
     if tls := [each.port for each in those if each.reads_tls]:
@@ -107,7 +107,7 @@ def _only_on(inspector: _ListenerFilter, ports: list[Port]) -> _ListenerFilter:
     ]
     found = _ListenerFilter()
     found.CopyFrom(inspector)
-    # Envoy wants at least two in a set.
+    # Envoy requires at least two members of a set.
     any_of = there[0] if len(there) == 1 else _Disabled(or_match=_Disabled.MatchSet(rules=there))
     found.filter_disabled.CopyFrom(_Disabled(not_match=any_of))
     return found
@@ -115,7 +115,7 @@ def _only_on(inspector: _ListenerFilter, ports: list[Port]) -> _ListenerFilter:
 
 @cache
 def _http_inspector() -> _ListenerFilter:
-    """Return the filter that finds out whether a client speaks HTTP in plain text."""
+    """Return the listener filter that detects plaintext HTTP."""
     return _ListenerFilter(
         name="envoy.filters.listener.http_inspector", typed_config=packed(http_inspector_pb2.HttpInspector())
     )

@@ -1,4 +1,4 @@
 """Route configurations (RDS), the virtual clusters that count requests, and the renewal of routes.
 
-It never decides which route is in force: the policy has them in order.
+The policy has the routes in their order of precedence; this package only translates them.
 """

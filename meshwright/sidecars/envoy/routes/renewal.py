@@ -1,4 +1,7 @@
-"""What a port's route configuration admits, and the listener that drains what was opened under another."""
+"""Permissions of a route configuration, and the interim listener that drains forbidden connections.
+
+`xds.protocol.renewal` explains when this is needed.
+"""
 
 from functools import lru_cache
 from typing import Final
@@ -17,22 +20,22 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 from xds.protocol.resources.resource import Renewal, Resource, ResourceName, encode
 
 _KEPT: Final = 64
-"""How many answers are kept: the streams of a group ask the same, one after the other."""
+"""Number of cached results, because the streams of a group need the same one after another."""
 
 Admitted = frozenset[tuple[bytes, bytes]]
-"""Pairs of a principal and a permission, encoded."""
+"""Encoded pairs of principal and permission."""
 
 
 @lru_cache(_KEPT)
 def narrows(before: Resource, after: Resource) -> bool:
-    """Say whether a route configuration admits less to its port than the one before.
+    """Return whether a route configuration admits less to its port than the one before.
 
-    A principal and permission count as admitted still where they stand in any policy, or where the principal,
-    or everybody, has every permission. An expression that is another one counts as another permission.
+    A pair of principal and permission is still admitted if any policy has it, or if the principal, or any
+    principal, has every permission. A changed expression counts as another permission.
     """
     was, now, anything = _admitted(before), _admitted(after), _encoded(rbac_pb2.Permission(any=True))
     if not any(_in_plain_text(who) for who, _ in now):
-        # Their filter chain is gone, and drained by that: nobody who shows a certificate is in it.
+        # The plaintext filter chain is gone, which drains it; it has no caller with a certificate.
         was = frozenset(each for each in was if not _in_plain_text(each[0]))
     if (_encoded(rbac.anyone()), anything) in now:
         return False
@@ -41,7 +44,7 @@ def narrows(before: Resource, after: Resource) -> bool:
 
 @lru_cache(_KEPT)
 def interim(listener: Resource, routes: frozenset[ResourceName]) -> Resource:
-    """Return a listener in which the filter chains of these route configurations have other names."""
+    """Return a listener in which the filter chains of these route configurations are renamed."""
     message = listener_pb2.Listener()
     Any.FromString(listener.body).Unpack(message)
     for chain in message.filter_chains:
@@ -69,7 +72,7 @@ def _admitted(resource: Resource) -> Admitted:
 
 @lru_cache(rbac.REMEMBERED)
 def _in_plain_text(principal: bytes) -> bool:
-    """Say whether a principal is one that speaks plain text (`meshwright.sidecars.envoy.rules.rbac`)."""
+    """Return whether a principal is a plaintext caller (`meshwright.sidecars.envoy.rules.rbac`)."""
     found = rbac_pb2.Principal.FromString(principal)
     return any(each.not_id == rbac.anyone() for each in found.and_ids.ids)
 

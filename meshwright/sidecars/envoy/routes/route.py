@@ -1,11 +1,11 @@
-"""Route configurations (RDS): inbound ones carry a port's access rules, outbound ones the splits.
+"""Route configurations (RDS): inbound with a port's access rules, outbound with splits.
 
-A changed HTTP policy is one changed route configuration: no listener changes, and connections that are open
-already obey at their next request. What is no request any more, a WebSocket, does not; where the policy
-admits less than before, the port's filter chain is drained once (`renewal`), and nothing remains changed.
+A changed HTTP policy changes one route configuration and no listener, and open connections apply it from
+their next request. An upgraded connection such as a WebSocket has no next request. Therefore the port's
+filter chain is drained once if the policy admits less than before (`renewal`).
 
-Routes have no timeout (0): a stream may live as long as its ends want, and a deadline that nobody wrote
-down would cut it. Open Service Mesh did the same.
+Routes have no timeout (0), because a stream may live as long as both ends want, and a default deadline would
+cut it. Open Service Mesh did the same.
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ from xds.protocol.resources.resource import CLUSTER, Reference, Resource, encode
 _Route = route_components_pb2.Route
 _Action = route_components_pb2.RouteAction
 _UNRULED: Final = RequestRule(PolicyKey(Namespace(""), ""), None, RouteActions())
-"""What holds where no rule fits."""
+"""The rule for requests that match no other rule."""
 
 
 def inbound(
@@ -50,9 +50,9 @@ def inbound(
     port: InboundPort,
     overrides: MethodOverrides = MethodOverrides.KEEP,
 ) -> Resource:
-    """Return the route configuration of an inbound port: everything to the application, under its rules.
+    """Return the route configuration of an inbound port: every request to the application, under its rules.
 
-    Where requests are admitted by several matches, each is counted.
+    If several matches admit requests, each is counted.
     """
     cluster = names.local_cluster(primary, port.port)
     local = _route("local", (), _Action(cluster=cluster))
@@ -61,15 +61,15 @@ def inbound(
     for each in order.inbound(trust_domain, denials, port):
         each.to_routes(message)
     if overrides is MethodOverrides.REMOVE:
-        # The router removes them, after the rules have judged the request by all of its headers.
+        # The router removes these after the rules have checked the request with all its headers.
         message.request_headers_to_remove.extend(METHOD_OVERRIDE_HEADERS)
     return encode(message, frozenset({reference(CLUSTER, cluster)}), renewal=RENEWAL)
 
 
 def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> Resource:
-    """Return the route configuration of a service's port: its splits in order, then the service itself.
+    """Return the route configuration of a service port: its splits in order, then the service itself.
 
-    Where requests may take several routes, each is counted.
+    If requests may take several routes, each is counted.
     """
     found: list[_Route] = []
     counted: list[str] = []
@@ -84,7 +84,7 @@ def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> Reso
             _hash(found[-1], route.keys)
         references |= {reference(CLUSTER, names.cluster(each)) for each in route.backends}
     references |= {reference(CLUSTER, names.cluster(each.mirror)) for each in service.rules if each.mirror}
-    if len(found) > 1:  # else it is what the whole service has
+    if len(found) > 1:  # a single route has the statistics of the whole service
         for way, name in zip(found, counted, strict=True):
             way.stat_prefix = name
     if service.retries is not None:
@@ -98,10 +98,10 @@ def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> Reso
 
 
 def outside(port: Port, to: OutsideRange) -> Resource:
-    """Return the route configuration of a range of addresses outside, by the hosts that requests name.
+    """Return the route configuration of an egress range, by the host in requests.
 
-    A host that has the port, or the dot of the DNS' root, is the same one; what no route of its host fits is
-    answered 404.
+    A host with the port, or with the root dot of DNS, is the same host. A request without a matching route
+    gets 404.
     """
     hosts = [_outside_host(port, each) for each in to.hosts]
     message = route_pb2.RouteConfiguration(name=names.outside_routes(port, to), virtual_hosts=hosts)
@@ -136,7 +136,7 @@ def _way_out(port: Port, route: OutsideRoute) -> str:
 def _ways_of(
     route: OutboundRoute, rules: tuple[RequestRule, ...]
 ) -> Iterator[tuple[tuple[HTTPMatch, ...], RequestRule]]:
-    """Yield what requests of a route have to fit, all of it, in order, and what becomes of those that do."""
+    """Yield the conditions of a route's requests in order, each with the rule that applies."""
     for rule in (*rules, _UNRULED):
         for match in route.matches if route.matches is not None else (None,):
             for further in rule.matches if rule.matches is not None else (None,):
@@ -147,7 +147,7 @@ def _ways_of(
 
 
 def _mirror(way: _Route, rule: RequestRule) -> None:
-    """Have copies of requests sent; their host is that of the request, where Envoy would add a word to it."""
+    """Mirror requests of a route; the copy keeps its host, to which Envoy would append a suffix."""
     if rule.mirror is None or rule.actions.mirror is None or not way.HasField("route"):
         return
     way.route.request_mirror_policies.add(
@@ -193,7 +193,7 @@ def _outbound_route(name: str, match: tuple[HTTPMatch, ...], route: OutboundRout
         )
     if len(route.backends) == 1:
         return _route(name, match, _Action(cluster=names.cluster(route.backends[0])))
-    # Backends of weight 0 stay: when they get a weight, only this route configuration changes.
+    # Backends of weight 0 stay, so that a new weight changes only this route configuration.
     weighted = route_components_pb2.WeightedCluster(
         clusters=[
             route_components_pb2.WeightedCluster.ClusterWeight(
@@ -211,7 +211,10 @@ def _route(name: str, match: tuple[HTTPMatch, ...], action: _Action) -> _Route:
 
 
 def _match(matches: tuple[HTTPMatch, ...]) -> route_components_pb2.RouteMatch:
-    """Match requests that fit all of these. A route has room for one expression of the path: the first."""
+    """Match requests that fit all conditions.
+
+    A route takes one path expression, so further ones match a header.
+    """
     headers = [header for each in matches for header in matching.header_matchers(each)]
     paths = [each.path_regex for each in matches if each.path_regex is not None]
     headers += map(matching.path_matcher, paths[1:])

@@ -1,7 +1,7 @@
-"""By which match requests are admitted, each counted: virtual clusters, which count and do nothing else.
+"""Virtual clusters, which only count: the match by which each request is admitted.
 
-Who is admitted, rules decide (`features.access`), and by which route a request goes is no affair of theirs. A
-request is counted where the first fits; one that is denied comes to none. Callers are not told apart.
+Rules decide on admission (`features.access`), independently of the route. A request is counted by the first
+match that fits; a denied request fits none. Callers are not distinguished.
 """
 
 from collections.abc import Iterable
@@ -14,30 +14,30 @@ from meshwright.sidecars.envoy.rules import matching
 from protos.envoy.config.route.v3 import route_components_pb2
 
 MOST: Final = 16
-"""So many matches of a port are counted, the first by group and name; the others together, as the rest."""
+"""Greatest number of counted matches of a port, by group and name; further ones are counted together."""
 
 _Cluster = route_components_pb2.VirtualCluster
 
 
 def counted(port: InboundPort) -> Iterable[_Cluster]:
-    """Yield what counts the requests of a port: by match, and last the rest.
+    """Yield the virtual clusters of a port: one per match, then one for the rest.
 
-    Nothing where requests come by one match alone.
+    Yields none if requests are admitted by one match only.
     """
     own, others = _ways(port)
     if len(own) + others > 1:
         for each in own:
             name = names.counted_route(port.port, (each.group,), (each.match,))
             yield _Cluster(name=name, headers=_headers(each.match))
-        # Also of what an expression misses that looks for the end of a path where a query follows.
+        # Also for requests that an expression misses because a query follows the end of the path.
         yield _Cluster(name=names.counted_route(port.port, (), ()), headers=[_anything()])
 
 
 def _ways(port: InboundPort) -> tuple[tuple[NamedMatch, ...], bool]:
-    """Return the matches that are counted, and whether requests may come by anything else."""
+    """Return the counted matches, and whether requests may be admitted in another way."""
     if not isinstance(port.access, OnlyRules):
         return (), True
-    # What is left out for being rejected is no more among the rules.
+    # Rules that a proxy has rejected are left out of the policy, so their matches must not be counted.
     matches = {match for rule in port.access.rules for match in rule.matches or ()}
     own = tuple(each for each in port.named if each.match in matches)[:MOST]
     whole = any(rule.matches is None for rule in port.access.rules)

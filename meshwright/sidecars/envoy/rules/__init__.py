@@ -1,4 +1,4 @@
-"""Rules in Envoy's words: access (RBAC), rates, matches, headers and retries.
+"""Policy rules as Envoy messages: access (RBAC), rates, matches, headers and retries.
 
-It never makes a whole resource: listeners, clusters and routes use these parts.
+They are parts of resources, which `listeners`, `clusters` and `routes` assemble.
 """

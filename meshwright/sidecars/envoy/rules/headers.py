@@ -1,4 +1,4 @@
-"""Headers that are set and added, in Envoy's words."""
+"""Header changes as Envoy messages."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ _Action = base_pb2.HeaderValueOption.HeaderAppendAction
 
 
 def to_add(changes: HeaderChanges) -> Iterator[_Header]:
-    """Yield what comes, after what is removed has gone: that is Envoy's order."""
+    """Yield the headers to set and to add. Envoy applies removals first."""
     for name, value in changes.put:
         yield header(name, value)
     for name, value in changes.add:
@@ -22,6 +22,6 @@ def header(
     value: str,
     action: "base_pb2.HeaderValueOption.HeaderAppendAction" = _Action.OVERWRITE_IF_EXISTS_OR_ADD,
 ) -> _Header:
-    """Return a header that comes: to Envoy a percent sign begins a command."""
+    """Return a header to set or add; percent signs are escaped, because they begin a command in Envoy."""
     written = base_pb2.HeaderValue(key=name, value=value.replace("%", "%%"))
     return _Header(header=written, append_action=action)

@@ -1,4 +1,4 @@
-"""What requests are told apart by, in Envoy's words: for routes and for access rules alike."""
+"""Matches of requests as Envoy messages, shared by routes and access rules."""
 
 import re
 
@@ -8,29 +8,31 @@ from protos.envoy.type.matcher.v3 import regex_pb2, string_pb2
 
 
 def header_name(name: str) -> str:
-    """Return the name by which Envoy knows a header: lower case, `host` being `:authority`."""
+    """Return Envoy's name of a header: lower case, and `:authority` for `host`."""
     return ":authority" if name.lower() == "host" else name.lower()
 
 
 def full_match(regex: str) -> string_pb2.StringMatcher:
-    """Match a value that fits an RE2 expression in full."""
+    """Match a value that an RE2 expression matches as a whole."""
     return string_pb2.StringMatcher(safe_regex=regex_pb2.RegexMatcher(regex=regex))
 
 
 def path_matcher(regex: str) -> route_components_pb2.HeaderMatcher:
-    """Match a path without its query that fits in full: beside a route's own expression, in the header.
+    """Match a path (without its query) as a whole, in the `:path` header.
 
-    A path has neither `?` nor, once Envoy has made it what it is to be, `#`.
+    Used beside a route's own expression.
+
+    A path never contains `?`, nor `#` after Envoy's normalisation.
     """
     whole = full_match(f"(?:{_within(regex)})(?:[?](?s:.*))?")
     return route_components_pb2.HeaderMatcher(name=":path", string_match=whole)
 
 
 def _within(regex: str) -> str:
-    r"""Return an expression so that others may stand behind it.
+    r"""Return an expression in a form that other expressions can follow.
 
-    A literal that is open (`\Q`) is ended. The end of all (`$`, `\z`) that stands last is left out: to fit in
-    full it says nothing, and it would not be the end any more.
+    An open literal (`\Q`) is closed. A final end anchor (`$`, `\z`) is removed: it has no effect in a full
+    match, and would no longer be at the end.
     """
     literal, last, at = False, 0, 0
     while at < len(regex):
@@ -48,9 +50,9 @@ def _within(regex: str) -> str:
 
 
 def _header(wanted: HeaderMatch) -> string_pb2.StringMatcher:
-    """Match the value of a header that fits in full; a host is the same in any case, with any port or a dot.
+    """Match a header's value as a whole. A host matches in any case, with any port or a final dot.
 
-    Clients write the host as it stands in their URL, and its port where it is not 80 (RFC 9110, section 7.2).
+    Clients send the host as in their URL, with its port unless that is the default (RFC 9110, section 7.2).
     """
     if header_name(wanted.name) != ":authority":
         return full_match(wanted.regex)
@@ -58,14 +60,17 @@ def _header(wanted: HeaderMatch) -> string_pb2.StringMatcher:
 
 
 def one_of(words: tuple[str, ...]) -> string_pb2.StringMatcher:
-    """Match one of some words, none of them taken for an expression."""
+    """Match one of several words literally."""
     if len(words) == 1:
         return string_pb2.StringMatcher(exact=words[0])
     return full_match("|".join(re.escape(word) for word in sorted(words)))
 
 
 def header_matchers(match: HTTPMatch) -> list[route_components_pb2.HeaderMatcher]:
-    """Return a match's method and headers; all must fit. A repeated header fits if one value does."""
+    """Return the matchers for method and headers, which must all match.
+
+    A repeated header needs one matching value.
+    """
     found = [(header_name(each.name), _header(each)) for each in match.headers]
     if match.methods:
         found.insert(0, (":method", one_of(match.methods)))

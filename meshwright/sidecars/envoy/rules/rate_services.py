@@ -1,4 +1,4 @@
-"""Rates that a service counts, in Envoy's words: who is asked, and what it is told."""
+"""Rate limits of an external service as Envoy messages: the service, and the descriptors sent to it."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -46,7 +46,7 @@ _Action = _RateLimit.Action
 
 
 def of_connections(port: Port, counted: CountedConnections) -> listener_components_pb2.Filter:
-    """Return the network filter that asks about each connection of a port as it comes."""
+    """Return the network filter that queries the service for each new connection of a port."""
     told = [
         ratelimit_pb2.RateLimitDescriptor(
             entries=[ratelimit_pb2.RateLimitDescriptor.Entry(key=key, value=value) for key, value in each]
@@ -65,7 +65,7 @@ def of_connections(port: Port, counted: CountedConnections) -> listener_componen
 
 
 def of_requests(counted: CountedRequests) -> http_pb2.RateLimit:
-    """Return the HTTP filter that asks about requests; what it tells stands with the routes."""
+    """Return the HTTP filter that queries the service; the descriptors are part of the routes."""
     return http_pb2.RateLimit(
         domain=counted.asked.domain,
         timeout=duration(counted.asked.timeout),
@@ -82,7 +82,7 @@ def of_requests(counted: CountedRequests) -> http_pb2.RateLimit:
 
 
 def told(descriptors: Iterable[Descriptor]) -> list[_RateLimit]:
-    """Return what the service is told of the requests of a route, or of all."""
+    """Return the descriptors for the requests of a route, or of all."""
     return [_RateLimit(actions=map(_action, each)) for each in descriptors]
 
 

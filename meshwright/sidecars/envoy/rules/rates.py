@@ -1,7 +1,7 @@
-"""Rate limits in Envoy's words: token buckets, each proxy's own.
+"""Local rate limits as Envoy messages: token buckets of each proxy.
 
-A bucket holds what comes at once, the amount and the burst, and is filled with the amount once in each unit
-of time: nothing trickles in between.
+A bucket holds amount plus burst, and gains the amount once per unit of time, all at once. Example: 10 per
+second with a burst of 5 holds 15 tokens.
 """
 
 from typing import Final
@@ -30,9 +30,9 @@ _ALWAYS: Final = base_pb2.RuntimeFractionalPercent(
 
 
 def of_connections(port: Port, limit: RateLimit) -> listener_components_pb2.Filter:
-    """Return the network filter that counts the connections of a port, by whichever chain they come.
+    """Return the network filter that counts the connections of a port across its filter chains.
 
-    It counts as Envoy takes them, before a handshake has shown who calls.
+    Envoy counts a connection when it accepts it, before a handshake identifies the caller.
     """
     message = network_pb2.LocalRateLimit(
         stat_prefix=f"inbound.{port}", token_bucket=_bucket(limit), share_key=f"inbound.{port}"
@@ -41,7 +41,7 @@ def of_connections(port: Port, limit: RateLimit) -> listener_components_pb2.Filt
 
 
 def of_requests(stat_prefix: str, limit: RateLimit | None = None) -> http_pb2.LocalRateLimit:
-    """Return what the HTTP filter is told: a limit, or else to let all requests pass."""
+    """Return the configuration of the HTTP filter: a limit, or None to let all requests pass."""
     if limit is None:
         return http_pb2.LocalRateLimit(stat_prefix=stat_prefix)
     return http_pb2.LocalRateLimit(
@@ -51,7 +51,7 @@ def of_requests(stat_prefix: str, limit: RateLimit | None = None) -> http_pb2.Lo
         filter_enforced=_ALWAYS,
         status=http_status_pb2.HttpStatus(code=http_status_pb2.StatusCode.Name(limit.status)),
         response_headers_to_add=[header(*each) for each in limit.headers],
-        # Else gRPC's clients would take it for a server that is away, and try again at once.
+        # Otherwise gRPC clients would treat it as an unavailable server, and retry at once.
         rate_limited_as_resource_exhausted=True,
     )
 

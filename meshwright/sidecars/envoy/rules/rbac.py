@@ -1,7 +1,9 @@
-"""Access rules as Envoy RBAC: one policy per object (a TrafficTarget), so that overlapping ones unite.
+"""Access rules as Envoy RBAC.
 
-Within one connection manager a request is allowed if any policy fits. Policies that hung on single routes
-would not do: Envoy takes the first route that matches, and its rule alone would decide.
+One policy per object (such as a TrafficTarget), so that overlapping ones unite.
+
+Within one connection manager a request is allowed if any policy matches. Policies on single routes would not
+work: Envoy takes the first matching route, and only its rule would decide.
 """
 
 from collections.abc import Iterator
@@ -22,44 +24,44 @@ from protos.envoy.config.rbac.v3 import rbac_pb2
 from protos.envoy.type.matcher.v3 import path_pb2, string_pb2
 
 HTTP_FILTER: Final = "envoy.filters.http.rbac"
-"""The name of the HTTP filter that decides, and what the findings of every such filter stand under."""
+"""Name of the enforcing HTTP filter, and of the metadata of all RBAC filters."""
 
 LOOKING_FILTER: Final = "meshwright.looked_for"
-"""The name of the one before it that decides nothing (`meshwright.sidecars.envoy.features.denials`)."""
+"""Name of the filter before it, which only records (`meshwright.sidecars.envoy.features.denials`)."""
 
 ADMITTING: Final = "enforced_effective_policy_id"
 VERDICT: Final = "enforced_engine_result"
 LOOKED_FOR: Final = "shadow_effective_policy_id"
-"""What the filter notes of a request (Envoy's documentation, "RBAC filter", "Dynamic Metadata")."""
+"""Keys of a filter's metadata (Envoy's documentation, "RBAC filter", "Dynamic Metadata")."""
 
 TAP_PREFIX: Final = "tap_"
 TAPPED: Final = f"{TAP_PREFIX}shadow_engine_result"
-"""What it notes of a request that is watched: `allowed`. Nothing is allowed by it."""
+"""Metadata key of a tapped request, with the value `allowed`; it does not admit anything."""
 
 REMEMBERED: Final = 4096
-"""How many callers and permissions: TrafficTargets of a service share matches, services share callers.
+"""Number of cached callers and permissions: TrafficTargets share matches, and services share callers.
 
-They are kept encoded: a message takes ten times as much memory, and to read one costs little.
+They are cached encoded, because a message takes ten times the memory and decoding is cheap.
 """
 
 PERMISSIVE = "permissive"
-"""The policy name in permissive mode; no object has it, for theirs hold a slash or a space."""
+"""Name of the policy in permissive mode. Names of objects contain a slash or a space, so they differ."""
 
 NO_TARGET: Final = "~"
-"""The name of what is looked for where no TrafficTarget names the caller: the last of all names."""
+"""Name that is recorded if no TrafficTarget has the caller as a source; it sorts after all other names."""
 
 
 @cache
 def deny_all() -> rbac_pb2.RBAC:
-    """Return rules that allow nothing: action ALLOW without a policy."""
+    """Return rules that deny everything: action ALLOW without a policy."""
     return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW)
 
 
 def rules(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
-    """Return the rules of one port. They allow what some rule admits; without rules, nothing."""
+    """Return the rules of one port. They allow the union of all access rules; without a rule, nothing."""
     policies = {name: policy for rule in access.rules for name, policy in _policies(rule, trust_domain)}
     if isinstance(access, EveryoneInTheMesh):
-        # Where names from outside, or no names, pass the handshake too, TLS alone is not the mesh's.
+        # If callers from outside of the mesh pass the handshake too, TLS alone does not prove membership.
         outside = (*admitted(access, AuthenticatedName), *admitted(access, EncryptedRange))
         everyone = _of_the_mesh(trust_domain) if outside else anyone()
         policies[PERMISSIVE] = rbac_pb2.Policy(permissions=[_everything()], principals=[everyone])
@@ -67,10 +69,10 @@ def rules(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
 
 
 def looked_for(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC | None:
-    """Return rules by which Envoy finds what a caller of the mesh lacks that is denied; None if none can be.
+    """Return recording rules for the reason of a denial; None if no caller of the mesh can be denied.
 
-    Those of its TrafficTargets whose matches a request may miss, by their names; the first one that has the
-    caller as a source is found, else NO_TARGET. Whoever is not of the mesh finds none.
+    They have the TrafficTargets with matches, by name. Envoy records the first one with the caller as a
+    source, else NO_TARGET. Nothing is recorded for callers outside of the mesh.
     """
     if isinstance(access, EveryoneInTheMesh):
         return None
@@ -87,7 +89,7 @@ def looked_for(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC | Non
 
 
 def watched(choices: Tapped, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
-    """Return rules that are never in force, and fit the requests that are watched."""
+    """Return recording rules that match tapped requests; they are never enforced."""
     policies = {
         str(number): rbac_pb2.Policy(
             permissions=[_watched(each)],
@@ -109,26 +111,26 @@ def _watched(choice: TapChoice) -> rbac_pb2.Permission:
 
 
 def policy_name(by: ObjectKey) -> str:
-    """Return the name of an object's policy: of a TrafficTarget `<ns>/<name>`, of others with their kind."""
+    """Return the name of an object's policy: `<ns>/<name>` for a TrafficTarget, with the kind for others."""
     return by.path if by.kind == TRAFFIC_TARGET else str(by)
 
 
 def only(caller: ServiceIdentity, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
-    """Return rules that allow one caller everything; whichever rules admit it, they are the same."""
+    """Return rules that allow one caller everything, independently of the rules that admit it."""
     policy = rbac_pb2.Policy(permissions=[_everything()], principals=[_principal(caller, trust_domain)])
     return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies={str(caller): policy})
 
 
 @cache
 def anyone() -> rbac_pb2.Principal:
-    """Return everybody who speaks TLS: with a certificate, where the filter chain demands one."""
+    """Return the principal of every TLS caller; the filter chain may require a certificate."""
     return rbac_pb2.Principal(authenticated=rbac_pb2.Principal.Authenticated())
 
 
 def _policies(rule: AccessRule, trust_domain: TrustDomain) -> Iterator[tuple[str, rbac_pb2.Policy]]:
-    """Yield a rule's policies by name: one, and one for each choice of server names that callers have.
+    """Yield a rule's policies by name: one, and one for each set of server names of its callers.
 
-    Which name is asked for is a matter of the permission, in Envoy's words.
+    In Envoy the server name is part of the permission.
     """
     by_names: dict[tuple[str, ...], list[Caller]] = {}
     for each in rule.callers:
@@ -143,9 +145,9 @@ def _policies(rule: AccessRule, trust_domain: TrustDomain) -> Iterator[tuple[str
 
 
 def _principals(callers: list[Caller], trust_domain: TrustDomain) -> Iterator[rbac_pb2.Principal]:
-    """Yield who callers are: those that must show one of several names at the same places as one.
+    """Yield the principals of callers; names with the same networks are combined into one principal.
 
-    Else each name of an IngressBackend would repeat all places of it.
+    Otherwise each name of an IngressBackend would repeat all its networks.
     """
     by_place: dict[tuple[IpRange, ...], list[AuthenticatedName]] = {}
     for each in callers:
@@ -207,7 +209,7 @@ def _principal_of(caller: Caller, trust_domain: TrustDomain) -> rbac_pb2.Princip
 
 
 def _near(network: IpRange) -> rbac_pb2.Principal:
-    # Not `remote_ip`, which is what a header says: whoever writes X-Forwarded-For would be anywhere.
+    # Not `remote_ip`, which comes from X-Forwarded-For: a client could claim any address.
     return rbac_pb2.Principal(direct_remote_ip=cidr(network))
 
 

@@ -1,4 +1,4 @@
-"""Retry policies in Envoy's words."""
+"""Retry policies as Envoy messages."""
 
 from typing import Final
 
@@ -12,13 +12,19 @@ from protos.envoy.extensions.retry.host.previous_hosts.v3 import previous_hosts_
 from protos.envoy.extensions.retry.priority.previous_priorities.v3 import previous_priorities_config_pb2
 
 MOST: Final = 10
-"""How many times the base is the longest time between two tries: Open Service Mesh's, and Envoy's default."""
+"""Longest time between two tries, as a multiple of the base.
+
+Open Service Mesh's value and Envoy's default.
+"""
 
 _HOSTS_TRIED: Final = 5
-"""How often Envoy chooses anew when it has chosen an endpoint that was tried; then that is tried again."""
+"""Attempts to choose an endpoint that was not tried; after these a tried one is used again."""
 
 _PREVIOUS: Final = "previous_hosts"
-"""Envoy finds the predicate by its type; the name is for who reads, and stands in every route."""
+"""Name of the predicate, for people only: Envoy finds it by its type.
+
+It is part of every route.
+"""
 
 _PREVIOUS_HOSTS: Final = packed(previous_hosts_pb2.PreviousHostsPredicate())
 
@@ -30,7 +36,7 @@ _Policy = route_components_pb2.RetryPolicy
 
 
 def policy(retries: Retries, *, farther: bool) -> _Policy:
-    """Return the retry policy of a route; `farther` as `elsewhere` has it."""
+    """Return the retry policy of a route; `farther` as in `elsewhere`."""
     back_off = _Policy.RetryBackOff(
         base_interval=duration(retries.base), max_interval=duration(MOST * retries.base)
     )
@@ -43,10 +49,10 @@ def policy(retries: Retries, *, farther: bool) -> _Policy:
 
 
 def elsewhere(times: int, *, farther: bool) -> _Policy:
-    """Return that a request is tried so many times more, at another endpoint where there is one.
+    """Return a policy that retries at another endpoint if there is one.
 
-    By itself Envoy looks for it in the priority that it has chosen: where those are near that are all dead,
-    nothing else is tried until they are ejected. `farther`: each try is in a priority that was not tried.
+    By default Envoy stays in the chosen priority: if all near endpoints are dead, no other is tried until
+    they are ejected. With `farther` each retry uses a priority that was not tried.
     """
     message = _Policy(num_retries=UInt32Value(value=times), host_selection_retry_max_attempts=_HOSTS_TRIED)
     message.retry_host_predicate.add(name=_PREVIOUS, typed_config=_PREVIOUS_HOSTS)

@@ -1,4 +1,4 @@
-"""TLS contexts and secrets (SDS), and which secrets proxies have acknowledged.
+"""TLS contexts and secrets (SDS), and the secrets that proxies have acknowledged.
 
-It never logs a key.
+Keys are never logged.
 """

@@ -1,4 +1,4 @@
-"""What Envoys have taken of the secrets in force, by what they acknowledge: read of each secret once."""
+"""Secrets that Envoys have acknowledged, by version; each secret is decoded once."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
@@ -18,7 +18,7 @@ _CERTIFICATE: Final = ResourceName(names.SERVICE_CERTIFICATE)
 
 
 class TakenSecrets:
-    """Compares what each stream has accepted with what is published for its proxy."""
+    """Compares the versions accepted on each stream with the secrets published for its proxy."""
 
     def __init__(
         self,
@@ -30,9 +30,9 @@ class TakenSecrets:
         self._read: dict[Version, bytes] = {}
 
     def all(self) -> Iterator[AcknowledgedSecrets]:
-        """Yield of each proxy that has asked for secrets what it has taken, on all of its streams.
+        """Yield, for each proxy with a request for secrets, the secrets that all its streams have accepted.
 
-        One after the other: there may be thousands, and who goes through them on the event loop gives way.
+        It is a generator, because there may be thousands, and the caller yields the event loop between them.
         """
         before, self._read = self._read, {}
         streams: dict[NodeKey, list[Accepted]] = {}
@@ -60,7 +60,7 @@ class TakenSecrets:
         return AcknowledgedSecrets(node, roots, found.get(_CERTIFICATE, b""))
 
     def _content(self, resource: Resource, before: Mapping[Version, bytes]) -> bytes:
-        """Return what is public of a secret; what nobody has any more is forgotten."""
+        """Return the public part of a secret, from a cache that keeps only secrets in use."""
         if (known := self._read.get(resource.version, before.get(resource.version))) is None:
             known = _public(resource)
         self._read[resource.version] = known

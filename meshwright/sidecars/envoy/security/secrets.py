@@ -1,4 +1,4 @@
-"""Secrets (SDS): the service certificate with its key, and the roots that peers are checked against."""
+"""Secrets (SDS): the service certificate with its key, and the CA certificates for verifying peers."""
 
 from certs.keys.material import ServiceCertificate
 from meshwright.mesh.names import TrustDomain
@@ -22,9 +22,9 @@ def service_certificate(certificate: ServiceCertificate) -> Resource:
 
 
 def trust_root(trust_domain: TrustDomain, trust_bundle: bytes) -> Resource:
-    """Return the roots of a trust domain.
+    """Return the CA certificates of a trust domain.
 
-    Who is expected stands in each TLS context, not here: one bundle serves all of them.
+    The expected identities are part of each TLS context instead, so one bundle serves all contexts.
     """
     return encode(
         secret_pb2.Secret(

@@ -1,7 +1,7 @@
-"""TLS inside the mesh: both ends show a service certificate and check the other's SPIFFE ID. And out of it.
+"""TLS contexts: mutual TLS with SPIFFE IDs inside of the mesh, and TLS to hosts outside.
 
-No ALPN is set: Envoy's HTTP codec then looks for the HTTP/2 preface itself, and one inbound port takes
-HTTP/1.1 and gRPC alike; an ALPN of our own would be taken for HTTP/1.
+No ALPN is set. Envoy's HTTP codec then detects the HTTP/2 preface itself, so one inbound port accepts
+HTTP/1.1 and gRPC; an own ALPN value would be treated as HTTP/1.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ from protos.envoy.type.matcher.v3 import string_pb2
 from xds.protocol.resources.resource import SECRET, Reference
 
 ALIKE: Final = 16
-"""Of how many terms the TLS contexts are remembered: a mesh has others only when a setting changes."""
+"""Number of cached common TLS contexts; a mesh has another one only after a change of settings."""
 
 _TLS: Final = "envoy.transport_sockets.tls"
 _YES: Final = BoolValue(value=True)
@@ -36,12 +36,12 @@ _Matcher = common_pb2.SubjectAltNameMatcher
 def downstream(
     terms: MeshTerms, port: InboundPort, caller: ServiceIdentity | None = None
 ) -> base_pb2.TransportSocket:
-    """Return what an inbound port demands of its caller: a certificate with a SPIFFE ID of the mesh.
+    """Return the TLS of an inbound port: callers must present a certificate with a SPIFFE ID of the mesh.
 
-    On a TCP port under rules only the SPIFFE IDs that some rule admits pass the handshake, and only that of
-    `caller` where the filter chain is one caller's. Envoy's network RBAC filter is not enough there: it
-    decides on the caller's first byte, and by then a server that speaks first has answered. On HTTP ports
-    any ID of the trust domain passes and each request is judged. Names pass where a rule has them.
+    On a TCP port with rules, only admitted SPIFFE IDs pass the handshake, and in a caller's own chain only
+    that of `caller`. Envoy's network RBAC filter would not be enough, because it decides on the caller's
+    first byte, and by then a server that speaks first has answered. On HTTP ports any ID of the trust domain
+    passes, and each request is checked. Names from rules pass too.
     """
     if caller is not None:
         accepted = _exactly(terms.trust_domain, (caller,))
@@ -59,22 +59,24 @@ def downstream(
 
 
 def without_proof(terms: MeshTerms, *, asked: bool) -> base_pb2.TransportSocket:
-    """Return TLS for callers that need no certificate; `asked`: one of the mesh's roots tells who it is.
+    """Return TLS for callers without a certificate.
 
-    Where none is asked for, none is shown: what nobody has verified is no name.
+    With `asked` a certificate of the mesh is requested and verified.
+
+    If none is requested, none is presented, because an unverified name means nothing.
     """
     common = _common(terms, ())
     if not asked:
         common.ClearField("combined_validation_context")
-    # Said, although it is the default: Envoy warns of who leaves it out.
+    # Set explicitly although it is the default, because Envoy logs a warning otherwise.
     context = tls_pb2.DownstreamTlsContext(common_tls_context=common, require_client_certificate=_NO)
     return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
 
 
 def upstream(terms: MeshTerms, destination: ServiceDestination) -> base_pb2.TransportSocket:
-    """Return what a caller demands of a destination: exactly one of the identities expected there.
+    """Return the TLS to a destination, which must present one of the expected identities.
 
-    On a TCP port it says which caller it is, by which the server chooses a filter chain.
+    On a TCP port the server name also has the caller's label, by which the server selects a filter chain.
     """
     name = destination.server_name
     if not destination.is_http and destination.caller is not None:
@@ -87,10 +89,10 @@ def upstream(terms: MeshTerms, destination: ServiceDestination) -> base_pb2.Tran
 
 
 def origination(wanted: TlsOrigination) -> base_pb2.TransportSocket:
-    """Return what is demanded of a host outside the mesh: a certificate for the name that is asked for.
+    """Return the TLS to a host outside of the mesh, which must present a certificate for the given name.
 
-    The proxy shows none of its own: whoever is outside need not know the mesh. Versions are Envoy's for a
-    server, 1.2 and 1.3; what it speaks inside the mesh is no affair of others.
+    The proxy presents no certificate, because hosts outside need not know the mesh. The versions are 1.2 and
+    1.3, independent of the mesh's own setting.
     """
     name = _dns(string_pb2.StringMatcher(exact=wanted.server_name))
     roots = base_pb2.DataSource(inline_string=wanted.roots)
@@ -107,7 +109,7 @@ def origination(wanted: TlsOrigination) -> base_pb2.TransportSocket:
 
 
 def references(terms: MeshTerms) -> frozenset[Reference]:
-    """Return the secrets that every TLS context of a proxy needs."""
+    """Return the secrets that every TLS context of a proxy refers to."""
     return frozenset(
         {
             reference(SECRET, names.SERVICE_CERTIFICATE),
@@ -126,7 +128,7 @@ def _common(terms: MeshTerms, accepted: Iterable[_Matcher]) -> tls_pb2.CommonTls
 
 @lru_cache(ALIKE)
 def _of_nobody(terms: MeshTerms) -> tls_pb2.CommonTlsContext:
-    """Return what all TLS contexts of a mesh have in common, to be copied: who is accepted is missing."""
+    """Return the common part of the mesh's TLS contexts, to be copied; accepted identities are missing."""
     certificate = secret_pb2.SdsSecretConfig(name=names.SERVICE_CERTIFICATE, sds_config=OVER_ADS)
     root = secret_pb2.SdsSecretConfig(name=names.trust_root(terms.trust_domain), sds_config=OVER_ADS)
     return tls_pb2.CommonTlsContext(
@@ -140,7 +142,7 @@ def _of_nobody(terms: MeshTerms) -> tls_pb2.CommonTlsContext:
 
 
 def _parameters(tls: TlsRange) -> common_pb2.TlsParameters:
-    # Both ends of the range always: without a maximum Envoy as a client offers 1.2 at most.
+    # Always set both bounds: without a maximum Envoy as a client offers at most 1.2.
     return common_pb2.TlsParameters(
         tls_minimum_protocol_version=_version(tls.minimum),
         tls_maximum_protocol_version=_version(tls.maximum),
@@ -162,7 +164,10 @@ def _any_of(trust_domain: TrustDomain) -> list[_Matcher]:
 
 
 def _exactly(trust_domain: TrustDomain, identities: Iterable[ServiceIdentity]) -> list[_Matcher]:
-    """Match these SPIFFE IDs. For none, one that nobody has: an empty list would match every certificate."""
+    """Match these SPIFFE IDs.
+
+    Without any, match an ID that cannot exist: an empty list would accept every certificate.
+    """
     accepted = sorted(each.spiffe_id(trust_domain) for each in set(identities))
     return [_uri(string_pb2.StringMatcher(exact=each)) for each in accepted or (f"spiffe://{trust_domain}/",)]
 

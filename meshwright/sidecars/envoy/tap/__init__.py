@@ -1,4 +1,4 @@
-"""Requests that a user watches, as Envoy's access log service reports them.
+"""Requests that a user watches, received from Envoy's access log service.
 
-It never changes what a proxy does with a request.
+Proxies treat them like all others.
 """

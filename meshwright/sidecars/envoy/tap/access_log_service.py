@@ -1,4 +1,4 @@
-"""Envoy's access log service, as far as proxies tell of requests that somebody watches.
+"""Server of Envoy's access log service, for requests that someone watches.
 
 https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/accesslog/v3/als.proto
 """
@@ -17,13 +17,13 @@ from xds.transport import Transport
 METHOD: Final = ("envoy.service.accesslog.v3.AccessLogService", "StreamAccessLogs")
 
 MESSAGE_BYTES: Final = 256 * 1024
-"""Envoy sends what it has gathered once it is 16 KiB, and an entry has a request's line at most."""
+"""Greatest message in bytes: Envoy sends a batch at 16 KiB, plus one entry with a request's line."""
 SILENCE_SECONDS: Final = 30.0
-"""After so much silence a stream ends: who has something to tell opens another."""
+"""Seconds without a message after which a stream ends; a proxy with more requests opens another."""
 
 
 async def take_requests(tapped: TappedHere, call: Call, transport: Transport) -> Result:
-    """Take what a proxy tells, for as long as somebody watches it."""
+    """Receive the reports of a proxy as long as someone watches it."""
     while (message := await _next(transport)) is not None:
         check(LimitKind.REQUEST, len(message), MESSAGE_BYTES)
         began = time.thread_time()

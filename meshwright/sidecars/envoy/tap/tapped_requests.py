@@ -1,4 +1,4 @@
-"""What Envoy's access log service tells of a request, as a value; everything that is not said there is left.
+"""Parser of access log entries into values; only the fields needed for a tap are read.
 
 https://www.envoyproxy.io/docs/envoy/latest/api-v3/data/accesslog/v3/accesslog.proto
 """
@@ -21,14 +21,14 @@ from protos.envoy.service.accesslog.v3 import als_pb2
 from xds.protocol.wire import WireError
 
 MOST_CHARACTERS: Final = 1024
-"""So much is kept of what a caller wrote: a path may be as long as all headers may be."""
+"""Characters kept of a text from a caller, because a path may be as long as the limit for all headers."""
 
 _SPIFFE: Final = re.compile(r"spiffe://[^/]+/ns/(?P<namespace>[^/]+)/sa/(?P<account>[^/]+)")
 _METHODS: Final = base_pb2.RequestMethod
 
 
 def requests(message: bytes) -> list[TappedRequest]:
-    """Return the requests of a StreamAccessLogsMessage; raises WireError for what is none."""
+    """Return the requests of a StreamAccessLogsMessage; raise WireError if it is malformed."""
     try:
         said = als_pb2.StreamAccessLogsMessage.FromString(message)
     except DecodeError as error:
@@ -77,7 +77,7 @@ def _grpc_status(said: str) -> int | None:
 
 
 def _flags(flags: accesslog_pb2.ResponseFlags) -> Iterator[str]:
-    """Yield the names of the flags that are set, in the order in which Envoy numbers them."""
+    """Yield the names of the response flags that are set, in Envoy's order."""
     yield from (field.name for field, _ in flags.ListFields())
 
 

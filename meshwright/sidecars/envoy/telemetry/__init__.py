@@ -1,4 +1,1 @@
-"""Access logs, and the names of Envoy's statistics.
-
-It never reads statistics: agents do.
-"""
+"""Access logs, and the names of Envoy's statistics, which agents read."""

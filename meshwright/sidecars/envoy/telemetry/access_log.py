@@ -1,9 +1,9 @@
-"""The access log: by default one JSON line per request or connection, on Envoy's standard output.
+"""Access log: by default one JSON line per request or connection on Envoy's standard output.
 
-Every filter chain has it, so it is made once; whoever puts it into a message copies it. It is two thirds of
-an outbound listener (1012 bytes for each HTTP chain), and stays: the same line as text would be 850 bytes,
-but text formats escape nothing, so that a quote in a User-Agent would write fields of its own, and numbers
-would become text. Access loggers cannot be discovered by a name of their own, as routes and secrets are.
+Every filter chain contains the log, so the message is made once and copied. It is two thirds of an outbound
+listener (1012 bytes for each HTTP chain). A text format would take 850 bytes, but text formats do not escape:
+a quote in a User-Agent could forge fields, and numbers would become text. Envoy has no discovery service for
+access loggers, so they cannot be shared like routes and secrets.
 """
 
 import json
@@ -41,11 +41,11 @@ from protos.envoy.extensions.access_loggers.stream.v3 import stream_pb2
 from protos.opentelemetry.proto.common.v1 import common_pb2
 
 ALIKE: Final = 64
-"""How many kinds of access logs are remembered: most proxies of a mesh have the same."""
+"""Number of cached access logs; most proxies of a mesh have the same."""
 
 LOG_NAME: Final = "meshwright"
 _RUNTIME: Final = "meshwright.access_log"
-"""Envoy's runtime could say other numbers under a name; nobody sets one."""
+"""Runtime key that Envoy requires; no runtime layer sets it."""
 
 _AccessLog = accesslog_pb2.AccessLog
 _Filter = accesslog_pb2.AccessLogFilter
@@ -85,13 +85,13 @@ _JUDGED: Final = _REQUEST | {
 
 @lru_cache(ALIKE)
 def requests(logs: AccessLogPolicy) -> tuple[_AccessLog, ...]:
-    """Log requests. `caller` is the caller's SPIFFE ID; the path is logged with its query."""
+    """Return the logs of requests. `caller` is the caller's SPIFFE ID; the path includes its query."""
     return _logs(logs, _REQUEST, _of_requests)
 
 
 @lru_cache(ALIKE)
 def judged_requests(logs: AccessLogPolicy) -> tuple[_AccessLog, ...]:
-    """Log requests to the workload: also the policy that has admitted one, and the one that was looked for.
+    """Return the logs of inbound requests, with the admitting policy and the policy that a denial needs.
 
     See `meshwright.sidecars.envoy.features.denials`.
     """
@@ -100,7 +100,7 @@ def judged_requests(logs: AccessLogPolicy) -> tuple[_AccessLog, ...]:
 
 @lru_cache(ALIKE)
 def connections(logs: AccessLogPolicy) -> tuple[_AccessLog, ...]:
-    """Log connections: what of a request's fields makes sense for one."""
+    """Return the logs of connections, with the fields that apply to a connection."""
     return _logs(logs, _CONNECTION, _of_connections)
 
 
@@ -147,7 +147,7 @@ def _struct(fields: dict[str, str]) -> Struct:
 def _export(
     to: ExtensionService, export: LogExport, said: LogFormat | None, fields: dict[str, str]
 ) -> logs_service_pb2.OpenTelemetryAccessLogConfig:
-    """Tell a collector: the record's body is the line, by itself or in its fields."""
+    """Return the export to a collector; the record's body is the line, or its fields."""
     match said:
         case TextFormat(text):
             body = common_pb2.AnyValue(string_value=text)
@@ -157,7 +157,7 @@ def _export(
             body = _any(fields)
     envoy = grpc_service_pb2.GrpcService.EnvoyGrpc(cluster_name=names.extension_cluster(to.key))
     return logs_service_pb2.OpenTelemetryAccessLogConfig(
-        # Deprecated since 1.38, and the oldest Envoys that are tried know no other way.
+        # Deprecated since 1.38, but the only way in the oldest supported Envoys.
         common_config=als_pb2.CommonGrpcAccessLogConfig(
             log_name=LOG_NAME,
             grpc_service=grpc_service_pb2.GrpcService(envoy_grpc=envoy),
@@ -169,7 +169,7 @@ def _export(
 
 
 def _any(found: object) -> common_pb2.AnyValue:
-    """Return a value of JSON: texts, in whose operators' place Envoy puts what they come to, and others."""
+    """Return a JSON value as an OpenTelemetry value; Envoy expands operators in its texts."""
     match found:
         case Mapping():
             return common_pb2.AnyValue(kvlist_value=_pairs(found))
@@ -195,7 +195,7 @@ def _of_requests(wanted: LogFilter) -> Iterator[_Filter]:
 
 
 def _of_connections(wanted: LogFilter) -> Iterator[_Filter]:
-    """Yield what a connection has to be; it has no status, and a flag where it ended with an error."""
+    """Yield the filters for connections. These have no status, but a response flag after an error."""
     if wanted.min_status is not None:
         yield _Filter(response_flag_filter=accesslog_pb2.ResponseFlagFilter())
     yield from _slow(wanted)

@@ -1,6 +1,6 @@
-"""Whose traffic a statistic of Envoy counts: names that the translation gave, read back beside the proxy.
+"""Parser of the names of Envoy's statistics, which come from the names of resources.
 
-In the names of statistics Envoy has an underscore wherever a cluster's has a colon.
+In names of statistics Envoy replaces each colon of a cluster's name by an underscore.
 """
 
 import re
@@ -21,9 +21,9 @@ _NOT_SENT: Final = ("closed", "loop")
 
 @dataclass(frozen=True, slots=True, order=True)
 class StatTarget:
-    """What is called: a service with its port, or a host outside, which has no namespace.
+    """The target of calls: a service with its port, or a host outside of the mesh, which has no namespace.
 
-    The port of a backend is its target port, as the policy has it. What is not known is empty.
+    The port of a backend is its target port, as in the policy. Unknown parts are empty.
     """
 
     namespace: str
@@ -32,10 +32,9 @@ class StatTarget:
 
 
 def called(prefix: str) -> StatTarget | None:
-    """Return what the calls of a connection manager or TCP proxy are for; None where they come in.
+    """Return the target of a connection manager or TCP proxy for outbound calls; None for inbound ones.
 
-    What leaves the mesh to whatever address the caller had is for `passthrough-outbound`, and what is let
-    go nowhere for `blackhole-outbound`.
+    Egress to any address counts for `passthrough-outbound`, and closed calls for `blackhole-outbound`.
     """
     if found := _OUTBOUND.fullmatch(prefix):
         return StatTarget(found["namespace"] or "", _host(found["name"]), found["port"])
@@ -45,26 +44,29 @@ def called(prefix: str) -> StatTarget | None:
 
 
 def route(prefix: str) -> tuple[StatTarget, str] | None:
-    """Return service and name of a route that is counted for itself, after its virtual host."""
+    """Return service and name of a separately counted route, from the name after its virtual host."""
     if (found := _ROUTE.fullmatch(prefix)) is None:
         return None
     return StatTarget(found["namespace"] or "", _host(found["name"]), found["port"]), found["route"]
 
 
 def admitted_by(prefix: str) -> tuple[str, str] | None:
-    """Return port and name of a match by which requests come in, after its virtual host and cluster."""
+    """Return port and name of a counted match, from the name after its virtual host and virtual cluster."""
     found = _MATCH.fullmatch(prefix)
     return (found["port"], found["match"]) if found else None
 
 
 def received_at(prefix: str) -> str | None:
-    """Return the port at which a connection manager or TCP proxy takes calls; None where they go out."""
+    """Return the port of a connection manager or TCP proxy for inbound calls; None for outbound ones."""
     found = _INBOUND.fullmatch(prefix)
     return found["port"] if found else None
 
 
 def backend(cluster: str) -> StatTarget | None:
-    """Return the backend that a cluster is, None for the application itself and for what helps a proxy."""
+    """Return the backend of a cluster.
+
+    None for the application itself and for clusters of helper services.
+    """
     if found := _CLUSTER.fullmatch(cluster):
         return StatTarget(found["namespace"], found["name"], found["port"])
     if found := _HOST.fullmatch(cluster):
@@ -73,13 +75,13 @@ def backend(cluster: str) -> StatTarget | None:
 
 
 def behind(cluster: str) -> str | None:
-    """Return the port behind which a cluster has the application itself; None of all others."""
+    """Return the port of the application's own cluster; None for any other."""
     found = _LOCAL.fullmatch(cluster)
     return found["port"] if found else None
 
 
 def _host(name: str) -> str:
-    """Give an address of IPv6 its colons again, and take its brackets."""
+    """Return a host; an IPv6 address gets its colons back and loses its brackets."""
     try:
         return str(ip_address(name.strip("[]").replace("_", ":")))
     except ValueError:
