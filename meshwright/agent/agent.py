@@ -1,4 +1,4 @@
-"""Keeps one proxy: its files, its Envoys, and what is known of it."""
+"""One proxy: its files, its Envoy processes, and its state."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ from meshwright.agent.status.description import described
 from meshwright.mesh.host_port import HostPort
 from meshwright.sidecars.envoy.bootstrap.bootstrap import server_name
 
-# The application may still have calls to make while it ends: only those to it are turned away.
+# Only inbound calls are drained, because the application may still make calls while it ends.
 _DRAIN_PATH = "/drain_listeners?graceful&skip_exit&inboundonly"
 _POLL_SECONDS = 0.2
 
@@ -43,7 +43,7 @@ _log = structlog.get_logger("agent")
 
 
 class Agent:
-    """One proxy and what keeps it."""
+    """One proxy, with everything that keeps it running."""
 
     def __init__(self, settings: AgentSettings, admin: EnvoyAdmin, stop: asyncio.Event) -> None:
         self._settings = settings
@@ -59,9 +59,10 @@ class Agent:
         self._enrolled = None if settings.enrolment is None else self._enrolling(settings.enrolment)
 
     async def start(self) -> bool:
-        """Prepare the directory and start the first Envoy; raise AgentError where that cannot be.
+        """Prepare the run directory and start the first Envoy; raise AgentError if that is impossible.
 
-        Where the machine is to join, that is waited for; False if it is told to stop meanwhile.
+        If the machine has to join a mesh, this waits until it has joined; the result is False if a stop was
+        requested meanwhile.
         """
         try:
             if self._enrolled is not None:
@@ -75,11 +76,11 @@ class Agent:
         return True
 
     async def watch(self) -> None:
-        """Follow the files for as long as the agent runs; what cannot be used is not."""
+        """Follow the files until cancelled; unusable changes are ignored."""
         await self._files.watch()
 
     async def look_again(self, asked: asyncio.Event, manager: Manager | None) -> None:
-        """Read the files whenever asked, as long as the agent runs."""
+        """Read the files again whenever `asked` is set, until cancelled."""
         while True:
             await asked.wait()
             asked.clear()
@@ -88,14 +89,14 @@ class Agent:
                     _log.info("files read again; flags and environment need a restart")
 
     async def enrol(self) -> None:
-        """Keep the certificate current, if that is ours to do, for as long as the agent runs."""
+        """Renew the certificate until cancelled, if enrolment is configured."""
         if self._enrolled is None:
             await self._stop.wait()
         else:
             await self._enrolled.run()
 
     async def tell_ejected(self) -> None:
-        """Tell the control plane whom Envoy has ejected, if it is known where, while the agent runs."""
+        """Report ejected endpoints to the control plane until cancelled, if its address is configured."""
         enrolment = self._settings.enrolment
         if enrolment is None or enrolment.renewal is None:
             await self._stop.wait()
@@ -104,7 +105,7 @@ class Agent:
             await EjectionReporter(self._admin, enrolment.renewal, own, told=domain).run()
 
     async def tell_figures(self) -> None:
-        """Tell the control plane what Envoy has counted, if it is known where, while the agent runs."""
+        """Report Envoy's statistics to the control plane until cancelled, if its address is configured."""
         enrolment = self._settings.enrolment
         if enrolment is None or enrolment.renewal is None:
             await self._stop.wait()
@@ -122,7 +123,7 @@ class Agent:
         )
 
     async def name(self) -> None:
-        """Keep the hosts file, if one is to be kept, for as long as the agent runs."""
+        """Update the hosts file until cancelled, if one is configured."""
         settings = self._settings
         if settings.hosts is None:
             await self._stop.wait()
@@ -133,17 +134,17 @@ class Agent:
         ).run()
 
     async def keep(self) -> EnvoyEnd:
-        """Keep Envoy until there is none to be kept."""
+        """Keep Envoy running; return why it ended."""
         return await self._supervisor.run()
 
     async def end(self) -> None:
-        """Drain, unless told to hurry, and end Envoy."""
+        """Drain, unless `quit` was called, and stop Envoy."""
         if not self._quick:
             await self._drained()
         await self._supervisor.stop()
 
     async def not_ready(self) -> tuple[str, ...]:
-        """Say what keeps the proxy from being ready; nothing if it is."""
+        """Return the reasons for which the proxy is not ready; empty if it is."""
         if self._drains_since is not None or self._stop.is_set():
             return ("the proxy is draining",)
         if words := self._supervisor.not_running():
@@ -159,39 +160,39 @@ class Agent:
         return readiness.missing(found, self._settings.application_ports)
 
     def remarks(self) -> tuple[str, ...]:
-        """Return what is wrong besides: that there is no control plane, or that the certificate runs out."""
+        """Return other problems: a missing control plane, or a certificate that is about to expire."""
         ending = "" if self._enrolled is None or self._files.shows is None else self._enrolled.remark()
         return tuple(filter(None, (self.remark(), ending)))
 
     def alive(self) -> bool:
-        """Say whether the agent is of any use."""
+        """Return whether the agent works."""
         return not self.not_alive()
 
     def remark(self) -> str:
-        """Say why there is no control plane, and what to do; nothing where there is one."""
+        """Return why the control plane is not reached, and what to do; empty if it is reached."""
         return self._control_plane.standing.words
 
     async def status(self) -> Mapping[str, object]:
-        """Return all that is known of the proxy, as JSON has it."""
+        """Return the full state of the proxy, as JSON values."""
         not_ready = await self.not_ready()
         shown = None if self._files.shows is None else self._files.shows.certificate
         pids = tuple(self._supervisor.pids.values())
         return described(self._settings.ads, not_ready, pids, shown, self._control_plane.standing)
 
     async def watch_control_plane(self) -> None:
-        """See how it stands with the control plane, for as long as the agent runs."""
+        """Check the connection to the control plane until cancelled."""
         await self._control_plane.run()
 
     def not_alive(self) -> str:
-        """Say why the agent is of no use; it ends when Envoy is given up, so it is as long as it answers."""
+        """Return why the agent does not work: always empty, because it exits when it gives up Envoy."""
         return ""
 
     async def proxy_metrics(self, whole: bool) -> str:
-        """Return the proxy's figures, with `whole` all that Envoy counts; empty if it does not answer."""
+        """Return the proxy's metrics, with `whole` all of Envoy's; empty if Envoy does not answer."""
         return "" if self._files.shows is None else await self._figures.page(self._files.shows.name, whole)
 
     def own_metrics(self) -> str:
-        """Return how many Envoys live, and how often files were taken or refused."""
+        """Return the agent's own metrics: running Envoys, accepted and refused changes of files."""
         told = (
             ("envoys", Kind.GAUGE, "Envoys that run: two during a hot restart.", len(self._supervisor.pids)),
             (
@@ -213,22 +214,24 @@ class Agent:
         )
 
     async def drain(self) -> None:
-        """Begin to drain: Envoy discourages calls to the workload, and ends kept connections with an answer.
+        """Begin to drain.
 
-        Whoever asks for it before the end has the proxy end sooner: it counts from the first time how long it
-        serves. An Envoy that cannot be asked is asked again each time, and that it was not is logged.
+        Envoy discourages calls to the workload, and closes kept connections with their next answer.
+
+        The time of the drain counts from the first call, so an early call makes the proxy end sooner. If
+        Envoy cannot be reached, a warning is logged, and the next call tries again.
         """
         if self._drains_since is None:
             self._drains_since = time.monotonic()
         try:
-            await self._admin.text(_DRAIN_PATH, "POST")  # one that drains already goes on as it does
+            await self._admin.text(_DRAIN_PATH, "POST")  # has no effect on an Envoy that drains already
         except AdminUnreachable as error:
             _log.warning(
                 "envoy was not told to drain: it is at the next request, or at the end", reason=str(error)
             )
 
     def quit(self) -> None:
-        """End now."""
+        """End now, without draining."""
         self._quick = True
         self._stop.set()
 
@@ -251,6 +254,6 @@ class Agent:
             return None
 
     async def _observe(self) -> ReachObservation:
-        """Go the way to the control plane, as Envoy does."""
+        """Connect to the control plane in the same way as Envoy."""
         shows, files = self._files.in_use(), self._runtime.credential("")
         return await observe(ReachTarget(self._settings.ads, files, shows.certificate, shows.trust_domain))

@@ -1,4 +1,7 @@
-"""Runs the agent: credentials, bootstrap, Envoy, status server; begins and ends them in order."""
+"""The agent's main function.
+
+It starts status server, credentials and Envoy in order, and ends them in order.
+"""
 
 import asyncio
 import contextlib
@@ -36,10 +39,10 @@ async def run(
     pages: server.Pages = server.no_pages,
     manager: Manager | None = None,
 ) -> EnvoyEnd:
-    """Run a proxy until `stop` is set or there is no Envoy to be kept. Raises AgentError.
+    """Run a proxy until `stop` is set or Envoy is given up; return why Envoy ended. Raises AgentError.
 
-    The files are read again when `again` is set; `pages` are further ones for who is on this machine;
-    `manager` is told how the proxy is.
+    The files are read again when `again` is set. `pages` are further local pages of the status server.
+    `manager` is notified of the proxy's state.
     """
     await asyncio.to_thread(_require_left_alone)
     with _alone(settings.run):
@@ -49,14 +52,14 @@ async def run(
                 if not await agent.start():
                     return EnvoyEnd.STOPPED
                 if stop.is_set():
-                    agent.quit()  # nobody has been served who could be waited for
+                    agent.quit()  # no call has been served, so no connection needs draining
                 return await _kept(agent, stop, again or asyncio.Event(), manager)
 
 
 def _require_left_alone() -> None:
-    """Raise AgentError where rules in force would lead to Envoy what Envoy itself sends.
+    """Raise AgentError if interception rules would redirect Envoy's own traffic to Envoy.
 
-    Only root can read the rules, and root is whom it happens to.
+    Only root can read the rules, and the problem only occurs when the agent runs as root.
     """
     uid = os.geteuid()
     if uid != 0:
@@ -130,12 +133,12 @@ async def _serving(agent: Agent, settings: AgentSettings, pages: server.Pages) -
 
 @contextlib.contextmanager
 def _alone(directory: Path) -> Iterator[None]:
-    """Make the directory, and hold it against a second agent; the kernel gives it back when we end."""
+    """Create the run directory, and lock it against a second agent; the kernel releases the lock at exit."""
     with contextlib.ExitStack() as opened:
         try:
             make_private(directory)
             folder = opened.enter_context(links.directory(directory))
-            _require_own(directory, os.fstat(folder))  # before anything in it is opened
+            _require_own(directory, os.fstat(folder))  # checked before any file in it is opened
             file = opened.enter_context(os.fdopen(links.open_file("lock", folder), "r+b", buffering=0))
         except OSError as error:
             raise AgentError(f"cannot use the directory {directory}: {error.strerror}") from error
@@ -147,6 +150,6 @@ def _alone(directory: Path) -> Iterator[None]:
 
 
 def _require_own(directory: Path, found: os.stat_result) -> None:
-    """Raise AgentError for a directory in which another user can put files."""
+    """Raise AgentError for a directory in which another user can create files."""
     if words := exposure(directory, found.st_mode, found.st_uid, os.geteuid(), public=True):
         raise AgentError(words)

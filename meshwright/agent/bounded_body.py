@@ -1,4 +1,4 @@
-"""Reading the body of an HTTP answer that may be of any length, in bounded memory."""
+"""Reader of HTTP bodies of any length with bounded memory."""
 
 import zlib
 from typing import Final
@@ -11,17 +11,17 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class TooLarge(ValueError):
-    """The decompressed body is larger than the caller allows."""
+    """The decompressed body is larger than allowed."""
 
 
 class UnreadableBody(ValueError):
-    """The body does not have the encoding that its headers name, or that encoding is not supported."""
+    """The body does not have the encoding of its headers, or the encoding is not supported."""
 
 
 async def body(answer: aiohttp.ClientResponse, most: int) -> bytes:
-    """Return an answer's body, decompressed; raise TooLarge, UnreadableBody, and what aiohttp raises.
+    """Return the decompressed body of an answer; raise TooLarge, UnreadableBody, or the errors of aiohttp.
 
-    The session must be one of `auto_decompress=False`, because aiohttp decompresses without a bound.
+    The session must have `auto_decompress=False`, because aiohttp decompresses without a limit.
     """
     encoding = answer.headers.get("Content-Encoding", "identity").strip().lower()
     inflater = Inflater(most) if encoding in ("gzip", "x-gzip") else None
@@ -38,14 +38,14 @@ async def body(answer: aiohttp.ClientResponse, most: int) -> bytes:
 
 
 class Inflater:
-    """Decompressor of gzip that makes at most `most` + 1 bytes, so that a larger body is noticed."""
+    """Gzip decompressor that produces at most `most` + 1 bytes, so that a larger body is detected."""
 
     def __init__(self, most: int) -> None:
         self._inflating = zlib.decompressobj(_GZIP)
         self._left = most + 1
 
     def take(self, part: bytes) -> bytes:
-        """Return what these bytes decompress to; raise TooLarge, UnreadableBody."""
+        """Return the decompressed bytes; raise TooLarge or UnreadableBody."""
         try:
             content = self._inflating.decompress(part, self._left)
         except zlib.error as error:
@@ -58,6 +58,6 @@ class Inflater:
         return content
 
     def end(self) -> None:
-        """Raise UnreadableBody where bytes are missing."""
+        """Raise UnreadableBody if bytes are missing."""
         if not self._inflating.eof:
             raise UnreadableBody("its gzip is cut short")

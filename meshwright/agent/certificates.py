@@ -1,7 +1,7 @@
-"""Whether the files with which a proxy dials in fit together, and what their certificates say.
+"""Check that a proxy's credential files fit together, and reader of their certificates.
 
-For programs that end: the agent at rest does not import it, and has `meshwright.agent.credential_check_main`
-asked (`meshwright.agent.credential_check`).
+Only programs that end import this module, because it is large. The running agent calls
+`meshwright.agent.credential_check_main` in a subprocess (`meshwright.agent.credential_check`).
 """
 
 from pathlib import Path
@@ -28,16 +28,16 @@ from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, TRU
 def read(
     directory: Path, *, shared: bool = False, user: int | None = None, told: TrustDomain | None = None
 ) -> Credentials:
-    """Read `proxy.pem`, `proxy.key` and `ca.pem`; raise CredentialsError where they cannot be used.
+    """Read `proxy.pem`, `proxy.key` and `ca.pem`; raise CredentialsError if they cannot be used.
 
-    As `Files.taken`, and where they do not fit together. `told` is the mesh's trust domain, as an option.
+    The errors of `Files.taken` apply too. `told` is the mesh's trust domain, if an option has it.
     """
     files = Files.taken(directory, shared=shared, user=user, trust_domain=told)
     return Credentials.of(files, judged(files))
 
 
 def judged(files: Files) -> CredentialFacts:
-    """Return what files say that fit together; raise CredentialsError, which names them."""
+    """Return the content of files that fit together; raise CredentialsError, which names the faulty files."""
     chain, key, authority = (files.directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))
     try:
         matched_pair(files.chain, files.key)
@@ -59,12 +59,12 @@ def judged(files: Files) -> CredentialFacts:
 
 
 def proxy_name(chain: Path) -> ProxyName:
-    """Return whose certificate this is: its common name."""
+    """Return the proxy name in a certificate, its common name."""
     return _name(chain, certificate(chain))
 
 
 def trust_domain(directory: Path, told: TrustDomain | None = None) -> TrustDomain:
-    """Return the mesh's trust domain: as told, as written beside `ca.pem`, or as that says it.
+    """Return the mesh's trust domain: `told`, else from the file beside `ca.pem`, else from `ca.pem` itself.
 
     Raises CredentialsError.
     """
@@ -73,9 +73,9 @@ def trust_domain(directory: Path, told: TrustDomain | None = None) -> TrustDomai
 
 
 def domain_of(roots: bytes, told: TrustDomain | None, where: object) -> TrustDomain:
-    """Return the mesh's trust domain, which may have been told, by roots (PEM) that may name it.
+    """Return the mesh's trust domain: `told`, or the one named by the CA certificates (PEM).
 
-    Raises CredentialsError, which says `where` the roots are, if nobody says it or they contradict.
+    Raises CredentialsError, whose message names `where`, if both are missing or contradict each other.
     """
     try:
         named = trust_domains(roots)
@@ -99,7 +99,7 @@ def domain_of(roots: bytes, told: TrustDomain | None, where: object) -> TrustDom
 
 
 def certificate(path: Path) -> PeerCertificate:
-    """Read the first certificate of a file; raise CredentialsError."""
+    """Return the first certificate of a file; raise CredentialsError."""
     return _certificate(path, required(path))
 
 

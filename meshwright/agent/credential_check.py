@@ -1,7 +1,7 @@
-"""Reads a proxy's files as `meshwright.agent.certificates` does, and has them judged in a process that ends.
+"""Check of a proxy's files, like `meshwright.agent.certificates`, in a subprocess that ends.
 
-An agent stands beside every workload and keeps what it has ever imported; certificates change once in days.
-The key goes through a pipe and nowhere else.
+An agent runs beside every workload and keeps in memory whatever it has imported, but certificates change only
+once in days. The key is passed through a pipe and nowhere else.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from meshwright.mesh.names import TrustDomain
 
 PROGRAM: Final = "meshwright.agent.credential_check_main"
 PATIENCE_SECONDS: Final = 60.0
-"""It takes a fifth of a second of a processor, which on a machine that starts may be long."""
+"""Seconds for the subprocess. It needs 0.2 s of CPU time, which takes long on a machine that is starting."""
 _WHO: Final = "the program that reads certificates"
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What goes through the pipe: the files, with the key as it is."""
+    """The input of the subprocess: the files, including the key."""
 
     directory: Path
     chain: bytes = field(repr=False)
@@ -32,7 +32,7 @@ class Question:
 
 
 Answer = CredentialFacts | str
-"""What comes back: what the files show, or why they cannot be used."""
+"""Its output: the content of the files, or the reason for which they cannot be used."""
 
 
 async def read(
@@ -43,9 +43,9 @@ async def read(
     program: Sequence[str] | None = None,
     seconds: float = PATIENCE_SECONDS,
 ) -> Credentials:
-    """Read the three files; raise CredentialsError where they cannot be used, or ApartFailed.
+    """Read the three files; raise CredentialsError if they cannot be used, or ApartFailed.
 
-    `told` is the mesh's trust domain, as an option says it.
+    `told` is the mesh's trust domain, if an option has it.
     """
     files = await asyncio.to_thread(Files.taken, directory, shared=shared, trust_domain=told)
     key = files.key.reveal()

@@ -1,9 +1,7 @@
-"""Judge a proxy's files for an agent, then end: `python -m meshwright.agent.credential_check_main`.
+"""Check a proxy's files for an agent, then end: `python -m meshwright.agent.credential_check_main`.
 
-The agent writes its request to standard input.
-
-What reads certificates is as large as a fifth of the agent, and needed when they change: see
-`meshwright.agent.credential_check`.
+The agent writes its request to standard input. The imports for reading certificates are as large as a fifth
+of the agent, and are needed only when certificates change; see `meshwright.agent.credential_check`.
 """
 
 import pickle
@@ -16,7 +14,7 @@ from meshwright.agent.credentials import CredentialsError, Files
 
 
 def answer(question: Question) -> Answer:
-    """Return what the files show, or the sentence that says why they cannot be used."""
+    """Return the content of the files, or the sentence with the reason for which they cannot be used."""
     key = PrivateKey(question.key)
     files = Files(question.directory, question.chain, key, question.authority, question.trust_domain)
     try:

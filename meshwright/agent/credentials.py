@@ -1,7 +1,7 @@
-"""The files with which a proxy connects, as values, and shown by our own TLS.
+"""The credential files of a proxy as values, and their use in TLS contexts of this program.
 
-`meshwright.agent.certificates` judges their content. The agent at rest
-imports this module, so nothing here reads certificates.
+`meshwright.agent.certificates` checks their content, in a subprocess. The running agent imports only this
+module, because the other one is large.
 """
 
 import hashlib
@@ -19,12 +19,12 @@ from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, TRU
 
 
 class CredentialsError(AgentError):
-    """The files are not there, or do not fit together; the message is one sentence without secrets."""
+    """The files are missing or do not fit together; the message is one sentence without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class CredentialFacts:
-    """What files say that fit together: whose they are, in which trust domain, and the rest of the leaf."""
+    """The content of files that fit together: proxy name, trust domain, and certificate."""
 
     name: ProxyName
     trust_domain: TrustDomain
@@ -33,9 +33,9 @@ class CredentialFacts:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The content of `proxy.pem`, `proxy.key` and `ca.pem`, of which nothing is known yet.
+    """The unchecked content of `proxy.pem`, `proxy.key` and `ca.pem`.
 
-    `trust_domain` is the mesh's as it was told, None where only the roots can say it.
+    `trust_domain` is the mesh's if it was given; None if only the CA certificates may name it.
     """
 
     directory: Path
@@ -53,10 +53,10 @@ class Files:
         user: int | None = None,
         trust_domain: TrustDomain | None = None,
     ) -> "Files":
-        """Read them; raise CredentialsError where that cannot be.
+        """Read the files; raise CredentialsError if that is impossible.
 
-        So it is where others than `user` (None: than we) can get at the key, or put other files in their
-        place, unless they are `shared`. Without a `trust_domain` it is what stands beside them.
+        Unless they are `shared`, it is also an error if users other than `user` (None: the current one) can
+        read the key or replace a file. Without a `trust_domain` the file beside them is read.
         """
         chain, key, authority = (directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))
         if not shared:
@@ -68,7 +68,7 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A proxy's certificate with its key, and what it trusts: files that fit together."""
+    """A proxy's certificate with its key and CA certificates, from files that fit together."""
 
     shows: CredentialFacts
     chain: bytes
@@ -77,12 +77,12 @@ class Credentials:
 
     @classmethod
     def of(cls, files: Files, shows: CredentialFacts) -> "Credentials":
-        """Put together what was read and what was found in it."""
+        """Combine the files with their checked content."""
         return cls(shows, files.chain, files.key, files.authority)
 
     @property
     def name(self) -> ProxyName:
-        """Return whose they are."""
+        """Return the name of the proxy."""
         return self.shows.name
 
     @property
@@ -92,28 +92,28 @@ class Credentials:
 
     @property
     def serial(self) -> str:
-        """Return the certificate's serial."""
+        """Return the serial number of the certificate."""
         return self.shows.certificate.serial
 
     @property
     def digest(self) -> str:
-        """Return a name for exactly these bytes."""
+        """Return a digest of exactly these bytes."""
         return _digest(self.chain, self.key.reveal(), self.authority)
 
 
 def digest(directory: Path) -> str:
-    """Return a digest of the three files as they are, whatever they are; a missing one counts as such."""
+    """Return a digest of the three files, whatever they contain; a missing file counts as empty."""
     return _digest(*(_content(directory / name) for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE)))
 
 
 def domain_beside(directory: Path) -> TrustDomain | None:
-    """Return the trust domain that is written beside roots, None where none is; raise CredentialsError."""
+    """Return the trust domain in the file beside `ca.pem`; None without the file. Raises CredentialsError."""
     path = directory / TRUST_DOMAIN_FILE
     if not path.exists():
         return None
     text = required(path).decode("ascii", "replace").strip()
     if not is_dns_subdomain(text):
-        # What the file holds is not quoted: it may be a secret that was written to the wrong file.
+        # The content is not quoted, because it may be a secret that was written to the wrong file.
         raise CredentialsError(
             f"{path} must hold the mesh's trust domain, such as cluster.local, and no more"
         )
@@ -121,12 +121,12 @@ def domain_beside(directory: Path) -> TrustDomain | None:
 
 
 def written_beside(directory: Path) -> bytes:
-    """Return what is written as the trust domain, whatever it is."""
+    """Return the content of the trust domain file, whatever it is."""
     return _content(directory / TRUST_DOMAIN_FILE)
 
 
 def required(path: Path) -> bytes:
-    """Return what is in a file; raise CredentialsError."""
+    """Return the content of a file; raise CredentialsError."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -134,7 +134,7 @@ def required(path: Path) -> bytes:
 
 
 def _require_private(directory: Path, chain: Path, key: Path, authority: Path, user: int | None) -> None:
-    """Raise CredentialsError where others can read the key, or write anything."""
+    """Raise CredentialsError if other users can read the key or write any file."""
     domain = directory / TRUST_DOMAIN_FILE
     paths = (directory, chain, authority, *((domain,) if domain.exists() else ()))
     public = (exposure_of(path, user, public=True) for path in paths)
@@ -155,9 +155,9 @@ def _digest(*contents: bytes) -> str:
 
 
 def show_own(context: ssl.SSLContext, directory: Path) -> None:
-    """Have a context show the certificate of a directory; raise OSError where that cannot be.
+    """Load the certificate of a directory into a context; raise OSError if that is impossible.
 
-    OpenSSL asks for the pass phrase of a key that is encrypted, at whatever terminal there is, and waits.
+    An encrypted key is refused, because OpenSSL would prompt for its pass phrase on a terminal and wait.
     """
     key = directory / KEY_FILE
 

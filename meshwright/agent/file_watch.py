@@ -1,4 +1,4 @@
-"""Notices that files have changed: by inotify(7), and by looking now and then where that says nothing."""
+"""Watch for changed files: by inotify(7), and by a regular check where inotify sends no events."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from inotify_simple import INotify, flags
 LOOK_SECONDS: Final = 10.0
 QUIET_SECONDS: Final = 0.1
 _BURST: Final = 16
-"""So many quiet times at most a burst lasts."""
+"""Longest burst, in multiples of the quiet time."""
 _CHANGE: Final = (
     flags.MODIFY | flags.ATTRIB | flags.CLOSE_WRITE | flags.CREATE | flags.DELETE | flags.MOVED_FROM
     | flags.MOVED_TO | flags.DELETE_SELF | flags.MOVE_SELF
@@ -24,16 +24,17 @@ async def changes(
     look_seconds: float = LOOK_SECONDS,
     quiet_seconds: float = QUIET_SECONDS,
 ) -> AsyncGenerator[str, None]:
-    """Yield the digest of the files whenever it is another than before; first, as it is at the beginning.
+    """Yield the digest of the files at the start, and whenever it differs from the one before.
 
-    A burst of events is one look, `quiet_seconds` after the last. Every `look_seconds` there is one without
-    an event: file systems exist that send none, and links may lead to where nobody watches.
+    A burst of events causes one check, `quiet_seconds` after the last event. Every `look_seconds` the files
+    are checked without an event, because some file systems send none, and links may lead to directories that
+    are not watched.
     """
     known: str | None = None
     watched = tuple(directories)
     with _events() as events:
         while True:
-            # Watched anew before each look: another directory may stand in the place of one.
+            # Add watches again before each check, because a directory may have been replaced by another one.
             events.place(watched)
             found = await asyncio.to_thread(digest)
             if found != known:
@@ -43,26 +44,26 @@ async def changes(
 
 
 class _Events:
-    """Whether something has happened in directories; without a system that says so, never."""
+    """Events of directories; without inotify there are never any."""
 
     def __init__(self, system: INotify | None) -> None:
         self._system = system
         self._happened = asyncio.Event()
 
     def place(self, directories: Iterable[Path]) -> None:
-        """Watch the directories that are there now; one that is watched already stays so."""
+        """Watch the directories that exist now; existing watches stay."""
         if self._system is not None:
             for each in directories:
                 with contextlib.suppress(OSError):  # it is not there, or there are too many watches
                     self._system.add_watch(str(each), _CHANGE)
 
     def read(self) -> None:
-        """Take what has happened."""
+        """Read the pending events."""
         if self._system is not None and self._system.read(timeout=0):
             self._happened.set()
 
     async def heard(self, seconds: float, quiet: float) -> None:
-        """Return when something has happened and it is quiet again, or after so many seconds."""
+        """Return when events have occurred and ended, or after this many seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._happened.wait()
@@ -77,7 +78,7 @@ class _Events:
 def _events() -> Iterator[_Events]:
     try:
         system = INotify(nonblocking=True)
-    except OSError:  # this user has as many as there may be
+    except OSError:  # the user's limit of inotify instances is reached
         yield _Events(None)
         return
     events, loop = _Events(system), asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""The files of one proxy: its credentials, and what overrides its bootstrap, read and brought into use."""
+"""The files of one proxy: its credentials and the override of its bootstrap, read and brought into use."""
 
 import asyncio
 import hashlib
@@ -22,16 +22,16 @@ from meshwright.agent.subprocess_call import ApartFailed
 from meshwright.sidecars.envoy.bootstrap.bootstrap import BootstrapSettings
 
 UNUSABLE = (AgentError, CertificateError, OSError, ValueError)
-"""What files that others write, and Envoy, may answer: whatever it is, what is in use goes on."""
+"""Errors from files written by others, and from Envoy. After any of these the state in use stays."""
 
 _log = structlog.get_logger("agent")
 
 
 class ProxyFiles:
-    """Reads the files of a proxy when they change, and brings into use what can be used.
+    """Reads the files of a proxy when they change, and brings usable changes into use.
 
-    `shows` is what the certificate in use says, None before there is one. `taken` counts certificates that
-    were brought into use, and `refused` changes that could not be used.
+    `shows` is the content of the certificate in use, None before the first. `taken` counts certificates
+    brought into use, and `refused` unusable changes.
     """
 
     def __init__(self, settings: AgentSettings, runtime: RuntimeDirectory, supervisor: Supervisor) -> None:
@@ -46,16 +46,16 @@ class ProxyFiles:
         self._looking = asyncio.Lock()
 
     async def watch(self) -> None:
-        """Look at the files whenever they have changed, until cancelled."""
+        """Read the files whenever they change, until cancelled."""
         directories = {self._settings.credentials}
         if self._settings.override is not None:
             directories.add(self._settings.override.parent)
-        # The first look finds what `start` has read, or what has changed between it and now.
+        # The first check finds the files that `start` has read, or a change since then.
         async for _ in changes(sorted(directories), self._digest, self._settings.look_seconds):
             await self.look()
 
     async def look(self, change: Callable[[], None] = lambda: None) -> bool:
-        """Take what is new in the files, after they were changed; say whether it can be used."""
+        """Apply `change`, then bring new files into use; return whether they can be used."""
         async with self._looking:
             try:
                 await asyncio.to_thread(change)
@@ -67,7 +67,10 @@ class ProxyFiles:
         return True
 
     async def take_new(self) -> None:
-        """Read the files, and bring into use what is new: certificates at once, a bootstrap by an epoch."""
+        """Read the files and bring changes into use.
+
+        Certificates at once, a bootstrap by a new Envoy epoch.
+        """
         settings = self._settings
         try:
             read = await reading.read(
@@ -92,18 +95,18 @@ class ProxyFiles:
             await self._supervisor.configured(digest, environment(os.environ, read.name))
 
     def in_use(self) -> CredentialFacts:
-        """Return what the certificate in use says; raise CredentialsError before there is one."""
+        """Return the content of the certificate in use; raise CredentialsError before there is one."""
         if self.shows is None:
             raise CredentialsError("no certificate is in use yet")
         return self.shows
 
     def _digest(self) -> str:
-        """Return a name for the files as they are, and for another try where they could not be read."""
+        """Return a digest of the files; a failed subprocess changes it too, which causes another try."""
         directory = self._settings.credentials
         found = f"{credentials.digest(directory)} {credentials.written_beside(directory)!r} {self._unread}"
         try:
             return f"{found} {self._override()}"
-        except (OSError, ValueError):  # what is no text is no override, and is said when it is looked at
+        except (OSError, ValueError):  # an unreadable override is reported when it is used
             return found
 
     def _override(self) -> str | None:

@@ -1,4 +1,4 @@
-"""The service manager, such as systemd, as far as the agent knows it."""
+"""Interface of a service manager, such as systemd, for the agent."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
@@ -6,18 +6,18 @@ from typing import Protocol
 
 
 class Manager(Protocol):
-    """Whoever started the agent, and waits for its word."""
+    """The service manager that started the agent and expects notifications."""
 
     async def followed(
         self, missing: Callable[[], Awaitable[tuple[str, ...]]], remarks: Callable[[], tuple[str, ...]]
     ) -> None:
-        """Say when the proxy is ready, and how it is, until cancelled."""
+        """Report readiness and state of the proxy, until cancelled."""
 
     async def fed(self, alive: Callable[[], bool]) -> None:
-        """Say again and again that the event loop turns, until cancelled."""
+        """Report regularly that the event loop runs (watchdog), until cancelled."""
 
     def reloading(self) -> AbstractContextManager[None]:
-        """Say that files are read again, and when that is over."""
+        """Report the start and end of a reload."""
 
     def stopping(self) -> None:
-        """Say that the agent ends."""
+        """Report that the agent ends."""

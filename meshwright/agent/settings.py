@@ -1,4 +1,4 @@
-"""What the agent is told."""
+"""Settings of the agent."""
 
 import os
 from dataclasses import dataclass, field
@@ -19,15 +19,19 @@ from meshwright.sidecars.layout import LONGEST_SOCKET, STATUS_PORT
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """Where things are, and how the proxy beside us is run.
+    """Paths, addresses and options of the agent and its proxy.
 
-    `run` is a directory of the agent's own; `credentials` holds `proxy.pem`, `proxy.key` and `ca.pem`, which
-    others write, or we do: who joins and renews as `enrolment` says. `override` is a JSON file that is
-    laid over the bootstrap. Readiness waits for listeners of `application_ports`. The names of the services
-    that can be called are kept in the file `hosts`. `shared_credentials`: others may get at the key.
-    `trust_domain` is the mesh's, where it was said. Envoy's admin interface is a socket in `run`,
-    which the agent's user reaches alone, or at `admin`, which every user of the machine reaches. Raises
-    ValueError where the socket's path would be too long.
+    - `run` is the agent's own directory.
+    - `credentials` has `proxy.pem`, `proxy.key` and `ca.pem`, written by others, or by the agent itself with
+      `enrolment`. With `shared_credentials` other users may read the key.
+    - `override` is a JSON file that is merged into the bootstrap.
+    - Readiness waits for the listeners of `application_ports`.
+    - `hosts` is a file in which the names of callable services are kept.
+    - `trust_domain` is the mesh's, if it was given.
+    - `admin` makes Envoy's admin interface reachable for every user of the machine. Without it the interface
+      is a socket in `run`, accessible to the agent's user only.
+
+    Raises ValueError if the path of the socket would be too long.
     """
 
     credentials: Path
@@ -63,5 +67,5 @@ class AgentSettings:
 
     @property
     def admin_at(self) -> HostPort | Path:
-        """Return where Envoy's admin interface listens."""
+        """Return the address of Envoy's admin interface."""
         return self.admin or RuntimeDirectory(self.run).admin

@@ -1,6 +1,6 @@
-"""Has a question answered in a process that ends: the agent keeps what it imports, and such a one does not.
+"""Calls to programs that end, so that their imports do not stay in the agent's memory.
 
-Question and answer go through pipes, pickled; what is secret goes through them and nowhere else.
+Input and output are pickled and pass through pipes; secrets pass through these and nowhere else.
 """
 
 import pickle
@@ -16,17 +16,20 @@ _MOST_WORDS: Final = 300
 
 
 class ApartFailed(AgentError):
-    """There is no answer: who should give it did not. To be tried again."""
+    """The program gave no answer; the call can be tried again."""
 
 
 def command(program: str) -> Sequence[str]:
-    """Return what runs a module as a program, so that it does not outlive this process."""
-    # -P: no folder in which somebody starts an agent has modules of it.
+    """Return the command that runs a module so that it does not outlive this process."""
+    # -P: modules in the current directory must not be imported, because any user may choose it.
     return bound([sys.executable, "-P", "-m", program])
 
 
 async def apart(program: str | Sequence[str], question: object, seconds: float, who: str) -> object:
-    """Return what a program answers, which has ended by then; raise ApartFailed, which says `who` it was."""
+    """Return the answer of a program that has ended by then.
+
+    Raise ApartFailed, whose message begins with `who`.
+    """
     argv = command(program) if isinstance(program, str) else program
     said = await _asked(argv, pickle.dumps(question), seconds, who)
     try:

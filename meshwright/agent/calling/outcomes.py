@@ -1,4 +1,4 @@
-"""What is seen of a request, and what Envoy's own words in an answer mean. Pure."""
+"""Outcomes of a request, and the interpretation of Envoy's own answers. Pure."""
 
 import enum
 import re
@@ -8,11 +8,11 @@ from typing import Final
 from meshwright.sidecars.layout import Side
 
 DENIED: Final = "RBAC: access denied"
-"""What Envoy answers where its rules deny a request."""
+"""Envoy's answer to a request that its rules deny."""
 
 
 class Outcome(enum.StrEnum):
-    """How a request ended. OPEN: of TCP, the connection was still there when the time was over."""
+    """The end of a request. OPEN: a TCP connection was still open when the time was over."""
 
     ANSWERED = "answered"
     SILENT = "no answer"
@@ -24,9 +24,9 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OwnAnswer:
-    """An answer that a sidecar gave by itself: response flags as Envoy logs them, and response code details.
+    """An answer that a sidecar itself gave: response flags as in Envoy's log, and response code details.
 
-    `details` is empty where a connection failed: the sidecar does not say more than the flag.
+    `details` is empty for a failed connection, for which the sidecar reports only the flag.
     """
 
     side: Side
@@ -36,12 +36,14 @@ class OwnAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RequestOutcome:
-    """What came of a request; `status` is 0 without an answer.
+    """The outcome of a request; `status` is 0 without an answer.
 
-    `denied` is the reason of a sidecar that denied it, empty if it did not say. `words` are those of the
-    answer if Envoy itself has given it, or of the system, or say why nothing was tried. `milliseconds` is
-    the time to the answer, or to its failing. `undelivered`: the called sidecar says that it could not
-    connect to its application. `own`: a sidecar says that the answer is its own.
+    - `denied` is the reason given by a denying sidecar, or "".
+    - `words` is the text of Envoy's own answer, or the system's error, or the reason for which nothing was
+      tried.
+    - `milliseconds` is the time until the answer or the failure.
+    - `undelivered`: the called sidecar reports that it could not connect to its application.
+    - `own`: a sidecar reports that the answer is its own.
     """
 
     outcome: Outcome
@@ -55,38 +57,38 @@ class RequestOutcome:
 
     @property
     def is_own(self) -> bool:
-        """Say whether a sidecar gave the answer by itself."""
+        """Return whether a sidecar itself gave the answer."""
         return bool(self.own or self.words or self.denied or self.undelivered)
 
     @property
     def side(self) -> Side | None:
-        """Return whose sidecar answered by itself; None where the answer does not say so."""
+        """Return the side of the sidecar that answered; None if the answer does not show it."""
         if self.own is not None:
             return self.own.side
         return Side.CALLED if self.denied or self.undelivered else None
 
     @property
     def details(self) -> str:
-        """Return Envoy's details of its own answer, empty where it does not say."""
+        """Return Envoy's details of its own answer; empty if there are none."""
         return "" if self.own is None else self.own.details
 
     @property
     def is_denied(self) -> bool:
-        """Say whether a sidecar's rules have denied it."""
+        """Return whether a sidecar's rules denied the request."""
         return self.status == 403 and (bool(self.denied) or self.words == DENIED)
 
     @property
     def is_between_sidecars(self) -> bool:
-        """Say whether the caller's sidecar made no connection, TLS included, to the called sidecar.
+        """Return whether the caller's sidecar could not connect (including TLS) to the called sidecar.
 
-        The called sidecar marks its own answer where it could not connect to its application. Envoy 1.39 and
-        newer say nothing of TLS in an answer.
+        A called sidecar marks its answer if it could not connect to its application. Envoy 1.39 and newer
+        report nothing about TLS in an answer.
         """
         return self.flag == "UF" and not self.undelivered and self.side is not Side.CALLED
 
     @property
     def flag(self) -> str:
-        """Return Envoy's first response flag for what has failed; empty where Envoy says nothing."""
+        """Return Envoy's first response flag for the failure; empty if there is none."""
         if self.own is not None:
             return self.own.flags[0] if self.own.flags else ""
         return flag(self.status, self.words)
@@ -112,18 +114,18 @@ _BELOW_500: Final = {
     (429, "local_rate_limited"): "RL",
     (431, "Request Header Fields Too Large"): "DPE",
 }
-"""Whole answers of Envoy's own that say the request is at fault, and their flags."""
+"""Complete answers of Envoy for faulty requests, with their flags."""
 
 
 def flag(status: int, words: str) -> str:
-    """Return the response flag that Envoy logs with an answer of its own in these words."""
+    """Return the response flag that Envoy logs with its own answer of this text."""
     if status < 500:
         return _BELOW_500.get((status, words), "")
     return next((name for name, found in _FLAGS if found.search(words)), "")
 
 
 def own_answer(header: str) -> OwnAnswer | None:
-    """Read the header of an own answer, such as `caller NR route_not_found`; None for another text."""
+    """Parse the header of an own answer, for example `caller NR route_not_found`; None for any other text."""
     side, _, rest = header.partition(" ")
     if side not in tuple(Side):
         return None
@@ -133,6 +135,6 @@ def own_answer(header: str) -> OwnAnswer | None:
 
 
 def own_words(status: int, text: str) -> str:
-    """Return the text of an answer if it is Envoy's own; nothing of an application's."""
+    """Return the text of an answer if it is Envoy's own; empty for an application's."""
     words = " ".join(text.split())[:300]
     return words if words == DENIED or flag(status, words) else ""

@@ -1,4 +1,4 @@
-"""Makes the request: a socket of the right user, one connection, one answer, nothing followed or repeated."""
+"""A single request: a socket of the right user, one connection, one answer, without redirects or retries."""
 
 import contextlib
 import http.client
@@ -24,15 +24,16 @@ from meshwright.sidecars.layout import (
 )
 
 NOBODY: Final = 65534
-"""Whose socket it is where root's own would be left alone by the interception."""
+"""User of the socket if interception exempts root."""
 _MOST_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request to be made at `where`; without `method` it is a connection, on which nothing is sent.
+    """A request to `where`; without `method` only a connection, on which nothing is sent.
 
-    `led`: what is called is not the sidecar, but led to it by iptables. `seconds`: at most so long.
+    With `led` the address is not the sidecar's, but iptables redirects the connection to it. `seconds` is the
+    time limit.
     """
 
     where: HostPort
@@ -45,7 +46,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """An answer: its status, what sidecars say of it in headers, and the beginning of its text."""
+    """An answer: its status, the sidecars' headers, and the beginning of its text."""
 
     status: int
     denied: str
@@ -58,7 +59,7 @@ _NO_ANSWER: Final = _Answer(0, "", undelivered=False, own=None, text="")
 
 
 def made(call: Call) -> RequestOutcome:
-    """Make a request, and return what was seen of it; never raises for what goes wrong with it."""
+    """Make a request and return its outcome; a failed request does not raise."""
     began = time.monotonic()
 
     def seen(outcome: Outcome, words: str = "", answer: _Answer = _NO_ANSWER) -> RequestOutcome:
@@ -71,7 +72,7 @@ def made(call: Call) -> RequestOutcome:
     try:
         connection = _connected(call)
     except OSError as error:
-        if call.led and is_listened_at(OUTBOUND_PORT):  # where it is led to, it would have been taken
+        if call.led and is_listened_at(OUTBOUND_PORT):  # a redirected connection would have been accepted
             return seen(Outcome.NOT_TRIED, _past(os.geteuid()))
         return seen(Outcome.REFUSED, _said(error))
     with connection:
@@ -106,11 +107,11 @@ def _connected(call: Call) -> socket.socket:
 
 @contextlib.contextmanager
 def _not_left_alone(*, led: bool) -> Iterator[None]:
-    """Be a user whose connections are led to the sidecar, as root can; others are who they are."""
+    """Become a user whose connections are redirected to the sidecar, if root; other users stay unchanged."""
     user = os.geteuid()
     users: frozenset[int] = frozenset()
     if led and user == 0:
-        with contextlib.suppress(ProgramFailed):  # what is not led there is found when it is connected
+        with contextlib.suppress(ProgramFailed):  # a connection that is not redirected is detected later
             users = left_alone()
     if user not in users:
         yield
@@ -123,7 +124,7 @@ def _not_left_alone(*, led: bool) -> Iterator[None]:
 
 
 def _asked(connection: socket.socket, call: Call) -> _Answer:
-    """Send the request, and return the answer with the beginning of its text."""
+    """Send the request; return the answer with the beginning of its text."""
     http_connection = http.client.HTTPConnection(call.where.host, call.where.port)
     http_connection.sock = connection
     http_connection.putrequest(call.method, call.path, skip_host=True, skip_accept_encoding=True)
@@ -134,7 +135,7 @@ def _asked(connection: socket.socket, call: Call) -> _Answer:
     http_connection.endheaders()
     with http_connection.getresponse() as answer:
         text = ""
-        if answer.status >= 400:  # of others no word is Envoy's own, and they may go on for ever
+        if answer.status >= 400:  # Envoy's own texts have an error status, and other bodies may be endless
             with contextlib.suppress(OSError, http.client.HTTPException):
                 text = answer.read(_MOST_BYTES).decode(errors="replace")
         undelivered = answer.getheader(UNDELIVERED_HEADER) is not None
@@ -143,7 +144,7 @@ def _asked(connection: socket.socket, call: Call) -> _Answer:
 
 
 def _kept(connection: socket.socket) -> Outcome:
-    """Wait for the other end to speak or to close; it is open if it does neither, or speaks."""
+    """Wait until the peer sends or closes; the connection counts as open unless it is closed."""
     try:
         return Outcome.OPEN if connection.recv(1) else Outcome.CLOSED
     except TimeoutError:

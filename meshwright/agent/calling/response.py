@@ -1,7 +1,7 @@
-"""Whether a connection came to the sidecar's listener: who has its other end, by the kernel's tables.
+"""Check that a connection went to the sidecar's listener, by the kernel's socket tables.
 
-Where it is led to the listener by iptables, the other end is a socket of this machine, with the listener's
-port. What goes past the sidecar has its other end elsewhere, or at another port. Anybody may read the tables.
+The other end of a redirected connection is a socket of this machine with the listener's port. A connection
+that bypasses the sidecar has its other end elsewhere, or at another port. Any user may read the tables.
 """
 
 import socket
@@ -12,22 +12,22 @@ from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.listening_sockets import plain
 
 _MADE: Final = frozenset({"01", "03"})
-"""States of a connection that is made, be it that nobody has accepted it yet."""
+"""States of an established connection, even if it is not yet accepted."""
 
 
 def other_ends(table: str, ours: HostPort) -> tuple[int, ...]:
-    """Return the ports of this machine's sockets that are connected to `ours`, by a table of the kernel."""
+    """Return the ports of this machine's sockets that are connected to `ours`, from a kernel table."""
     rows = (line.split() for line in table.splitlines()[1:])
     return tuple(end(row[1]).port for row in rows if len(row) > 3 and row[3] in _MADE and end(row[2]) == ours)
 
 
 def is_taken(ours: socket.socket, port: int) -> bool:
-    """Say whether the other end of a connection is a socket of this machine at that port."""
+    """Return whether the other end of a connection is a socket of this machine at that port."""
     host, number, *_ = ours.getsockname()
     where = HostPort(plain(host), number)
     return any(port in other_ends(text, where) for text in tables())
 
 
 def is_listened_at(port: int) -> bool:
-    """Say whether anybody of this machine listens at a port."""
+    """Return whether a process of this machine listens on a port."""
     return any(each.port == port for each in listening())

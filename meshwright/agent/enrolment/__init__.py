@@ -1,4 +1,6 @@
-"""How the agent joins and renews: files and times stand in the agent, all else in a process that ends.
+"""Enrolment: the agent's part in joining a mesh and renewing its certificate.
 
-`keeping` and what it imports is light; `program` and what it imports reads certificates and speaks gRPC.
+The agent keeps the files and decides the times (`certificate_keeper`, `times`, `files`). Everything that
+needs gRPC or reads certificates runs in a subprocess (`program`, `client`, `pinning`), so that the agent
+stays small.
 """

@@ -1,4 +1,4 @@
-"""Keeps a proxy's certificate: joins where there is none, renews it in time, and asks whom to trust."""
+"""Keeper of a proxy's certificate: it joins without one, renews in time, and updates the trusted roots."""
 
 import asyncio
 import contextlib
@@ -33,27 +33,27 @@ from meshwright.agent.subprocess_call import ApartFailed, apart
 PROGRAM: Final = "meshwright.agent.enrolment.program"
 SECONDS: Final = 120.0
 LONGEST_SLEEP: Final = 600.0
-"""A clock may be set meanwhile."""
+"""Longest sleep in seconds, because the clock may be set meanwhile."""
 _TOKEN: Final = "join-token"  # noqa: S105 - a kind, no secret
 
 _log = structlog.get_logger("agent.enrolment")
 
 Replace = Callable[[Callable[[], None]], Awaitable[bool]]
-"""Changes the files while nobody reads them, and takes them into use; says whether they can be used."""
+"""Changes the files while nothing reads them, and brings them into use; returns whether they can be used."""
 
 
 def now() -> datetime:
-    """Return the time, by a clock that may be set."""
+    """Return the wall-clock time, which may be set."""
     return datetime.now(UTC)
 
 
 def monotonic() -> float:
-    """Return seconds by a clock that nobody sets: for pauses of our own."""
+    """Return monotonic seconds, for pauses."""
     return time.monotonic()
 
 
 class EnrolledCertificate:
-    """One proxy's certificate. `replace` changes its files; `shows` is the certificate in use."""
+    """One proxy's certificate. `replace` changes its files; `shows` returns the certificate in use."""
 
     def __init__(
         self,
@@ -73,16 +73,16 @@ class EnrolledCertificate:
         self._ask_program = ask or _program
         self._token = ""
         self._renew_after: datetime | None = None
-        self._retry: float | None = None  # by the monotonic clock, as is `_trust_at`
+        self._retry: float | None = None  # in monotonic seconds, as `_trust_at`
         self._trust_at = 0.0
         self._failures = 0
         self._untold = 0
         self._why = ""
 
     async def begin(self, stop: asyncio.Event) -> None:
-        """Have a certificate before there is an Envoy, however long that takes, or until `stop` is set.
+        """Obtain a certificate before Envoy starts, however long that takes, or until `stop` is set.
 
-        Raises AgentError where joining is refused and there is no certificate to go on with.
+        Raises AgentError if joining is refused and there is no usable certificate.
         """
         try:
             await asyncio.to_thread(files.complete, self._directory)
@@ -109,7 +109,7 @@ class EnrolledCertificate:
                 await asyncio.wait_for(stop.wait(), wait.total_seconds())
 
     async def run(self) -> None:
-        """Renew and ask for as long as the agent runs."""
+        """Renew the certificate and update the roots until cancelled."""
         if self._settings.renewal is None:
             _log.warning("the certificate is not renewed by itself: --renewal is not given")
             await asyncio.Event().wait()
@@ -117,7 +117,9 @@ class EnrolledCertificate:
         while True:
             plan, at = self._plan(), now()
             if (left := (plan.next - at).total_seconds()) > 0:
-                await asyncio.sleep(min(left, LONGEST_SLEEP))  # then the clock may be another: see the plan
+                await asyncio.sleep(
+                    min(left, LONGEST_SLEEP)
+                )  # the plan is computed again, as the clock may have been set
             elif at >= plan.renew:
                 await self._renew()
             else:
@@ -125,16 +127,16 @@ class EnrolledCertificate:
                 self._trust_at = monotonic() + pause.total_seconds()
 
     def _plan(self) -> Plan:
-        """Return what is due when, by the clock as it is now."""
+        """Return the next actions with their times, by the current clock."""
         retry = None if self._retry is None else _clock_at(self._retry)
         return planned(self._shows(), self._renew_after, _clock_at(self._trust_at), retry)
 
     def _due(self) -> datetime:
-        """Return when the certificate in use is to be renewed, whatever has failed meanwhile."""
+        """Return the time of the next renewal, ignoring failures so far."""
         return planned(self._shows(), self._renew_after, now(), None).renew
 
     def remark(self) -> str:
-        """Say that the certificate runs out, if it does and is not renewed."""
+        """Return a warning if the certificate is about to expire and its renewal fails; else ""."""
         if not self._why or not alarming(self._shows(), now()):
             return ""
         until = self._shows().not_after.isoformat(timespec="seconds")
@@ -145,7 +147,7 @@ class EnrolledCertificate:
         joins = await self._must_join()
         answered = await self._asked(EnrolmentRequestKind.JOIN if joins else EnrolmentRequestKind.RENEW)
         if joins and due and isinstance(answered, EnrolmentFailure):
-            # Whoever put a token there that does not let in has not taken the certificate away.
+            # A new token that is refused does not make the present certificate invalid, so renew that.
             renewed = await self._asked(EnrolmentRequestKind.RENEW)
             if isinstance(renewed, EnrolmentResult):
                 _log.warning("not joined again; renewed instead", reason=answered.why)
@@ -161,7 +163,7 @@ class EnrolledCertificate:
         self._failures, self._why = self._failures + 1, answered.why
         shows, at = self._shows(), now()
         wait = retry_after(self._failures, shows.not_after - at, random.random())  # noqa: S311 - no secret
-        # A token that is not accepted is looked at again when the certificate is due.
+        # A refused token is tried again when the certificate is due.
         self._retry = None if answered.refused and not due else monotonic() + wait.total_seconds()
         say = _log.error if alarming(shows, at) else _log.warning
         until = shows.not_after.isoformat(timespec="seconds")
@@ -173,12 +175,15 @@ class EnrolledCertificate:
         )
 
     def _not_at_once(self) -> float | None:
-        """Return when a certificate that is new may be renewed where that would be now."""
+        """Return the time of the next renewal if a new certificate is due immediately (a wrong clock).
+
+        Else None.
+        """
         due = renew_at(self._shows())
         return None if due > now() else monotonic() + LEAST_BETWEEN.total_seconds()
 
     async def _trust(self) -> timedelta:
-        """Ask whom to trust, and return when to ask again."""
+        """Fetch the trusted roots, and return the time until the next request."""
         answered = await self._asked(EnrolmentRequestKind.TRUST)
         drawn = random.random()  # noqa: S311 - no secret
         if isinstance(answered, EnrolmentFailure):
@@ -197,11 +202,11 @@ class EnrolledCertificate:
         self._untold = 0
         if authority:
             _log.info("roots in use", told_by=str(self._settings.renewal))
-            return timedelta(seconds=1)  # to say so
+            return timedelta(seconds=1)  # the next request confirms the roots
         return timedelta(seconds=max(1, answered.ask_again) * (0.75 + drawn / 2))
 
     async def _must_join(self) -> bool:
-        """Say whether there is no certificate to go on with, or another token than that by which it came."""
+        """Return whether there is no usable certificate, or a new join token."""
         settings = self._settings
         if settings.join is None or settings.proof is None:
             return False
@@ -216,19 +221,19 @@ class EnrolledCertificate:
         return ends is not None and now() > ends
 
     async def _can_wait(self) -> bool:
-        """Say whether there is a certificate in force, with which to go on until one can join again."""
+        """Return whether a valid certificate exists, so that joining can wait."""
         if self._settings.renewal is None or not files.has_pair(self._directory):
             return False
         ends = await self._ends()
         return ends is not None and now() <= ends
 
     async def _ends(self) -> datetime | None:
-        """Return when the certificate in its file ends; None where that cannot be told."""
+        """Return the expiry of the certificate in its file; None if that is unknown."""
         try:
             domain = self._settings.trust_domain
             found = await reading.read(self._directory, shared=self._shared, told=domain)
         except AgentError:
-            return None  # whoever reads them for Envoy says what is wrong with them
+            return None  # ProxyFiles reports the fault
         return found.shows.certificate.not_after
 
     async def _put_joined(self, obtained: EnrolmentResult, *, at_start: bool = False) -> bool:
@@ -250,7 +255,7 @@ class EnrolledCertificate:
         return await self._replace(lambda: files.put(self._directory, *new))
 
     async def _asked(self, asking: EnrolmentRequestKind) -> Answer:
-        """Ask, and say if a clock is wrong; whatever goes wrong is an answer too."""
+        """Call the program, and log a warning about a wrong clock; failures are returned, not raised."""
         try:
             question = await asyncio.to_thread(self._question, asking)
             if asking is EnrolmentRequestKind.JOIN:
@@ -280,17 +285,17 @@ class EnrolledCertificate:
 
 
 def _clock_at(moment: float) -> datetime:
-    """Return what the clock will say at a moment of the monotonic one, if nobody sets it."""
+    """Return the wall-clock time at a monotonic moment, if the clock is not set meanwhile."""
     return now() + timedelta(seconds=moment - monotonic())
 
 
 def _identifier(token: bytes) -> str:
-    """Return the part of a join token that is no secret."""
+    """Return the public part of a join token."""
     return token.decode("ascii", "replace").strip().partition(".")[0]
 
 
 async def _program(question: Question) -> Answer:
-    """Have a process ask that ends."""
+    """Call the subprocess that enrols."""
     found = await apart(PROGRAM, question, SECONDS, "the program that joins and renews")
     if isinstance(found, EnrolmentResult | EnrolmentFailure):
         return found

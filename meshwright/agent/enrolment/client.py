@@ -1,6 +1,6 @@
-"""Asking over gRPC: to be certified, again, and whom to trust; and telling whom the proxy has ejected.
+"""gRPC client for enrolment: join, renew, fetch roots, and report ejections.
 
-For programs that end.
+Only programs that end import it.
 """
 
 import os
@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
 
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its raw lines; what stands in the way is said in ours
+os.environ.setdefault(
+    "GRPC_VERBOSITY", "NONE"
+)  # no raw log lines of gRPC; errors are reported in our own sentences
 
 import grpc
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -31,7 +33,7 @@ Response = TypeVar("Response", wire.Certificate, wire.TrustResponse, wire.EjectR
 
 
 class EnrolmentUnanswered(Exception):
-    """There is no answer that helps: `failed` says why."""
+    """The request failed; `failed` has the reason."""
 
     def __init__(self, failed: EnrolmentFailure) -> None:
         super().__init__(failed.why)
@@ -39,20 +41,23 @@ class EnrolmentUnanswered(Exception):
 
 
 def join(at: HostPort, name: str, roots: bytes, csr_der: bytes, kind: str, proof: bytes) -> EnrolmentResult:
-    """Show a proof and a request to who is `name` by these roots; raise EnrolmentUnanswered."""
+    """Send a proof and a certificate request to a server that is `name` by these roots.
+
+    Raise EnrolmentUnanswered.
+    """
     request = wire.JoinRequest(csr_der=csr_der, proof=wire.Proof(kind=kind, data=proof))
     tls = grpc.ssl_channel_credentials(roots)
     return _certified(_asked(at, name, tls, JOIN, request, wire.Certificate))
 
 
 def renew(at: HostPort, name: str, roots: bytes, csr_der: bytes, directory: Path) -> EnrolmentResult:
-    """Show the certificate at hand and a request; raise EnrolmentUnanswered."""
+    """Send a certificate request, authenticated by the present certificate; raise EnrolmentUnanswered."""
     request = wire.RenewRequest(csr_der=csr_der)
     return _certified(_asked(at, name, _own(roots, directory), RENEW, request, wire.Certificate))
 
 
 def trust(at: HostPort, name: str, roots: bytes, digest: str, directory: Path) -> EnrolmentResult:
-    """Say whom this machine trusts, and return whom it is to trust; raise EnrolmentUnanswered."""
+    """Send the digest of the trusted roots, and return the roots to trust; raise EnrolmentUnanswered."""
     request = wire.TrustRequest(bundle_digest=digest)
     told = _asked(at, name, _own(roots, directory), TRUST, request, wire.TrustResponse)
     due, clock = _moment(told.renew_after), _moment(told.now)
@@ -60,9 +65,11 @@ def trust(at: HostPort, name: str, roots: bytes, digest: str, directory: Path) -
 
 
 def eject(at: HostPort, name: str, roots: bytes, directory: Path, ejected: Iterable[HostPort]) -> int:
-    """Say whom this machine's proxy has ejected, and return for how many seconds.
+    """Report the endpoints that this machine's proxy has ejected.
 
-    Raise EnrolmentUnanswered.
+    Return for how many seconds the report holds.
+
+    Raises EnrolmentUnanswered.
     """
     endpoints = [wire.Endpoint(address=each.host, port=each.port) for each in ejected]
     told = _asked(
@@ -90,7 +97,9 @@ def _asked(
         try:
             answer: Response = call(request, timeout=SECONDS)
         except grpc.RpcError as error:
-            raise EnrolmentUnanswered(_failed(at, error)) from None  # it holds the request
+            raise EnrolmentUnanswered(
+                _failed(at, error)
+            ) from None  # the error holds the request, which has the proof
         return answer
 
 

@@ -1,7 +1,7 @@
-"""The proxy's files while they are made anew: there is always a pair that fits, or one to be completed.
+"""Renewal of a proxy's files, crash-safe: at any time a matching pair exists, or one that can be completed.
 
-A new key stands as `proxy.key.next` before anybody is asked to certify it, and is used again if the answer is
-lost. A new certificate stands as `proxy.pem.next` before either is moved to its place.
+A new key is stored as `proxy.key.next` before a certificate is requested, and is used again if the answer is
+lost. A new certificate is stored as `proxy.pem.next` before both are moved to their places.
 """
 
 from pathlib import Path
@@ -15,13 +15,13 @@ from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, TRU
 NEXT_KEY: Final = f"{KEY_FILE}.next"
 NEXT_CHAIN: Final = f"{CHAIN_FILE}.next"
 JOINED: Final = "joined"
-"""In which the id of the token stands by which this machine has joined: another one is for joining again."""
+"""File with the ID of the join token that was used; another token means joining again."""
 
 
 def complete(directory: Path) -> None:
-    """Finish what a process has begun that died; raise OSError.
+    """Finish a replacement that an earlier process began; raise OSError.
 
-    The certificate is there only once it is whole; its key may have been moved already.
+    `proxy.pem.next` exists only when it is complete; its key may have been moved already.
     """
     if not (directory / NEXT_CHAIN).exists():
         return
@@ -32,16 +32,16 @@ def complete(directory: Path) -> None:
 
 
 def put(directory: Path, chain: bytes, authority: bytes, domain: TrustDomain | None = None) -> None:
-    """Put a certificate for the next key, and its roots, in their places; raise StateError, OSError."""
+    """Store a certificate for the next key, with its roots; raise StateError or OSError."""
     put_authority(directory, authority, domain)
     files.write_private(directory / NEXT_CHAIN, chain)
     complete(directory)
 
 
 def put_authority(directory: Path, authority: bytes, domain: TrustDomain | None = None) -> None:
-    """Put roots in their place, if they are others, and their mesh's trust domain; raise StateError.
+    """Store the roots if they changed, and the mesh's trust domain, which later roots need not name.
 
-    The next roots need not name it.
+    Raises StateError.
     """
     _put(directory / AUTHORITY_FILE, authority)
     if domain is not None:
@@ -54,28 +54,28 @@ def _put(path: Path, content: bytes) -> None:
 
 
 def next_key(directory: Path) -> PrivateKey | None:
-    """Return the key that waits for its certificate; raise StateError."""
+    """Return the key whose certificate is pending; raise StateError."""
     content = files.read(directory / NEXT_KEY)
     return None if content is None else PrivateKey(content)
 
 
 def put_next_key(directory: Path, key: PrivateKey) -> None:
-    """Keep a key before its certificate is asked for; raise StateError."""
+    """Store a key before its certificate is requested; raise StateError."""
     files.private_directory(directory)
     files.write_private(directory / NEXT_KEY, key.reveal())
 
 
 def has_pair(directory: Path) -> bool:
-    """Say whether there is a certificate with a key, of whatever worth."""
+    """Return whether certificate and key exist, valid or not."""
     return all((directory / name).exists() for name in (CHAIN_FILE, KEY_FILE))
 
 
 def joined_by(directory: Path) -> str:
-    """Return the id of the token by which this machine has joined; empty if it has not. Raises StateError."""
+    """Return the ID of the join token that was used; empty without one. Raises StateError."""
     content = files.read(directory / JOINED)
     return "" if content is None else content.decode("ascii", "replace").strip()
 
 
 def note_joined(directory: Path, token: str) -> None:
-    """Note by which token this machine has joined; raise StateError."""
+    """Store the ID of the join token that was used; raise StateError."""
     files.write_private(directory / JOINED, f"{token}\n".encode("ascii", "replace"))

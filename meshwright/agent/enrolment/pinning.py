@@ -1,4 +1,7 @@
-"""Whom a machine believes that joins: roots by their pins, and a server below them. For programs that end."""
+"""Verification of the server while joining: roots by their pins, and the server by the roots.
+
+For programs that end.
+"""
 
 import socket
 import ssl
@@ -21,7 +24,7 @@ _NOT_YET_VALID, _EXPIRED = 9, 10
 
 
 class ServerDistrusted(Exception):
-    """The server is not who it must be, or cannot be asked: `failed` says why."""
+    """The server cannot be verified or reached; `failed` has the reason."""
 
     def __init__(self, why: str, *, refused: bool = False) -> None:
         super().__init__(why)
@@ -29,9 +32,9 @@ class ServerDistrusted(Exception):
 
 
 def roots_by(at: HostPort, pins: tuple[str, ...]) -> bytes:
-    """Return the roots (PEM) that a server shows and that have these pins; nothing is said to it.
+    """Return the roots (PEM) that a server presents and that match the pins. Nothing is sent to the server.
 
-    Raises ServerDistrusted where it shows none: then it is another mesh's, or somebody else's.
+    Raises ServerDistrusted if it presents none: then it belongs to another mesh, or is an attacker's.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -47,15 +50,16 @@ def roots_by(at: HostPort, pins: tuple[str, ...]) -> bytes:
 
 
 def require_believed(at: HostPort, roots: bytes, domain: TrustDomain, own: Path | None = None) -> str:
-    """Return the name of a trust domain's control plane.
+    """Verify that the control plane of a trust domain answers, and return its DNS name.
 
-    Raise ServerDistrusted if it is not there by the roots.
-
-    Where a certificate is demanded, that in the directory `own` is shown.
+    Raises ServerDistrusted if the roots do not verify it. A server that requires a client certificate gets
+    the one in the directory `own`.
     """
     name = server_name(domain)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(cadata=roots.decode("ascii", "ignore"))  # in a comment may be more
+    context.load_verify_locations(
+        cadata=roots.decode("ascii", "ignore")
+    )  # comments in PEM may have other characters
     context.set_alpn_protocols(["h2"])
     if own is not None:
         show_own(context, own)
@@ -96,7 +100,7 @@ def _validity(at: HostPort) -> str:
 
 
 def _shown(connection: ssl.SSLSocket) -> list[bytes]:
-    """Return all certificates that the other side has shown (DER); before Python 3.13 that was not public."""
+    """Return all certificates of the peer (DER); before Python 3.13 this was not a public method."""
     session: Any = connection
     if hasattr(session, "get_unverified_chain"):
         return list(session.get_unverified_chain())

@@ -1,8 +1,7 @@
 """Join or renew for an agent, then end: `python -m meshwright.agent.enrolment.program`.
 
-The agent writes its request to standard input.
-
-The private key is made here, stands in its file, and goes nowhere.
+The agent writes its request to standard input. The private key is generated here and stored in its file; it
+is sent nowhere.
 """
 
 import contextlib
@@ -36,7 +35,7 @@ from meshwright.sidecars.layout import AUTHORITY_FILE
 
 
 def answer(question: Question) -> Answer:
-    """Return what came of asking; whatever goes wrong is a sentence."""
+    """Return the result of a request; every failure is returned as a sentence."""
     try:
         match question.asking:
             case EnrolmentRequestKind.JOIN:
@@ -84,12 +83,12 @@ def _joined(question: Question) -> Answer:
 
 
 def _domain(question: Question, roots: bytes) -> TrustDomain:
-    """Return the trust domain of the mesh that is joined; raise CredentialsError.
+    """Return the trust domain of the mesh to join; raise CredentialsError.
 
-    What stands in the directory may be of the mesh before: it is asked last.
+    The file in the directory is read last, because it may be from an earlier mesh.
     """
     told = question.trust_domain
-    with contextlib.suppress(ValueError):  # roots that are no PEM are refused by their name
+    with contextlib.suppress(ValueError):  # invalid roots are refused by `domain_of`, with their name
         if told is None and not trust_domains(roots):
             told = domain_beside(question.directory)
     return domain_of(roots, told, "the root of the control plane")
@@ -110,15 +109,15 @@ def _trusting(question: Question) -> EnrolmentResult:
 
 
 def trusted(directory: Path, told: TrustDomain | None = None) -> tuple[bytes, TrustDomain]:
-    """Return the roots that are trusted, and the mesh's trust domain; raise CredentialsError, OSError."""
+    """Return the trusted roots and the mesh's trust domain; raise CredentialsError or OSError."""
     return (directory / AUTHORITY_FILE).read_bytes(), trust_domain(directory, told)
 
 
 def _request(directory: Path) -> bytes:
-    """Return the request for the key that waits for its certificate; one that cannot be read is made anew."""
+    """Return the request for the pending key; an unreadable key is replaced."""
     waiting = files.next_key(directory)
     if waiting is not None:
-        with contextlib.suppress(ValueError):  # it is of use to nobody: nothing was certified for it
+        with contextlib.suppress(ValueError):  # an unreadable key has no certificate and can be replaced
             return request_for(waiting)
     made = new_key()
     files.put_next_key(directory, made)
@@ -126,7 +125,7 @@ def _request(directory: Path) -> bytes:
 
 
 def _words(error: ValueError) -> str:
-    # A decoder's own words repeat what it could not read.
+    # The message of a UnicodeError quotes the input, which is a secret.
     return "it is not ASCII" if isinstance(error, UnicodeError) else str(error)
 
 

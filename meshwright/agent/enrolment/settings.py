@@ -1,4 +1,4 @@
-"""What the agent is told of enrolment, and what goes through the pipe to the program that asks."""
+"""Settings of enrolment, and the input and output of the subprocess."""
 
 import enum
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ from meshwright.mesh.names import TrustDomain
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentSettings:
-    """Where to join and to renew, by what (a file with the proof), and whom to believe at first.
+    """Addresses for joining and renewal, the file with the proof, and the initial trust.
 
-    `authority` is a file with roots; without it the pin of a join token says whom. `trust_domain` is the
-    mesh's, where it was said.
+    `authority` is a file with roots; without it the pin in a join token verifies the server. `trust_domain`
+    is the mesh's, if it was given.
     """
 
     join: HostPort | None = None
@@ -26,7 +26,7 @@ class EnrolmentSettings:
 
 
 class EnrolmentRequestKind(enum.Enum):
-    """What is asked for."""
+    """The kinds of requests."""
 
     JOIN = enum.auto()
     RENEW = enum.auto()
@@ -35,10 +35,10 @@ class EnrolmentRequestKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the program is asked: where, with the directory of the proxy's files.
+    """Input of the program: the server's address, and the directory of the proxy's files.
 
-    `proof` and `authority` (roots as PEM; empty: by the pins of the proof) are for joining. `trust_domain` is
-    the mesh's, where it was told.
+    `proof` and `authority` (roots as PEM; empty: use the pins in the proof) are for joining. `trust_domain`
+    is the mesh's, if it was given.
     """
 
     asking: EnrolmentRequestKind
@@ -52,10 +52,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentResult:
-    """What came back: a certificate chain and roots as PEM, empty where there is nothing new.
+    """A certificate chain and roots as PEM; empty if there is nothing new.
 
-    `renew_after` is when to renew what there is then, `ask_again` in how many seconds to ask whom to trust;
-    `clock` is the server's. `trust_domain` is that by which it was believed.
+    `renew_after` is the time of the next renewal, `ask_again` the seconds until the next request for roots,
+    and `clock` the server's time. `trust_domain` is the one by which the server was verified.
     """
 
     chain: bytes
@@ -68,7 +68,7 @@ class EnrolmentResult:
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentFailure:
-    """Why there is nothing, in a sentence; `refused`: asking again will not help."""
+    """The reason for a failure in one sentence; `refused` means that a retry will not help."""
 
     why: str
     refused: bool = False

@@ -1,4 +1,4 @@
-"""When the agent asks whom: decisions, with the time as an argument."""
+"""Times of joining, renewal and requests for roots: pure decisions, with the time as an argument."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,42 +10,42 @@ from certs.renewal import alarm_at, renew_at
 FIRST_RETRY: Final = timedelta(seconds=5)
 LAST_RETRY: Final = timedelta(minutes=10)
 WITHOUT: Final = timedelta(seconds=30)
-"""So long it is waited at most once a certificate has ended: each try is a program, and machines are many."""
+"""Longest pause after a certificate has expired, because each try is a process and machines are many."""
 LEAST_BETWEEN: Final = timedelta(minutes=1)
-"""By a clock that is months ahead every new certificate is due: so often it is renewed all the same."""
+"""Shortest time between renewals: with a clock that is months ahead every new certificate is due at once."""
 CLOCK_APART: Final = timedelta(minutes=5)
-"""By so much a clock may differ from the server's before it is said."""
+"""Difference to the server's clock above which a warning is logged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """When to renew, and when to ask whom to trust."""
+    """Times of the next renewal and of the next request for roots."""
 
     renew: datetime
     trust: datetime
 
     @property
     def next(self) -> datetime:
-        """Return the sooner of both."""
+        """Return the earlier of both."""
         return min(self.renew, self.trust)
 
 
 def planned(
     certificate: PeerCertificate, renew_after: datetime | None, trust: datetime, retry: datetime | None
 ) -> Plan:
-    """Return what is due when: a certificate at half of its life, or sooner where the server has said so.
+    """Return the next times: renewal at half of the certificate's life, or earlier if the server says so.
 
-    `retry` is when a renewal that failed is tried again.
+    `retry` is the time of the next try after a failed renewal.
     """
     due = min(renew_at(certificate), renew_after or datetime.max.replace(tzinfo=trust.tzinfo))
     return Plan(due if retry is None else retry, trust)
 
 
 def retry_after(failures: int, left: timedelta, drawn: float) -> timedelta:
-    """Return how long to wait after so many failures in a row, with a `drawn` number from 0 to 1.
+    """Return the pause after consecutive failures; `drawn` is a random number from 0 to 1.
 
-    Ever longer, and not past an eighth of what is `left` of the certificate, or WITHOUT where nothing is;
-    never less than half of the first wait.
+    The pause doubles up to LAST_RETRY. It is at most an eighth of the remaining life (`left`), or WITHOUT
+    after the expiry, and at least half of FIRST_RETRY.
     """
     longest = max(left / 8, FIRST_RETRY) if left > timedelta() else WITHOUT
     doubled: timedelta = FIRST_RETRY * 2 ** min(failures - 1, 10)
@@ -53,12 +53,12 @@ def retry_after(failures: int, left: timedelta, drawn: float) -> timedelta:
 
 
 def alarming(certificate: PeerCertificate, now: datetime) -> bool:
-    """Say whether less than a quarter of a certificate's life is left."""
+    """Return whether less than a quarter of a certificate's life is left."""
     return now >= alarm_at(certificate)
 
 
 def clock_words(server: datetime, now: datetime) -> str:
-    """Say how far the clock here is from the server's, if that is far."""
+    """Return a sentence about the difference of both clocks; empty up to CLOCK_APART."""
     apart = now - server
     if abs(apart) <= CLOCK_APART:
         return ""

@@ -1,1 +1,4 @@
-"""Envoy's life beside its workload: when it is started, replaced, ended, given up; and its process."""
+"""Envoy's life beside its workload: start, replacement without interruption, stop, and giving up.
+
+`lifecycle` has the pure decisions and `supervisor` the processes; `admin` queries Envoy's admin interface.
+"""

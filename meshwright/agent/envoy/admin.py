@@ -1,4 +1,4 @@
-"""Asking Envoy's admin interface: our own Envoy's, not that of another sidecar at the port."""
+"""Client of Envoy's admin interface, which verifies that the answer is from the agent's own Envoy."""
 
 import json
 from collections.abc import Mapping
@@ -12,28 +12,28 @@ from meshwright.agent.errors import AgentError
 from meshwright.mesh.host_port import HostPort
 
 MOST_BYTES: Final = 64 * 1024 * 1024
-"""Of one answer: the listeners of a proxy may be megabytes."""
+"""Greatest size of an answer in bytes; the listeners of a proxy may take megabytes."""
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=5.0)
 
 
 class AdminUnreachable(AgentError):
-    """Envoy's admin interface does not answer, or not as it should."""
+    """Envoy's admin interface does not answer, or not as expected."""
 
 
 class AnswerTooLarge(AdminUnreachable):
-    """Envoy's answer has more than MOST_BYTES."""
+    """Envoy's answer is larger than MOST_BYTES."""
 
 
 class AnotherEnvoy(AdminUnreachable):
-    """Another Envoy has the port: ours cannot have it, and whatever that one says is not about ours."""
+    """Another Envoy has the port, so its answers are not about this proxy."""
 
 
 class EnvoyAdmin:
     """The admin interface of the Envoy that runs with `bootstrap`; an async context manager.
 
-    The interface listens at a Unix socket (a Path) or at HOST:PORT. Whoever answers is asked first whose it
-    is: an Envoy that cannot have the port ends, and leaves it to the one that has it, which must neither be
-    believed nor drained.
+    The interface listens on a Unix socket (a Path) or HOST:PORT. Before each request the client checks whose
+    Envoy answers. An Envoy that cannot bind the port exits, and the port stays with another Envoy, which must
+    be neither trusted nor drained.
     """
 
     def __init__(self, address: HostPort | Path, bootstrap: Path) -> None:
@@ -42,7 +42,7 @@ class EnvoyAdmin:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        # A connection belongs to one epoch: the next call must reach whoever listens by then.
+        # A connection is tied to one epoch, but the next request must reach the current one.
         self._session = aiohttp.ClientSession(
             timeout=_TIMEOUT,
             connector=_connector(self.address),
@@ -57,7 +57,7 @@ class EnvoyAdmin:
             await self._session.close()
 
     async def text(self, path: str, method: str = "GET") -> str:
-        """Return the body of an answer of 200; raise AdminUnreachable for anything else."""
+        """Return the body of an answer with status 200; raise AdminUnreachable for any other."""
         await self.server_info()
         return await self._text(path, method)
 
@@ -67,7 +67,7 @@ class EnvoyAdmin:
         return await self._json(path)
 
     async def server_info(self) -> Mapping[str, object]:
-        """Return what our Envoy says of itself; raise AdminUnreachable, or AnotherEnvoy."""
+        """Return the server info of the agent's own Envoy; raise AdminUnreachable or AnotherEnvoy."""
         found = await self._json("/server_info")
         theirs = _options(found).get("config_path")
         if theirs != self._bootstrap:
@@ -78,7 +78,7 @@ class EnvoyAdmin:
         return found
 
     async def live_epoch(self) -> int | None:
-        """Return the epoch that answers, if it is live; None otherwise."""
+        """Return the epoch that answers if it is live, else None."""
         try:
             found = await self.server_info()
         except AdminUnreachable:
@@ -102,7 +102,7 @@ class EnvoyAdmin:
             raise AdminUnreachable(f"{method} {path}: the answer is not taken: {error}") from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise AdminUnreachable(f"Envoy's admin at {self.address} does not answer: {error}") from error
-        text = content.decode("utf-8", errors="replace")  # whoever it is
+        text = content.decode("utf-8", errors="replace")  # another program may answer
         if response.status != 200:
             raise AdminUnreachable(f"{method} {path}: status {response.status}: {text.strip()[:200]}")
         return text

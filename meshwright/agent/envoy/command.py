@@ -1,9 +1,8 @@
-"""The command lines of Envoy, and its environment. Pure.
+"""Command lines and environment of Envoy. Pure.
 
-The environment is the agent's own, with the name by which a proxy's spans are known: for spans of
-OpenTelemetry Envoy takes the name of the service from its environment alone
-(https://opentelemetry.io/docs/specs/otel/resource/sdk/). Listeners are the same for all callers, and cannot
-say it.
+The environment is the agent's own, with the service name for OpenTelemetry spans, which Envoy takes only from
+its environment (https://opentelemetry.io/docs/specs/otel/resource/sdk/). Listeners cannot contain the name,
+because they are equal for all callers.
 """
 
 from collections.abc import Mapping
@@ -14,29 +13,29 @@ from typing import Final
 from meshwright.mesh.identity import ProxyName
 
 ATTRIBUTES_VARIABLE: Final = "OTEL_RESOURCE_ATTRIBUTES"
-"""Pairs of a name and a value, with commas between: of one name Envoy takes the last."""
+"""Variable with comma-separated name=value pairs; for a repeated name Envoy uses the last value."""
 SERVICE_VARIABLE: Final = "OTEL_SERVICE_NAME"
-"""What goes before any `service.name` among them; Envoy itself does not look at it."""
+"""Variable that overrides `service.name` in the pairs; Envoy itself ignores it."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnvoyOptions:
-    """How Envoy is run.
+    """Options of Envoy.
 
-    `drain_seconds` is how long a listener that goes, or an old epoch, may take for its connections; an old
-    epoch ends after `parent_shutdown_seconds`, which must be more (ValueError otherwise).
+    `drain_seconds` is the time in which a removed listener, or an old epoch, may finish its connections. An
+    old epoch ends after `parent_shutdown_seconds`, which must be longer (ValueError otherwise).
     """
 
     program: str
     concurrency: int = 0
-    """Worker threads; 0 is one for each processor."""
+    """Worker threads; 0 means one per processor."""
     log_level: str = "warning"
     drain_seconds: int = 45
     parent_shutdown_seconds: int = 60
     hot_restart: bool = True
     extra: tuple[str, ...] = ()
     logged: bool = False
-    """Its lines become lines of the agent's log, instead of going where that goes."""
+    """True if Envoy's lines become lines of the agent's log, instead of going to its standard error."""
 
     def __post_init__(self) -> None:
         if self.hot_restart and self.parent_shutdown_seconds <= self.drain_seconds:
@@ -47,8 +46,8 @@ class EnvoyOptions:
 
 
 def validate(options: EnvoyOptions, bootstrap: Path) -> list[str]:
-    """Return the command by which Envoy says what it thinks of a bootstrap."""
-    # It would bind hot restart's sockets otherwise, which a running Envoy may have.
+    """Return the command by which Envoy validates a bootstrap."""
+    # Without this option it would bind the sockets of hot restart, which a running Envoy may have.
     command = [options.program, "--mode", "validate", "--disable-hot-restart"]
     return [*command, "--config-path", str(bootstrap), "--log-level", "warning"]
 
@@ -58,8 +57,9 @@ def serve(
 ) -> list[str]:
     """Return the command of an epoch.
 
-    `base_id` is what the first epoch was given, None for that epoch itself: it chooses one that no other
-    Envoy of this host has (shared memory knows no network namespaces), and writes it to `base_id_file`.
+    `base_id` is None for the first epoch. That epoch chooses an ID that no other Envoy of this host uses
+    (shared memory is not separated by network namespaces), and writes it to `base_id_file` for the later
+    epochs.
     """
     command = [options.program, "--config-path", str(bootstrap), "--log-level", options.log_level]
     command += ["--drain-time-s", str(options.drain_seconds), "--drain-strategy", "immediate"]
@@ -78,9 +78,10 @@ def serve(
 
 
 def environment(own: Mapping[str, str], name: ProxyName) -> dict[str, str]:
-    """Return the environment of a proxy's Envoy, with what the agent's `own` says of spans in force.
+    """Return the environment of a proxy's Envoy; settings for spans in the agent's `own` environment win.
 
-    Else `service.name` is `<service>.<namespace>`, as in Zipkin's spans, and `service.instance.id` the UUID.
+    The defaults are `<service>.<namespace>` for `service.name`, as in Zipkin's spans, and the UUID for
+    `service.instance.id`.
     """
     pairs = [f"service.name={name.service}.{name.namespace}", f"service.instance.id={name.uuid}"]
     if said := own.get(ATTRIBUTES_VARIABLE, "").strip(" ,"):

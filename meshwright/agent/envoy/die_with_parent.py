@@ -1,8 +1,8 @@
-"""Becomes another program, which the kernel kills when the process that started it dies.
+"""Replace this process by a program that the kernel kills when its parent dies.
 
-Run as a file of its own: `python -I -S bound.py PARENT PROGRAM [ARGUMENT...]`. What is done here could be
-done in the child between fork and exec, but not safely in a process with threads (gRPC's handlers of forks
-start some there), and such a fork copies what need not be copied.
+Run as a file of its own: `python -I -S FILE PARENT PROGRAM [ARGUMENT...]`. The same could be done in the
+child between fork and exec, but not safely in a process with threads (gRPC's fork handlers start some), and
+such a fork would copy more memory.
 """
 
 import ctypes
@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 NOT_STARTED: Final = 127
-"""The status with which it ends where the program cannot be run, as a shell's; its words say why."""
+"""Exit status if the program cannot be run, as in a shell; standard error has the reason."""
 
 _PR_SET_PDEATHSIG: Final = 1
 
 
 def bound(command: list[str]) -> list[str]:
-    """Return the command that runs a command so that it dies with this process."""
+    """Return the command line that runs a command so that it dies with this process."""
     return [sys.executable, "-I", "-S", str(Path(__file__)), str(os.getpid()), *command]
 
 
 def become(parent: int, command: list[str]) -> NoReturn:
-    """Bind to the parent, and become the program."""
+    """Bind to the parent, and execute the program."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before the kernel was asked
+    if os.getppid() != parent:  # the parent died before prctl
         sys.exit(1)
     try:
         os.execvp(command[0], command)  # noqa: S606 - the agent's own command, without a shell

@@ -1,4 +1,4 @@
-"""How long a proxy that is to end may still serve. Pure."""
+"""Decision when a proxy that is ending may stop. Pure."""
 
 import re
 from dataclasses import dataclass
@@ -6,15 +6,16 @@ from typing import Final
 
 CONNECTIONS_PATH: Final = "/stats?filter=downstream_(cx|rq)_active$"
 _NOT_TRAFFIC: Final = ("admin.", "async-client.")
-# With a worker's name in it, a counter is part of another one.
+# A counter with a worker's name is included in another counter.
 _COUNTER: Final = re.compile(r"^(listener|http)\.(.+?\.)downstream_(cx|rq)_active: (\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class DrainSettings:
-    """Serve at least `least_seconds`, then until no connection is in use, at most `most_seconds`.
+    """Serve at least `least_seconds`, then until no connection is in use, for at most `most_seconds`.
 
-    The least is for those who do not know yet that we go: balancers, and proxies with old endpoints.
+    The minimum is for callers that do not know yet that the proxy ends, for example load balancers, and
+    proxies with old endpoints.
     """
 
     least_seconds: float = 5.0
@@ -28,17 +29,20 @@ class DrainSettings:
 
 
 def is_over(settings: DrainSettings, elapsed: float, connections: int | None) -> bool:
-    """Say whether to end now; `connections` is None where Envoy does not answer, which is no reason to."""
+    """Return whether to end now.
+
+    `connections` is None if Envoy does not answer, which does not end the drain.
+    """
     if elapsed < settings.least_seconds:
         return False
     return connections == 0 or elapsed >= settings.most_seconds
 
 
 def in_use(stats: str) -> int:
-    """Return how many connections are in use, the admin interface's own left out.
+    """Return the number of connections in use, without those of the admin interface.
 
-    An HTTP connection counts by its requests: one that a peer keeps for later is in nobody's way, and would
-    else hold up every end, for Envoy closes it with its next answer only.
+    An HTTP connection counts by its open requests. An idle one that a peer keeps for later would otherwise
+    delay every end, because Envoy closes it only with its next answer.
     """
     found = [
         (kind, counter, int(value))

@@ -1,8 +1,10 @@
-"""When Envoy is started, replaced, ended and given up: a state machine without clocks or processes.
+"""Lifecycle of Envoy.
 
-An *epoch* is one Envoy process. With hot restart a new epoch takes over from the one before it, which drains
-and ends by itself; without, a changed configuration ends the old one first. An epoch that ends by error ends
-all others, because a hand-over may have been under way, and then one is started anew, after a pause.
+A state machine for start, replacement, stop and giving up, without clocks or processes.
+
+An *epoch* is one Envoy process. With hot restart a new epoch takes over from the one before, which drains and
+ends by itself. Without hot restart a changed configuration ends the old epoch first. An epoch that fails ends
+all others, because a hand-over may have been in progress; after a pause a new one starts.
 """
 
 import enum
@@ -11,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 MOST_EPOCHS: Final = 2
-"""How many processes may live at once: one that serves, and one that drains."""
+"""Greatest number of concurrent processes: one that serves, and one that drains."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestartSettings:
-    """How often an Envoy that failed is started again: `tries` times, after `first_seconds`, then doubled.
+    """Restarts of a failed Envoy: `tries` times, first after `first_seconds`, then after doubled pauses.
 
-    The tries come back when the configuration changes, and after an Envoy has run for `stable_seconds`.
+    The count starts again when the configuration changes, and after an Envoy has run for `stable_seconds`.
     """
 
     tries: int = 10
@@ -27,12 +29,12 @@ class RestartSettings:
     hot_restart: bool = True
 
     def pause(self, failures: int) -> float:
-        """Return how long to wait before the next try, after so many failures in a row."""
+        """Return the seconds before the next try, after consecutive failures."""
         return float(self.first_seconds * 2 ** (failures - 1))
 
 
 class EnvoyEnd(enum.Enum):
-    """Why there will be no Envoy any more."""
+    """The reason for which Envoy is not started any more."""
 
     CLEAN = "Envoy ended by itself, without an error"
     STOPPED = "stopped"
@@ -41,14 +43,14 @@ class EnvoyEnd(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class EpochStart:
-    """Start an Envoy of this epoch with the newest configuration."""
+    """Action: start an Envoy for this epoch with the newest configuration."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class EpochKill:
-    """End an epoch at once; gently, where it may finish what it does."""
+    """Action: end an epoch at once, or `gently`, so that it may finish."""
 
     epoch: int
     gently: bool = False
@@ -56,7 +58,7 @@ class EpochKill:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """There is nothing more to do, and nothing lives."""
+    """Action: finish, because no Envoy runs and none will be started."""
 
     why: EnvoyEnd
 
@@ -66,7 +68,7 @@ Action = EpochStart | EpochKill | End
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """A live epoch: its configuration, since when it runs, whether it serves yet, whether we ended it."""
+    """A live epoch: its configuration, its start, whether it serves yet, whether it was killed."""
 
     configuration: str
     since: float
@@ -76,9 +78,9 @@ class Epoch:
 
 @dataclass(slots=True)
 class Lifecycle:
-    """The state; every method takes the time in seconds and returns what is to be done, in order.
+    """The state machine. Methods take the time in seconds and return the actions, in order.
 
-    `retry_at` is when `tick` is to be called again, None if no retry is due.
+    `retry_at` is the time of the next call of `tick`; None if no retry is due.
     """
 
     settings: RestartSettings = field(default_factory=RestartSettings)
@@ -91,32 +93,32 @@ class Lifecycle:
 
     @property
     def epochs(self) -> Mapping[int, Epoch]:
-        """Return the live epochs, in rising order."""
+        """Return the live epochs in rising order."""
         return dict(sorted(self._epochs.items()))
 
     @property
     def newest(self) -> int | None:
-        """Return the epoch that serves; None if nothing lives."""
+        """Return the epoch that serves; None without any."""
         return max(self._epochs, default=None)
 
     @property
     def tries_left(self) -> int:
-        """Return how many failures are still allowed."""
+        """Return the number of failures that are still allowed."""
         return self.settings.tries - self._failures
 
     def not_running(self) -> str:
-        """Say that no Envoy lives, and what becomes of it; nothing if one does."""
+        """Return a sentence if no Envoy runs, with the next step; empty if one does."""
         if self._epochs:
             return ""
         if not self._failures:
             return "Envoy does not run yet"
-        again = self.tries_left + 1  # the first of them is due already
+        again = self.tries_left + 1  # including the one that is due already
         tried = f"is tried {_times(again)} more" if again > 0 else "is given up"
         failed = f"it failed {_times(self._failures)}, and {tried}"
         return f"Envoy does not run: {failed}; its own words are in the agent's log"
 
     def configured(self, configuration: str, now: float) -> list[Action]:
-        """Take a configuration, by its digest; the one that is in use already changes nothing."""
+        """Take a configuration by its digest. The one in use already causes no action."""
         if configuration == self._wanted or self._stopping:
             return []
         self._wanted = configuration
@@ -125,7 +127,7 @@ class Lifecycle:
         return self._reconcile(now)
 
     def exited(self, epoch: int, status: int, now: float) -> list[Action]:
-        """Take note that an epoch has ended, with its exit status (negative: by that signal)."""
+        """Handle the end of an epoch, with its exit status (negative: killed by that signal)."""
         ended = self._epochs.pop(epoch)
         if self._stopping:
             return [] if self._epochs else [End(EnvoyEnd.STOPPED)]
@@ -137,21 +139,21 @@ class Lifecycle:
         return self._abort(now)
 
     def settled(self, epoch: int, now: float) -> list[Action]:
-        """Take note that an epoch serves: only then can another take over from it."""
+        """Handle that an epoch serves; only then can a further one take over from it."""
         if epoch in self._epochs and not self._epochs[epoch].settled:
             self._epochs[epoch] = replace(self._epochs[epoch], settled=True)
             return self._reconcile(now)
         return []
 
     def tick(self, now: float) -> list[Action]:
-        """Start what is due."""
+        """Start the retry that is due."""
         if self.retry_at is None or now < self.retry_at or self._stopping:
             return []
         self.retry_at = None
         return self._reconcile(now)
 
     def stop(self) -> list[Action]:
-        """End everything; nothing is started from now on."""
+        """End every epoch, and start none from now on."""
         self._stopping = True
         self.retry_at = None
         if not self._epochs:
@@ -166,11 +168,11 @@ class Lifecycle:
         return [End(EnvoyEnd.CLEAN)]
 
     def _abort(self, now: float) -> list[Action]:
-        """End what lives after a failure; when all have ended, plan the next try or give up."""
+        """End the other epochs after a failure; when all have ended, schedule the next try or give up."""
         self._aborting = bool(self._epochs)
         if self._epochs:
             return [*self._kill_all()]
-        if not self._failures:  # the configuration has changed meanwhile
+        if not self._failures:  # reset by a new configuration meanwhile
             return self._reconcile(now)
         if self._failures > self.settings.tries:
             return [End(EnvoyEnd.EXHAUSTED)]
@@ -187,7 +189,7 @@ class Lifecycle:
         self._epochs[epoch] = replace(self._epochs[epoch], killed=True)
 
     def _reconcile(self, now: float) -> list[Action]:
-        """Start an epoch with the configuration wanted, if none has it and there is room."""
+        """Start an epoch with the wanted configuration, if none has it and there is room."""
         newest = self.newest
         if self._stopping or self._wanted is None or self._aborting or self.retry_at is not None:
             return []

@@ -1,4 +1,4 @@
-"""The listeners that Envoy has accepted, as its admin interface shows them. Pure."""
+"""Parser of the listeners that Envoy has accepted, from its admin interface. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Final
 from meshwright.mesh.names import IpAddress
 
 LISTENERS_PATH: Final = "/config_dump?resource=dynamic_listeners"
-"""Listeners with their filter chains: an intercepting one serves every port in one listener."""
+"""Path of the listeners with filter chains; an intercepting listener serves every port."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A filter chain, and the destinations that it is for: a port (None: any) and addresses (none: any)."""
+    """A filter chain with its destinations: a port (None: any) and addresses (empty: any)."""
 
     name: str
     port: int | None = None
@@ -21,7 +21,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A listener in force and where it listens; None where that is no Internet address."""
+    """A listener in force with its address; None for a socket that is not an Internet address."""
 
     name: str
     address: IpAddress | None
@@ -30,7 +30,7 @@ class Listener:
 
 
 def listeners(dump: Mapping[str, object]) -> tuple[Listener, ...]:
-    """Read the answer of LISTENERS_PATH; what is not in force yet is left out."""
+    """Parse the answer of LISTENERS_PATH; listeners that are not yet in force are left out."""
     states = (_object(config.get("active_state")) for config in _objects(dump.get("configs")))
     return tuple(_listener(_object(state.get("listener"))) for state in states if state)
 

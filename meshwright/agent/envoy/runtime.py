@@ -1,7 +1,7 @@
-"""The agent's own directory: what Envoy reads there, replaced so that it never sees half of anything.
+"""The agent's run directory with the files for Envoy, replaced so that Envoy never sees incomplete ones.
 
-`certificates/current` is a link to a directory named by the digest of what is in it; a renewal is one rename,
-which Envoy notices. Everything is private to the user that runs the agent, who runs Envoy too.
+`certificates/current` is a link to a directory that is named by the digest of its content. A renewal is one
+rename, which Envoy notices. All files are private to the user that runs both the agent and Envoy.
 """
 
 import json
@@ -20,51 +20,51 @@ _CURRENT: Final = "current"
 
 @dataclass(frozen=True, slots=True)
 class RuntimeDirectory:
-    """Paths below the directory, and what is done to them. Its methods raise StateError or OSError."""
+    """Paths in the directory, and operations on them. Methods raise StateError or OSError."""
 
     root: Path
 
     @property
     def certificates(self) -> Path:
-        """Return the directory in which a rename tells Envoy of new certificates."""
+        """Return the directory in which a rename signals new certificates to Envoy."""
         return self.root / "certificates"
 
     @property
     def bootstrap(self) -> Path:
-        """Return the bootstrap in use."""
+        """Return the path of the bootstrap in use."""
         return self.root / "bootstrap.json"
 
     @property
     def candidate(self) -> Path:
-        """Return where a bootstrap stands until Envoy has accepted it."""
+        """Return the path of a new bootstrap until Envoy has accepted it."""
         return self.root / "bootstrap.new.json"
 
     @property
     def admin(self) -> Path:
-        """Return the socket of Envoy's admin interface, unless it listens at a port."""
+        """Return the path of the admin interface's socket."""
         return self.root / ADMIN_SOCKET
 
     @property
     def base_id(self) -> Path:
-        """Return where Envoy writes the number by which its epochs find each other."""
+        """Return the path of the file with the ID that connects Envoy's epochs."""
         return self.root / "base-id"
 
     @property
     def agent(self) -> Path:
-        """Return where the agent says how it can be reached."""
+        """Return the path of the file with the agent's own address."""
         return self.root / "agent.json"
 
     def credential(self, name: str) -> Path:
-        """Return the path of one of the three files, as Envoy reads it."""
+        """Return the path of one of the three credential files, as Envoy reads it."""
         return self.certificates / _CURRENT / name
 
     def prepare(self) -> None:
-        """Make the directories."""
+        """Create the directories."""
         private_directory(self.root)
         private_directory(self.certificates)
 
     def put_credentials(self, credentials: Credentials) -> None:
-        """Make these the current ones, by one rename; older ones are removed."""
+        """Make credentials current by one rename, and remove older ones."""
         digest = credentials.digest
         directory = self.certificates / digest
         private_directory(directory)
@@ -80,7 +80,7 @@ class RuntimeDirectory:
                 shutil.rmtree(each, ignore_errors=True)
 
     def settings(self, made: BootstrapSettings) -> BootstrapSettings:
-        """Return settings whose files are this directory's."""
+        """Return bootstrap settings with the files of this directory."""
         return replace(
             made,
             certificate_file=self.credential(CHAIN_FILE),
@@ -90,9 +90,9 @@ class RuntimeDirectory:
         )
 
     def propose(self, settings: BootstrapSettings, override: str | None, in_use: str) -> str:
-        """Write a bootstrap as the candidate, with the SDS files it refers to; return its text.
+        """Write a bootstrap as the candidate, with its SDS files; return its text.
 
-        Nothing is written if it is the one in use.
+        A bootstrap that is in use already is not written.
         """
         text = merged(bootstrap(settings), override)
         if text == in_use:
@@ -107,7 +107,7 @@ class RuntimeDirectory:
         self.candidate.replace(self.bootstrap)
 
     def read_base_id(self) -> int | None:
-        """Return the number that the first epoch wrote; None if it has not."""
+        """Return the ID that the first epoch wrote; None if it has not yet."""
         try:
             return int(self.base_id.read_text("ascii"))
         except (OSError, ValueError):
@@ -115,7 +115,7 @@ class RuntimeDirectory:
 
 
 def merged(text: str, override: str | None) -> str:
-    """Lay a JSON object over a bootstrap: objects are merged, anything else is replaced. ValueError."""
+    """Merge a JSON object into a bootstrap: objects are merged, other values replaced. Raises ValueError."""
     if override is None:
         return text
     over = json.loads(override)
@@ -131,10 +131,10 @@ def _laid(below: object, above: object) -> object:
 
 
 def shared_memory(base_id: int) -> Path:
-    """Return the file of hot restart that a base id stands for: Envoy keeps ten numbers for each."""
+    """Return the shared-memory file of a base ID; Envoy reserves ten numbers for each."""
     return Path("/dev/shm") / f"envoy_shared_memory_{base_id * 10}"  # noqa: S108 - where Envoy puts it
 
 
 def remove_shared_memory(base_id: int) -> None:
-    """Remove what a proxy's epochs shared; to be called when none of them lives."""
+    """Remove the shared memory of a proxy's epochs; none of them may be running."""
     shared_memory(base_id).unlink(missing_ok=True)

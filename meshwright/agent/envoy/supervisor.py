@@ -1,4 +1,4 @@
-"""Keeps Envoy running: does what the lifecycle decides, and tells it what happens. The process edge."""
+"""Supervisor of Envoy's processes: it carries out the actions of the lifecycle, and reports events to it."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,10 @@ from meshwright.agent.errors import AgentError
 from meshwright.processes.command import Command, run
 
 PATIENCE_SECONDS: Final = 60.0
-"""It takes Envoy a fraction of a second of a processor, which on a machine that starts may be long."""
+"""Seconds for a validation.
+
+Envoy needs a fraction of a second of CPU time, which takes long on a starting machine.
+"""
 _GENTLE_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
 _LAST_WORDS_SECONDS: Final = 1.0
@@ -27,20 +30,20 @@ _log = structlog.get_logger("agent.envoy.supervisor")
 
 
 class EnvoyRejected(AgentError):
-    """Envoy does not accept a bootstrap, gives no verdict, or cannot be run; the message holds its words."""
+    """Envoy does not accept a bootstrap, gives no result, or cannot be run; the message has its output."""
 
 
 class Admin(Protocol):
-    """What the keeper asks of Envoy's admin interface."""
+    """The part of Envoy's admin interface that the supervisor uses."""
 
     async def live_epoch(self) -> int | None:
-        """Return the epoch that answers and is live; None while none is."""
+        """Return the epoch that answers and is live; None without any."""
 
 
 async def validated(
     options: EnvoyOptions, runtime: RuntimeDirectory, seconds: float = PATIENCE_SECONDS
 ) -> None:
-    """Have Envoy judge the candidate; raise EnvoyRejected, with its words if it has any."""
+    """Let Envoy validate the candidate; raise EnvoyRejected, with Envoy's output if there is any."""
     command = Command(bound(validate(options, runtime.candidate)), merged=True)
     try:
         ended = await run(command, seconds)
@@ -58,7 +61,7 @@ async def validated(
 
 
 class Supervisor:
-    """The Envoys of one proxy: one that serves, and sometimes one that drains."""
+    """The Envoy processes of one proxy: one that serves, and sometimes one that drains."""
 
     def __init__(
         self, options: EnvoyOptions, runtime: RuntimeDirectory, lifecycle: Lifecycle, admin: Admin
@@ -77,17 +80,17 @@ class Supervisor:
 
     @property
     def pids(self) -> dict[int, int]:
-        """Return the process of every live epoch."""
+        """Return the process ID of every live epoch."""
         return {epoch: process.pid for epoch, process in sorted(self._processes.items())}
 
     def not_running(self) -> str:
-        """Say that no Envoy lives, and what becomes of it; nothing if one does."""
+        """Return a sentence if no Envoy runs, with the next step; empty if one does."""
         return self._lifecycle.not_running()
 
     async def configured(self, configuration: str, environment: Mapping[str, str] | None = None) -> None:
-        """Bring a configuration into use, named by its digest; the bootstrap stands at its place already.
+        """Bring a configuration into use, identified by its digest; the bootstrap file must be in place.
 
-        Envoys that are started from now on have this environment; None is the agent's.
+        Envoys that start from now on get this environment; None means the agent's.
         """
         self._environment = environment
         await self._carry_out(self._lifecycle.configured(configuration, time.monotonic()))
@@ -97,7 +100,7 @@ class Supervisor:
         await self._carry_out(self._lifecycle.stop())
 
     async def run(self) -> EnvoyEnd:
-        """Keep Envoy until there is none to be kept, and say why; raise what keeping it fails with."""
+        """Keep Envoy running; return why it ended. Raises the error of a background task."""
         try:
             while self._ending is None:
                 await self._wait()
@@ -138,13 +141,13 @@ class Supervisor:
             stdin=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE if self._options.logged else None,
             env=self._environment,
-            start_new_session=True,  # Ctrl-C is for the agent, which ends Envoy in its own order
+            start_new_session=True,  # Ctrl-C must reach only the agent, which ends Envoy in order
         )
         _log.info("envoy started", epoch=epoch, pid=process.pid)
         if process.stderr is not None:
             self._spawn(f"envoy {epoch} says", relay(process.stderr))
         self._processes[epoch] = process
-        if self._lifecycle.epochs[epoch].killed:  # while it was being started
+        if self._lifecycle.epochs[epoch].killed:  # killed while it was being started
             self._kill(epoch, gently=False)
         self._spawn(f"envoy {epoch} ends", self._watch(epoch, process))
         self._spawn(f"envoy {epoch} is live", self._settle(epoch, process))
@@ -155,7 +158,7 @@ class Supervisor:
         task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        """Let `run` raise what a task failed with: without it nobody would hear of an Envoy's end."""
+        """Make `run` raise the error of a task; otherwise the end of an Envoy could go unnoticed."""
         self._tasks.discard(task)
         if not task.cancelled() and (failed := task.exception()) is not None:
             self._failed = self._failed or failed
@@ -172,10 +175,10 @@ class Supervisor:
         actions = self._lifecycle.exited(epoch, status, time.monotonic())
         _log.info("envoy ended", epoch=epoch, status=status, tries_left=self._lifecycle.tries_left)
         await self._carry_out(actions)
-        self._changed.set()  # there may be a next try to wait for
+        self._changed.set()  # a retry may be scheduled
 
     async def _settle(self, epoch: int, process: asyncio.subprocess.Process) -> None:
-        """Wait until an epoch is live, and say so."""
+        """Wait until an epoch is live, and report it."""
         while process.returncode is None:
             if await self._admin.live_epoch() == epoch:
                 await self._carry_out(self._lifecycle.settled(epoch, time.monotonic()))
@@ -198,7 +201,7 @@ class Supervisor:
                 process.kill()
 
     def _forget_shared_memory(self) -> None:
-        """Remove what epochs that have all ended have shared; Envoy leaves it."""
+        """Remove the shared memory of epochs that have all ended, because Envoy leaves it behind."""
         base_id = self._runtime.read_base_id()
         if base_id is not None:
             remove_shared_memory(base_id)
@@ -211,7 +214,7 @@ class Supervisor:
             await process.wait()
         self._forget_shared_memory()
         words = [task for task in self._tasks if task.get_name().endswith(" says")]
-        if words:  # an Envoy that has ended has said its last
+        if words:  # the last output of an ended Envoy
             await asyncio.wait(words, timeout=_LAST_WORDS_SECONDS)
         for task in self._tasks:
             task.cancel()

@@ -1,4 +1,4 @@
-"""What Envoy writes to standard error, as lines of the agent's log."""
+"""Relay of Envoy's standard error into the agent's log."""
 
 import logging
 import re
@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 _LONGEST: Final = 64 * 1024
-"""A line that is longer is more than one."""
+"""Bytes of one log line; longer lines are split."""
 
 # [2026-11-22 10:00:00.123][4711][warning][config] [source/common/config/grpc_stream.h:155] words
 _LINE: Final = re.compile(r"\[[\d :.-]+\]\[\d+\]\[(\w+)\]\[([\w.-]+)\] (?:\[([^\]]+)\] )?(.*)")
@@ -26,7 +26,7 @@ _LEVELS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A line of Envoy's: its level as ours, its logger, where in Envoy it is from, and what it says."""
+    """A log line of Envoy: its level (as in `logging`), its logger, its source location, and its text."""
 
     level: int
     logger: str
@@ -35,7 +35,7 @@ class Words:
 
 
 def read_words(line: str, before: int = logging.WARNING) -> Words:
-    """Read a line; one that has not Envoy's form goes on with the one before it, and has that one's level."""
+    """Parse a line. A line without Envoy's format continues the one before, and gets the level `before`."""
     if found := _LINE.fullmatch(line):
         level, logger, place, said = found.groups()
         return Words(_LEVELS.get(level, logging.ERROR), f"envoy.{logger}", place or "", said)
@@ -43,7 +43,7 @@ def read_words(line: str, before: int = logging.WARNING) -> Words:
 
 
 async def relay(stream: StreamReader) -> None:
-    """Log whatever comes, until nothing can come any more."""
+    """Log all lines until the stream ends."""
     level, rest = logging.WARNING, b""
     while data := await stream.read(_LONGEST):
         *lines, rest = (rest + data).split(b"\n")

@@ -1,1 +1,1 @@
-"""The names of the services that a proxy can call, in its machine's hosts file."""
+"""Names of the services that a proxy can call, in its machine's hosts file."""

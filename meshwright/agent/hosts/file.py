@@ -1,8 +1,8 @@
-"""The names of the services that a proxy can call, in its machine's hosts file.
+"""The hosts file with the names of callable services.
 
-They are read back from the listeners that Envoy has accepted, so a name is there exactly as long as a call to
-it is taken: nothing but Envoy needs to be asked. In explicit interception a name leads to where the proxy
-offers the service; of two local addresses of one service the first counts.
+The names come from the listeners that Envoy has accepted, so a name exists exactly as long as calls to it are
+accepted, and only Envoy must be queried. In explicit interception a name resolves to the local address at
+which the proxy offers the service; of two such addresses the first one counts.
 """
 
 import os
@@ -24,7 +24,10 @@ END: Final = "# End of the services of the mesh."
 
 
 def called(found: Iterable[Listener]) -> tuple[tuple[ServiceKey, tuple[IpAddress, ...]], ...]:
-    """Return the services that can be called and at which addresses, sorted; explicit ones at one address."""
+    """Return the callable services with their addresses, sorted.
+
+    In explicit interception with one address.
+    """
     addresses: dict[ServiceKey, set[IpAddress]] = {}
     for service, at in sorted(_places(found)):
         known = addresses.setdefault(service, set())
@@ -36,7 +39,10 @@ def called(found: Iterable[Listener]) -> tuple[tuple[ServiceKey, tuple[IpAddress
 def lines(
     found: Iterable[tuple[ServiceKey, tuple[IpAddress, ...]]], own: Namespace, cluster_domain: str
 ) -> tuple[str, ...]:
-    """Return lines of a hosts file; services of the machine's own namespace have their bare name, too."""
+    """Return the lines of a hosts file.
+
+    Services of the machine's own namespace also have their short name.
+    """
     written = []
     for service, addresses in found:
         names = service.host_names(cluster_domain)
@@ -47,9 +53,9 @@ def lines(
 
 
 def with_block(text: str, wanted: Iterable[str]) -> str:
-    """Return a hosts file with these lines between BEGIN and END; without them if there are none.
+    """Return a hosts file with these lines between BEGIN and END, or without a block if there are none.
 
-    Every other line stays as it is; of a block without its END, only the BEGIN is known to be ours.
+    Every other line stays. Of a block without END only the BEGIN line is removed.
     """
     before, after = _around(text.splitlines())
     block = [BEGIN, *wanted, END]
@@ -59,16 +65,16 @@ def with_block(text: str, wanted: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HostsFile:
-    """A hosts file that is shared with others. Its methods raise OSError.
+    """A hosts file that is shared with other programs. Methods raise OSError.
 
-    The file is written in place, because in a container it is a mount, which no rename can replace. Another
-    user's symbolic link is not followed, and what is no regular file is not written (`certs.state.links`).
+    The file is written in place, because in a container it is a mount, which a rename cannot replace. Another
+    user's symbolic link is not followed, and only regular files are written (`certs.state.links`).
     """
 
     path: Path
 
     def put(self, wanted: Iterable[str]) -> bool:
-        """Replace our lines; return whether that changed anything."""
+        """Replace the block of this program; return whether the file changed."""
         with links.place(self.path) as (folder, name):
             descriptor = links.open_file(name, folder, 0o644, any_owner=True)
         with os.fdopen(descriptor, "r+b") as file:
@@ -84,7 +90,7 @@ class HostsFile:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Place:
-    """An address, and whether a chain matches it, or it is where a listener of its own listens."""
+    """An address, and whether it is matched by a chain or is a listener's own address."""
 
     address: IpAddress
     matched: bool

@@ -1,4 +1,4 @@
-"""Keeps the machine's hosts file in step with what Envoy has accepted."""
+"""Synchronisation of the hosts file with Envoy's listeners."""
 
 import asyncio
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from meshwright.mesh.names import Namespace
 
 LOOK_SECONDS: Final = 1.0
 _CHANGES_PATH: Final = "/stats?filter=^listener_manager.(listener_|total_listeners_)"
-"""Counters that move whenever a listener does: small, where the listeners themselves may be megabytes."""
+"""Counters that change with every listener: small, while the listeners may take megabytes."""
 
 _log = structlog.get_logger("agent")
 
 
 @dataclass(frozen=True, slots=True)
 class HostNameSettings:
-    """Whose names are kept, and where."""
+    """The hosts file, and the proxy whose services it lists."""
 
     admin: EnvoyAdmin
     file: HostsFile
@@ -28,7 +28,10 @@ class HostNameSettings:
     cluster_domain: str
 
     async def run(self) -> None:
-        """Keep the file until cancelled; then take our lines out of it, for nobody answers there any more."""
+        """Update the file until cancelled.
+
+        Then remove the block, because the addresses do not answer any more.
+        """
         known = ""
         try:
             while True:
@@ -38,13 +41,13 @@ class HostNameSettings:
             self._put(())
 
     async def _look(self, known: str) -> str:
-        """Look whether listeners have changed, and write if they have; return what was seen."""
+        """Write the file if listeners have changed; return the counters."""
         try:
             seen = await self.admin.text(_CHANGES_PATH)
             if seen != known:
                 found = called(listeners(await self.admin.json(LISTENERS_PATH)))
                 self._put(lines(found, self.namespace, self.cluster_domain))
-        except AdminUnreachable:  # between two Envoys; what stands in the file was true
+        except AdminUnreachable:  # during a replacement of Envoy the last content stays
             return ""
         return seen
 

@@ -1,1 +1,6 @@
-"""The rules that lead a network namespace's traffic through its proxy."""
+"""Interception: iptables rules that redirect a network namespace's traffic through its proxy.
+
+`settings` has the validated settings, `rules` translates them into rules (pure), and `netfilter` computes the
+change from the rules in force to the wanted ones (pure). `iptables` runs the programs. `probing` verifies the
+rules by connecting, without privileges.
+"""

@@ -1,6 +1,6 @@
-"""Putting interception rules in force, looking at them, taking them away: the programs that do it.
+"""Programs that read, set and remove interception rules.
 
-Acts on the network namespace that it runs in, and needs CAP_NET_ADMIN there.
+They act on the current network namespace and need CAP_NET_ADMIN in it.
 """
 
 import enum
@@ -23,9 +23,9 @@ _PREFIXES: Final = {Family.IPV4: "iptables", Family.IPV6: "ip6tables"}
 
 
 class Backend(enum.StrEnum):
-    """The kernel's interface: what the system's `iptables` uses, or one of the two by name.
+    """The kernel interface of iptables: the system's default, or one by name.
 
-    AUTO is legacy where legacy rules are in force in this namespace already, else the system's own.
+    AUTO means legacy if legacy rules are in force in this namespace, else the system's default.
     """
 
     AUTO = "auto"
@@ -34,11 +34,11 @@ class Backend(enum.StrEnum):
 
 
 class ProgramFailed(InterceptionError):
-    """iptables or ip could not be run, or said no; the message holds its words."""
+    """iptables or ip failed or could not be run; the message has its output."""
 
 
 def run(argv: Sequence[str], given: str = "") -> str:
-    """Run a program to its end and return its output; raise ProgramFailed with its words."""
+    """Run a program and return its output; raise ProgramFailed with its error output."""
     try:
         done = subprocess.run(
             argv, input=given, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
@@ -54,7 +54,7 @@ def run(argv: Sequence[str], given: str = "") -> str:
 
 
 class Tables:
-    """The rules of one family, by one backend."""
+    """The rules of one address family, through one backend."""
 
     def __init__(self, family: Family, backend: Backend = Backend.AUTO) -> None:
         name = _PREFIXES[family]
@@ -62,12 +62,12 @@ class Tables:
         self.name = f"{name}{_suffix(name, backend)}"
 
     def in_force(self) -> dict[str, Table]:
-        """Return what is there of ours; nothing where there is no program for this family."""
+        """Return this program's rules in force; empty if iptables is not installed for the family."""
         program = f"{self.name}-save"
         return saved(run([program])) if shutil.which(program) else {}
 
     def test(self, given: str) -> None:
-        """Have a change looked at, without making it."""
+        """Validate a change without making it."""
         if given:
             self._restore("--test", given=given)
 
@@ -77,7 +77,7 @@ class Tables:
             self._restore(given=given)
 
     def _restore(self, *more: str, given: str) -> None:
-        # The legacy backend gives up at once, if not told to wait, where another program changes rules.
+        # Without --wait the legacy backend fails at once if another program is changing rules.
         run([f"{self.name}-restore", "--noflush", "--wait=30", *more], given)
 
 
@@ -92,7 +92,7 @@ def _suffix(name: str, backend: Backend) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TproxyMark:
-    """The mark and the route table that TPROXY uses here, also if it is to be taken away."""
+    """The mark and the route table for TPROXY, also for their removal."""
 
     mark: int = MARK
     table: int = ROUTE_TABLE
@@ -101,7 +101,7 @@ class TproxyMark:
 def check(
     wanted: Interception | None, backend: Backend = Backend.AUTO, marked: TproxyMark = TproxyMark()
 ) -> tuple[str, ...]:
-    """Say in what is in force differs from what is wanted (None: nothing at all), and what forbids it."""
+    """Return the differences between rules in force and wanted (None: no rules), and obstacles."""
     found = [] if wanted is None else [*_missing(wanted), *complaints(wanted)]
     for family in _families():
         tables = Tables(family, backend)
@@ -116,11 +116,11 @@ def check(
 def put(
     wanted: Interception | None, backend: Backend = Backend.AUTO, marked: TproxyMark = TproxyMark()
 ) -> bool:
-    """Put rules in force (None: take ours away); return whether anything changed. Idempotent.
+    """Set the rules (None: remove them); return whether anything changed. Idempotent.
 
-    Every change is looked at by iptables before the first is made. Routes of TPROXY come before the rules
-    that need them, and go after them. Raises ProgramFailed, and InterceptionError where the ports that
-    traffic would be led to are another user's.
+    iptables validates every change before the first one is made. Routes for TPROXY are added before the rules
+    that need them, and removed after them. Raises ProgramFailed, and InterceptionError if another user has a
+    port to which traffic would be redirected.
     """
     for sentence in () if wanted is None else (*_missing(wanted), *complaints(wanted)):
         raise InterceptionError(sentence)
@@ -142,7 +142,7 @@ def put(
 
 @dataclass(frozen=True, slots=True)
 class Redirection:
-    """Where rules in force lead traffic, and the users whose own they leave alone; nothing without rules."""
+    """The target ports of rules in force, and the exempt users; all empty without rules."""
 
     inbound: frozenset[int] = frozenset()
     outbound: frozenset[int] = frozenset()
@@ -150,7 +150,7 @@ class Redirection:
 
     @classmethod
     def by(cls, lines: Sequence[str]) -> "Redirection":
-        """Read rules as `iptables-save` prints them."""
+        """Parse rules as printed by `iptables-save`."""
         return cls(
             _numbers(rf"-A {PREFIX}IN_\S+ .*--(?:to-ports|on-port) (\d+)", lines),
             _numbers(rf"-A {PREFIX}OUT_\S+ .*--to-ports (\d+)", lines),
@@ -159,13 +159,13 @@ class Redirection:
 
 
 def led() -> Redirection:
-    """Return where the rules in force lead; raise ProgramFailed where they cannot be read: only root can."""
+    """Return the redirections in force; raise ProgramFailed if they cannot be read, which needs root."""
     tables = (table for family in _families() for table in Tables(family).in_force().values())
     return Redirection.by([line for table in tables for line in table.rules])
 
 
 def left_alone() -> frozenset[int]:
-    """Return the users whose traffic the rules in force leave alone, as `led` does."""
+    """Return the users that are exempt from the rules in force; raise ProgramFailed as `led` does."""
     return led().users
 
 
@@ -174,12 +174,12 @@ def _numbers(pattern: str, lines: Sequence[str]) -> frozenset[int]:
 
 
 def _families() -> tuple[Family, ...]:
-    """Return the families that the kernel has: of another one the programs fail whatever is asked."""
+    """Return the address families of the kernel; for a missing one iptables always fails."""
     return tuple(family for family in Family if family is Family.IPV4 or knows_ipv6())
 
 
 def _missing(wanted: Interception) -> Iterator[str]:
-    """Say what is to be captured and cannot be, for there is none."""
+    """Yield an obstacle if IPv6 is to be captured and the kernel has none."""
     if Family.IPV6 in wanted.families and not wanted.ipv6_by_address and not knows_ipv6():
         yield "IPv6 is to be captured, and this machine's kernel has none: leave --ipv6 out"
 
@@ -189,12 +189,12 @@ def _rules(wanted: Interception | None, family: Family) -> Rules:
 
 
 def _is_here(wanted: Interception, family: Family) -> bool:
-    """Say whether a family is to be captured in this thread's network namespace."""
+    """Return whether a family is to be captured in this thread's network namespace."""
     return family is Family.IPV4 or not wanted.ipv6_by_address or has_ipv6()
 
 
 def _routing(wanted: Interception | None, marked: TproxyMark, family: Family) -> Iterator[tuple[str, bool]]:
-    """Yield lines of `ip` that could be in force, and whether they should be."""
+    """Yield lines of `ip` that could be in force, each with whether it should be."""
     wants = routing(wanted, family) if wanted and _is_here(wanted, family) else ()
     yield from ((line, True) for line in wants)
     others = tproxy_routing(marked.mark, marked.table, family)
@@ -202,7 +202,7 @@ def _routing(wanted: Interception | None, marked: TproxyMark, family: Family) ->
 
 
 def _has(family: Family, line: str) -> bool:
-    """Say whether a rule or route is in force."""
+    """Return whether a rule or route is in force."""
     words = line.split()
     if words[0] == "rule":
         return any(
@@ -211,7 +211,7 @@ def _has(family: Family, line: str) -> bool:
         )
     try:
         found = _shown(family, "route", "show", "table", words[-1])
-    except ProgramFailed:  # a table that was never used does not exist
+    except ProgramFailed:  # an unused table does not exist
         return False
     return any(each.get("type") == "local" and each.get("dev") == "lo" for each in found)
 

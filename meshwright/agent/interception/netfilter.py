@@ -1,7 +1,7 @@
-"""What is in force against what is wanted: from the output of `iptables-save` to one change. Pure.
+"""Comparison of rules in force with wanted ones: output of `iptables-save` in, one change out. Pure.
 
-A change is one input of `iptables-restore --noflush`, which the kernel takes table by table as a whole:
-there is no moment without rules between the old ones and the new.
+A change is one input of `iptables-restore --noflush`. The kernel applies each table as a whole, so there is
+no moment without rules between the old ones and the new ones.
 """
 
 import re
@@ -16,7 +16,7 @@ _RULE: Final = re.compile(r"-A (\S+) ")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a table holds of ours: chains, their rules, and the jumps into them from built-in chains."""
+    """This program's part of a table: chains, their rules, and the jumps to them from built-in chains."""
 
     chains: tuple[str, ...]
     rules: tuple[str, ...]
@@ -24,7 +24,7 @@ class Table:
 
 
 def saved(text: str) -> dict[str, Table]:
-    """Read the output of `iptables-save`, with or without counters; tables without ours are left out."""
+    """Parse the output of `iptables-save`, with or without counters; return this program's rules."""
     found: dict[str, Table] = {}
     for block in re.findall(r"^\*(\S+)\n(.*?)^COMMIT$", text, re.MULTILINE | re.DOTALL):
         name, lines = block[0], block[1].splitlines()
@@ -38,12 +38,12 @@ def saved(text: str) -> dict[str, Table]:
 
 
 def _is_jump(line: str) -> bool:
-    """Say whether a rule outside our chains leads into one of them."""
+    """Return whether a rule jumps from another chain into one of this program's."""
     return line.startswith("-A ") and not line.startswith(f"-A {PREFIX}") and f" -j {PREFIX}" in line
 
 
 def wanted_tables(tables: Rules) -> dict[str, Table]:
-    """Return wanted rules in the form in which `saved` returns those in force."""
+    """Return wanted rules in the form of `saved`."""
     return {
         name: Table(
             chains(lines),
@@ -55,9 +55,9 @@ def wanted_tables(tables: Rules) -> dict[str, Table]:
 
 
 def differences(in_force: dict[str, Table], wanted: Rules) -> tuple[str, ...]:
-    """Say in what the rules in force differ from those wanted; nothing where they do not.
+    """Return the differences between rules in force and wanted, as sentences.
 
-    Order counts within a chain, and does not between chains: each is tried from its own beginning.
+    Order matters within a chain, but not between chains, because each is evaluated from its own beginning.
     """
     found: list[str] = []
     target = wanted_tables(wanted)
@@ -96,9 +96,10 @@ def _difference(where: str, here: list[str] | None, there: list[str] | None) -> 
 
 
 def change(in_force: dict[str, Table], wanted: Rules) -> str:
-    """Return the restore input that leads from what is in force to what is wanted; empty if it is there.
+    """Return the restore input from the state in force to the wanted one; empty if they are equal.
 
-    Wanted rules replace ours as a whole; what is not ours is left alone. No rules wanted removes ours.
+    Wanted rules replace this program's rules as a whole, and others are left alone. Empty wanted rules remove
+    this program's.
     """
     if not differences(in_force, wanted):
         return ""
@@ -110,7 +111,7 @@ def change(in_force: dict[str, Table], wanted: Rules) -> str:
 
 
 def _table_change(here: Table | None, there: Table | None) -> Iterator[str]:
-    """Yield the lines for one table: declaring a chain empties it, so it is filled as if it were new."""
+    """Yield the lines for one table. Declaring a chain empties it, so it is always filled completely."""
     old = here or Table((), (), ())
     new = there or Table((), (), ())
     for chain in sorted({*old.chains, *new.chains}):
@@ -118,5 +119,5 @@ def _table_change(here: Table | None, there: Table | None) -> Iterator[str]:
     yield from new.rules
     yield from (f"-D {line.removeprefix('-A ')}" for line in old.jumps)
     yield from new.jumps
-    # All are empty by now, so none of them holds a reference to another.
+    # All are empty now, so no chain refers to another and each can be deleted.
     yield from (f"-X {chain}" for chain in old.chains if chain not in new.chains)

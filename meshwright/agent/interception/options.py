@@ -1,4 +1,4 @@
-"""Interception in the words of `meshwright intercept`: text to values. Pure."""
+"""Parser of the options of `meshwright intercept`. Pure."""
 
 from collections.abc import Callable, Mapping
 from ipaddress import ip_network
@@ -19,13 +19,13 @@ VALUED: Final = frozenset(
         *("--include-outbound-ranges", "--exclude-outbound-ranges", "--exclude-interfaces"),
     }
 )
-"""The options that say what is to be captured in a pod: those of its annotation."""
+"""Options for the capture of a pod, as used in its annotation."""
 
 
 def read(text: str) -> Interception:
-    """Return what a pod's annotation tells the node to capture; raise InterceptionError.
+    """Parse the options in a pod's annotation; raise InterceptionError.
 
-    An option that is not known is refused: of rules, none may be left out.
+    An unknown option is an error, because ignoring it could leave out a rule.
     """
     said = _said(text.split())
     families = {Family.IPV4, *([Family.IPV6] if FLAGS.intersection(said) else [])}
@@ -49,7 +49,7 @@ def read(text: str) -> Interception:
 
 
 def listed(option: str, text: str | None, parse: Callable[[str], _Value]) -> tuple[_Value, ...] | None:
-    """Read a list with commas; `*` and nothing given are None: all. Raises InterceptionError."""
+    """Parse a comma-separated list; `*` or None means all (None). Raises InterceptionError."""
     if text is None or text.strip() == "*":
         return None
     try:
@@ -59,24 +59,24 @@ def listed(option: str, text: str | None, parse: Callable[[str], _Value]) -> tup
 
 
 def ports(option: str, text: str | None) -> tuple[PortRange, ...] | None:
-    """Read ports and ranges of ports."""
+    """Parse ports and port ranges."""
     return listed(option, text, PortRange.parse)
 
 
 def ranges(option: str, text: str | None) -> tuple[Network, ...] | None:
-    """Read address ranges of both families."""
+    """Parse address ranges of both families."""
     return listed(option, text, lambda part: ip_network(part.strip()))
 
 
 def interfaces(option: str, text: str | None) -> tuple[InterfaceName, ...] | None:
-    """Read names of network interfaces; what is none the settings say."""
+    """Parse names of network interfaces; Interception validates them."""
     return listed(option, text, lambda part: InterfaceName(part.strip()))
 
 
 def excluded(
     option: str, text: str, parse: Callable[[str, str | None], tuple[_Value, ...] | None]
 ) -> tuple[_Value, ...]:
-    """Read what is excluded; to exclude everything is refused."""
+    """Parse exclusions; excluding everything is an error."""
     found = parse(option, text)
     if found is None:
         raise InterceptionError(f"{option} is '*': that is to capture nothing, which is --clean")
@@ -90,7 +90,7 @@ def _less(
 
 
 def _said(words: list[str]) -> dict[str, str]:
-    """Return options and their values; a flag's is empty."""
+    """Return options with their values; a flag has the value ""."""
     found: dict[str, str] = {}
     rest = iter(words)
     for option in rest:

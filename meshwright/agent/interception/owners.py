@@ -1,7 +1,7 @@
-"""Whose the ports are to which traffic is led: they must be the user's whose own traffic is left alone.
+"""Check of the ports to which traffic is redirected: they must belong to the exempt user.
 
-A proxy that runs as another user would be led to itself by what it sends, for ever. A socket has the user
-that made it, whoever holds it by now, which is what netfilter goes by, too.
+A proxy that runs as another user would be redirected to itself for ever by its own traffic. A socket keeps
+the user that created it, whichever process holds it, and netfilter uses this user too.
 """
 
 import pwd
@@ -12,21 +12,21 @@ from meshwright.agent.sockets import Owner, holders, listening
 
 
 def led_to(wanted: Interception) -> dict[int, str]:
-    """Return the ports to which traffic is to be led, and which traffic."""
+    """Return the target ports, each with its direction."""
     inbound = {wanted.inbound_to: "inbound"} if wanted.inbound else {}
     return inbound | ({wanted.outbound_port: "outbound"} if wanted.outbound else {})
 
 
 def strangers(found: Iterable[Owner], wanted: Interception) -> tuple[Owner, ...]:
-    """Return who listens there and is another user than the one whose own traffic is left alone."""
+    """Return the listening sockets on these ports of other users than the exempt one."""
     ports = led_to(wanted)
     return tuple(sorted({each for each in found if each.port in ports and each.uid != wanted.uid}))
 
 
 def complaint(stranger: Owner, direction: str, uid: int, program: str = "") -> str:
-    """Say what comes of traffic of that direction being led there, and what to do.
+    """Return the sentence for redirection to a foreign socket, with the remedy.
 
-    What the user `uid` sends is left alone; `program` is what is known of who has the socket.
+    Traffic of user `uid` is exempt; `program` describes the process with the socket, if known.
     """
     who = f"{program}, which runs" if program else "a program"
     return (
@@ -38,7 +38,7 @@ def complaint(stranger: Owner, direction: str, uid: int, program: str = "") -> s
 
 
 def complaints(wanted: Interception) -> tuple[str, ...]:
-    """Look who has the ports in this thread's network namespace, and say what is wrong with that."""
+    """Check the ports in this thread's network namespace, and return a sentence for each fault."""
     ports = led_to(wanted)
     return tuple(
         complaint(each, ports[each.port], wanted.uid, program(each.number))
@@ -47,12 +47,12 @@ def complaints(wanted: Interception) -> tuple[str, ...]:
 
 
 def program(number: int) -> str:
-    """Return the process that has a socket, as far as it can be seen from here."""
+    """Return the process that has a socket; empty if it is not visible."""
     return next(map(str, holders(number)), "")
 
 
 def named(uid: int) -> str:
-    """Return how a user is said: by name, where there is one, and number."""
+    """Return a user as text, for example `user envoy (1500)`."""
     try:
         return f"user {pwd.getpwuid(uid).pw_name} ({uid})"
     except KeyError:

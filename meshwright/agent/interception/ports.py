@@ -1,4 +1,4 @@
-"""Ports and ranges of them, as one writes them and as netfilter's `multiport` takes them. Pure."""
+"""Ports and port ranges, as people write them and as netfilter's `multiport` takes them. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 MULTIPORT_LIMIT: Final = 15
-"""How many ports one `multiport` match takes; a range counts as two."""
+"""Ports in one `multiport` match; a range counts as two."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class PortRange:
-    """Ports from `first` to `last`, both included; prints as iptables writes it, `80` or `8000:8010`."""
+    """Ports from `first` to `last`, both included; its text is that of iptables, `80` or `8000:8010`."""
 
     first: int
     last: int
@@ -22,7 +22,7 @@ class PortRange:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `80` or `8000-8010` (or `8000:8010`); raise ValueError."""
+        """Parse `80`, `8000-8010` or `8000:8010`; raise ValueError."""
         found = re.fullmatch(r"\s*(\d{1,5})(?:\s*[-:]\s*(\d{1,5}))?\s*", text, re.ASCII)
         if found is None:
             raise ValueError(f"{text.strip()!r} is no port: must be such as 80 or 8000-8010")
@@ -30,7 +30,7 @@ class PortRange:
 
     @property
     def slots(self) -> int:
-        """Return how many of `multiport`'s places it takes."""
+        """Return the number of `multiport` places that it takes."""
         return 1 if self.first == self.last else 2
 
     def __str__(self) -> str:
@@ -38,7 +38,7 @@ class PortRange:
 
 
 def merged(ports: Iterable[PortRange]) -> tuple[PortRange, ...]:
-    """Return the same ports in rising order, each once; neighbours that touch become one range."""
+    """Return the same ports in rising order, without duplicates, with adjacent ranges merged."""
     found: list[PortRange] = []
     for each in sorted(ports):
         if found and each.first <= found[-1].last + 1:
@@ -49,7 +49,7 @@ def merged(ports: Iterable[PortRange]) -> tuple[PortRange, ...]:
 
 
 def batches(ports: Sequence[PortRange]) -> Iterator[tuple[PortRange, ...]]:
-    """Split ports into groups that each fit one `multiport` match; none is left out."""
+    """Split ports into groups that each fit one `multiport` match."""
     batch: list[PortRange] = []
     for each in ports:
         if sum(one.slots for one in batch) + each.slots > MULTIPORT_LIMIT:

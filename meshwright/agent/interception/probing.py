@@ -1,9 +1,10 @@
-"""Whether a pod's traffic is led to its proxy, seen by connecting: what needs no right, and no program.
+"""Test by connecting whether a pod's traffic is redirected to its proxy, without privileges or programs.
 
-Run as the proxy's user before the proxy runs. What that user sends to an address of its own pod is led to the
-proxy's inbound port, as calls from elsewhere are: a connection to a port at which nobody listens is refused
-without rules, and with them comes in where the proxy would listen. With TPROXY it comes to nobody, since only
-privileged programs are given it. The rules for what is sent are set with those, or at once after them.
+It runs as the proxy's user before the proxy. A connection of this user to an address of its own pod is
+redirected to the proxy's inbound port, like calls from elsewhere. The target is a port without a listener:
+without rules the connection is refused, and with rules it arrives where the proxy will listen. With TPROXY it
+times out, because only privileged programs can receive it. Outbound rules are set together with the inbound
+ones, or directly after them.
 """
 
 import contextlib
@@ -18,15 +19,18 @@ from meshwright.agent.interception.settings import Family, Interception, Interce
 from meshwright.mesh.workload import Capture
 
 _SECONDS: Final = 2.0
-"""How long a connection within the pod may take."""
+"""Seconds that a connection within the pod may take."""
 _AGAIN: Final = 0.25
 _SOCKETS: Final = {Family.IPV4: socket.AF_INET, Family.IPV6: socket.AF_INET6}
 _ELSEWHERE: Final = {Family.IPV4: "192.0.2.1", Family.IPV6: "2001:db8::1"}
-"""Addresses of nobody (RFC 5737, RFC 3849): the way there begins at the pod's own."""
+"""Reserved addresses (RFC 5737, RFC 3849); the route to them reveals the pod's own address."""
 
 
 def until_led(wanted: Interception, seconds: float, clock: Callable[[], float] = time.monotonic) -> str:
-    """Wait until connections are led, so many seconds at most; return why they are not, empty if they are."""
+    """Wait until connections are redirected, for at most this many seconds.
+
+    Return the failure, empty on success.
+    """
     deadline = clock() + seconds
     while (words := not_led(wanted)) and clock() < deadline:
         time.sleep(_AGAIN)
@@ -34,10 +38,10 @@ def until_led(wanted: Interception, seconds: float, clock: Callable[[], float] =
 
 
 def not_led(wanted: Interception) -> str:
-    """Say which connection is not led as wanted; empty if all are.
+    """Return a sentence about a connection that is not redirected; empty if all are.
 
-    A family of which the pod has no address is left out. Raises InterceptionError where nothing can be seen:
-    there is no address, or the proxy's port is somebody's already.
+    A family without an address in the pod is skipped. Raises InterceptionError if a test is impossible: there
+    is no address, or the proxy's port is in use.
     """
     if not wanted.inbound:
         raise InterceptionError("inbound traffic is not to be captured: there is nothing that can be seen")
@@ -51,7 +55,7 @@ def not_led(wanted: Interception) -> str:
 
 
 def captured_port(wanted: Interception) -> int:
-    """Return the highest port to which connections are captured; raise InterceptionError without any."""
+    """Return the highest captured inbound port; raise InterceptionError if there is none."""
     included = wanted.inbound_included or (PortRange(1, 65535),)
     for port in range(65535, 0, -1):
         if _is_in(port, included) and not _is_in(port, wanted.inbound_excluded) and port != wanted.inbound_to:
@@ -64,7 +68,7 @@ def _is_in(port: int, ranges: tuple[PortRange, ...]) -> bool:
 
 
 def _own(family: Family) -> str:
-    """Return an address of our own; empty without one, or without a way from it."""
+    """Return an own address; empty without an address or a route."""
     with contextlib.suppress(OSError), socket.socket(_SOCKETS[family], socket.SOCK_DGRAM) as asked:
         asked.connect((_ELSEWHERE[family], 9))  # nothing is sent
         return str(asked.getsockname()[0])
@@ -78,14 +82,14 @@ def _is_led(wanted: Interception, family: Family, address: str) -> bool:
             caller.connect((address, captured_port(wanted)))
         except TimeoutError:
             return wanted.capture is Capture.TPROXY
-        except OSError:  # refused: it came to where nobody listens
+        except OSError:  # refused: it was not redirected
             return False
         return bool(select.select([proxy], [], [], _SECONDS)[0])
 
 
 @contextlib.contextmanager
 def _proxy(wanted: Interception, family: Family) -> Iterator[socket.socket]:
-    """Listen where the proxy will."""
+    """Listen on the proxy's port."""
     with socket.socket(_SOCKETS[family]) as made:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family is Family.IPV6:

@@ -1,12 +1,12 @@
-"""Rules for iptables that lead traffic through a proxy. Pure.
+"""iptables rules that redirect traffic through a proxy. Pure.
 
-One function from settings to rules. They stand in chains of our own, whose names begin with `MESH_`; in
-built-in chains there is one jump each. They are written in the very form in which `iptables-save` prints
-them, so that what is in force can be compared with what is wanted, line by line and in order.
+The rules are in chains whose names begin with `MESH_`, with one jump to each from a built-in chain. They have
+exactly the form in which `iptables-save` prints them, so that rules in force can be compared with wanted
+ones, line by line and in order.
 
-REDIRECT rewrites the destination of a new connection (the original one is kept for SO_ORIGINAL_DST).
-TPROXY, for inbound traffic only, leaves the packet as it is: the proxy sees the client's address, and must
-listen with IP_TRANSPARENT. Outbound is REDIRECT in both.
+REDIRECT rewrites the destination of a new connection (SO_ORIGINAL_DST returns the original one). TPROXY, for
+inbound traffic only, leaves the packet unchanged: the proxy sees the client's address, and must listen with
+IP_TRANSPARENT. Outbound traffic always uses REDIRECT.
 """
 
 from collections.abc import Iterator
@@ -17,20 +17,23 @@ from meshwright.agent.interception.settings import Family, Interception, Network
 from meshwright.mesh.workload import Capture
 
 PREFIX: Final = "MESH_"
-"""What the names of our chains begin with; whatever is named so is ours to replace and to remove."""
+"""Prefix of this program's chains; every chain with it may be replaced or removed."""
 _ANY_MARK: Final = "0xffffffff"
 _OLDER: Final = "-p tcp -m tcp ! --tcp-flags FIN,SYN,RST,ACK SYN"
-"""What does not begin a connection. The first packet of one that is older than the rules looks new to
-netfilter, which has not tracked it: redirected, the connection would break."""
+"""Match for packets that do not begin a connection.
+
+The first packet of a connection that is older than the rules looks new to netfilter, which has not tracked
+it; redirecting it would break the connection.
+"""
 
 Rules = dict[str, tuple[str, ...]]
-"""Rules by table, each line as `iptables-save` prints it, in the order in which they are tried."""
+"""Rules by table, each line as printed by `iptables-save`, in the order of evaluation."""
 
 
 def rules(wanted: Interception, family: Family) -> Rules:
-    """Return the rules of one family by table; none where the family is not captured.
+    """Return the rules of one family by table; none if the family is not captured.
 
-    The jumps from built-in chains come last: a chain is complete before the first packet enters it.
+    Jumps from built-in chains come last, so that a chain is complete before the first packet enters it.
     """
     if family not in wanted.families:
         return {}
@@ -44,20 +47,20 @@ def rules(wanted: Interception, family: Family) -> Rules:
 
 
 def routing(wanted: Interception, family: Family) -> tuple[str, ...]:
-    """Return what TPROXY needs besides: arguments of `ip`, a rule and a route, without `add`."""
+    """Return the additional rule and route for TPROXY, as arguments of `ip` without `add`."""
     if wanted.capture is not Capture.TPROXY or family not in wanted.families:
         return ()
     return tproxy_routing(wanted.mark, wanted.route_table, family)
 
 
 def tproxy_routing(mark: int, table: int, family: Family) -> tuple[str, ...]:
-    """Return the rule and the route that deliver what is marked on this machine."""
+    """Return the rule and the route that deliver marked packets to this machine."""
     destination = f"{family.unspecified}/0"
     return (f"rule fwmark {mark:#x} lookup {table}", f"route local {destination} dev lo table {table}")
 
 
 def restore_input(tables: Rules) -> str:
-    """Return rules as input of `iptables-restore --noflush`, for a namespace that has none of ours."""
+    """Return rules as input of `iptables-restore --noflush`, for a namespace without any so far."""
     blocks = []
     for table, lines in tables.items():
         blocks += [f"*{table}", *(f":{chain} - [0:0]" for chain in chains(lines)), *lines, "COMMIT"]
@@ -65,7 +68,7 @@ def restore_input(tables: Rules) -> str:
 
 
 def chains(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """Return our chains that rules stand in or jump to, sorted."""
+    """Return this program's chains in rules, including targets of jumps, sorted."""
     words = (word for line in lines for word in line.split())
     return tuple(sorted({word for word in words if word.startswith(PREFIX)}))
 
@@ -75,7 +78,7 @@ def _redirects_inbound(wanted: Interception) -> bool:
 
 
 def _jumps(lines: list[str]) -> list[str]:
-    """Return the jumps into our two entrances, as far as they have rules."""
+    """Return the jumps to the two entry chains, if these have rules."""
     entrances = {"MESH_INBOUND": "PREROUTING", "MESH_OUTBOUND": "OUTPUT"}
     return [
         f"-A {builtin} -p tcp -j {ours}"
@@ -93,10 +96,10 @@ def _inbound_redirect(wanted: Interception) -> Iterator[str]:
 
 
 def _inbound_tproxy(wanted: Interception, family: Family) -> Iterator[str]:
-    """Yield the mangle rules: connections that the proxy has, then new ones.
+    """Yield the mangle rules: for connections of the proxy, then for new ones.
 
-    Only a SYN is handed over, so connections older than the rules live on. Over lo come calls of the workload
-    to itself, which pass, and those that its proxy makes on its behalf, which are marked and captured.
+    Only a SYN is redirected, so connections older than the rules continue. Over `lo` there are calls of the
+    workload to itself, which pass, and calls by its proxy on its behalf, which are marked and captured.
     """
     mark = f"{wanted.mark:#x}/{_ANY_MARK}"
     yield f"-A MESH_DIVERT -j MARK --set-xmark {mark}"
@@ -119,10 +122,10 @@ def _own_calls_marked(wanted: Interception, family: Family) -> Iterator[str]:
 
 
 def _outbound(wanted: Interception, family: Family) -> Iterator[str]:
-    """Yield the rules for what leaves: first those that break every loop.
+    """Yield the rules for outgoing packets, beginning with those that prevent loops.
 
-    A proxy that calls its own workload by the workload's address comes in again, if calls from elsewhere
-    would: so a call to oneself is authenticated like any other. To loopback it reaches the application.
+    If inbound calls are captured, a proxy's call to its own workload's address is captured again, so that a
+    call to oneself is authenticated like any other. A call to loopback reaches the application directly.
     """
     own = f"-m owner --uid-owner {wanted.uid}"
     if _redirects_inbound(wanted) or wanted.outbound:
@@ -153,7 +156,7 @@ def _captured(start: str, included: tuple[PortRange, ...] | None, target: str) -
 
 
 def _ports(start: str, ports: tuple[PortRange, ...], target: str) -> Iterator[str]:
-    """Yield rules for destination ports: netfilter's lists end at 15, so there are as many as it takes."""
+    """Yield rules for destination ports, as many as the limit of 15 ports per rule requires."""
     for batch in batches(merged(ports)):
         if len(batch) == 1:
             match = f"-m tcp --dport {batch[0]}"
@@ -163,11 +166,11 @@ def _ports(start: str, ports: tuple[PortRange, ...], target: str) -> Iterator[st
 
 
 def _interfaces(start: str, wanted: Interception) -> Iterator[str]:
-    """Yield rules for what passes by interfaces; `start` says in which direction."""
+    """Yield rules that exempt interfaces; `start` has chain and direction."""
     return (f"-A {start} {name} -j RETURN" for name in sorted(set(wanted.interfaces_excluded)))
 
 
 def _of(networks: tuple[Network, ...], family: Family) -> tuple[Network, ...]:
-    """Return the networks of a family, sorted, each once."""
+    """Return the networks of a family, sorted, without duplicates."""
     found = {each for each in networks if each.version == family}
     return tuple(sorted(found, key=lambda each: (each.network_address.packed, each.prefixlen)))

@@ -1,4 +1,4 @@
-"""What traffic of a network namespace is led through its proxy: the settings, and what is refused. Pure."""
+"""Settings of interception, with their validation. Pure."""
 
 import enum
 from collections.abc import Iterator
@@ -20,35 +20,34 @@ Network = IPv4Network | IPv6Network
 
 
 class InterceptionError(AgentError, ValueError):
-    """Settings that cannot be represented, or contradict themselves; the message says which and why."""
+    """Settings that are invalid or contradictory; the message names the setting and the reason."""
 
 
 class Family(enum.IntEnum):
-    """The Internet protocols, by their version."""
+    """The address families, by their IP version."""
 
     IPV4 = 4
     IPV6 = 6
 
     @property
     def loopback(self) -> str:
-        """Return the range of addresses that never leave the machine."""
+        """Return the loopback range."""
         return "127.0.0.0/8" if self is Family.IPV4 else "::1/128"
 
     @property
     def unspecified(self) -> str:
-        """Return the address that stands for any of the machine's."""
+        """Return the wildcard address."""
         return "0.0.0.0" if self is Family.IPV4 else "::"  # noqa: S104 - written, not listened at
 
 
 @dataclass(frozen=True, slots=True)
 class Interception:
-    """What to capture. A list of what is included narrows (None: all); what is excluded wins over it.
+    """The traffic to capture. A list of inclusions restricts it (None: all), and exclusions take precedence.
 
-    Outbound, ports and ranges narrow together: captured is what goes to an included port *and* into an
-    included range. What comes in or goes out by an excluded interface passes whole. `uid` is the proxy's
-    user: what it sends is never captured, but for calls of the workload to itself, which come in again.
-    `inbound_port` None is the sidecar's port for that `capture`. Raises InterceptionError for what cannot be
-    had.
+    Outbound ports and ranges must both match: captured is traffic to an included port *and* an included
+    range. Traffic over an excluded interface is never captured. `uid` is the proxy's user, whose traffic is
+    exempt, except for its calls to its own workload. An `inbound_port` of None means the sidecar's port for
+    that `capture`. Raises InterceptionError for invalid settings.
     """
 
     uid: int = PROXY_UID
@@ -82,12 +81,12 @@ class Interception:
 
     @property
     def own_mark(self) -> int:
-        """Return the mark of what the proxy sends to its own workload's address (TPROXY)."""
+        """Return the mark of the proxy's calls to its own workload (TPROXY)."""
         return self.mark + 1
 
 
 def _problems(wanted: Interception) -> Iterator[str]:
-    """Yield what is wrong with the settings, one sentence each."""
+    """Yield one sentence for each fault of the settings."""
     if not (wanted.inbound or wanted.outbound):
         yield "neither inbound nor outbound traffic is to be captured: that is --clean"
     if not wanted.families:

@@ -1,4 +1,4 @@
-"""Whom the proxy has ejected of its peers, asked of Envoy and told to the control plane.
+"""Peers that the proxy has ejected, read from Envoy and reported to the control plane.
 
-It tells what Envoy has decided, and has no opinion of its own: it ejects nobody.
+The decision to eject is Envoy's; this package only reports it.
 """

@@ -1,4 +1,4 @@
-"""Which endpoints Envoy has ejected, from what its admin interface says. Pure.
+"""Parser of Envoy's ejected endpoints, from its admin interface. Pure.
 
 https://www.envoyproxy.io/docs/envoy/latest/operations/admin#get--clusters?format=json
 """
@@ -12,7 +12,7 @@ from meshwright.agent.envoy.responses import part, records
 from meshwright.mesh.host_port import HostPort
 
 STATS_PATH: Final = "/stats?usedonly&filter=outlier_detection.ejections_active$"
-"""Whether there is anything to be looked for: the list of all endpoints is long."""
+"""Path of the counters that show whether any endpoint is ejected; the list of endpoints is long."""
 
 CLUSTERS_PATH: Final = "/clusters?format=json"
 
@@ -20,12 +20,12 @@ _ACTIVE: Final = re.compile(r"ejections_active: [1-9]")
 
 
 def has_ejected(stats: str) -> bool:
-    """Say whether any endpoint is ejected, from the answer of STATS_PATH."""
+    """Return whether any endpoint is ejected, from the answer of STATS_PATH."""
     return _ACTIVE.search(stats) is not None
 
 
 def ejected(clusters: Mapping[str, object]) -> tuple[HostPort, ...]:
-    """Return the endpoints that are ejected, sorted, from the answer of CLUSTERS_PATH."""
+    """Return the ejected endpoints, sorted, from the answer of CLUSTERS_PATH."""
     found = (
         endpoint
         for cluster in records(clusters, "cluster_statuses")

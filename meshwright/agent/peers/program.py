@@ -1,6 +1,6 @@
 """Report the endpoints that the proxy has ejected, then end: `python -m meshwright.agent.peers.program`.
 
-The request comes from standard input.
+The agent writes its request to standard input.
 """
 
 import pickle
@@ -17,7 +17,7 @@ from meshwright.agent.peers.reporting import Answer, ReportAccepted, ReportTask
 
 
 def answer(telling: ReportTask) -> Answer:
-    """Return what came of telling; whatever goes wrong is a sentence."""
+    """Return the result of the report; every failure is returned as a sentence."""
     try:
         roots, domain = trusted(telling.directory, telling.trust_domain)
         name = require_believed(telling.at, roots, domain, telling.directory)

@@ -1,6 +1,6 @@
-"""Tells the control plane whom the proxy has ejected: when that changes, and before it would be forgotten.
+"""Reports of ejected endpoints to the control plane: on each change, and before the last report expires.
 
-Where nothing is ejected nothing is said. Each time a process does it that ends
+Without ejected endpoints nothing is reported. Each report is made by a subprocess that ends
 (`meshwright.agent.subprocess_call`).
 """
 
@@ -24,18 +24,20 @@ PROGRAM: Final = "meshwright.agent.peers.program"
 LOOK_SECONDS: Final = 5.0
 SECONDS: Final = 60.0
 LEAST_SECONDS: Final = 10.0
-"""Between two times that something is told."""
+"""Least seconds between two reports."""
 REFUSED_SECONDS: Final = 300.0
-"""Who does not want to be told, as an older control plane, is asked again after so long."""
+"""Seconds before another try after a refusal, for example by an older control plane."""
 
 _log = structlog.get_logger("agent.peers")
 
 
 @dataclass(frozen=True, slots=True)
 class ReportTask:
-    """What the program is to tell, and to whom, with the directory of the proxy's files.
+    """Input of the program.
 
-    `trust_domain` is the mesh's, where it was told.
+    The endpoints, the control plane's address, and the directory of the credential files.
+
+    `trust_domain` is the mesh's, if it was given.
     """
 
     at: HostPort
@@ -46,7 +48,7 @@ class ReportTask:
 
 @dataclass(frozen=True, slots=True)
 class ReportAccepted:
-    """It was told, and holds for so many seconds."""
+    """The report was accepted, and holds for this many seconds."""
 
     holds: int
 
@@ -55,9 +57,9 @@ Answer = ReportAccepted | EnrolmentFailure
 
 
 class EjectionReporter:
-    """What one proxy has ejected; `at` is the control plane's renewal port.
+    """Reports of one proxy; `at` is the control plane's renewal port.
 
-    `told` is the mesh's trust domain, as an option says it.
+    `told` is the mesh's trust domain, if an option has it.
     """
 
     def __init__(
@@ -82,13 +84,13 @@ class EjectionReporter:
         self._why = ""
 
     async def run(self) -> None:
-        """Look and tell for as long as the agent runs."""
+        """Check and report until cancelled."""
         while True:
             await self.look()
             await asyncio.sleep(LOOK_SECONDS)
 
     async def look(self) -> None:
-        """Tell whom Envoy has ejected, if that is to be said; an Envoy that is not there ejects nobody."""
+        """Report the ejected endpoints if that is due; without an Envoy nothing is reported."""
         try:
             found = await self._ejected()
         except AdminUnreachable:

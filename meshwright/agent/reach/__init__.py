@@ -1,5 +1,6 @@
-"""Whether a sidecar can reach its control plane and, if not, why, and what is to be done.
+"""Diagnosis of the connection between a sidecar and its control plane: the cause and the remedy.
 
-`observations` are what is seen on the way there, step by step; `reasons` makes of them one reason of a closed
-vocabulary, with a sentence. Both are pure. `probing` goes the way, with the proxy's own credentials.
+`observations` records each step on the way to the control plane, and `reasons` derives one reason of a closed
+set with a sentence; both are pure. `probing` makes the steps, with the proxy's own credentials.
+`connection_watch` starts a diagnosis when Envoy loses its control plane.
 """

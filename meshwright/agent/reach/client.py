@@ -1,4 +1,4 @@
-"""Asking a control plane over gRPC whether it serves this proxy: without a stream of discovery."""
+"""gRPC health check: asks a control plane whether it serves this proxy, without a discovery stream."""
 
 import os
 from collections.abc import Iterable
@@ -7,7 +7,9 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Final
 
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its raw lines; what stands in the way is said in ours
+os.environ.setdefault(
+    "GRPC_VERBOSITY", "NONE"
+)  # no raw log lines of gRPC; errors are reported in our own sentences
 
 import grpc
 from grpc_health.v1 import health_pb2
@@ -18,13 +20,13 @@ from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 
 DISCOVERY: Final = "envoy.service.discovery.v3.AggregatedDiscoveryService"
 REASON: Final = "meshwright-reason"
-"""The trailer with the control plane's word for a refusal, or for having nothing to serve."""
+"""Trailer with the control plane's word for a refusal or a missing configuration."""
 
 _CHECK: Final = "/grpc.health.v1.Health/Check"
 
 
 async def ask(at: HostPort, credentials: Path, name: str, seconds: float) -> ServerAnswer:
-    """Ask for the health of discovery, as this proxy finds it; never raises for what is answered."""
+    """Check the health of discovery for this proxy; an unsuccessful answer does not raise."""
     files = (credentials / each for each in (AUTHORITY_FILE, KEY_FILE, CHAIN_FILE))
     tls = grpc.ssl_channel_credentials(*(file.read_bytes() for file in files))
     options = [("grpc.ssl_target_name_override", name), ("grpc.enable_http_proxy", 0)]

@@ -1,4 +1,4 @@
-"""Keeps an eye on a proxy's control plane: asks why as soon as Envoy is without it, and says it once."""
+"""Watch over a proxy's control plane: it diagnoses a lost connection and logs the cause once."""
 
 import asyncio
 import re
@@ -19,9 +19,9 @@ from meshwright.sidecars.envoy.bootstrap.bootstrap import ADS_CLUSTER
 
 LOOK_SECONDS: Final = 1.0
 CALM_SECONDS: Final = 5.0
-"""From look to look while Envoy has its control plane."""
+"""Seconds between two checks while Envoy is connected."""
 GRACE_SECONDS: Final = 3.0
-"""So long an Envoy may be without before it is asked why: one that starts is, and one whose server does."""
+"""Seconds without connection before a diagnosis, because a starting Envoy or server needs some time."""
 LONGEST_PAUSE_SECONDS: Final = 30.0
 
 STATS_PATH: Final = (
@@ -33,7 +33,7 @@ _log = structlog.get_logger("agent.control_plane")
 
 
 class Admin(Protocol):
-    """What is asked of Envoy's admin interface."""
+    """The part of Envoy's admin interface that the watch uses."""
 
     async def text(self, path: str, method: str = "GET") -> str:
         """Return the body of an answer; raise AdminUnreachable."""
@@ -41,10 +41,10 @@ class Admin(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How Envoy stands with its control plane.
+    """Envoy's counters about its control plane.
 
-    What it thinks, how often it tried, what it waits for, how often it was sent clusters, whatever it made
-    of them: each new stream is answered with them first.
+    They are its own opinion, its attempts, its pending requests, and the cluster updates that it received,
+    accepted or not: every new stream is answered with clusters first.
     """
 
     connected: bool
@@ -54,7 +54,7 @@ class Counts:
 
     @classmethod
     def read(cls, stats: str) -> "Counts":
-        """Read the answer of STATS_PATH."""
+        """Parse the answer of STATS_PATH."""
         lines = re.findall(r"^([\w.-]+): (\d+)$", stats, re.MULTILINE)
         found = {name.rpartition(".")[2]: int(value) for name, value in lines}
         tried = ("upstream_cx_total", "upstream_cx_connect_fail", "upstream_rq_total")
@@ -67,20 +67,20 @@ class Counts:
 
 
 def has_it(now: Counts, before: Counts | None, earlier: int) -> bool:
-    """Say whether Envoy has its control plane, by two looks.
+    """Return whether Envoy has its control plane, from two checks.
 
-    It takes itself for connected from when it begins to dial: so it must not have dialled again since, nor
-    be waiting for a connection, and it must have been sent more than the `earlier` updates, which came on
-    other streams: on this one it may be held.
+    Envoy counts itself as connected as soon as it begins to connect. Therefore it must not have tried again
+    since the last check, nor have a pending request, and it must have received more updates than the
+    `earlier` ones on other streams, because the server may hold this stream without an answer.
     """
     is_open = now.connected and not now.pending and before is not None and now.tried == before.tried
     return is_open and now.updates > earlier
 
 
 def on_other_streams(now: Counts, before: Counts | None, earlier: int) -> int:
-    """Return how many updates Envoy had been sent before its newest stream, as far as is seen.
+    """Return the number of updates before Envoy's newest stream, as far as observed.
 
-    Whose counts are less than they were is another Envoy.
+    Counters that have decreased belong to a new Envoy.
     """
     if before is None or now.updates < before.updates or now.tried < before.tried:
         return 0
@@ -88,13 +88,13 @@ def on_other_streams(now: Counts, before: Counts | None, earlier: int) -> int:
 
 
 def pause(times: int) -> float:
-    """Return how long it is until the way is gone again, after so many times (from 1)."""
+    """Return the seconds until the next diagnosis, after this many (from 1)."""
     return min(2.0 ** min(times, 10), LONGEST_PAUSE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionState:
-    """How it stands: whether Envoy has its control plane, since when; if not, why, where that is known."""
+    """The state of the connection, since when, and the cause if it is missing and known."""
 
     has_it: bool
     since: datetime
@@ -102,12 +102,12 @@ class ConnectionState:
 
     @property
     def words(self) -> str:
-        """Return why there is none and what to do, in a sentence; nothing where that is not known."""
+        """Return cause and remedy as a sentence; empty if the cause is unknown."""
         return "" if self.why is None else str(self.why)
 
 
 class ControlPlaneWatch:
-    """Looks at one proxy's control plane; `observe` goes the way to it with the proxy's credentials."""
+    """Watches one proxy's control plane; `observe` makes a diagnosis with the proxy's credentials."""
 
     def __init__(
         self,
@@ -134,10 +134,10 @@ class ControlPlaneWatch:
             await asyncio.sleep(CALM_SECONDS if self.standing.has_it else LOOK_SECONDS)
 
     async def look(self) -> None:
-        """Look once, and go the way if that is due."""
+        """Check once, and make a diagnosis if that is due."""
         try:
             counts = Counts.read(await self._admin.text(STATS_PATH))
-        except AdminUnreachable:  # that there is no Envoy is said by whoever keeps it
+        except AdminUnreachable:  # the supervisor reports a missing Envoy
             self._before = self._without = None
             self._found(self.standing.why)
             return
@@ -166,11 +166,11 @@ class ControlPlaneWatch:
         if why is not None:
             why = replace(why, do=remedy(why, seen.control_plane, place()))
         if why is None:
-            self._earlier = 0  # its stream is served, although nothing was seen to come on it
+            self._earlier = 0  # the stream is served, although no update was observed on it
         self._found(why)
 
     def _not_found_out(self, error: Exception) -> None:
-        """Say what keeps us from knowing why, once until it is something else."""
+        """Log why a diagnosis failed, once until the failure changes."""
         reason, before = " ".join(str(error).split()), self._baffled
         self._baffled = f"{type(error).__name__}: {reason}"
         if self._baffled == before:
@@ -182,7 +182,7 @@ class ControlPlaneWatch:
                 _log.exception("cannot find out why there is no control plane")
 
     def _found(self, why: UnreachableReason | None) -> None:
-        """Say why it is, once for each reason; the words that go with it may change."""
+        """Record the cause, and log each new reason once; its details may change."""
         if why is not None and why.reason is not self._told:
             self._told = why.reason
             _log.error("no control plane", reason=why.reason.value, said=why.said, do=why.do)

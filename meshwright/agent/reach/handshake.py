@@ -1,4 +1,4 @@
-"""A TLS handshake that tells what stands in its way: what was said instead of it, or who was there."""
+"""TLS handshake that reports an obstacle: the server's other protocol, or its wrong certificate."""
 
 import asyncio
 import ssl
@@ -24,11 +24,14 @@ _MOST_BYTES: Final = 16 * 1024
 
 
 async def greeted(at: HostPort, context: ssl.SSLContext, name: str, seconds: float) -> Way | None:
-    """Shake hands with who must be `name`, and wait for its first words; return what stands in the way."""
+    """Make a handshake with a server that must be `name`, and wait for its first bytes; return the obstacle.
+
+    None means that there is no obstacle. `seconds` limits each of the three steps.
+    """
     try:
         async with asyncio.timeout(seconds):
             session = await _Session.begun(at, context, name)
-    except (OSError, TimeoutError):  # it listened a moment ago
+    except (OSError, TimeoutError):  # the port was open a moment ago
         return PortClosed(str(at))
     try:
         return await _shaken(session, seconds) or await _first_words(session, seconds)
@@ -39,7 +42,7 @@ async def greeted(at: HostPort, context: ssl.SSLContext, name: str, seconds: flo
 
 
 class _Session:
-    """A TLS client over a connection, of which the first bytes received are kept as they came."""
+    """A TLS client that keeps the first bytes received, before decryption."""
 
     def __init__(
         self,
@@ -58,7 +61,7 @@ class _Session:
         return cls(*await asyncio.open_connection(at.host, at.port), context, name)
 
     async def shake_hands(self) -> bool:
-        """Finish the handshake; say whether it was not ended instead."""
+        """Finish the handshake; return False if the peer ended the connection."""
         while True:
             try:
                 self.tls.do_handshake()
@@ -70,7 +73,7 @@ class _Session:
                 return True
 
     async def read(self) -> bytes:
-        """Return what comes next, nothing at the end."""
+        """Return the next bytes; empty at the end."""
         while True:
             try:
                 return self.tls.read(_MOST_BYTES)
@@ -112,7 +115,10 @@ async def _shaken(session: _Session, seconds: float) -> Way | None:
 
 
 async def _first_words(session: _Session, seconds: float) -> Way | None:
-    """Take an HTTP/2 server's settings, which come unasked; one that dislikes our certificate just ends."""
+    """Wait for an HTTP/2 server's settings, sent unprompted.
+
+    A server that refuses our certificate just closes.
+    """
     try:
         async with asyncio.timeout(seconds):
             words = await session.read()
@@ -130,7 +136,10 @@ async def _first_words(session: _Session, seconds: float) -> Way | None:
 
 
 def _instead(heard: bytes) -> bytes:
-    """Return what was said if it is no record of TLS: a handshake's (22) or an alert (21) of version 3."""
+    """Return the received bytes if they are not a TLS record.
+
+    A handshake (22) or an alert (21) of version 3.
+    """
     return b"" if heard[:2] in (b"", b"\x15", b"\x16", b"\x15\x03", b"\x16\x03") else heard
 
 
@@ -155,7 +164,7 @@ def _names(presented: PeerCertificate) -> tuple[str, ...]:
 
 
 async def _presented(at: HostPort, seconds: float) -> PeerCertificate | None:
-    """Look at a server's certificate without believing it, and without showing ours."""
+    """Return a server's certificate, without verifying it and without presenting ours."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
@@ -166,7 +175,7 @@ async def _presented(at: HostPort, seconds: float) -> PeerCertificate | None:
                 shown = session.tls.getpeercert(binary_form=True)
             finally:
                 session.close()
-        from certs.peer import read_peer  # as gRPC: it takes memory, and is needed in trouble only
+        from certs.peer import read_peer  # imported late, because it takes memory and is rarely needed
 
         return read_peer(ssl.DER_cert_to_PEM_cert(shown).encode()) if shown else None
     except (OSError, ValueError, TimeoutError, PeerRefused):

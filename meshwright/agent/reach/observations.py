@@ -1,4 +1,4 @@
-"""What is seen on the way to a control plane: how far it led, and what stood there. Values only."""
+"""Observations on the way to a control plane: the last step reached, and its result. Values only."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,7 +8,7 @@ from meshwright.mesh.host_port import HostPort
 
 @dataclass(frozen=True, slots=True)
 class PresentedCertificate:
-    """What the proxy's own certificate says: whose it is, its serial, and from when to when it is valid."""
+    """The proxy's own certificate: its name, its serial number, and its period of validity."""
 
     name: str
     serial: str
@@ -18,21 +18,21 @@ class PresentedCertificate:
 
 @dataclass(frozen=True, slots=True)
 class UnresolvedName:
-    """The name leads to no address; `said` are the resolver's words."""
+    """The name has no address; `said` is the resolver's message."""
 
     said: str
 
 
 @dataclass(frozen=True, slots=True)
 class PortClosed:
-    """The machine answers that nobody listens there."""
+    """The machine refuses the connection, because nothing listens on the port."""
 
     address: str
 
 
 @dataclass(frozen=True, slots=True)
 class NoRoute:
-    """The network has no way there, or something on it says no."""
+    """The network has no route, or refuses the connection."""
 
     address: str
     said: str
@@ -40,7 +40,7 @@ class NoRoute:
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """Nothing came back: neither yes nor no, for so many seconds."""
+    """There was no reaction for this many seconds."""
 
     address: str
     seconds: float
@@ -48,9 +48,9 @@ class NoAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PlaintextServer:
-    """Who listens takes the connection, and answers with something else, or with nothing (`said` is empty).
+    """A server accepts the connection, but answers with another protocol, or not at all (`said` is empty).
 
-    `closed`: it ended the connection, instead of waiting.
+    `closed` means that it closed the connection instead of waiting.
     """
 
     said: bytes
@@ -59,7 +59,7 @@ class PlaintextServer:
 
 @dataclass(frozen=True, slots=True)
 class UntrustedServer:
-    """The server's certificate is not below any authority in `ca.pem`; `said` are TLS's words."""
+    """The server's certificate is not from a CA in `ca.pem`; `said` is the message of TLS."""
 
     names: tuple[str, ...]
     said: str
@@ -67,7 +67,7 @@ class UntrustedServer:
 
 @dataclass(frozen=True, slots=True)
 class MisnamedServer:
-    """The server's certificate is of our authority, and is another's."""
+    """The server's certificate is from our CA, but for another name."""
 
     names: tuple[str, ...]
     expected: str
@@ -75,7 +75,7 @@ class MisnamedServer:
 
 @dataclass(frozen=True, slots=True)
 class ServerNotValid:
-    """The server's certificate is of our authority, and not valid by the clock here."""
+    """The server's certificate is from our CA, but not valid by the local clock."""
 
     not_before: datetime
     not_after: datetime
@@ -83,23 +83,23 @@ class ServerNotValid:
 
 @dataclass(frozen=True, slots=True)
 class ClosedAfterHandshake:
-    """The server showed who it is, and ended the connection when it had seen who we are."""
+    """The server proved its identity, and closed the connection after it saw our certificate."""
 
     said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherProtocol:
-    """A server of our authority that does not speak gRPC."""
+    """A server with a certificate of our CA that does not speak gRPC."""
 
     said: str
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer:
-    """The control plane answered a call: with a gRPC status, its words, and what it says in trailers.
+    """The control plane answered a call, with a gRPC status, a message and trailers.
 
-    `reason` is its word for a refusal, or for having nothing to serve; `date` is its clock.
+    `reason` is its word for a refusal or a missing configuration; `date` is its clock.
     """
 
     status: str
@@ -121,12 +121,12 @@ Way = (
     | OtherProtocol
     | ServerAnswer
 )
-"""How far it led."""
+"""The last step reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReachObservation:
-    """One look: where to, with which certificate, when by the clock here, and how far it led."""
+    """One diagnosis: the address, the own certificate, the local time, and the last step reached."""
 
     control_plane: HostPort
     shown: PresentedCertificate
@@ -135,7 +135,10 @@ class ReachObservation:
 
     @property
     def clock_ahead(self) -> timedelta | None:
-        """Return by how much the clock here is ahead of the control plane's; None where it did not say."""
+        """Return how far the local clock is ahead of the control plane's.
+
+        None without an answer that has a time.
+        """
         if not isinstance(self.way, ServerAnswer) or self.way.date is None:
             return None
         return self.now - self.way.date

@@ -1,4 +1,4 @@
-"""Where an agent runs: on a machine or in a Pod, so that remedies speak of what is there."""
+"""The environment of an agent, a machine or a Pod, so that remedies name tools that exist in it."""
 
 import enum
 from collections.abc import Mapping
@@ -9,31 +9,31 @@ from meshwright.agent.reach.reasons import Reason, UnreachableReason
 from meshwright.mesh.host_port import HostPort
 
 _OF_A_POD: Final = ("/etc/meshwright/pod", "/var/run/secrets/meshwright")
-"""Directories that the injector mounts into every sidecar's container, and nobody makes on a machine."""
+"""Directories that the injector mounts into every sidecar, and that do not exist on machines."""
 
 
 class Place(enum.Enum):
-    """MACHINE: somebody set the agent up. POD: the injector did, and whoever mends it has kubectl."""
+    """MACHINE: a person installed the agent. POD: the injector did, and operators use kubectl."""
 
     MACHINE = enum.auto()
     POD = enum.auto()
 
 
 def place(root: Path = Path("/")) -> Place:
-    """Return where this process runs, by what the injector mounts below `root`."""
+    """Return the environment of this process, by the injector's mounts below `root`."""
     found = any((root / each.lstrip("/")).is_dir() for each in _OF_A_POD)
     return Place.POD if found else Place.MACHINE
 
 
 def remedy(why: UnreachableReason, control_plane: HostPort, where: Place) -> str:
-    """Return what is to be done about a control plane that is not reached."""
+    """Return the remedy for an unreachable control plane."""
     if where is Place.MACHINE or (do := _IN_A_POD.get(why.reason)) is None:
         return why.do
     return do.format(host=control_plane.host, namespace=_namespace(control_plane.host))
 
 
 def _namespace(host: str) -> str:
-    """Return the namespace in a Service's name in the DNS; that of the chart if there is none."""
+    """Return the namespace in a Service's DNS name; the chart's default if it has none."""
     labels = host.split(".")
     return labels[1] if len(labels) > 1 and not labels[-1].isdigit() else "meshwright-system"
 
@@ -62,4 +62,4 @@ _IN_A_POD: Final[Mapping[Reason, str]] = {
     Reason.WORKLOAD_UNKNOWN: "see that the Pod's namespace is of the mesh: "
     "`meshwright check --kubernetes` (line `namespaces`)",
 }
-"""By reason; of any other the words for machines are right in a Pod too."""
+"""Remedies in a Pod by reason; for other reasons the remedies for machines apply."""

@@ -1,4 +1,4 @@
-"""Going the way to a control plane, with the proxy's own credentials, until something stands in it."""
+"""Diagnosis with the proxy's own credentials: step by step until an obstacle is found."""
 
 import asyncio
 import errno
@@ -28,12 +28,12 @@ from meshwright.sidecars.envoy.bootstrap.bootstrap import server_name
 from meshwright.sidecars.layout import AUTHORITY_FILE
 
 PATIENCE_SECONDS: Final = 5.0
-"""How long each step may take: as long as Envoy gives to connecting."""
+"""Seconds for each step; the same as Envoy's timeout for connecting."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReachTarget:
-    """Where to, the directory with `proxy.pem`, `proxy.key` and `ca.pem`, and what its certificates say."""
+    """The control plane's address, the directory of the credential files, and the content of the certificate."""
 
     control_plane: HostPort
     credentials: Path
@@ -43,11 +43,11 @@ class ReachTarget:
 
 
 async def observe(dialling: ReachTarget) -> ReachObservation:
-    """Go as far as it leads; raise CredentialsError where the files cannot be used."""
+    """Make the steps; raise CredentialsError if the files cannot be used."""
     shown = dialling.shown
     try:
         way = await _led(dialling, server_name(dialling.trust_domain))
-    except ssl.SSLError as error:  # of our own files: `_context` reads them
+    except ssl.SSLError as error:  # from `_context`, which reads our own files
         raise CredentialsError(f"the files in {dialling.credentials} cannot be used: {error}") from error
     own = PresentedCertificate(shown.common_name, shown.serial, shown.not_before, shown.not_after)
     return ReachObservation(dialling.control_plane, own, datetime.now(UTC), way)
@@ -60,13 +60,13 @@ async def _led(dialling: ReachTarget, name: str) -> Way:
     stands = await greeted(way, _context(dialling.credentials), name, dialling.seconds)
     if stands is not None:
         return stands
-    from meshwright.agent.reach.client import ask  # gRPC takes its time and memory: only where it is needed
+    from meshwright.agent.reach.client import ask  # imported late, because gRPC takes time and memory
 
     return await ask(way, dialling.credentials, name, dialling.seconds)
 
 
 async def listener(at: HostPort, seconds: float = PATIENCE_SECONDS) -> Way | HostPort:
-    """Return the first address of a name at which somebody listens, or what is there instead."""
+    """Return the first address of a name on which a server listens, or the obstacle."""
     found = await _resolved(at)
     if isinstance(found, UnresolvedName):
         return found
@@ -82,7 +82,7 @@ async def _resolved(at: HostPort) -> tuple[HostPort, ...] | UnresolvedName:
     try:
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(at.host, at.port, type=socket.SOCK_STREAM)
-    except UnicodeError as error:  # no name of a host can look so
+    except UnicodeError as error:  # not a valid host name
         return UnresolvedName(str(error))
     except OSError as error:
         return UnresolvedName(error.strerror or str(error))
@@ -90,7 +90,7 @@ async def _resolved(at: HostPort) -> tuple[HostPort, ...] | UnresolvedName:
 
 
 async def _connected(at: HostPort, seconds: float) -> Way | HostPort:
-    """Return the address if somebody listens there, or what is there instead."""
+    """Return the address if a server listens on it, or the obstacle."""
     try:
         async with asyncio.timeout(seconds):
             _, writer = await asyncio.open_connection(at.host, at.port)

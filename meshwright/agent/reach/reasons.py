@@ -1,4 +1,4 @@
-"""Why a sidecar has no control plane: a closed vocabulary, each with a sentence and what to do. Pure."""
+"""Reasons for a missing control plane: a closed set, each with a sentence and a remedy. Pure."""
 
 import enum
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _NAME_CHARACTERS: Final = 100
 
 
 class Reason(enum.StrEnum):
-    """Why there is no control plane; stable, for logs, JSON and whoever acts on them."""
+    """The reason; stable, because logs, JSON and programs use it."""
 
     NAME_NOT_FOUND = "name-not-found"
     PORT_CLOSED = "port-closed"
@@ -56,7 +56,7 @@ class Reason(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UnreachableReason:
-    """Why, in a word and in a clause, and what is to be done."""
+    """The reason as a word and as a clause, and the remedy."""
 
     reason: Reason
     said: str
@@ -67,7 +67,7 @@ class UnreachableReason:
 
 
 def unreached(seen: ReachObservation) -> UnreachableReason | None:
-    """Return what keeps a sidecar from its control plane; nothing where that would serve it."""
+    """Return the reason for which a sidecar does not reach its control plane; None if it would be served."""
     at = str(seen.control_plane)
     match seen.way:
         case UnresolvedName(said):
@@ -135,7 +135,7 @@ def _not_tls(at: str, said: bytes, *, closed: bool) -> UnreachableReason:
 def _server(
     at: str, way: UntrustedServer | MisnamedServer | ServerNotValid, now: datetime
 ) -> UnreachableReason:
-    """Return what is wrong with the server's certificate."""
+    """Return the fault of the server's certificate."""
     match way:
         case UntrustedServer(names, said):
             return UnreachableReason(
@@ -168,7 +168,7 @@ def _server(
 
 
 def _own(shown: PresentedCertificate, now: datetime) -> UnreachableReason | None:
-    """Return what is wrong with our own certificate by the clock here."""
+    """Return the fault of our own certificate by the local clock."""
     if now > shown.not_after:
         return UnreachableReason(
             Reason.EXPIRED,
@@ -235,7 +235,7 @@ def _answer(at: str, answer: ServerAnswer, shown: PresentedCertificate) -> Unrea
 
 
 def _refused(at: str, reason: str, shown: PresentedCertificate) -> UnreachableReason:
-    """Return what a refusal means, by the word that came with it."""
+    """Return the meaning of a refusal, by its word."""
     anew = "issue it anew (`meshwright certs issue-proxy`) and put it into the credentials' directory"
     named = _named(shown)
     match reason:
@@ -291,7 +291,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _shown(name: str) -> str:
-    """Return a name that anybody may have chosen: a terminal is shown it, and a line is to hold it."""
+    """Return a name from outside in a form that is safe for a terminal and fits a line."""
     short = name[:_NAME_CHARACTERS]
     return short if short.isprintable() else ascii(short)
 

@@ -1,15 +1,15 @@
-"""Moments and lengths of time as sentences have them."""
+"""Texts for times and durations."""
 
 from datetime import datetime, timedelta
 
 
 def stamp(moment: datetime) -> str:
-    """Return a moment in whole seconds, as RFC 3339 writes it."""
+    """Return a time in whole seconds, in the format of RFC 3339."""
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def length(span: timedelta) -> str:
-    """Return a span in its greatest unit and the next one."""
+    """Return a duration in its two greatest units, for example `2 h 5 min`."""
     rest = int(span.total_seconds())
     found: list[str] = []
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):

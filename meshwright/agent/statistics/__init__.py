@@ -1,5 +1,6 @@
-"""The golden figures of a proxy: who it calls and is called as, how often, how well and how fast.
+"""Statistics of a proxy: its calls by edge of the mesh, with success rates and latencies.
 
-`statistics` reads what Envoy counts, `counted` adds it up per edge of the mesh and keeps the series few,
-`edges` says it in Prometheus' words, `page` is what Prometheus is given.
+`statistics` parses Envoy's counters, and `edge_totals` sums them per edge and limits the number of series.
+`edges` makes Prometheus metrics of them, and `page` the page that Prometheus scrapes. `increments` and
+`report` make the reports to the control plane, which `reporting` sends.
 """

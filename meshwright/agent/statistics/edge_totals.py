@@ -1,7 +1,7 @@
-"""What a proxy counted, per edge, backend and route: Envoy's statistics by whose calls they are. Pure.
+"""Sums of a proxy's counters per edge, backend and route. Pure.
 
-An edge is counted where it begins: the caller's proxy knows both its ends. Where it ends, a proxy counts what
-comes in by port, of all callers together.
+An edge is counted where it begins, because the caller's proxy knows both ends. The called proxy counts
+inbound calls by port, for all callers together.
 """
 
 from collections import defaultdict
@@ -25,17 +25,17 @@ from meshwright.traffic.statistics import Direction
 MOST_EDGES: Final = 48
 MOST_BACKENDS: Final = 64
 MOST_ROUTES: Final = 24
-"""With these a proxy has less than 2000 series, whatever it calls and whatever is answered."""
+"""Greatest numbers of rows. With them a proxy has fewer than 2000 series, whatever it calls."""
 
 GRPC_FAILED: Final = "grpc.failure"
 
 OTHERS: Final = StatTarget("", "others", "")
-"""All that have no series of their own, together."""
+"""The sum of everything without its own series."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadLabels:
-    """The workload: the service and namespace of its proxy's name, and its ServiceAccount if it is known."""
+    """The workload: service and namespace in its proxy's name, and its ServiceAccount if known."""
 
     namespace: str
     service: str
@@ -43,7 +43,7 @@ class WorkloadLabels:
 
 
 def ends(direction: Direction, at: StatTarget, who: WorkloadLabels) -> Labels:
-    """Return how Prometheus knows both ends of a call; the callers are not known where calls come in."""
+    """Return the labels for both ends of a call; for inbound calls the callers are unknown."""
     here, there = (who.namespace, who.service, who.account), (at.namespace, at.service, "")
     both = (here, there) if direction is Direction.OUTBOUND else (("", "", ""), here)
     parts = ("namespace", "service", "service_account")
@@ -57,26 +57,26 @@ def ends(direction: Direction, at: StatTarget, who: WorkloadLabels) -> Labels:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Edge:
-    """Calls of one kind from or to a workload; `called` has the port alone where they come in."""
+    """Calls of one protocol from or to a workload; for inbound calls `called` has only the port."""
 
     direction: Direction
     protocol: str
     called: StatTarget
 
     def others(self) -> "Edge":
-        """Return the edge that stands for those of its kind without series of their own."""
+        """Return the edge that sums those of its kind without their own series."""
         return Edge(self.direction, self.protocol, OTHERS)
 
     def labels(self, who: WorkloadLabels) -> Labels:
-        """Return how Prometheus knows it."""
+        """Return the labels for Prometheus."""
         return (*ends(self.direction, self.called, who), ("protocol", self.protocol))
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Route:
-    """A route that calls to a service may take, or a match by which they come in, as policy names it.
+    """A route of outbound calls, or a match by which inbound calls are admitted, with its name in the policy.
 
-    `called` has the port alone where they come in.
+    For inbound calls `called` has only the port.
     """
 
     direction: Direction
@@ -84,7 +84,7 @@ class Route:
     name: str
 
     def others(self) -> "Route":
-        """Return the route that stands for those of its direction without series of their own."""
+        """Return the route that sums those of its direction without their own series."""
         return Route(self.direction, OTHERS, "others")
 
 
@@ -93,9 +93,9 @@ AnyKey = TypeVar("AnyKey", bound=Hashable)
 
 
 class BoundedSeries(Generic[AnyKey]):
-    """Few series, however many are called: the first have series of their own, all others one together.
+    """A limited number of series: the first keys get their own, and all others share one.
 
-    Who has series of its own keeps them, so that no counter of Prometheus' ever goes back.
+    A key keeps its series, so that counters in Prometheus never decrease.
     """
 
     def __init__(self, most: int) -> None:
@@ -103,7 +103,7 @@ class BoundedSeries(Generic[AnyKey]):
         self._own: set[AnyKey] = set()
 
     def own(self, seen: Mapping[AnyKey, int]) -> frozenset[AnyKey]:
-        """Return who of these has series of its own; of several new ones those that are used most."""
+        """Return the keys with their own series; among new keys the most used ones come first."""
         room = self._most - len(self._own)
         new = [(-count, str(key), key) for key, count in seen.items() if key not in self._own]
         new.sort(key=lambda each: each[:2])
@@ -113,26 +113,26 @@ class BoundedSeries(Generic[AnyKey]):
 
 @dataclass(slots=True)
 class EdgeTotals:
-    """What was counted for one edge or backend, of all statistics that come to it."""
+    """The sums for one edge, backend or route."""
 
     numbers: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     times: list[Bin] = field(default_factory=list)
 
     def add(self, numbers: Mapping[str, int], times: Iterable[Bin]) -> None:
-        """Take more into it."""
+        """Add counters and times."""
         for what, value in numbers.items():
             self.numbers[what] += value
         self.times += times
 
 
 Raw = tuple[Mapping[str, int], tuple[Bin, ...]]
-"""Numbers and times as Envoy has them."""
+"""Counters and times as Envoy reports them."""
 
 
 EDGES_BY: Final = ("downstream_cx_total",)
 BACKENDS_BY: Final = ("upstream_cx_total",)
 ROUTES_BY: Final = tuple(f"upstream_rq_{digit}xx" for digit in range(1, 6))
-"""By what each is used much or little: a route has no connections, and what always fails is used, too."""
+"""Counters that measure use. Routes have no connections, and requests that always fail count too."""
 
 
 def _gathered(
@@ -141,9 +141,9 @@ def _gathered(
     others: Callable[[Key], Key],
     by: Iterable[str],
 ) -> dict[Key, EdgeTotals]:
-    """Return what was counted for each that has series of its own, and for the others together.
+    """Return the sums of each key with its own series, and of the others together.
 
-    Of new ones those come first that are used most, `by` these numbers together.
+    Among new keys those with the highest sum of the counters `by` come first.
     """
     every = list(found)
     used: defaultdict[Key, int] = defaultdict(int)
@@ -158,7 +158,7 @@ def _gathered(
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What was counted, of each that has a row of its own and of the others together; all sorted."""
+    """The sums of each row, and of the others together; all sorted."""
 
     edges: Mapping[Edge, EdgeTotals]
     backends: Mapping[StatTarget, EdgeTotals]
@@ -166,7 +166,7 @@ class Rows:
 
 
 class OwnRows:
-    """Which edges, backends and routes have rows of their own: the first that were used, for good."""
+    """Assignment of rows: the first edges, backends and routes in use keep their own."""
 
     def __init__(self) -> None:
         self._edges = BoundedSeries[Edge](MOST_EDGES)
@@ -174,7 +174,7 @@ class OwnRows:
         self._routes = BoundedSeries[Route](MOST_ROUTES)
 
     def of(self, found: Statistics) -> Rows:
-        """Return the rows of what was counted."""
+        """Return the rows for statistics."""
         return Rows(
             _gathered(edges_of(found), self._edges, Edge.others, EDGES_BY),
             _gathered(backends_of(found), self._backends, lambda _: OTHERS, BACKENDS_BY),
@@ -183,7 +183,7 @@ class OwnRows:
 
 
 def edges_of(found: Statistics) -> Iterator[tuple[Edge, Raw]]:
-    """Yield what was counted of each edge, more than once where several statistics are of it."""
+    """Yield the counters of each edge; several statistics may belong to one edge."""
     for protocol in ("http", "tcp"):
         for prefix, raw in _each(found, protocol):
             if (to := called(prefix)) is not None:
@@ -194,10 +194,10 @@ def edges_of(found: Statistics) -> Iterator[tuple[Edge, Raw]]:
 
 
 def _grpc_failures(found: Statistics) -> Iterator[tuple[Edge, Raw]]:
-    """Yield how many calls of gRPC failed, which Envoy counts by cluster, of the edges that clusters are of.
+    """Yield failed gRPC calls per edge; Envoy counts them by cluster.
 
-    A cluster is of the edge to its service, of several the one whose port it has; behind a TrafficSplit it
-    is of the backend alone.
+    A cluster belongs to the edge to its service; of several edges, to the one with its port. The failures of
+    a TrafficSplit's backends count only for the backends.
     """
     failed = [
         (of, each) for of, numbers in found.numbers["cluster"].items() if (each := numbers.get(GRPC_FAILED))
@@ -217,7 +217,7 @@ def _grpc_failures(found: Statistics) -> Iterator[tuple[Edge, Raw]]:
 
 
 def routes_of(found: Statistics) -> Iterator[tuple[Route, Raw]]:
-    """Yield what was counted of each route that is counted for itself, likewise."""
+    """Yield the counters of each separately counted route."""
     for prefix, raw in _each(found, "vhost"):
         if (at := route(prefix)) is not None:
             yield Route(Direction.OUTBOUND, *at), raw
@@ -226,14 +226,17 @@ def routes_of(found: Statistics) -> Iterator[tuple[Route, Raw]]:
 
 
 def backends_of(found: Statistics) -> Iterator[tuple[StatTarget, Raw]]:
-    """Yield what was counted of each backend, likewise."""
+    """Yield the counters of each backend."""
     for cluster, raw in _each(found, "cluster"):
         if (at := backend(cluster)) is not None:
             yield at, raw
 
 
 def _each(found: Statistics, scope: str) -> Iterator[tuple[str, Raw]]:
-    """Yield numbers and times of each; Envoy tells times later than numbers: there may be the one alone."""
+    """Yield counters and times of each key.
+
+    One may be missing, because Envoy reports times later than counters.
+    """
     numbers, times = found.numbers[scope], found.times[scope]
     for each in dict.fromkeys((*numbers, *times)):
         yield each, (numbers.get(each, {}), times.get(each, ()))

@@ -1,4 +1,4 @@
-"""What a proxy counted, in Prometheus' words."""
+"""Statistics of a proxy as Prometheus metrics."""
 
 from collections.abc import Iterable, Iterator
 
@@ -17,13 +17,13 @@ from meshwright.traffic.statistics import BOUNDS_MS
 
 
 class Edges:
-    """A proxy's edges, backends and routes."""
+    """The edges, backends and routes of a proxy."""
 
     def __init__(self) -> None:
         self._own = OwnRows()
 
     def families(self, found: Statistics, who: WorkloadLabels) -> tuple[Family, ...]:
-        """Return all that is told of them, sorted; the same families whatever was called."""
+        """Return all metrics, sorted; always the same families."""
         rows = self._own.of(found)
         return (
             *_edge_families([(edge.labels(who), counted) for edge, counted in rows.edges.items()]),
@@ -138,7 +138,7 @@ def _plain(name: str, words: str, told: _Told, what: str, kind: Kind = Kind.COUN
 
 
 def histogram(labels: Labels, bins: Iterable[Bin]) -> tuple[Sample, ...]:
-    """Return the samples of a histogram; a time of just a bound is in the bucket above, as Envoy has it."""
+    """Return the samples of a histogram; a time equal to a bound counts in the bucket above, as in Envoy."""
     found = tuple(bins)
     below = ((bound, sum(each.count for each in found if each.least < bound)) for bound in BOUNDS_MS)
     buckets = (((*labels, ("le", f"{bound / 1000:g}")), count) for bound, count in below)
@@ -147,7 +147,7 @@ def histogram(labels: Labels, bins: Iterable[Bin]) -> tuple[Sample, ...]:
 
 
 def summary(labels: Labels, bins: Iterable[Bin]) -> tuple[Sample, ...]:
-    """Return sum and count; of what is in a bin, its middle is taken for the time."""
+    """Return sum and count; for the values in a bin its middle is used."""
     found = tuple(bins)
     total = sum((each.least + each.width / 2) * each.count for each in found) / 1000
     return Sample(labels, total, "_sum"), Sample(labels, sum(each.count for each in found), "_count")

@@ -1,7 +1,7 @@
-"""Prometheus' text format, as it is written. Pure.
+"""Writer of Prometheus' text format. Pure.
 
-https://prometheus.io/docs/instrumenting/exposition_formats/. By hand, because the agent, which stands
-beside every workload, would keep a library for it in its memory.
+https://prometheus.io/docs/instrumenting/exposition_formats/. It is written by hand, because a library would
+stay in the memory of an agent beside every workload.
 """
 
 import enum
@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 Labels = tuple[tuple[str, str], ...]
-"""Names and values; one whose value is empty is as if it were not there, and is left out."""
+"""Label names and values; a label with an empty value is left out."""
 
 
 class Kind(enum.StrEnum):
-    """What a family is."""
+    """Type of a metric family."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -23,7 +23,7 @@ class Kind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One line: its value, and what its name has after the family's (`_bucket`, `_sum`, `_count`)."""
+    """One line with its value; `suffix` follows the family's name (`_bucket`, `_sum`, `_count`)."""
 
     labels: Labels
     value: float
@@ -32,7 +32,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A metric with its samples; without any it is not shown."""
+    """A metric family with its samples; it is left out without any."""
 
     name: str
     kind: Kind

@@ -1,8 +1,8 @@
-"""One call of gRPC with one message each way, over a connection that is ended after it.
+"""A unary gRPC call over a connection of its own, on h2.
 
-https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md, on h2. Not by a library for gRPC: grpcio would
-stay in the memory of every agent, and a connection that grpclib ends stays open at a server of grpcio's for
-half a minute.
+It follows https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md. A gRPC library is not used: grpcio
+would stay in the memory of every agent, and a connection closed by grpclib stays open at a grpcio server for
+30 s.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ from meshwright.mesh.host_port import HostPort
 OK: Final = 0
 UNKNOWN: Final = 2
 MOST_BYTES: Final = 64 * 1024
-"""Of an answer."""
+"""Greatest size of an answer in bytes."""
 _PREFIX: Final = 5
 _READ: Final = 16 * 1024
 
 
 class CallFailed(Exception):
-    """The call has come to nothing: `status` is gRPC's (https://grpc.github.io/grpc/core/md_doc_statuscodes.html)."""
+    """The call failed. `status` is gRPC's (https://grpc.github.io/grpc/core/md_doc_statuscodes.html)."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -43,9 +43,9 @@ class CallFailed(Exception):
 
 
 async def call(at: HostPort, name: str, tls: ssl.SSLContext, path: str, message: bytes) -> bytes:
-    """Call the method at `path` of who is `name`; return the answer's message.
+    """Call the method at `path` of a server that is `name`; return the message of the answer.
 
-    Raises CallFailed for what is answered, OSError where nothing is.
+    Raises CallFailed for an unsuccessful answer, and OSError without one.
     """
     reader, writer = await asyncio.open_connection(at.host, at.port, ssl=tls, server_hostname=name)
     one = Call(name, path, message)
@@ -56,13 +56,13 @@ async def call(at: HostPort, name: str, tls: ssl.SSLContext, path: str, message:
             if not one.is_over:
                 one.take(await reader.read(_READ))
     finally:
-        # A server of grpcio's answers no farewell of TLS: whoever waits for that leaves the connection open.
+        # A grpcio server does not answer the closing of TLS, so waiting for it would leave the connection open.
         writer.transport.abort()
     return one.answer()
 
 
 class Call:
-    """A call on a connection of its own: bytes in, bytes out."""
+    """A call on its own connection: bytes in, bytes out."""
 
     def __init__(self, name: str, path: str, message: bytes) -> None:
         self._connection = H2Connection(H2Configuration(client_side=True, header_encoding="utf-8"))
@@ -83,7 +83,7 @@ class Call:
         self.is_over = False
 
     def to_send(self) -> bytes:
-        """Return what is to be sent now: as much of the message as the server takes; raise CallFailed."""
+        """Return the bytes to send now, as flow control allows; raise CallFailed."""
         try:
             self._send_more()
         except ProtocolError as error:
@@ -99,7 +99,7 @@ class Call:
             room -= len(part)
 
     def take(self, received: bytes) -> None:
-        """Take what was received; raise CallFailed where no answer can follow."""
+        """Process received bytes; raise CallFailed if no answer can follow."""
         if not received:
             raise CallFailed(UNKNOWN, "the connection ended without an answer")
         try:
@@ -127,7 +127,7 @@ class Call:
                     pass
 
     def answer(self) -> bytes:
-        """Return the message of the answer; raise CallFailed where there is none."""
+        """Return the message of the answer; raise CallFailed without one."""
         said = self._headers.get("grpc-status", "")
         if said != str(OK):
             words = unquote(self._headers.get("grpc-message", "")) or f"HTTP {self._headers.get(':status')}"

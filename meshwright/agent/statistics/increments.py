@@ -1,4 +1,4 @@
-"""What was counted between two looks at a proxy. Pure."""
+"""Difference between two readings of a proxy's counters. Pure."""
 
 from collections.abc import Mapping
 
@@ -8,11 +8,11 @@ NOTHING = Statistics({}, {})
 
 
 def since(before: Statistics, now: Statistics) -> Statistics:
-    """Return what was counted since the look before; what has not changed is not in it.
+    """Return the increments since an earlier reading, without unchanged counters.
 
-    A number that is smaller than before is of an Envoy that was started anew: then all of it is new. An Envoy
-    that has counted more by now than the one before it is taken for that one: the difference is told. What
-    only goes up is asked of here: numbers that go down as well (`cx_active`) have no meaning in it.
+    A smaller number is from a restarted Envoy, and counts in full. A restarted Envoy that has already counted
+    more than the earlier one cannot be recognised, so the difference is used. The result is meaningless for
+    gauges such as `cx_active`.
     """
     numbers = {
         scope: {

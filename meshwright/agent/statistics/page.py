@@ -1,4 +1,4 @@
-"""A proxy's figures as a page for Prometheus: its edges, and how Envoy itself is."""
+"""The page that Prometheus scrapes: a proxy's edges, and the state of its Envoy."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -21,20 +21,20 @@ _OF_ENVOY: Final = (
     r"|listener_manager\.(total_listeners_(active|draining|warming)|lds\.update_(success|rejected)))$"
 )
 ENVOY_PATH: Final = f"{_ALL_PATH}?filter={quote(_OF_ENVOY, safe='')}"
-"""What is one of a proxy, and never more."""
+"""Path of Envoy's metrics with one series per proxy."""
 _CERTIFICATES_PATH: Final = "/certs"
 _ACCOUNT: Final = re.compile(r"spiffe://[^/]+/ns/[^/]+/sa/(?P<account>[^/]+)")
 
 
 class Figures:
-    """What Prometheus is told of one proxy."""
+    """The metrics of one proxy."""
 
     def __init__(self, admin: EnvoyAdmin) -> None:
         self._admin = admin
         self._edges = Edges()
 
     async def page(self, name: ProxyName, whole: bool) -> str:
-        """Return the page; empty if Envoy does not answer. `whole`: all that Envoy counts, as it says it."""
+        """Return the page; empty if Envoy does not answer. With `whole` it has all of Envoy's metrics."""
         try:
             of_envoy = await self._all() if whole else await self._admin.text(ENVOY_PATH)
             found = read(await self._admin.json(STATS_PATH))
@@ -45,7 +45,7 @@ class Figures:
         return written(self._edges.families(found, who)) + of_envoy
 
     async def _all(self) -> str:
-        """Return all that Envoy counts; the few figures, and a comment, where that is too large."""
+        """Return all of Envoy's metrics; the few of ENVOY_PATH and a comment if they are too large."""
         try:
             return await self._admin.text(_ALL_PATH)
         except AnswerTooLarge as error:
@@ -53,7 +53,7 @@ class Figures:
 
 
 def account_of(certificates: Mapping[str, Any]) -> str:
-    """Return the ServiceAccount that Envoy's own certificate is of, from its list; empty where there is none.
+    """Return the ServiceAccount in Envoy's own certificate, from its list; empty without one.
 
     https://www.envoyproxy.io/docs/envoy/latest/operations/admin#get--certs
     """

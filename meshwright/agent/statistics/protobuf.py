@@ -1,6 +1,6 @@
-"""Messages of Protocol Buffers, as they are written: https://protobuf.dev/programming-guides/encoding/. Pure.
+"""Encoder of Protocol Buffers messages (https://protobuf.dev/programming-guides/encoding/). Pure.
 
-By hand, as the agent, which stands beside every workload, would keep the library in its memory, 2 MB.
+It is written by hand, because the library would take 2 MB of memory in an agent beside every workload.
 """
 
 import struct
@@ -11,13 +11,14 @@ _VARINT, _FIXED64, _LENGTH = 0, 1, 2
 _MOST_BYTES: Final = 10
 
 Value = int | float | str | bytes | tuple[int, ...] | list[bytes]
-"""Of a field: a number, text, a message that is written, numbers (packed), or several messages."""
+"""Value of a field: a number, text, an encoded message, packed numbers, or several messages."""
 
 
 def message(*fields: tuple[int, Value]) -> bytes:
-    """Return a message of these fields, each by its number; what is 0 or empty is not written.
+    """Return a message with these fields, by number; values that are 0 or empty are left out.
 
-    A `bytes` is a message, which is written even where it is empty: it is there.
+    A `bytes` value is an encoded message. It is written even if it is empty, because its presence has a
+    meaning.
     """
     return b"".join(_field(number, value) for number, value in fields)
 
@@ -54,7 +55,7 @@ def _varint(value: int) -> bytes:
 
 
 def number_of(written: bytes, wanted: int) -> int:
-    """Return the number in a field of a message, 0 where it is not there; raise ValueError for no message."""
+    """Return the number in a field of a message, 0 if it is missing; raise ValueError for malformed bytes."""
     found, rest = 0, iter(written)
     for first in rest:
         tag = _read_varint(first, rest)

@@ -1,6 +1,6 @@
-"""The report of what a proxy has counted, as the control plane takes it.
+"""The report of a proxy's statistics to the control plane.
 
-`meshwright.enrolment.v1.ReportRequest`: the numbers of its fields are those of enrolment.proto.
+It is a `meshwright.enrolment.v1.ReportRequest`; field numbers are those of enrolment.proto.
 """
 
 from bisect import bisect_right
@@ -15,12 +15,12 @@ from meshwright.traffic.statistics import BOUNDS_MS, Direction
 
 _DIRECTIONS: Final = {Direction.OUTBOUND: 1, Direction.INBOUND: 2}
 _LONGEST_NAME: Final = 253
-"""Of a route: one that is longer, or that could not be printed, would not be taken, and nothing beside it."""
+"""Greatest length of a route's name: a longer or unprintable name would make the server refuse the report."""
 _PROTOCOLS: Final = {"http": 1, "tcp": 2}
 
 
 class Reports:
-    """The reports of one run of the agent, numbered."""
+    """The numbered reports of one run of the agent."""
 
     def __init__(self, run: str) -> None:
         self._run = run
@@ -28,7 +28,7 @@ class Reports:
         self._own = OwnRows()
 
     def next(self, increments: Statistics, seconds: float) -> bytes:
-        """Return the next report: what was counted in so many seconds."""
+        """Return the next report, with the increments of this many seconds."""
         self._number += 1
         rows = self._own.of(increments)
         return message(
@@ -90,16 +90,16 @@ def _requests(counted: EdgeTotals, side: str) -> bytes:
 
 
 def _failed_by_grpc(counted: EdgeTotals) -> int:
-    """Return what failed by gRPC and is no 5xx beside that: a failure is one of both to who adds them up.
+    """Return the failed gRPC calls that are not counted as 5xx already, so that a sum counts each failure once.
 
-    A call of gRPC that the proxy itself ends, as by a timeout, has a status of gRPC behind a 200, and is
-    counted by the cluster as the 5xx that it would have been ("gRPC Statistics" in Envoy's documentation).
+    A gRPC call that the proxy itself ends, for example by a timeout, has a gRPC status in a response with
+    HTTP status 200, and the cluster counts it as a 5xx ("gRPC Statistics" in Envoy's documentation).
     """
     return max(0, counted.numbers[GRPC_FAILED] - counted.numbers["upstream_rq_5xx"])
 
 
 def _by_time(bins: Iterable[Bin]) -> tuple[int, ...]:
-    """Return how many took less than each bound, and how many longer; nothing of nothing."""
+    """Return the number of requests per latency bucket; empty without any."""
     counts = [0] * (len(BOUNDS_MS) + 1)
     for each in bins:
         counts[bisect_right(BOUNDS_MS, each.least)] += each.count

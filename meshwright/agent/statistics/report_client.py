@@ -1,4 +1,4 @@
-"""Sends a report to the control plane's renewal port."""
+"""Client that sends a report to the control plane's renewal port."""
 
 import asyncio
 import ssl
@@ -15,13 +15,14 @@ REPORT: Final = "/meshwright.enrolment.v1.Renewal/Report"
 SECONDS: Final = 20.0
 _INVALID_ARGUMENT, _UNIMPLEMENTED = 3, 12
 _NEXT_AFTER: Final = 1
-"""The field of ReportResponse."""
+"""Field number in ReportResponse."""
 
 
 class ReportRefused(Exception):
-    """The report was not taken.
+    """The report was not accepted.
 
-    `refused`: nor will the next be, such as by an older control plane; `unfit`: nor will this one ever be.
+    `refused`: later reports will not be accepted either, for example by an older control plane. `unfit`: this
+    report will never be accepted.
     """
 
     def __init__(self, why: str, *, refused: bool = False, unfit: bool = False) -> None:
@@ -31,9 +32,9 @@ class ReportRefused(Exception):
 
 
 async def send(at: HostPort, name: str, files: Path, report: bytes) -> int:
-    """Send a report with the certificate in `files` to who is `name` by the roots there.
+    """Send a report, with the certificate in `files`, to a server that is `name` by the roots in `files`.
 
-    Returns after how many seconds the next is wanted; raises ReportRefused.
+    Returns the seconds until the next report; raises ReportRefused.
     """
     try:
         async with asyncio.timeout(SECONDS):
@@ -52,7 +53,7 @@ async def send(at: HostPort, name: str, files: Path, report: bytes) -> int:
 def _context(files: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    roots = (files / AUTHORITY_FILE).read_text("ascii", "ignore")  # in a comment may be more
+    roots = (files / AUTHORITY_FILE).read_text("ascii", "ignore")  # comments in PEM may have other characters
     context.load_verify_locations(cadata=roots)
     show_own(context, files)
     context.set_alpn_protocols(["h2"])

@@ -1,4 +1,4 @@
-"""Tells the control plane what the proxy has counted, as often as it wants to know."""
+"""Regular reports of the proxy's statistics to the control plane, at the interval that it asks for."""
 
 import asyncio
 import random
@@ -19,7 +19,7 @@ FIRST_SECONDS: Final = 10.0
 LEAST_SECONDS: Final = 5
 MOST_SECONDS: Final = 3600
 LONGEST_PAUSE: Final = 300.0
-"""Who does not answer, or does not want to be told, is asked again after so long at the latest."""
+"""Longest pause in seconds after a failure or a refusal."""
 
 Send = Callable[[bytes], Awaitable[int]]
 
@@ -27,9 +27,9 @@ _log = structlog.get_logger("agent.figures")
 
 
 class StatisticsReporter:
-    """Reports to who takes them by `send`, which raises ReportRefused.
+    """Sends reports by `send`, which raises ReportRefused.
 
-    A report that has no answer goes again; one that is unfit does not, or no other would ever follow it.
+    A report without an answer is sent again. An unfit one is dropped, because it would block all later ones.
     """
 
     def __init__(
@@ -52,18 +52,18 @@ class StatisticsReporter:
         self._why = ""
 
     async def run(self) -> None:
-        """Report for as long as the agent runs; agents that start together do not report together."""
+        """Report until cancelled, with a random start, so that agents that start together do not report together."""
         pause = self._dice.uniform(0, FIRST_SECONDS)
         while True:
             await asyncio.sleep(pause)
             pause = await self.tell()
 
     async def tell(self) -> float:
-        """Report once; return after how many seconds to do so again. Whatever goes wrong is said."""
+        """Send one report; return the seconds until the next. Failures are logged, not raised."""
         try:
             return await self._tell()
-        except Exception:  # noqa: BLE001 - it is said, and tried again
-            # The agent ends with its tasks, and Envoy with it.
+        except Exception:  # noqa: BLE001 - logged, and tried again
+            # Not raised, because a failed task would end the agent and with it Envoy.
             _log.exception("what is counted is not told")
             return LONGEST_PAUSE
 

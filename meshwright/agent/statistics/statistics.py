@@ -1,8 +1,7 @@
-"""What Envoy has counted and measured, from its admin interface. Pure.
+"""Parser of Envoy's counters and histograms, from its admin interface. Pure.
 
-https://www.envoyproxy.io/docs/envoy/latest/operations/admin#get--stats. Not from its page for
-Prometheus: there a cluster's name ends at its first dot, and what comes behind it becomes part of the
-metric's name.
+https://www.envoyproxy.io/docs/envoy/latest/operations/admin#get--stats. The Prometheus page is not used,
+because in it a cluster's name ends at its first dot, and the rest becomes part of the metric's name.
 """
 
 import re
@@ -23,7 +22,7 @@ _COUNTS: Final = {
 }
 _FILTER: Final = "|".join(rf"^{scope}\..+\.{counts}$" for scope, counts in _COUNTS.items())
 STATS_PATH: Final = f"/stats?format=json&usedonly&histogram_buckets=detailed&filter={quote(_FILTER, safe='')}"
-"""Of what was ever used: a proxy knows many that it never calls."""
+"""Path of the counters that were ever used; a proxy knows many that it never uses."""
 
 _NAME: Final = re.compile(
     "|".join(
@@ -31,13 +30,13 @@ _NAME: Final = re.compile(
         for scope, counts in _COUNTS.items()
     )
 )
-# Of what is counted of a cluster a second time: by who calls, by zone, of tries again, of canaries.
+# Counters that repeat others of a cluster: by origin, by zone, for retries, for canaries.
 _AGAIN: Final = re.compile(r"\.(external|internal|retry|canary|zone\.[^.]+\.[^.]+)$")
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """How many of a histogram's values are from `least` on, and below `least + width`."""
+    """The number of a histogram's values from `least` (included) to `least + width` (excluded)."""
 
     least: float
     width: float
@@ -46,10 +45,10 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Numbers and histograms by what they are counted for, then by what is counted.
+    """Counters and histograms, by scope, then by name, then by counter.
 
-    `http` and `tcp` have the prefixes that connection managers and TCP proxies were given, `cluster` the
-    clusters' names, `vhost` those of virtual hosts with their routes'. Times are in milliseconds.
+    The names in `http` and `tcp` are the prefixes of connection managers and TCP proxies, in `cluster` the
+    names of clusters, and in `vhost` those of virtual hosts and routes. Times are in milliseconds.
     """
 
     numbers: Mapping[str, Mapping[str, Mapping[str, int]]]
@@ -57,7 +56,7 @@ class Statistics:
 
 
 def read(answer: Mapping[str, Any]) -> Statistics:
-    """Return what Envoy answers to STATS_PATH; what is not as it should be is left out."""
+    """Parse the answer of STATS_PATH; malformed entries are left out."""
     numbers: dict[str, dict[str, dict[str, int]]] = {scope: defaultdict(dict) for scope in _COUNTS}
     times: dict[str, dict[str, tuple[Bin, ...]]] = {scope: {} for scope in _COUNTS}
     for each in records(answer, "stats"):
@@ -72,7 +71,7 @@ def read(answer: Mapping[str, Any]) -> Statistics:
 
 
 def _read_name(said: Mapping[str, Any]) -> tuple[str, str, str] | None:
-    """Return scope, what it is counted for and what is counted; None of what is counted twice."""
+    """Return scope, name and counter; None for counters that repeat others."""
     found = _NAME.fullmatch(str(said.get("name")))
     if found is None:
         return None

@@ -24,18 +24,18 @@ from meshwright.agent.status.application_page import (
 )
 
 MOST_BYTES: Final = 8 * 1024 * 1024
-"""Of a page, after decompression."""
+"""Greatest size of a page in bytes, after decompression."""
 SECONDS: Final = 5.0
-"""For an answer, from connecting to its last byte."""
+"""Seconds for an answer, from connecting to its last byte."""
 SAY_SECONDS: Final = 300.0
-"""Between two lines of the log."""
+"""Least seconds between two log lines."""
 ACCEPT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 _log = structlog.get_logger("agent.application_metrics")
 
 
 class Failure(enum.StrEnum):
-    """Why an application's page is not there; the label `reason` of the metric that counts it."""
+    """The reason for a missing page; it is the label `reason` of a metric."""
 
     UNREACHABLE = "unreachable"
     SLOW = "timeout"
@@ -46,7 +46,7 @@ class Failure(enum.StrEnum):
 
 
 class ScrapeFailed(Exception):
-    """There is no page, and why."""
+    """There is no page, with the reason."""
 
     def __init__(self, reason: Failure, words: str) -> None:
         super().__init__(words)
@@ -54,7 +54,7 @@ class ScrapeFailed(Exception):
 
 
 class ApplicationMetrics:
-    """The metrics at one URL of the application; `url` is None for an application that has none."""
+    """The metrics at one URL of the application; `url` is None for an application without metrics."""
 
     def __init__(self, url: str | None, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._url = url
@@ -65,9 +65,9 @@ class ApplicationMetrics:
         self._quiet_until = float("-inf")
 
     async def page(self) -> bytes:
-        """Return the application's lines, or a comment that says why there are none.
+        """Return the application's lines, or a comment with the reason for which they are missing.
 
-        Simultaneous callers share one scrape, so that they cannot multiply its cost.
+        Concurrent callers share one scrape, so that they cannot multiply its cost.
         """
         if self._url is None:
             return b""
@@ -76,7 +76,7 @@ class ApplicationMetrics:
         return await asyncio.shield(self._scraping)
 
     def own_metrics(self) -> str:
-        """Return how often scrapes failed and how many lines were left out, for each reason."""
+        """Return the numbers of failed scrapes and dropped lines, by reason."""
         return "" if self._url is None else written(self._families())
 
     async def _page(self, url: str) -> bytes:
@@ -116,7 +116,7 @@ class ApplicationMetrics:
 
 
 async def fetched(url: str) -> bytes:
-    """GET a URL and return the body of an answer of 200; raise ScrapeFailed."""
+    """GET a URL and return the body of an answer with status 200; raise ScrapeFailed."""
     try:
         async with (
             asyncio.timeout(SECONDS),
@@ -141,8 +141,8 @@ async def fetched(url: str) -> bytes:
         raise ScrapeFailed(Failure.UNREADABLE, f"the page cannot be read: {error}") from error
     except TimeoutError:
         raise ScrapeFailed(Failure.SLOW, f"no whole answer in {SECONDS:g} s") from None
-    except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: a URL that is none
-        # Its own words may quote what the application has sent.
+    except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: an invalid URL
+        # The error's message is left out, because it may quote the application's bytes.
         raise ScrapeFailed(Failure.UNREACHABLE, f"no answer ({type(error).__name__})") from error
 
 

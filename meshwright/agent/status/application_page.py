@@ -1,8 +1,8 @@
-"""An application's page of metrics, as the agent may put it into its own. Pure.
+"""Filter for an application's page of metrics, so that it can be joined with the agent's. Pure.
 
-Prometheus refuses a whole page for one line that it cannot read, and keeps one of two samples of a series.
-What an application writes must neither cost the sidecar its series nor stand in their place. Therefore every
-line is read, and written again only if Prometheus' text format (0.0.4) has such a line.
+Prometheus refuses a whole page for one unreadable line, and keeps only one of two samples of a series. An
+application's lines must therefore neither make the sidecar's series unreadable nor replace them. Every line
+is parsed, and kept only if it is valid in Prometheus' text format (0.0.4).
 https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 """
 
@@ -16,18 +16,18 @@ from dataclasses import dataclass, field
 from typing import Final
 
 MOST_LINES: Final = 200_000
-"""Lines that an application's page may have; at about 80 bytes each, twice as many as MOST_BYTES allows."""
+"""Greatest number of lines; with about 80 bytes per line, twice as many as MOST_BYTES allows."""
 
 _RESERVED_PREFIXES: Final = (b"meshwright_", b"envoy_")
-"""Names of the agent and of Envoy, whatever they are called."""
+"""Prefixes of the metrics of the agent and of Envoy."""
 _RESERVED: Final = frozenset({
     b"up", b"scrape_body_size_bytes", b"scrape_duration_seconds", b"scrape_sample_limit",
     b"scrape_samples_post_metric_relabeling", b"scrape_samples_scraped", b"scrape_series_added",
     b"scrape_timeout_seconds",
 })  # fmt: skip
-"""Series that Prometheus adds itself for each target: https://prometheus.io/docs/concepts/jobs_instances/."""
+"""Series that Prometheus itself adds for each target: https://prometheus.io/docs/concepts/jobs_instances/."""
 
-# Possessive quantifiers: a line of megabytes takes time in proportion to its length.
+# Possessive quantifiers, so that a line of megabytes takes linear time.
 _NAME: Final = rb"[a-zA-Z_:][a-zA-Z0-9_:]*+"
 _QUOTED: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _META: Final = re.compile(
@@ -53,13 +53,13 @@ _TYPES: Final = frozenset({b"counter", b"gauge", b"histogram", b"summary", b"unt
 _OLDER: Final = {
     b"unknown": b"untyped", b"info": b"gauge", b"stateset": b"gauge", b"gaugehistogram": b"histogram"
 }  # fmt: skip
-"""Types that OpenMetrics alone has, and what the text format makes of such samples."""
+"""Types of OpenMetrics, with their counterparts in the text format."""
 _BEGUN: Final = b"_created"
 _WITH_BEGIN: Final = frozenset({b"counter", b"histogram", b"summary"})
 
 
 class DropReason(enum.StrEnum):
-    """Why a line of an application's page is left out; the label `reason` of the metric that counts them."""
+    """The reason for a dropped line; it is the label `reason` of a metric."""
 
     MALFORMED = "malformed"
     DUPLICATE = "duplicate"
@@ -72,7 +72,7 @@ class TooManyLines(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ApplicationPage:
-    """Lines in the text format; how many were left out and why, with the name in the first of them."""
+    """Lines in the text format; the number of dropped lines by reason, and the name in the first of them."""
 
     content: bytes = b""
     dropped: Mapping[DropReason, int] = field(default_factory=dict)
@@ -80,10 +80,10 @@ class ApplicationPage:
 
 
 def application_page(content: bytes) -> ApplicationPage:
-    """Read a page in the text format or in OpenMetrics; raise TooManyLines.
+    """Parse a page in the text format or OpenMetrics; raise TooManyLines.
 
-    Left out without being counted is what the text format does not say: comments, `# UNIT`, exemplars, and
-    when counters were begun (`_created`), which is as many series again as there are counters.
+    Parts without a counterpart in the text format are left out without being counted: comments, `# UNIT`,
+    exemplars, and start times of counters (`_created`), which would double the number of series.
     """
     reader = _Reader(is_open=content.rstrip().endswith(b"# EOF"))
     for number, line in enumerate(io.BytesIO(content)):
@@ -94,7 +94,7 @@ def application_page(content: bytes) -> ApplicationPage:
 
 
 class _LineDropped(Exception):
-    """A line is left out, for a reason that is counted."""
+    """A line is dropped, for a reason that is counted."""
 
     def __init__(self, reason: DropReason) -> None:
         super().__init__(reason)
@@ -102,7 +102,7 @@ class _LineDropped(Exception):
 
 
 class _Reader:
-    """What is known of a page after some of its lines."""
+    """The state of the filter after some lines."""
 
     def __init__(self, *, is_open: bool) -> None:
         self.kept = bytearray()
@@ -116,7 +116,7 @@ class _Reader:
         self._series: set[int] = set()
 
     def take(self, line: bytes) -> None:
-        """Keep a line as the text format has it, or count it as dropped."""
+        """Keep a line in the text format, or count it as dropped."""
         try:
             if kept := self._line(line):
                 self.kept += kept + b"\n"
@@ -152,7 +152,7 @@ class _Reader:
     def _type(self, name: bytes, kind: bytes) -> bytes:
         if kind not in _TYPES:
             raise _LineDropped(DropReason.MALFORMED)
-        if name in self._typed or name in self._sampled:  # after its samples: parsers refuse that
+        if name in self._typed or name in self._sampled:  # parsers refuse a TYPE after samples
             raise _LineDropped(DropReason.DUPLICATE)
         self._typed.add(name)
         if kind in _WITH_BEGIN:
@@ -175,7 +175,7 @@ class _Reader:
         return name + (b"{" + labels + b"}" if pairs else b"") + b" " + value + (at and b" " + at)
 
     def _moment(self, said: bytes | None) -> bytes:
-        """Return a timestamp in milliseconds, which OpenMetrics has in seconds; empty where there is none."""
+        """Return a timestamp in milliseconds (OpenMetrics has seconds); empty without one."""
         if said is None:
             return b""
         if self._is_open and _SECONDS.fullmatch(said):
@@ -191,7 +191,7 @@ def _require_free(name: bytes) -> None:
 
 
 def _pairs(labels: bytes) -> dict[bytes, bytes]:
-    """Return labels by their names; names that begin with two underscores are Prometheus' own."""
+    """Return labels by name. Names that begin with two underscores are reserved for Prometheus."""
     pairs: dict[bytes, bytes] = {}
     at, is_more = 0, True
     while at < len(labels):
@@ -210,14 +210,14 @@ def _pairs(labels: bytes) -> dict[bytes, bytes]:
 
 
 def _is_number(value: bytes) -> bool:
-    """Say whether Prometheus can read a value: a number that is beyond a float's range is an error there."""
+    """Return whether Prometheus can parse a value; a number beyond a float's range is an error there."""
     if len(value) > _LONGEST_NUMBER or not _VALUE.fullmatch(value):
         return False
     return not math.isinf(float(value)) or b"inf" in value.lower()
 
 
 def _shown(line: bytes) -> str:
-    """Return what a line is about, for people: a metric's name, without labels and values."""
+    """Return the name in a line for people, without labels and values."""
     words = (
         line.split(None, 3)[:3] if line.lstrip().startswith(b"#") else line.strip().split(b"{")[0].split()[:1]
     )

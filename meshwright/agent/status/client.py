@@ -1,4 +1,4 @@
-"""Asking an agent for what its server has to say."""
+"""Client of an agent's status server."""
 
 import http.client
 import json
@@ -10,23 +10,23 @@ from meshwright.mesh.host_port import HostPort
 from meshwright.sidecars.layout import DRAIN_PATH, STATUS_PATH
 
 LONGEST_SECONDS: Final = 10.0
-"""For one answer."""
+"""Seconds for one answer."""
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "": ("proxy", "ready", "not_ready", "envoy", "certificate", "control_plane"),
     "envoy": ("pids",),
     "control_plane": ("address", "reached", "since", "reason", "said", "do"),
 }
-"""What `meshwright.agent.status.description` always makes, at the top and beneath."""
+"""The fields that `meshwright.agent.status.description` always has, at the top and nested."""
 
 
 class AgentSilent(AgentError):
-    """No agent answers where one was asked, or not as an agent does."""
+    """No agent answers at the address, or not as an agent does."""
 
 
 def asked(
     status: HostPort, path: str, seconds: float = LONGEST_SECONDS, method: str = "GET"
 ) -> tuple[int, str]:
-    """Ask an agent's server; return status and text. Raises AgentSilent where it does not answer."""
+    """Request a path of an agent; return status and text. Raises AgentSilent without an answer."""
     connection = http.client.HTTPConnection(status.host, status.port, timeout=seconds)
     try:
         connection.request(method, path)
@@ -39,16 +39,16 @@ def asked(
 
 
 def drained(at: HostPort) -> None:
-    """Have an agent's proxy discourage calls to its workload; raise AgentSilent where that was not taken."""
+    """Start a drain in an agent; raise AgentSilent if it is not accepted."""
     code, text = asked(at, DRAIN_PATH, method="POST")
     if code != 200:
         raise AgentSilent(f"the agent at {at} answers with status {code}: {text.strip()[:200]}")
 
 
 def status_of(at: HostPort) -> dict[str, Any]:
-    """Ask an agent for all that it knows of its proxy, as `described` makes it; raise AgentSilent.
+    """Return an agent's full status, as made by `described`; raise AgentSilent.
 
-    So it is, too, where it answers something else, as one of another version does.
+    The error also occurs for an answer of another form, as from an agent of another version.
     """
     code, text = asked(at, STATUS_PATH)
     if code != 200:

@@ -1,4 +1,4 @@
-"""All that an agent knows of its proxy: as JSON has it, and as people read it. Pure."""
+"""The agent's full status: as JSON, and as text for people. Pure."""
 
 from collections.abc import Iterator, Mapping
 
@@ -15,7 +15,7 @@ def described(
     shown: PeerCertificate | None,
     standing: ConnectionState,
 ) -> Mapping[str, object]:
-    """Return it as JSON has it; no certificate is `shown` before there is one in use."""
+    """Return the status as JSON values; `shown` is None before a certificate is in use."""
     why = standing.why
     return {
         "proxy": "" if shown is None else shown.common_name,
@@ -41,7 +41,7 @@ def described(
 
 
 def lines(status: Mapping[str, object]) -> Iterator[str]:
-    """Yield it as people read it, from what `described` has made."""
+    """Yield the status as text, from the result of `described`."""
     envoy, shown, plane = (_object(status.get(each)) for each in ("envoy", "certificate", "control_plane"))
     yield f"proxy          {status.get('proxy') or 'not known yet'}"
     reasons = status.get("not_ready")

@@ -1,11 +1,11 @@
-"""The gRPC health probe: the one place in the agent that speaks gRPC."""
+"""The gRPC health probe. It is imported only when used, because grpcio takes memory."""
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 
 async def is_serving(target: str, service: str) -> str:
-    """Ask the standard health service at HOST:PORT; return nothing if it serves, else what it says."""
+    """Call the standard health service at HOST:PORT; return "" if it serves, else its answer."""
     async with grpc.aio.insecure_channel(target) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
         try:

@@ -1,4 +1,4 @@
-"""An HTTP probe as a kubelet asks it (Kubernetes 1.34, pkg/probe/http): the headers, and which redirects."""
+"""HTTP probe with a kubelet's headers and redirects (Kubernetes 1.34, pkg/probe/http)."""
 
 import ssl
 from collections.abc import Collection, Sequence
@@ -12,16 +12,16 @@ _MOST_BYTES: Final = 10 * 1024
 _MOST_REQUESTS: Final = 10
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 _PORTS: Final = {"http": 80, "https": 443}
-"""The ports of URLs that name none; URLs of other schemes are refused when they are asked."""
+"""Default ports of URL schemes; other schemes are refused."""
 _SINGLE: Final = ("Accept", "Host", "User-Agent")
-"""Headers of which a kubelet sends the first value, and none where that is empty."""
+"""Headers of which a kubelet sends only the first value, and none if that is empty."""
 _NOT_OURS: Final = ("Accept", "Accept-Encoding", "User-Agent")
-"""What the client would send of itself."""
+"""Headers that the client library would add."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks the agent: what the application shall see of it, and by which host (`Host`) it asks."""
+    """The caller of the agent: its User-Agent for the application, and the `Host` of its request."""
 
     user_agent: str | None = None
     host: str = ""
@@ -30,12 +30,12 @@ class Caller:
 async def get(
     url: str, headers: Sequence[tuple[str, str]], caller: Caller, ports: Collection[int]
 ) -> tuple[int, str]:
-    """GET a URL of the application; return the last answer's status and reason.
+    """GET a URL of the application; return status and reason of the last answer.
 
-    Certificates are not verified. A redirect is followed within the host, which may also be called as the
-    caller calls it, and only to `ports`, because the agent reaches what listens on loopback and a kubelet
-    does not. One that leads elsewhere is an answer as any other. Raises ClientError, OSError, or ValueError
-    for a URL that is none.
+    Certificates are not verified. A redirect is followed only to the same host, or the host that the caller
+    used, and only to `ports`, because the agent can reach ports on loopback that a kubelet cannot. Any other
+    redirect is returned like an ordinary answer. Raises ClientError, OSError, or ValueError for an invalid
+    URL.
     """
     sent = _headers(headers, caller)
     connector = aiohttp.TCPConnector(ssl=_insecure(), force_close=True)
@@ -55,13 +55,13 @@ async def get(
                     return response.status, response.reason or ""
             url = following
             if urlsplit(location).scheme:
-                # As Go's client: a whole URL says its host itself.
+                # As in Go's client: an absolute URL determines the host.
                 sent = [each for each in sent if each[0] != "Host"]
     return 503, f"more than {_MOST_REQUESTS - 1} redirects"
 
 
 def _following(url: str, location: str, caller: Caller, ports: Collection[int]) -> str | None:
-    """Return where a redirect leads, None where it is not followed."""
+    """Return the target of a redirect; None if it is not followed."""
     if not location:
         return None
     here, there = urlsplit(url), urlsplit(urljoin(url, location))
@@ -74,13 +74,16 @@ def _following(url: str, location: str, caller: Caller, ports: Collection[int]) 
 
 
 def _at(there: SplitResult, here: SplitResult) -> SplitResult:
-    """Return a URL with the address of another: asked by the pod's own, it would go through the proxy."""
+    """Return a URL with another address.
+
+    With the pod's own address the request would go through the proxy.
+    """
     name = f"[{here.hostname}]" if ":" in (here.hostname or "") else here.hostname
     return there._replace(netloc=f"{name}" if there.port is None else f"{name}:{there.port}")
 
 
 def _headers(own: Sequence[tuple[str, str]], caller: Caller) -> list[tuple[str, str]]:
-    """Return a probe's headers, and of a kubelet's those that it does not give itself."""
+    """Return a probe's headers, with a kubelet's defaults for missing ones."""
     kubelets = {"Accept": "*/*"}
     if caller.user_agent is not None:
         kubelets["User-Agent"] = caller.user_agent

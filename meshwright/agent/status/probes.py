@@ -1,4 +1,4 @@
-"""Probes of the application, asked of the agent and carried out on loopback, where nothing is intercepted.
+"""Probes of the application: called on the agent, and executed over loopback, which is not intercepted.
 
 A kubelet's own probe would go through the proxy without a certificate, and be refused.
 """
@@ -16,19 +16,19 @@ from meshwright.agent.status.http_probe import Caller, get
 from meshwright.sidecars.layout import PROBE_PREFIX
 
 PORT_HEADER: Final = "istio-app-probe-port"
-"""With this header, any path is asked of that port of the application."""
+"""With this header any path is requested from that port of the application."""
 _LOOPBACK: Final = "127.0.0.1"
 _LOOPBACK_IPV6: Final = "::1"
 _NOBODY: Final = Caller()
 
 
 class ProbeConfigError(AgentError, ValueError):
-    """A probe is not described as Kubernetes describes one; the message says which, and what is wrong."""
+    """A probe is not described as in Kubernetes; the message names the probe and the fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpProbe:
-    """GET a path; any status from 200 to 399 is success, as for a kubelet."""
+    """GET of a path; a status from 200 to 399 is success, as for a kubelet."""
 
     port: int
     path: str = "/"
@@ -38,14 +38,14 @@ class HttpProbe:
 
 @dataclass(frozen=True, slots=True)
 class TcpProbe:
-    """Open a connection."""
+    """Connection to a port."""
 
     port: int
 
 
 @dataclass(frozen=True, slots=True)
 class GrpcProbe:
-    """Ask the standard health service; SERVING is success."""
+    """Call of the standard health service; SERVING is success."""
 
     port: int
     service: str = ""
@@ -53,7 +53,7 @@ class GrpcProbe:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What to do for a path of the agent, and how long it may take."""
+    """The action for a path of the agent, and its time limit."""
 
     how: HttpProbe | TcpProbe | GrpcProbe
     seconds: float = 1.0
@@ -61,29 +61,29 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """All probes of a workload by the path under which the agent is asked."""
+    """All probes of a workload, by the agent's path."""
 
     address: str = _LOOPBACK
     by_path: Mapping[str, Probe] = field(default_factory=dict)
     ports: frozenset[int] = frozenset()
-    """Ports that may be named in PORT_HEADER."""
+    """Ports that are allowed in PORT_HEADER."""
 
     @property
     def reachable(self) -> frozenset[int]:
-        """Return the application's ports that are known: a redirect of a probe may lead to these alone."""
+        """Return the known ports of the application; a redirect may lead only to these."""
         return self.ports | {each.how.port for each in self.by_path.values()}
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The status to answer with, and why."""
+    """The HTTP status of the answer, and the reason."""
 
     status: int
     words: str
 
 
 def read_probes(document: object) -> dict[str, Probe]:
-    """Read probes by path, each as Kubernetes has it, with ports as numbers; raise ProbeConfigError."""
+    """Parse probes by path, each as in Kubernetes with numeric ports; raise ProbeConfigError."""
     if not isinstance(document, dict):
         raise ProbeConfigError("probes must be an object of paths")
     return {str(path): _probe(str(path), each) for path, each in sorted(document.items())}
@@ -120,7 +120,7 @@ def _port(path: str, described: Mapping[str, object]) -> int:
 
 
 def chosen(probes: Probes, path: str, header: str | None) -> Probe | Outcome:
-    """Return the probe that a request is for, or the answer to one that is for none."""
+    """Return the probe for a request, or the answer if there is none."""
     if header is not None:
         if not header.isascii() or not header.isdigit() or int(header) not in probes.ports:
             return Outcome(400, f"{PORT_HEADER} is {header!r}: no port of the application")
@@ -132,12 +132,11 @@ def chosen(probes: Probes, path: str, header: str | None) -> Probe | Outcome:
 async def carry_out(
     probe: Probe, address: str, caller: Caller = _NOBODY, ports: frozenset[int] = frozenset()
 ) -> Outcome:
-    """Ask the application on behalf of a caller; never raises: what goes wrong is the outcome, 503.
+    """Call the application for a caller. Failures are not raised; they give status 503.
 
-    A redirect is followed to the probe's own port and to `ports`.
-
-    Where it is asked at IPv4's loopback and takes no connection there, it may listen for IPv6 alone, and does
-    so as well for whom its sidecar calls.
+    A redirect is followed to the probe's own port and to `ports`. If the application refuses connections on
+    IPv4 loopback, IPv6 loopback is tried, because it may listen on IPv6 only, and its sidecar connects in the
+    same way.
     """
     try:
         async with asyncio.timeout(probe.seconds):
@@ -162,12 +161,12 @@ async def _carried_out(probe: Probe, address: str, caller: Caller, ports: frozen
                 return await _grpc(f"{_bracketed(address)}:{port}", service)
     except TimeoutError:
         raise
-    except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: a redirect to no URL
+    except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: a redirect to an invalid URL
         return Outcome(503, f"{type(error).__name__}: {error}")
 
 
 async def _is_deaf(address: str, port: int) -> bool:
-    """Say whether nobody listens at a port, and IPv6 is this machine's as well."""
+    """Return whether nothing listens on a port, on a machine with IPv6."""
     if not has_ipv6():
         return False
     try:

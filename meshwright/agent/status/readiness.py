@@ -1,4 +1,4 @@
-"""Whether a proxy is ready, from what Envoy says of itself. Pure."""
+"""Readiness of a proxy, from Envoy's own state. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from meshwright.agent.envoy.listeners import Listener, listeners
 STATS_PATH: Final = (
     "/stats?filter=^(cluster_manager.cds|listener_manager.lds|listener_manager.workers_started)"
 )
-"""What a proxy has from its control plane.
+"""Path of the counters of accepted configuration.
 
 `meshwright.agent.reach.connection_watch` watches the connection.
 """
@@ -18,7 +18,7 @@ STATS_PATH: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ProxyState:
-    """What was found: Envoy's own state, counts of accepted and rejected updates, ports that are served."""
+    """Envoy's state, its accepted and rejected updates, and the ports that it serves."""
 
     state: str
     accepted_clusters: int
@@ -29,7 +29,7 @@ class ProxyState:
 
 
 def read_state(server_info: Mapping[str, object], stats: str, dump: Mapping[str, object]) -> ProxyState:
-    """Read the answers of `/server_info`, STATS_PATH and LISTENERS_PATH."""
+    """Parse the answers of `/server_info`, STATS_PATH and LISTENERS_PATH."""
     found = {name: int(value) for name, value in re.findall(r"^([\w.]+): (\d+)$", stats, re.MULTILINE)}
     return ProxyState(
         str(server_info.get("state", "unknown")),
@@ -43,9 +43,9 @@ def read_state(server_info: Mapping[str, object], stats: str, dump: Mapping[str,
 
 
 def missing(proxy: ProxyState, application_ports: Iterable[int]) -> tuple[str, ...]:
-    """Say what keeps a proxy from being ready; nothing if it is.
+    """Return the reasons for which a proxy is not ready; empty if it is.
 
-    The counters are this Envoy's own: one that took another's place has nothing of what that one was sent.
+    The counters belong to this Envoy process: after a replacement the new one must receive everything itself.
     """
     found = []
     if proxy.state != "LIVE":
@@ -62,6 +62,6 @@ def missing(proxy: ProxyState, application_ports: Iterable[int]) -> tuple[str, .
 
 
 def served_ports(found: Iterable[Listener]) -> frozenset[int]:
-    """Return the ports for which listeners take connections: their own, and those their chains match."""
+    """Return the ports of listeners and of their filter chains."""
     ports = (port for each in found for port in (each.port, *(chain.port for chain in each.chains)))
     return frozenset(port for port in ports if port is not None)

@@ -1,4 +1,4 @@
-"""Waiting for a proxy to be ready: for whatever must not begin before it serves."""
+"""Wait for a ready proxy, for programs that must not start before it."""
 
 import json
 import time
@@ -11,7 +11,7 @@ from meshwright.sidecars.layout import READY_PATH, STATUS_PATH
 
 _PAUSE_SECONDS: Final = 0.2
 LEAST_SECONDS: Final = 1.0
-"""For one answer, also when the time is over: who has waited in vain is to be told why."""
+"""Least seconds for one answer, even when the time is over, so that the caller learns the reason."""
 
 
 def until_ready(
@@ -21,10 +21,10 @@ def until_ready(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> str:
-    """Ask an agent's server until its proxy is ready; return nothing, or why it is not after `seconds`.
+    """Wait until an agent's proxy is ready; return "", or the reason if it is not ready after `seconds`.
 
-    With a `name` it must be that proxy's: several agents may run on one machine. An agent that is silent is
-    waited for as long as is left, and LEAST_SECONDS.
+    With a `name` the agent must belong to that proxy, because several agents may run on one machine. An agent
+    that does not answer is waited for as long as time is left, and at least LEAST_SECONDS.
     """
     limit = clock() + seconds
 
@@ -39,7 +39,7 @@ def until_ready(
 
 
 def proxy_at(status: HostPort, seconds: float = LONGEST_SECONDS) -> str:
-    """Return whose agent answers: its proxy's name, nothing where that is not told."""
+    """Return the name of the proxy of the agent that answers; empty if it is not known."""
     try:
         code, text = asked(status, STATUS_PATH, seconds)
         found = json.loads(text) if code == 200 else None

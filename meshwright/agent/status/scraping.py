@@ -1,4 +1,4 @@
-"""One page of Prometheus metrics from several of the sidecar's own: the agent's and the proxy's. Pure."""
+"""Join of Prometheus pages of the sidecar itself: the agent's and the proxy's. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -9,10 +9,10 @@ _META: Final = re.compile(r"# (?P<what>TYPE|HELP) (?P<name>\S+)(?: .*)?")
 
 
 def merged(pages: Iterable[str]) -> str:
-    """Return the pages one after the other, in the text format.
+    """Return the pages joined, in the text format.
 
-    A family's TYPE or HELP that an earlier page has given is left out: a parser would refuse the whole page.
-    An application's page needs more than that: `meshwright.agent.status.application_page`.
+    A TYPE or HELP line that an earlier page has is left out, because a parser would refuse the whole page.
+    For an application's page `meshwright.agent.status.application_page` is needed.
     """
     seen: set[tuple[str, str]] = set()
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""The agent's HTTP server: what a kubelet, Prometheus and a shutdown hook ask. A thin edge."""
+"""The agent's HTTP server for kubelets, Prometheus and shutdown hooks. A thin edge."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,28 +18,28 @@ _WHOLE_PATH = "/stats/prometheus"  # Envoy's own, and all of it
 
 
 class ProxyControl(Protocol):
-    """What the server tells and does, of the proxy beside it."""
+    """The server's view of its proxy."""
 
     async def not_ready(self) -> tuple[str, ...]:
-        """Say what keeps the proxy from being ready; nothing if it is."""
+        """Return the reasons for which the proxy is not ready; empty if it is."""
 
     def remark(self) -> str:
-        """Say what is to be known of a proxy although it may be ready; nothing if nothing is."""
+        """Return a warning about a proxy that may still be ready; empty without one."""
 
     async def status(self) -> Mapping[str, object]:
-        """Return all that is known of the proxy, as JSON has it."""
+        """Return the full state of the proxy, as JSON values."""
 
     def not_alive(self) -> str:
-        """Say why the agent is of no use any more; nothing if it is."""
+        """Return why the agent does not work; empty if it does."""
 
     async def proxy_metrics(self, whole: bool) -> str:
-        """Return the proxy's metrics, with `whole` all that Envoy has; empty if it does not answer."""
+        """Return the proxy's metrics, with `whole` all of Envoy's; empty if Envoy does not answer."""
 
     def own_metrics(self) -> str:
-        """Return the agent's own."""
+        """Return the agent's own metrics."""
 
     async def drain(self) -> None:
-        """Begin to discourage calls to the workload, and serve on."""
+        """Begin to discourage calls to the workload, and continue to serve."""
 
     def quit(self) -> None:
         """End now, without draining."""
@@ -47,19 +47,19 @@ class ProxyControl(Protocol):
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Pages = Callable[[web.Application, Callable[[_Handler], _Handler]], None]
-"""Adds pages to an application, each guarded as it is told."""
+"""Adds pages to an application, each wrapped by the given guard."""
 
 
 def no_pages(_app: web.Application, _guarded: Callable[[_Handler], _Handler]) -> None:
-    """Add none."""
+    """Add no pages."""
 
 
 def application(
     proxied: ProxyControl, known: Probes, metrics_url: str | None, pages: Pages = no_pages
 ) -> web.Application:
-    """Return the server's pages; `metrics_url` is where the application has its metrics, if it has.
+    """Return the server's application; `metrics_url` is the page of the workload's metrics, or None.
 
-    `pages` adds further ones, for who is on this machine.
+    `pages` adds further pages for local callers.
     """
     metrics = _metrics(proxied, ApplicationMetrics(metrics_url))
 
@@ -103,7 +103,7 @@ def application(
 
 
 def _metrics(proxied: ProxyControl, application_metrics: ApplicationMetrics) -> _Handler:
-    """Return the handler of the metrics pages: those of agent and Envoy, and then the application's."""
+    """Return the handler of the metrics pages: the agent's and Envoy's metrics, then the application's."""
 
     async def metrics(request: web.Request) -> web.Response:
         whole = request.path == _WHOLE_PATH
@@ -119,10 +119,11 @@ def _metrics(proxied: ProxyControl, application_metrics: ApplicationMetrics) -> 
 
 
 def from_here(handler: _Handler) -> _Handler:
-    """Guard what ends or drains the proxy: only this machine may ask, by a loopback address and name.
+    """Restrict a handler to local callers, by a loopback address and a loopback name.
 
-    The name in `Host` keeps out a page in a browser of this machine whose own name was made to lead here;
-    `Origin`, which a browser sends with whatever it posts for a page (Fetch 3.2), one that knows our address.
+    The check of `Host` blocks a page in a local browser whose DNS name was pointed here (DNS rebinding). The
+    check of `Origin`, which browsers send with every POST of a page (Fetch 3.2), blocks a page that knows our
+    address.
     """
 
     async def guarded(request: web.Request) -> web.StreamResponse:
@@ -143,7 +144,7 @@ def _is_loopback(text: str) -> bool:
 
 
 def _verdict(reasons: tuple[str, ...], remark: str = "") -> web.Response:
-    """Answer 503 with the reasons, the remark first, for it may be what they come from; 200 without any."""
+    """Return 503 with the reasons, after the remark, which may be their cause; 200 without reasons."""
     if reasons:
         said = (remark, *reasons) if remark else reasons
         return web.Response(status=503, text="".join(f"{each}\n" for each in said))
