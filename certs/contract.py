@@ -1,7 +1,7 @@
-"""The contract between what needs certificates and who signs them.
+"""Interface between users of certificates and the issuers that sign them.
 
-Our own CA is the first issuer; a CA given as files, Vault and cert-manager have their place beside it. An
-issuer that must ask over a network blocks until it is answered: its caller runs it in a worker thread.
+The built-in CA is one issuer; a CA in files, Vault and cert-manager are others. An issuer that makes requests
+over a network blocks until the answer, so callers run it in a worker thread.
 """
 
 import enum
@@ -13,7 +13,10 @@ from meshwright.mesh.names import TrustDomain
 
 
 class Usage(enum.StrEnum):
-    """What a certificate is for; decides its extended key usage, so that no kind serves for another."""
+    """Purpose of a certificate.
+
+    It determines the extended key usage, so that no kind can serve as another.
+    """
 
     SERVICE = "service"
     PROXY = "proxy"
@@ -22,17 +25,17 @@ class Usage(enum.StrEnum):
 
     @property
     def client_auth(self) -> bool:
-        """Say whether the holder may be a TLS client."""
+        """Return whether the holder may be a TLS client."""
         return self is not Usage.SERVER
 
     @property
     def server_auth(self) -> bool:
-        """Say whether the holder may be a TLS server."""
+        """Return whether the holder may be a TLS server."""
         return self in (Usage.SERVICE, Usage.SERVER)
 
 
 class IssuerKind(enum.StrEnum):
-    """Who signs service certificates."""
+    """The kinds of issuers for service certificates."""
 
     BUILT_IN = "built-in"
     FILES = "files"
@@ -41,7 +44,7 @@ class IssuerKind(enum.StrEnum):
 
 
 class KeyKind(enum.StrEnum):
-    """What kind of key a certificate is for; Envoy takes no elliptic curve but P-256 for its own."""
+    """The kinds of keys. Envoy accepts no other elliptic curve than P-256 for its own key."""
 
     ECDSA_P256 = "ecdsa-p256"
     RSA_2048 = "rsa-2048"
@@ -51,9 +54,9 @@ class KeyKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What a certificate says of its holder; the three kinds of alternative names are each sorted.
+    """The names in a certificate; each kind of alternative names is sorted.
 
-    `common_name` may be longer than X.520's 64 characters. Addresses are in their shortest spelling.
+    `common_name` may be longer than X.520's 64 characters. Addresses are in their shortest form.
     """
 
     common_name: str
@@ -63,27 +66,27 @@ class Names:
 
     @property
     def alternatives(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        """Return all but the common name: what TLS peers verify."""
+        """Return the names that TLS peers verify: all except the common name."""
         return self.uris, self.dns_names, self.ip_addresses
 
 
 class Possession(Protocol):
-    """Proof that the applicant holds the private key (see `certs.keys.proof_of_possession`)."""
+    """Proof that the applicant has the private key (see `certs.keys.proof_of_possession`)."""
 
     @property
     def csr_pem(self) -> bytes:
-        """Return a PKCS#10 request (PEM), which brings the public key and proves it to whoever reads it."""
+        """Return a PKCS#10 request (PEM) with the public key, which proves possession to any reader."""
 
     def public_key(self) -> bytes:
-        """Return the key as X.509 writes it (DER), proven; raise RequestError where it is not."""
+        """Return the verified public key in X.509 form (DER); raise RequestError if the proof fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateRequest:
-    """A certificate to be signed.
+    """A certificate to sign.
 
-    What the PKCS#10 request of its `possession` says of names is for issuers that can read nothing else;
-    `names` and `usage` are what the asker was found to be entitled to, and rule. Times are whole seconds,
+    `names` and `usage` are those to which the applicant is entitled, and take precedence. The names in the
+    PKCS#10 request of `possession` are only for issuers that can read nothing else. Times are whole seconds
     with a time zone.
     """
 
@@ -95,7 +98,7 @@ class CertificateRequest:
 
     @property
     def csr_pem(self) -> bytes:
-        """The PKCS#10 request; one for a key of this process is signed when it is first asked for."""
+        """Return the PKCS#10 request; for a key of this process it is signed at first use."""
         return self.possession.csr_pem
 
 
@@ -104,43 +107,46 @@ class Issuer(Protocol):
 
     @property
     def trust_domain(self) -> TrustDomain:
-        """Return the SPIFFE trust domain whose identities it certifies."""
+        """Return the SPIFFE trust domain of the identities that it certifies."""
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
-        """Return the signed certificate and its intermediates as PEM, the certificate first, no root.
+        """Return the signed certificate followed by its intermediates, as PEM without a root.
 
-        The issuer may end it earlier than asked for, never later, and must add or drop no name. Raises
-        IssuerError when it cannot sign now, RequestError when it never would.
+        The issuer may shorten the validity but not extend it, and must not add or drop names. Raises
+        IssuerError if it cannot sign now, and RequestError if it never would.
         """
 
     def trust_bundle(self) -> bytes:
-        """Return every root to be trusted now as PEM; while roots change there is more than one."""
+        """Return every root to trust now, as PEM; during a change of roots there are several."""
 
     def signing_bundle(self) -> bytes:
-        """Return, as PEM, the roots below which stands what is issued now; all else is to be replaced."""
+        """Return, as PEM, the roots of certificates that are issued now.
+
+        Certificates below others must be replaced.
+        """
 
 
 class Authority(Issuer, Protocol):
-    """The issuer of a whole mesh: what the server signs with, and what its ledger belongs to."""
+    """The issuer of a whole mesh: it signs for the server, and owns the ledger."""
 
     @property
     def fingerprint(self) -> str:
-        """Return what tells its key from others'; it stays while that key signs."""
+        """Return the fingerprint of its key; it is stable while that key signs."""
 
     @property
     def other(self) -> str:
-        """Return the fingerprint of the other root while one gives way to the other; empty otherwise."""
+        """Return the fingerprint of the other root during a change of roots; empty otherwise."""
 
     @property
     def leaving(self) -> str:
-        """Return the fingerprint of the root that gives way next; of the one that signs where none does."""
+        """Return the fingerprint of the root that is replaced next; without a change, the signing one."""
 
     @property
     def not_after(self) -> datetime:
-        """Return the end of what it signs with: nothing that it signs is valid longer."""
+        """Return the end of the signing CA, which limits every certificate."""
 
     def trusts(self, signer: str) -> bool:
-        """Say whether what a signer has signed is good now: not of a root that is trusted no longer."""
+        """Return whether certificates of a signer are valid now; those of a retired root are not."""
 
     def signer_of(self, chain_pem: bytes) -> str:
-        """Return the fingerprint of what has signed a certificate of its own; empty for another's."""
+        """Return the fingerprint of the signer of one of its own certificates; empty for foreign ones."""

@@ -1,4 +1,12 @@
-"""Opens the CA and the ledger of a state directory together, and only if they belong together."""
+"""Custody of the CA and the ledger in a state directory.
+
+They are opened together, and only if they belong together.
+
+The ledger decides which proxies are admitted. With a lost or older ledger, all proxies would be refused, or
+revoked ones admitted. Therefore the CA directory has a mark, the serial of the first issued proxy
+certificate, and a start fails if mark and ledger do not match. The operator then confirms by that serial to
+begin anew or to rebuild the ledger (`certs.state_check`, `certs.ledger.rebuilding`).
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -31,22 +39,22 @@ LEDGER_FILE: Final = "ledger.sqlite"
 REBUILDING_FILE: Final = "ledger.rebuilding.sqlite"
 _MARK: Final = "first-proxy"
 _LEDGER_FILES: Final = (ENDING, "", "-journal", "-wal", "-shm")
-"""What the names of files that are one ledger end with; they are moved from the last to the first.
+"""Suffixes of the files of one ledger; they are moved from the last to the first.
 
-The mark is moved after the ledger: a ledger without its mark could be an older one.
+The mark of revocations is moved after the ledger, because a ledger without its mark could be an older one.
 """
 _REBUILT: Final = frozenset(
     {MissingState.LEDGER, MissingState.OTHER_LEDGER, MissingState.DAMAGED_LEDGER, MissingState.OLDER_LEDGER}
 )
-"""What can be had back from what proxies show: their certificates are below a CA that is there."""
+"""Losses that can be repaired from proxies' certificates, because the CA that signed them is present."""
 
 _log = structlog.get_logger("certs.opening")
 
 
 class FirstProxy:
-    """The first proxy certificate that a CA has issued, noted beside it: which ledger goes with it.
+    """The serial of the first proxy certificate of a CA, stored beside it to identify the ledger.
 
-    One that cannot be noted now is noted when the next one is issued, or at the next start.
+    If it cannot be stored now, the next issuance or the next start tries again.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -54,12 +62,12 @@ class FirstProxy:
         self._noted = False
 
     def read(self) -> str | None:
-        """Return the serial; None where none is noted. Raises StateError."""
+        """Return the serial; None if none is stored. Raises StateError."""
         content = files.read(self._path)
         return None if content is None else content.decode("ascii", "replace").strip()
 
     def note(self, ledger: Ledger) -> None:
-        """Note the ledger's first certificate, unless there is none or one is noted already."""
+        """Store the ledger's first serial, unless there is none or one is stored already."""
         if not self._noted and (serial := ledger.first()) is not None:
             with suppress(StateError):
                 if self.read() is None:
@@ -67,16 +75,16 @@ class FirstProxy:
                 self._noted = True
 
     def forget(self) -> None:
-        """Remove the note."""
+        """Remove the stored serial."""
         self._path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorityWithLedger:
-    """A CA with its ledger, and the note that holds them together; `made` says that the CA is new.
+    """A CA with its ledger and the mark that connects them; `made` means that the CA is new.
 
-    `seal` encrypts the private keys beside them. `rebuilding` is the ledger where it was lost and is being
-    rebuilt: then nobody is let in.
+    `seal` encrypts stored private keys. `rebuilding` is set while a lost ledger is being rebuilt; then no
+    proxy is admitted.
     """
 
     ledger: Ledger
@@ -88,16 +96,16 @@ class AuthorityWithLedger:
 
     @property
     def authority(self) -> Authority:
-        """Return who signs."""
+        """Return the signing authority."""
         return self.whose.authority
 
 
 @dataclass(frozen=True, slots=True)
 class Custody:
-    """Where the keys of a mesh are.
+    """The location of a mesh's keys.
 
-    `passphrase` is the file with that of the private keys in the state directory, if they are to be
-    encrypted; `authority` the files of a CA that is somebody else's, None for the directory's own.
+    `passphrase` is the file with the passphrase for stored private keys, or None for unencrypted ones.
+    `authority` are the files of an external CA, None for the CA of the state directory.
     """
 
     passphrase: Path | None = None
@@ -108,7 +116,7 @@ _PLAIN: Final = Custody()
 
 
 def begun(state: Path) -> bool:
-    """Say whether a mesh has begun in a state directory: a CA or a ledger is there, or a part of one."""
+    """Return whether a state directory has a CA or a ledger, even partly."""
     return has_authority(state, None) or (state / LEDGER_FILE).exists()
 
 
@@ -122,12 +130,12 @@ def opened(
     usual: timedelta = VALIDITY,
     custody: Custody = _PLAIN,
 ) -> Iterator[AuthorityWithLedger]:
-    """Open both, made on the first start, for as long as the context lasts; the caller holds the lock.
+    """Open CA and ledger for the context, and make them at the first start; the caller must hold the lock.
 
-    Where one of them is lost it is StateError, unless `begin_anew` is the serial that the error names: then
-    what is left of the ledger is moved aside. If `rebuild` is, a lost ledger is rebuilt beside what is left;
-    proxy certificates live the `usual` time where nothing is asked. `custody` says where keys are.
-    Raises StateError as well where any of it cannot be used.
+    A lost part raises StateError, unless `begin_anew` is the serial in that error; then the rest of the
+    ledger is moved aside. If `rebuild` is that serial, a lost ledger is rebuilt beside the rest. `usual` is
+    the validity of proxy certificates without an explicit request. `custody` has the location of the keys.
+    StateError is also raised for unusable files.
     """
     seal, ledger_path = sealed_state.opened(state, custody.passphrase), state / LEDGER_FILE
     first = FirstProxy(state if custody.authority else state / "ca")
@@ -153,7 +161,7 @@ def opened(
     with SqliteLedger.open(ledger_path) as ledger:
         signer = whose.authority.fingerprint
         ledger.name_authority(signer)
-        if ledger.authority() != signer:  # another began to sign meanwhile, or a process has died as it did
+        if ledger.authority() != signer:  # the signer changed, or a process died during the change
             ledger.change_authority(signer)
         first.note(ledger)
         ledger.note_revocations()
@@ -161,9 +169,10 @@ def opened(
 
 
 def _signer_of(authority: Authority, pem: bytes) -> str:
-    """Return which root signed a certificate that may have come without its intermediates.
+    """Return the root that signed a certificate, which may lack its intermediates.
 
-    Of which it is not known, that is the one which gives way: so it is replaced before that root is gone.
+    If the root is unknown, return the one that is replaced next, so that the certificate is renewed before
+    that root is retired.
     """
     return authority.signer_of(pem) or authority.leaving
 
@@ -173,11 +182,11 @@ def _is_to_be_rebuilt(lost: Loss, rebuild: str) -> bool:
 
 
 def rebuilt(state: Path) -> int:
-    """Have what was confirmed be the ledger from now on; return how many certificates that are.
+    """Make the confirmed certificates the ledger; return their number.
 
-    No server may run; the caller holds the lock. What is left of the lost one is moved aside, and at each
-    moment the directory has a ledger that belongs to its CA, or one that is known to be lost. Raises
-    RequestError where nothing was confirmed, StateError.
+    No server may be running, and the caller must hold the lock. The rest of the lost ledger is moved aside.
+    At every moment the directory has a ledger that matches its CA, or one that is known to be lost. Raises
+    RequestError if no certificate is confirmed, and StateError.
     """
     ledger_path, kept_path = state / LEDGER_FILE, state / REBUILDING_FILE
     if not _has_content(kept_path):
@@ -187,7 +196,7 @@ def rebuilt(state: Path) -> int:
             raise RequestError("no certificate is confirmed: the ledger would refuse every proxy")
     _begin_anew(ledger_path, FirstProxy(state), FirstProxy(state / "ca"))
     try:
-        for end in reversed(_LEDGER_FILES):  # what was confirmed last: until then the ledger is lost
+        for end in reversed(_LEDGER_FILES):  # the file itself last: until then the ledger counts as lost
             with suppress(FileNotFoundError):
                 kept_path.with_name(kept_path.name + end).rename(f"{ledger_path}{end}")
     except OSError as error:
@@ -198,7 +207,7 @@ def rebuilt(state: Path) -> int:
 def _lost(
     state: Path, ledger_path: Path, first: FirstProxy, whose: OpenedAuthority | None, seal: Seal
 ) -> Loss | None:
-    """Return what is lost, by what there is; makes nothing."""
+    """Return the loss, from the files that exist; nothing is created."""
     signer = None if whose is None else whose.authority.fingerprint
     marked, shown = first.read(), _shown(state, seal)
     if not _has_content(ledger_path):
@@ -208,7 +217,7 @@ def _lost(
             known = marked is not None and ledger.entry(marked) is not None
             signed_by = ledger.authority()
             if whose is not None and signed_by is not None and whose.may_follow(signed_by):
-                signed_by = signer  # whichever of them signs now: their places may have just changed
+                signed_by = signer  # either root may sign now: they may just have been exchanged
             stands = StateContents(signer, marked, True, known, ledger.first(), signed_by, shown)
             return loss(replace(stands, forgotten=ledger.forgotten()))
     except DamagedError:
@@ -239,7 +248,9 @@ def _begin_anew(ledger_path: Path, *notes: FirstProxy) -> None:
         number = 1
         while (aside := ledger_path.with_name(f"{ledger_path.name}.lost-{number}")).exists():
             number += 1
-        for end in reversed(_LEDGER_FILES):  # the ledger itself last: until then it is still to be begun anew
+        for end in reversed(
+            _LEDGER_FILES
+        ):  # the ledger itself last, so that an interrupted start can be repeated
             with suppress(FileNotFoundError):
                 ledger_path.with_name(ledger_path.name + end).rename(aside.with_name(aside.name + end))
         for first in notes:

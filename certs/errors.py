@@ -1,46 +1,46 @@
-"""What can go wrong with certificates, by who must mend it.
+"""Errors of certificates, by the side that can repair them.
 
     CertificateError
     ├── StateError          this machine: the state directory, a file in it, the ledger
-    │   ├── CorruptPairError    a stored certificate with its key that cannot be used (it can be issued again)
-    │   ├── DamagedError        a ledger's file that is no ledger any more
-    │   └── UnwrittenError      a revocation that a restart would forget; certs.ledger.contract has it
-    ├── IssuerError         the issuer cannot sign: its CA has expired (later: it cannot be reached)
-    ├── RequestError        whoever asked: a name that cannot be certified, a serial nobody knows
-    └── PeerRefused         the remote side: its certificate does not let it in
+    │   ├── CorruptPairError    an unusable stored certificate with its key (it can be issued again)
+    │   ├── DamagedError        a ledger file that is not readable any more
+    │   └── UnwrittenError      a revocation that a restart would forget (certs.ledger.contract)
+    ├── IssuerError         the issuer cannot sign: its CA has expired, or it cannot be reached
+    ├── RequestError        the requester: a name that cannot be certified, an unknown serial
+    └── PeerRefused         the remote side: its certificate is not accepted
 
-Every message is one sentence for people, and holds nothing secret.
+Every message is one sentence for people, without secrets.
 """
 
 import enum
 
 
 class CertificateError(Exception):
-    """Root of this package's errors; `str()` is one clear sentence."""
+    """Base class of this package's errors; `str()` is one clear sentence."""
 
 
 class StateError(CertificateError):
-    """The state directory, or something in it, is not as it must be: mend it on this machine."""
+    """The state directory or its content is unusable, and must be repaired on this machine."""
 
 
 class CorruptPairError(StateError):
-    """A stored certificate and key cannot be read or do not belong together."""
+    """A stored certificate and key are unreadable or do not match."""
 
 
 class DamagedError(StateError):
-    """The ledger's file is damaged, or is no ledger: what it knew is lost."""
+    """The ledger file is damaged or is not a ledger, so its content is lost."""
 
 
 class IssuerError(CertificateError):
-    """The issuer cannot sign now; what was issued before stays good until it expires."""
+    """The issuer cannot sign now; issued certificates stay valid until they expire."""
 
 
 class RequestError(CertificateError, ValueError):
-    """What was asked for is not possible; the message names the value and what would be right."""
+    """The request is impossible; the message has the value and a valid form."""
 
 
 class RefusalReason(enum.StrEnum):
-    """Why a peer is refused; stable, for logs and metrics."""
+    """The reason for refusing a peer; stable, for logs and metrics."""
 
     UNREADABLE = "unreadable"
     NOT_YET_VALID = "not_yet_valid"
@@ -55,7 +55,7 @@ class RefusalReason(enum.StrEnum):
 
 
 class PeerRefused(CertificateError):
-    """A peer's certificate does not let it in; `reason` is for metrics, the message for the log only."""
+    """A peer's certificate is not accepted; `reason` is for metrics, the message only for the log."""
 
     def __init__(self, reason: RefusalReason, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")

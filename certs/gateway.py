@@ -1,6 +1,7 @@
-"""The certificate of a gateway before the mesh: its names, how one is made, whether it goes on being used.
+"""The certificate of a gateway in front of the mesh: its names, its issuance, and its renewal.
 
-It is a client's alone, and has DNS names alone: with it nobody is a server of the mesh, or a workload in it.
+It is valid for clients only and has only DNS names, so its holder can be neither a server nor a workload of
+the mesh.
 """
 
 import hashlib
@@ -13,9 +14,10 @@ from certs.state.stored_pair import misfit
 
 
 def gateway_names(dns_names: tuple[str, ...]) -> Names:
-    """Return what it says of its holder.
+    """Return the names of a gateway's certificate.
 
-    The common name is `gateway-` and 16 hexadecimal digits of the others' SHA-256: never of a proxy's shape.
+    The common name is `gateway-` and 16 hexadecimal digits of the SHA-256 of the DNS names; it never has a
+    proxy's form.
     """
     digest = hashlib.sha256(" ".join(dns_names).encode()).hexdigest()[:16]
     return Names(f"gateway-{digest}", dns_names=dns_names)
@@ -28,11 +30,11 @@ def gateway_pair(
     now: datetime,
     making: KeyPairOptions = MAKING,
 ) -> Pair:
-    """Make one, with a new key. Raises IssuerError, RequestError."""
+    """Issue a certificate with a new key. Raises IssuerError or RequestError."""
     return issue_pair(issuer, Usage.GATEWAY, gateway_names(dns_names), validity, now, making)
 
 
 def outdated(pair: Pair, issuer: Issuer, dns_names: tuple[str, ...], now: datetime) -> str:
-    """Say why another has to take the place of one; empty where none has."""
+    """Return why a certificate must be replaced; empty if it need not."""
     said = misfit(pair, Usage.GATEWAY, gateway_names(dns_names), issuer.signing_bundle())
     return said or ("it is due for renewal" if due(pair.leaf, now) else "")

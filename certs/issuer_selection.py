@@ -1,4 +1,7 @@
-"""Opens who signs service certificates: the authority itself, or who was told of beside it."""
+"""Selection of the issuer for service certificates.
+
+The authority itself, or a configured issuer beside it.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,13 +28,13 @@ if TYPE_CHECKING:
 
 _LOOKING: Final = 5.0
 _AUTHORITY: Final = "authority"
-"""How an authority whose CA is somebody else's is noted as issuer: not the built-in one."""
+"""Recorded name of an authority with an external CA, to distinguish it from the built-in one."""
 _ASKING: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class VaultSettings:
-    """A Vault; one of `token_file`, `approle_file` and `kubernetes_role` says how to log in."""
+    """A Vault; one of `token_file`, `approle_file` and `kubernetes_role` determines the login."""
 
     address: str
     mount: str
@@ -47,12 +50,12 @@ class VaultSettings:
 
     @property
     def name(self) -> str:
-        """Return what tells its PKI from others."""
+        """Return a name that identifies its PKI."""
         return f"{IssuerKind.VAULT}:{self.address}:{self.namespace}:{self.mount}"
 
     @property
     def login(self) -> Login:
-        """Return how to log in."""
+        """Return the login method."""
         if self.token_file is not None:
             return ByToken(self.token_file)
         if self.approle_file is not None:
@@ -63,7 +66,7 @@ class VaultSettings:
 
 @dataclass(frozen=True, slots=True)
 class CertManagerSettings:
-    """cert-manager in a cluster, which a kubeconfig and a context of it say; how long a request may take."""
+    """cert-manager in a cluster (by kubeconfig and context), and the time limit of a request in seconds."""
 
     issuer: IssuerReference
     namespace: str
@@ -74,22 +77,22 @@ class CertManagerSettings:
 
     @property
     def name(self) -> str:
-        """Return what tells its issuer from others."""
+        """Return a name that identifies its issuer."""
         within = "" if self.issuer.is_namespaced is False else f":{self.namespace}"
         return f"{IssuerKind.CERT_MANAGER}:{self.issuer}{within}"
 
 
 Told = VaultSettings | CertManagerSettings | WatchedFiles | None
-"""None: the authority signs."""
+"""The configured issuer; None means that the authority signs."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedIssuer:
-    """Who signs, of which kind; `remote` where it must be asked over a network.
+    """The issuer with its kind; `remote` means that requests go over a network.
 
-    `tend` is to be called every `seconds`, by one caller at a time, in a thread: it keeps files, logins and
-    roots current, and raises IssuerError or StateError where it cannot. `close` ends at once whatever is
-    being asked, also by other threads.
+    `tend` must be called every `seconds`, by one caller at a time, in a thread. It keeps files, logins and
+    roots current, and raises IssuerError or StateError if that fails. `close` ends pending requests at once,
+    also those of other threads.
     """
 
     issuer: SucceedingIssuer
@@ -103,16 +106,19 @@ class OpenedIssuer:
 def open_issuer(
     told: Told, whose: OpenedAuthority, state: Path, now: datetime, exchanges: Exchanges | None = None
 ) -> OpenedIssuer:
-    """Open who was told of. Raises IssuerError, StateError, where it cannot sign and never could.
+    """Open the configured issuer. Raises IssuerError or StateError if it cannot sign and never could.
 
-    `exchanges` are what is asked over a network: who stops them need not wait for an opening.
+    `exchanges` runs requests over a network; a stop ends them, so that it need not wait for an issuer to
+    open.
     """
     authority = whose.authority
     own = TrustBundle.of([authority.trust_bundle()])
-    # Where nothing is noted the authority has signed: there was nobody else.
+    # Without a record the authority has signed, because there was no other issuer.
     before = known(state) or Succession(IssuerKind.BUILT_IN, own, now)
     if before.name == IssuerKind.BUILT_IN:
-        before = replace(before, roots=own)  # it changes them itself, and may have done so since
+        before = replace(
+            before, roots=own
+        )  # the authority changes its roots itself, and may have done so since
     ends = PairFiles(state).services_end
 
     def succeeding(inner: Issuer, name: str, *, drops: bool) -> SucceedingIssuer:
@@ -145,7 +151,7 @@ def open_issuer(
 
 
 def _both(tend: Callable[[datetime], None], look: Callable[[datetime], None]) -> Callable[[datetime], None]:
-    """Return what tends an issuer, and takes note of what has become of it, however that went."""
+    """Return a function that tends an issuer, and afterwards always looks at the result."""
 
     def both(now: datetime) -> None:
         try:
@@ -165,7 +171,7 @@ def _vault(told: VaultSettings, authority: Issuer, before: Succession, exchanges
 def _cert_manager(
     told: CertManagerSettings, authority: Issuer, before: Succession, now: datetime, exchanges: Exchanges
 ) -> "CertManagerIssuer":
-    # Imported where it is asked for: nobody else needs what talks to a cluster in memory.
+    # Imported only when used, because the Kubernetes client takes memory.
     from certs.issuers.cert_manager.issuer import CertificateRequestSettings, CertManagerIssuer
     from meshwright.kube.connection.connection import found
     from meshwright.kube.errors import ConfigError
@@ -180,5 +186,5 @@ def _cert_manager(
 
 
 def _known(before: Succession, name: str) -> TrustBundle:
-    """Return the roots that an issuer was seen with, none where another one has signed."""
+    """Return the recorded roots of an issuer; empty if another one has signed."""
     return before.roots if before.name == name else TrustBundle.of([])

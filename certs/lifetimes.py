@@ -1,27 +1,27 @@
-"""On what terms certificates are issued: for how long, and by when a proxy must have used its own."""
+"""Lifetimes of certificates, and the time in which a proxy must first use its certificate."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Self
 
 VALIDITY: Final = timedelta(days=90)
-"""How long a proxy certificate lives unless asked otherwise: long, because it can be revoked."""
+"""Default validity of a proxy certificate: long, because it can be revoked."""
 
 BACKDATED: Final = timedelta(seconds=60)
-"""How far before its making a certificate is valid, for peers whose clocks are a little behind."""
+"""Time before the issuance from which a certificate is valid, for peers whose clocks are slightly slow."""
 
 BACKDATED_SHARE: Final = 0.1
-"""And how much of its life at most: else half of a short life would be over before it begins."""
+"""Greatest backdating as a fraction of the life, so that a short life is not half over at its beginning."""
 
 MOST_DAYS: Final = 3652
-"""The longest life of one in days, ten years: nothing outlives the CA that signed it anyway."""
+"""Greatest validity in days (10 years). A certificate never outlives its CA in any case."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyTerms:
-    """How long a proxy certificate lives, and within what time it must be used first; None: at any time.
+    """Validity of a proxy certificate, and the time for its first use (None: unlimited).
 
-    `asked`: the validity was asked for, so that the certificate is renewed for as long.
+    `asked` means that the validity was requested, so a renewal has the same.
     """
 
     validity: timedelta = VALIDITY
@@ -29,7 +29,7 @@ class ProxyTerms:
     asked: bool = False
 
     def asking(self, validity: timedelta | None, claim_within: timedelta | None = None) -> Self:
-        """Return these terms but for what is asked for."""
+        """Return these terms with requested values."""
         return replace(
             self,
             validity=self.validity if validity is None else validity,
@@ -39,14 +39,14 @@ class ProxyTerms:
 
     @property
     def term(self) -> timedelta | None:
-        """Return the validity that was asked for; None where none was."""
+        """Return the requested validity; None for the default."""
         return self.validity if self.asked else None
 
 
 def term_shown(not_before: datetime, not_after: datetime, usual: timedelta) -> timedelta | None:
-    """Return what seems to have been asked for, by a certificate of which nothing else is known.
+    """Return the validity that was probably requested, for a certificate without a record.
 
-    That is a life of whole days which is not the `usual` one; any other has ended with its signer.
+    It is a life of whole days that differs from `usual`. Any other life was shortened by its signer.
     """
     life = not_after - not_before
     days = timedelta(days=life // timedelta(days=1))

@@ -1,4 +1,4 @@
-"""The certificate manager: one service certificate for each identity, kept through restarts."""
+"""Certificate manager: one service certificate for each identity, kept across restarts."""
 
 import hashlib
 from collections.abc import Callable
@@ -19,21 +19,25 @@ from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import TrustDomain, is_dns_label, is_dns_subdomain
 
 JITTER_SHARE: Final = 0.1
-"""How much of its validity a certificate may live longer or shorter, so that not all end at once."""
+"""Fraction of the validity by which a certificate may live longer or shorter, so that not all end together.
+"""
 
 _log = structlog.get_logger("certs.manager")
 
 
 Request = Callable[[datetime], tuple[Pair, str]]
-"""Has a certificate issued, now, and says why it could not be kept; may be called in any thread."""
+"""A function that issues a certificate now, and returns it with the reason for which it could not be stored.
+
+It may be called in any thread.
+"""
 
 
 class CertificateManager:
-    """Holds the service certificates in force.
+    """The service certificates in force.
 
-    They are kept in `pairs`, so that a restart does not re-key the mesh. `validity` is what those issued from
-    now on live on average; `jitter` yields a number from -1 to 1 for each. `issued` counts those that were
-    not among the kept ones. For one caller at a time: it has no lock of its own.
+    They are stored in `pairs`, so that a restart does not issue new keys for the mesh. `validity` is the
+    average life of new certificates; `jitter` returns a number from -1 to 1 for each. `issued` counts
+    certificates that were not stored before. There is no lock: it must be used by one caller at a time.
     """
 
     def __init__(
@@ -54,15 +58,15 @@ class CertificateManager:
         self.issued = 0
 
     def get(self, identity: ServiceIdentity) -> ServiceCertificate | None:
-        """Return the certificate in force for an identity, or None where there is none yet."""
+        """Return the certificate in force for an identity; None without one."""
         return self._held.get(identity)
 
     def trust_bundle(self) -> bytes:
-        """Return the roots that sidecars are to trust now, as PEM."""
+        """Return the roots that sidecars must trust now, as PEM."""
         return self._issuer.trust_bundle()
 
     def forget(self, identity: ServiceIdentity) -> None:
-        """Stop renewing an identity's certificate; the stored one stays, for an identity that comes back."""
+        """Stop renewing an identity's certificate. The stored one stays, in case the identity returns."""
         self._held.pop(identity, None)
         self._below.pop(identity, None)
 
@@ -74,12 +78,12 @@ class CertificateManager:
         *,
         patient: bool = False,
     ) -> ServiceCertificate | None:
-        """Return the certificate of this identity and these DNS names, None where another must be issued.
+        """Return a valid certificate for this identity with these DNS names; None if one must be issued.
 
-        To who is `patient` one that is due fits as long as it does not run out.
-        That is the one in force, or else the stored one, if it has exactly these names, its key, our root
-        and time to live. A stored one that is due is in force until there is another. Raises RequestError
-        for names that cannot be certified, StateError when what is stored cannot be read.
+        It is the one in force, or the stored one if it has exactly these names, its key, a current root, and
+        time left. A stored one that is due for renewal is used until there is a new one; with `patient` this
+        includes the one in force, unless it is about to expire. Raises RequestError for invalid names, and
+        StateError for unreadable files.
         """
         names = service_names(identity, dns_names, self._issuer.trust_domain)
         held = self._held.get(identity)
@@ -94,9 +98,9 @@ class CertificateManager:
         return held if self._is_below(held) else None
 
     def request(self, identity: ServiceIdentity, dns_names: tuple[str, ...]) -> Request:
-        """Return what issues a certificate, with a new key: Envoy is given both in one secret.
+        """Return a function that issues a certificate with a new key; Envoy gets both in one secret.
 
-        Raises RequestError for names that cannot be certified; the request IssuerError, RequestError.
+        Raises RequestError for invalid names; the function raises IssuerError or RequestError.
         """
         names = service_names(identity, dns_names, self._issuer.trust_domain)
         lifetime = jittered(self.validity, self._jitter())
@@ -112,7 +116,7 @@ class CertificateManager:
         )
 
     def take(self, identity: ServiceIdentity, pair: Pair, unkept: str) -> ServiceCertificate:
-        """Have what a request came to in force; one that could not be stored is so until a restart."""
+        """Bring an issued certificate into force. One that could not be stored lasts until a restart."""
         self.issued += 1
         _say_issued(identity, pair, unkept)
         return self._hold(identity, pair)
@@ -120,9 +124,9 @@ class CertificateManager:
     def ensure(
         self, identity: ServiceIdentity, dns_names: tuple[str, ...], now: datetime
     ) -> ServiceCertificate:
-        """Return a certificate for this identity and these DNS names, a new one only where it must be.
+        """Return a certificate for this identity with these DNS names; issue one only if necessary.
 
-        Raises RequestError, StateError as above, IssuerError: then what was in force stays so.
+        Raises the errors of `fitting`, and IssuerError; then the certificate in force stays.
         """
         held = self.fitting(identity, dns_names, now)
         return held or self.take(identity, *self.request(identity, dns_names)(now))
@@ -142,7 +146,7 @@ class CertificateManager:
         return certificate
 
     def _is_below(self, held: ServiceCertificate) -> bool:
-        """Say whether a certificate stands below what signs now, which may be another root than before."""
+        """Return whether a certificate is below the current signing roots, which may have changed."""
         bundle = self._issuer.signing_bundle()
         if self._below.get(held.identity) != bundle:
             if not stands_below(held.chain_pem, bundle):
@@ -165,17 +169,17 @@ def _say_issued(identity: ServiceIdentity, pair: Pair, unkept: str) -> None:
 
 
 def jittered(validity: timedelta, jitter: float) -> timedelta:
-    """Return a validity made up to JITTER_SHARE longer (`jitter` 1) or shorter (-1)."""
+    """Return a validity that is up to JITTER_SHARE longer (`jitter` 1) or shorter (-1)."""
     if not -1 <= jitter <= 1:
         raise ValueError(f"jitter {jitter} is not between -1 and 1")
     return validity * (1 + JITTER_SHARE * jitter)
 
 
 def service_names(identity: ServiceIdentity, dns_names: tuple[str, ...], trust_domain: TrustDomain) -> Names:
-    """Return what an identity's certificate says: one SPIFFE URI, and the DNS names sorted, each once.
+    """Return the names in an identity's certificate: one SPIFFE URI, and the DNS names, sorted.
 
-    The common name (`service-` and 16 hexadecimal digits of the URI's SHA-256) is for people's eyes: of
-    one length, below X.520's limit, and never of a proxy's shape, which has dots. Raises RequestError.
+    The common name (`service-` and 16 hexadecimal digits of the URI's SHA-256) is for people. It has a fixed
+    length below X.520's limit, and never a proxy's form, because that has dots. Raises RequestError.
     """
     if not is_dns_label(identity.namespace):
         raise RequestError(f"namespace {identity.namespace[:80]!r} is not a DNS-1123 label")

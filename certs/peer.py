@@ -1,7 +1,7 @@
-"""Whether a peer may speak to the control plane: its certificate and what the ledger says of it.
+"""Admission of a peer to the control plane, by its certificate and its ledger entry.
 
-TLS has proven that the peer holds the key of a certificate below our root. It has not proven that the
-certificate is of the right kind or not revoked, nor, in a resumed session, that it is still valid.
+TLS has verified that the peer has the key of a certificate below our root. It has not verified the kind of
+the certificate, a revocation, or, in a resumed session, that it is still valid.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from meshwright.mesh.identity import ProxyName, ProxyNameError
 
 
 def read_peer(pem: bytes) -> PeerCertificate:
-    """Read the first certificate of what TLS says the peer showed; raise PeerRefused (UNREADABLE)."""
+    """Parse the first certificate that a peer presented in TLS; raise PeerRefused (UNREADABLE)."""
     try:
         leaf = read_leaf(pem)
     except ValueError as error:
@@ -36,14 +36,14 @@ def read_peer(pem: bytes) -> PeerCertificate:
 
 @dataclass(frozen=True, slots=True)
 class AdmittedPeer:
-    """A peer that may speak to the control plane: who it is, and the ledger's entry of what it shows."""
+    """An admitted peer: its proxy name, and the ledger entry of its certificate."""
 
     name: ProxyName
     entry: LedgerEntry
 
 
 def _all(signer: str) -> bool:
-    """Trust whom TLS has trusted."""
+    """Trust every signer that TLS trusts."""
     del signer
     return True
 
@@ -51,15 +51,15 @@ def _all(signer: str) -> bool:
 def admitted(
     shown: PeerCertificate, ledger: Ledger, now: datetime, trusts: Callable[[str], bool] = _all
 ) -> AdmittedPeer:
-    """Return who shows this certificate; raise PeerRefused, or StateError where the ledger cannot be read.
+    """Return the admitted peer for a certificate; raise PeerRefused, or StateError for an unreadable ledger.
 
-    The one way by which whatever serves proxies (discovery, client status, documents, renewal) looks at
-    certificate and ledger: when a call begins, and again while it lives. Nothing is noted by it: `presence`.
-    `trusts` says whether what a root has signed is good now, by its fingerprint: connections outlive roots.
+    Every service for proxies (discovery, client status, documents, renewal) uses this function, when a call
+    begins and again while it lives. It records nothing; `presence` does. `trusts` returns whether
+    certificates of a root are valid now, by fingerprint, because connections may outlive a root.
     """
     entry = ledger.entry(shown.serial)
     name = authorize(shown, entry, now)
-    if entry is None:  # authorize refuses that
+    if entry is None:  # for the type checker: authorize refuses this case
         raise PeerRefused(
             RefusalReason.NOT_ISSUED, f"{name} shows {shown.serial}, which is not in the ledger"
         )
@@ -71,9 +71,9 @@ def admitted(
 
 
 def presence(found: AdmittedPeer, ledger: Ledger, address: str, now: datetime) -> bool:
-    """Note that an admitted peer is here; say whether that claims its certificate. Raises StateError.
+    """Record that an admitted peer is connected; return whether this was its first use. Raises StateError.
 
-    To be called when nothing else stands against the peer; it waits for no disk.
+    It must be called only when nothing else speaks against the peer. It does not wait for the disk.
     """
     if found.entry.takes(Stamp.CLAIMED, now):
         ledger.claim(found.entry.serial, now, address)
@@ -84,10 +84,10 @@ def presence(found: AdmittedPeer, ledger: Ledger, address: str, now: datetime) -
 
 
 def authorize(peer: PeerCertificate, entry: LedgerEntry | None, now: datetime) -> ProxyName:
-    """Return who the peer is, or raise PeerRefused with the first reason that holds.
+    """Return the name of a peer, or raise PeerRefused with the first reason that applies.
 
-    `entry` is the ledger's for the peer's serial, None where it has none. To be asked when a stream
-    begins and again while it lives: validity ends, and certificates are revoked.
+    `entry` is the ledger's entry for the peer's serial; None if it has none. It must be called when a stream
+    begins and again while it lives, because certificates expire and are revoked.
     """
     _check_validity(peer, now)
     if not peer.client_auth or peer.uri_sans:

@@ -1,4 +1,4 @@
-"""Proxy certificates: what a sidecar shows to the control plane, and to nobody else."""
+"""Issuance of proxy certificates, which a sidecar presents only to the control plane."""
 
 from datetime import datetime, timedelta
 
@@ -22,13 +22,13 @@ def issue_proxy(
     claim_within: timedelta | None = None,
     term: timedelta | None = None,
 ) -> ProxyCertificate:
-    """Issue a certificate whose common name is exactly `<uuid>.<service>.<namespace>`, of any length.
+    """Issue a certificate with the common name `<uuid>.<service>.<namespace>`, of any length.
 
-    For TLS clients only and without alternative names: the control plane reads the common name itself,
-    no verifier of host names ever sees it, and without a SPIFFE URI the mesh takes it for no peer. It is
-    in the ledger before it is handed out, with the `term` for which it is to be renewed, if that is not the
-    usual one; the key is kept nowhere. Raises RequestError for a name that is not three DNS-1123 labels or a
-    validity that is not positive, IssuerError, StateError.
+    It is valid for TLS clients only and has no alternative names: the control plane parses the common name
+    itself, no verifier of host names sees it, and without a SPIFFE URI no workload accepts it. It is recorded
+    in the ledger before it is returned, with the `term` of its renewals if that is not the default. The key
+    is not stored. Raises RequestError for a name other than three DNS-1123 labels or a validity that is not
+    positive, IssuerError, and StateError.
     """
     _require_whole(name)
     pair = issue_pair(issuer, Usage.PROXY, Names(str(name)), validity, now)
@@ -51,10 +51,11 @@ def sign_proxy(
     joined_by: str = "",
     judge: Judge | None = None,
 ) -> SignedProxy:
-    """Issue the same for a key that stays where it was made.
+    """Issue a certificate for a key that stays with its owner.
 
-    `name` is what whoever asks was found to be entitled to, and `joined_by` by what; of the request only the
-    key is taken. Raises as `issue_proxy`, and what `judge` does, which the ledger asks as it takes it in.
+    `name` is the name to which the requester is entitled, and `joined_by` the proof for it; of the request
+    only the key is used. Raises the errors of `issue_proxy`, and those of `judge`, which the ledger calls
+    when it records the certificate.
     """
     _require_whole(name)
     shown = SignedRequest(request.csr_pem)

@@ -1,4 +1,4 @@
-"""When what could not be issued is tried again: for each identity by itself."""
+"""Retries of failed issuances, for each identity separately."""
 
 import re
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _NUMBERS: Final = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What has failed so many times in a row, why the last time, and when it is tried again."""
+    """The number of consecutive failures, the last error, and the time of the next try."""
 
     times: int
     error: CertificateError
@@ -23,7 +23,7 @@ class Failure:
 
 
 class Retries:
-    """The identities that could not be certified; `chance` yields a number from 0 to 1."""
+    """The identities that could not be certified; `chance` returns a number from 0 to 1."""
 
     def __init__(self, chance: Callable[[], float]) -> None:
         self._chance = chance
@@ -32,10 +32,10 @@ class Retries:
     def failed(
         self, identity: ServiceIdentity, error: CertificateError, held: Validity | None, now: datetime
     ) -> None:
-        """Take note of a failure; `held` is what is in force meanwhile.
+        """Record a failure; `held` is the certificate in force meanwhile.
 
-        One that differs from that of before in numbers alone, as in the time at which it was, keeps the words
-        of that: other words are another problem to whoever is told of problems.
+        An error that differs from the one before only in numbers, such as a time, keeps the earlier text,
+        because another text would be reported as another problem.
         """
         before = self.failures.get(identity)
         if before is not None and _is_same(before.error, error):
@@ -46,16 +46,16 @@ class Retries:
         self.failures[identity] = Failure(times, error, again)
 
     def done(self, identity: ServiceIdentity) -> None:
-        """Forget an identity: it was certified, or nobody needs it."""
+        """Forget an identity that was certified or is not needed any more."""
         self.failures.pop(identity, None)
 
     def waits(self, identity: ServiceIdentity, now: datetime) -> bool:
-        """Say whether its next try is still to come; a clock that was set back has it tried at once."""
+        """Return whether the next try is in the future; after a clock was set back it is tried at once."""
         failure = self.failures.get(identity)
         return failure is not None and now < failure.again <= now + LONGEST_RETRY
 
     def due(self, now: datetime) -> set[ServiceIdentity]:
-        """Return those that are to be tried now."""
+        """Return the identities to try now."""
         return {each for each in self.failures if not self.waits(each, now)}
 
 

@@ -1,4 +1,4 @@
-"""What the control plane shows to whoever dials it: sidecars, and API servers that ask its webhook."""
+"""Certificates of the control plane's servers, for sidecars and for API servers that call its webhook."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from certs.state.stored_pair import ADS_SERVER, WEBHOOK, Holder, Pairs, kept_pai
 from meshwright.mesh.names import TrustDomain, is_dns_subdomain
 
 VALIDITY: Final = timedelta(days=90)
-"""How long it lives; it is renewed after about half of that, at a start or by whoever asks again."""
+"""Validity; it is renewed after about half of that, at a start or at the next request."""
 
 _log = structlog.get_logger("certs.server")
 
@@ -24,21 +24,20 @@ _ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
 def ads_server_certificate(
     issuer: Issuer, pairs: Pairs, now: datetime, hosts: Sequence[str] = (), *, patient: bool = False
 ) -> ServerCertificate:
-    """Return the server's certificate, which is kept in `pairs`.
+    """Return the certificate of the discovery server, stored in `pairs`.
 
-    It is for `ads.<trust domain>`, `localhost`, 127.0.0.1, ::1 and the `hosts` (DNS names or addresses),
-    and for TLS servers only. The stored one is used until it is due or the hosts change; a new one that
-    cannot be stored serves until a restart. To who is `patient` one that is due is good as long as it is
-    valid. Raises RequestError for a host that is neither, IssuerError,
-    StateError where what is stored cannot be read.
+    It is valid for TLS servers only, with the names `ads.<trust domain>`, `localhost`, 127.0.0.1, ::1 and the
+    `hosts` (DNS names or addresses). The stored one is used until it is due or the hosts change; with
+    `patient` until it expires. A new one that cannot be stored is used until a restart. Raises RequestError
+    for an invalid host, IssuerError, and StateError for unreadable files.
     """
     return _kept(issuer, pairs, ADS_SERVER, server_names(issuer.trust_domain, hosts), now, patient=patient)
 
 
 def webhook_certificate(issuer: Issuer, pairs: Pairs, now: datetime, host: str) -> ServerCertificate:
-    """Return the webhook's certificate, for the `host` alone that API servers dial; kept as the other is.
+    """Return the certificate of the webhook, only for the `host` that API servers connect to.
 
-    Raises RequestError for a host that is neither a DNS name nor an address, IssuerError, StateError.
+    It is stored like the other one. Raises RequestError for an invalid host, IssuerError, and StateError.
     """
     return _kept(issuer, pairs, WEBHOOK, _names("webhook", (host,)), now)
 
@@ -63,7 +62,7 @@ def _kept(
 
 
 def server_names(trust_domain: TrustDomain, hosts: Sequence[str]) -> Names:
-    """Return what the ADS server's certificate says; names and addresses are sorted, each once."""
+    """Return the names of the discovery server's certificate, sorted."""
     return _names("ads", (f"ads.{trust_domain}", *_ALWAYS, *hosts))
 
 

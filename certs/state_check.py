@@ -1,8 +1,8 @@
-"""Whether the CA and the ledger of a state directory belong together: what is found, and what is lost.
+"""Check whether CA and ledger of a state directory belong together, and the description of a loss.
 
-A CA without the ledger of what it has issued refuses every proxy, and so does a ledger whose CA is another
-one. Neither may begin silently. A loss goes by a serial: whoever means to begin anew names it, and the next
-loss goes by another, so that a switch that was left on begins nothing a second time.
+A CA without the ledger of its certificates refuses every proxy, and so does a ledger of another CA. Neither
+state may start silently. A loss is identified by a serial, which an operator repeats to begin anew. The next
+loss has another serial, so an option that was left in place has no effect a second time.
 """
 
 import enum
@@ -13,7 +13,7 @@ from certs.ledger.mark import ENDING
 
 
 class MissingState(enum.Enum):
-    """What of the two is not there, or is not the right one."""
+    """The part that is missing or is not the right one."""
 
     LEDGER = enum.auto()
     OTHER_LEDGER = enum.auto()
@@ -26,13 +26,14 @@ class MissingState(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class StateContents:
-    """What is there; certificates by their serials, CAs by the fingerprints of their keys.
+    """The existing parts; certificates by their serials, CAs by the fingerprints of their keys.
 
-    `marked` is the first proxy certificate that was issued, as it is noted beside the CA; `known` says that
-    the ledger has it. `first` is the ledger's own first one, `signed_by` the CA that it names. `shown` is the
-    certificate that a server has shown to proxies: one has run here. Of a ledger that is `damaged` nothing
-    else is known. `forgotten` is how many revocations were written that the ledger does not know: it is an
-    older one.
+    - `marked` is the first issued proxy certificate, as stored beside the CA; `known` means that the ledger
+      has it.
+    - `first` is the ledger's own first certificate, and `signed_by` the CA that it names.
+    - `shown` is the certificate of a server, which shows that a server has run here.
+    - A `damaged` ledger has no other known content.
+    - `forgotten` is the number of written revocations that the ledger lacks, because it is an older one.
     """
 
     authority: str | None = None
@@ -48,7 +49,7 @@ class StateContents:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What is lost, and the serial to begin anew with."""
+    """The missing part, and the serial with which to begin anew."""
 
     lost: MissingState
     serial: str
@@ -56,7 +57,7 @@ class Loss:
 
 
 def loss(found: StateContents) -> Loss | None:
-    """Return what is lost; None where the two belong together, or where nothing was ever issued."""
+    """Return the loss; None if both parts match, or if no certificate was ever issued."""
     if found.authority is None:
         if found.first is not None:
             return Loss(MissingState.AUTHORITY, found.first)
@@ -78,7 +79,7 @@ def loss(found: StateContents) -> Loss | None:
 
 
 def sentence(lost: Loss, state: Path, ledger: Path) -> str:
-    """Say what is lost, and every way out."""
+    """Return a sentence with the loss and every remedy."""
     authority = state / "ca"
     anew = f"--begin-anew {lost.serial}: then every proxy needs a new certificate"
     rebuilt = f"rebuild it from what proxies show with --rebuild-ledger {lost.serial}"

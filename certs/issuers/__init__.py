@@ -1,1 +1,6 @@
-"""Who signs: the contract with an issuer, and the mesh's own certificate authority."""
+"""Issuers of certificates: the mesh's own CA, a CA in files, Vault, and cert-manager.
+
+`certs.contract` has their interface. `authority` is the CA with its key in this process, and `root` its
+files. `succeeding_issuer` wraps every issuer, so that certificates of a former issuer stay trusted until they
+end.
+"""

@@ -1,4 +1,4 @@
-"""The mesh's own certificate authority: signs what it is asked to, below one root."""
+"""The mesh's own certificate authority, which signs below one root."""
 
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from meshwright.mesh.names import TrustDomain
 
 
 class CertificateAuthority:
-    """An Authority with its key at hand; it keeps no record of what it signed (the ledger does)."""
+    """An Authority with its key in this process. It keeps no record of its certificates; the ledger does."""
 
     def __init__(self, root: Root, trust_domain: TrustDomain) -> None:
         self._root = root
@@ -32,60 +32,60 @@ class CertificateAuthority:
 
     @classmethod
     def open(cls, state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Self:
-        """Load the CA of a state directory, made on the first start.
+        """Load the CA of a state directory, and make it at the first start.
 
-        `seal` decrypts its key. Raises StateError, one sentence, when the directory is not writable or the
+        `seal` decrypts its key. Raises StateError, with one sentence, if the directory is not writable or the
         files are not a valid CA of this trust domain at `now`.
         """
         return cls(open_root(state, trust_domain, now, seal), trust_domain)
 
     @property
     def trust_domain(self) -> TrustDomain:
-        """Return the trust domain whose identities it certifies."""
+        """Return the trust domain of the identities that it certifies."""
         return self._trust_domain
 
     @property
     def fingerprint(self) -> str:
-        """Return what tells its key from others'."""
+        """Return the fingerprint of its key."""
         return self._fingerprint
 
     @property
     def other(self) -> str:
-        """Return nothing: it has one root."""
+        """Return "", because it has one root."""
         return ""
 
     @property
     def leaving(self) -> str:
-        """Return its own: none gives way."""
+        """Return its own fingerprint, because no root is being replaced."""
         return self.fingerprint
 
     @property
     def not_after(self) -> datetime:
-        """Return the end of the CA, or of one above it: nothing that it signs is valid longer."""
+        """Return the end of the CA, or of one above it, which limits every certificate."""
         return self._root.above.not_after
 
     def trust_bundle(self) -> bytes:
-        """Return the root certificate as PEM, or the roots that were given with an intermediate."""
+        """Return the root certificate as PEM, or the roots given with an intermediate."""
         return self._bundle
 
     def signing_bundle(self) -> bytes:
-        """Return the same."""
+        """Return the trust bundle."""
         return self.trust_bundle()
 
     def trusts(self, signer: str) -> bool:
-        """Say so of all that TLS has let in: there is one root."""
+        """Return True, because TLS accepts only certificates of the one root."""
         del signer
         return True
 
     def signer_of(self, chain_pem: bytes) -> str:
-        """Return the root's fingerprint if it has signed this."""
+        """Return the root's fingerprint if it has signed the certificate, else ""."""
         return self.fingerprint if stands_below(chain_pem, self.trust_bundle()) else ""
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
-        """Sign a request as Issuer has it; from whoever asks only the public key is taken.
+        """Sign a request (see Issuer). Of the PKCS#10 request only the public key is used.
 
-        The certificate ends when the CA does, at the latest. Raises IssuerError once the CA has
-        expired, RequestError for a PKCS#10 request that cannot be read or does not prove its key.
+        The certificate ends with the CA at the latest. Raises IssuerError if the CA has expired, and
+        RequestError for a PKCS#10 request that is unreadable or does not prove its key.
         """
         if now >= self.not_after:
             raise IssuerError(f"the CA expired at {self.not_after}: it can sign no more")
@@ -109,7 +109,7 @@ class CertificateAuthority:
 
 
 def _begun(root: Root, usage: Usage) -> x509.CertificateBuilder:
-    """Return what is the same in all that a root signs for one usage: builders are never changed."""
+    """Return the common part of a root's certificates for one usage; builders are immutable."""
     return (
         x509.CertificateBuilder()
         .issuer_name(root.certificate.subject)
@@ -120,7 +120,7 @@ def _begun(root: Root, usage: Usage) -> x509.CertificateBuilder:
 
 
 def _authority_key_identifier(root: Root) -> x509.AuthorityKeyIdentifier:
-    """Return the root's own key identifier; a root from elsewhere may have another than our hash."""
+    """Return the root's own key identifier; an external root may use another than our hash."""
     try:
         own = root.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     except x509.ExtensionNotFound:

@@ -1,4 +1,4 @@
-"""What stands above a CA that signs, up to a root: found and verified, with the time as an argument."""
+"""The chain from a signing CA up to a root: found and verified, with the time as an argument."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from certs.keys.leaf import signed_by
 from certs.keys.pem import as_pem
 
 CURVES: Final = frozenset({"secp256r1", "secp384r1", "secp521r1"})
-"""On which a CA's key may be: BoringSSL verifies nothing by one on another, and nothing below it."""
+"""Curves allowed for a CA's key; BoringSSL does not verify signatures on others."""
 
 _TLS: Final = {ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH}
 _UNDERSTOOD: Final = frozenset(
@@ -30,15 +30,15 @@ _UNDERSTOOD: Final = frozenset(
         ExtensionOID.SUBJECT_ALTERNATIVE_NAME,
     }
 )
-"""What BoringSSL and OpenSSL both know where it is critical; what they do not know they must refuse."""
+"""Critical extensions that both BoringSSL and OpenSSL support; they must refuse any other."""
 
 
 @dataclass(frozen=True, slots=True)
 class IssuerChain:
-    """The way from a CA that signs up to a root.
+    """The chain from a signing CA to a root.
 
-    `chain_pem` is what goes with each certificate that it signs: itself and the intermediates above, without
-    the root, so nothing where it is the root. All of the way ends by `not_after`.
+    `chain_pem` accompanies each signed certificate: the CA and the intermediates above it, without the root,
+    so it is empty for a root. The whole chain is valid until `not_after`.
     """
 
     chain_pem: bytes = field(repr=False)
@@ -54,13 +54,13 @@ def above(
     *,
     signs_proxies: bool = False,
 ) -> IssuerChain:
-    """Find the way from a CA to one of the roots, over others; without roots it must be one itself.
+    """Find the chain from a CA to one of the roots, over `others`; without roots the CA must be a root.
 
-    Raises ValueError, a sentence about the certificate that is wrong, where there is no way that verifiers
-    would go: signatures, names, validity, kinds of keys, being a CA and path lengths are looked at (RFC 5280,
-    6.1), that none has a critical extension that TLS stacks do not know (4.2), and that none keeps those
-    below from being TLS clients and servers, as those read its extended key usage. A CA that `signs_proxies`
-    can have no name constraints above: the certificates of proxies have no alternative names.
+    Raises ValueError, with a sentence about the faulty certificate, if verifiers would not accept the chain.
+    Checked are signatures, names, validity, key types, the CA flag and path lengths (RFC 5280, 6.1),
+    unsupported critical extensions (4.2), and an extended key usage that would exclude TLS clients or servers
+    below. A CA that `signs_proxies` must not have name constraints in its chain, because proxy certificates
+    have no alternative names.
     """
     _check(signer, 0, now)
     path, between = [signer], list(others)
@@ -85,7 +85,7 @@ def above(
 
 
 def _check(certificate: x509.Certificate, below: int, now: datetime) -> None:
-    """Raise ValueError unless it is a CA's that may stand above so many CAs, and is valid."""
+    """Raise ValueError unless the certificate is a valid CA's that may have this many CAs below it."""
     try:
         constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
         usage = certificate.extensions.get_extension_for_class(x509.KeyUsage).value
@@ -112,7 +112,7 @@ def _check(certificate: x509.Certificate, below: int, now: datetime) -> None:
 
 
 def _check_use(certificate: x509.Certificate) -> None:
-    """Raise ValueError for what keeps TLS stacks from verifying anything below a CA."""
+    """Raise ValueError for extensions by which TLS stacks refuse everything below a CA."""
     if not _allows_tls(certificate):
         raise ValueError(
             f"{_named(certificate)} does not let those below it be TLS clients and servers (its extended key "

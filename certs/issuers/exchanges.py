@@ -1,8 +1,8 @@
-"""Questions over HTTP that end: with an answer, when their time is over, or because the server stops.
+"""HTTP requests that always end: with an answer, at their time limit, or when the server stops.
 
-A timeout of a socket is for each read anew, and looking up a name has none. So each question has a thread of
-its own, and whoever asks waits for it as long as told, and no longer: what is left behind is cut off, and
-holds up the end of no process.
+A socket timeout applies to each read separately, and name resolution has none. Therefore each request runs in
+a thread of its own, and the caller waits no longer than its limit. An abandoned connection is cut, and its
+daemon thread does not delay the end of the process.
 """
 
 import http.client
@@ -18,12 +18,12 @@ from typing import Final
 _LONGEST: Final = 1024 * 1024
 
 Answered = tuple[int, bytes]
-"""A status of HTTP and what came with it, cut at _LONGEST bytes."""
+"""An HTTP status and its body, cut at _LONGEST bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked; headers and content may be secret."""
+    """A request; headers and content may be secret."""
 
     method: str
     path: str
@@ -32,7 +32,7 @@ class Question:
 
 
 class Line(http.client.HTTPConnection):
-    """A connection for one question, which anybody may cut off at any point; without `tls` a plain one."""
+    """A connection for one request, which any thread may cut at any time; without `tls` it is plaintext."""
 
     def __init__(self, host: str, port: int, seconds: float, tls: ssl.SSLContext | None) -> None:
         super().__init__(host, port, timeout=seconds)
@@ -42,7 +42,7 @@ class Line(http.client.HTTPConnection):
         self._connected: socket.socket | None = None
 
     def connect(self) -> None:
-        """Connect, so that from each moment on a cut is noticed."""
+        """Connect so that a cut is noticed from this moment on."""
         super().connect()
         if self._tls is not None:
             self.sock = self._tls.wrap_socket(
@@ -55,17 +55,17 @@ class Line(http.client.HTTPConnection):
             self.sock.do_handshake()
 
     def answer(self, question: Question) -> Answered:
-        """Ask, and return what was answered; raise OSError, HTTPException."""
+        """Send the request and return the answer; raise OSError or HTTPException."""
         self.request(question.method, question.path, question.content, dict(question.headers))
         with self.getresponse() as answer:
             return answer.status, answer.read(_LONGEST)
 
     def cut(self) -> None:
-        """Have whoever waits for it wait no longer; may be called from any thread."""
+        """End any wait for the connection; may be called from any thread."""
         self._is_cut = True
         if (connected := self._connected) is not None:
             with suppress(OSError):  # it has been closed
-                # Past what TLS makes of it: that takes the session from under whoever reads.
+                # Bypass SSLSocket.shutdown: it would drop the TLS session that another thread reads.
                 socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
 
@@ -73,7 +73,7 @@ _Outcome = SimpleQueue[Answered | Exception]
 
 
 class Exchanges:
-    """Questions that are under way; a stop ends them all, and lets no other begin. For any thread."""
+    """Pending requests. A stop ends them all and refuses new ones. May be used from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -82,7 +82,7 @@ class Exchanges:
         self._is_stopped = False
 
     def ask(self, line: Line, question: Question, seconds: float) -> Answered:
-        """Return the answer; raise OSError, HTTPException; TimeoutError after so many seconds."""
+        """Return the answer; raise OSError, HTTPException, or TimeoutError after this many seconds."""
         outcome: _Outcome = SimpleQueue()
         with self._lock:
             if self._is_stopped:
@@ -100,13 +100,16 @@ class Exchanges:
                 self._open.discard(outcome)
             line.cut()
         if isinstance(found, TimeoutError) and found.errno is None:
-            raise _late(seconds) from None  # a read of its own was as long: the same, in the same words
+            raise _late(seconds) from None  # a read timed out at the same limit: report it with the same text
         if isinstance(found, Exception):
             raise found
         return found
 
     def when_stopped(self, end: Callable[[], None]) -> None:
-        """Have what is asked in another way ended by the stop as well; at once where that has been."""
+        """Register a function that ends requests of another kind at the stop.
+
+        It is called at once after a stop.
+        """
         with self._lock:
             self._others.append(end)
             is_stopped = self._is_stopped
@@ -114,7 +117,7 @@ class Exchanges:
             end()
 
     def stop(self) -> None:
-        """End all that are under way at once."""
+        """End all pending requests at once."""
         with self._lock:
             self._is_stopped = True
             for outcome in self._open:
@@ -127,7 +130,7 @@ class Exchanges:
 def _answered(line: Line, question: Question, outcome: _Outcome) -> None:
     try:
         outcome.put(line.answer(question))
-    except Exception as error:  # noqa: BLE001 - whoever asks raises it
+    except Exception as error:  # noqa: BLE001 - raised by the caller of `ask`
         outcome.put(error)
     finally:
         line.close()

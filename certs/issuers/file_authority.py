@@ -1,4 +1,4 @@
-"""A CA in files that somebody else renews."""
+"""A CA in files that another program renews."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,10 +22,10 @@ _log = structlog.get_logger("certs.issuers.watched")
 
 @dataclass(frozen=True, slots=True)
 class WatchedFiles:
-    """A CA's certificate and key, and its roots if it is an intermediate; in a `directory` if there is one.
+    """The files of a CA: certificate, key, and its roots if it is an intermediate; `directory` may be None.
 
-    `roots_setting` is what tells of roots where none were told of. A volume of Kubernetes exchanges all of
-    its files by one link, which is followed once for all of them.
+    `roots_setting` is the setting to name in an error about missing roots. A Kubernetes volume replaces all
+    files by one link, so the link is resolved once for all of them.
     """
 
     certificate: Path
@@ -36,16 +36,16 @@ class WatchedFiles:
 
     @classmethod
     def within(cls, directory: Path, roots_setting: str = "ca_roots") -> Self:
-        """Return those of a directory as a Secret of type `kubernetes.io/tls` is mounted."""
+        """Return the files of a directory with a mounted Secret of type `kubernetes.io/tls`."""
         return cls(Path("tls.crt"), Path("tls.key"), Path("ca.crt"), directory, roots_setting)
 
     @property
     def place(self) -> Path:
-        """Return where people find them."""
+        """Return the path for messages."""
         return self.directory or self.certificate
 
     def now(self) -> CaFiles:
-        """Return where they are at this moment."""
+        """Return the current paths."""
         base = Path()
         if self.directory is not None:
             data = self.directory / _DATA
@@ -62,9 +62,10 @@ class _Content:
 
 
 class WatchedIssuer:
-    """An Authority whose CA is exchanged as a whole whenever its files hold another that is good.
+    """An Authority whose CA is replaced as a whole when its files have another valid one.
 
-    `signs` is what it signs, for the log; not every CA can sign what `signs_proxies` (`chain.above`).
+    `signs` describes its certificates for the log. With `signs_proxies` more is required of the CA
+    (`chain.above`).
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class WatchedIssuer:
         *,
         signs_proxies: bool = False,
     ) -> None:
-        """Begin with what the files hold; raise StateError where that is no CA that can sign now."""
+        """Load the CA; raise StateError if it cannot sign now."""
         self._signs = signs
         self._signs_proxies = signs_proxies
         self._watched = watched
@@ -87,7 +88,7 @@ class WatchedIssuer:
 
     @property
     def trust_domain(self) -> TrustDomain:
-        """Return the trust domain whose identities it certifies."""
+        """Return the trust domain of the identities that it certifies."""
         return self._trust_domain
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
@@ -99,45 +100,45 @@ class WatchedIssuer:
         return self._signer.trust_bundle()
 
     def signing_bundle(self) -> bytes:
-        """Return the same."""
+        """Return the trust bundle."""
         return self._signer.signing_bundle()
 
     @property
     def fingerprint(self) -> str:
-        """Return what tells the key that signs from others'."""
+        """Return the fingerprint of the signing key."""
         return self._signer.fingerprint
 
     @property
     def other(self) -> str:
-        """Return nothing: it has one CA at a time."""
+        """Return "", because it has one CA at a time."""
         return ""
 
     @property
     def leaving(self) -> str:
-        """Return its own."""
+        """Return its own fingerprint."""
         return self.fingerprint
 
     @property
     def not_after(self) -> datetime:
-        """Return the end of the CA that signs."""
+        """Return the end of the signing CA."""
         return self._signer.not_after
 
     def trusts(self, signer: str) -> bool:
-        """Say so of all that TLS has let in."""
+        """Return True for every certificate that TLS accepts."""
         return self._signer.trusts(signer)
 
     def signer_of(self, chain_pem: bytes) -> str:
-        """Return the fingerprint of the CA that signs, if what it stands below has signed this."""
+        """Return the fingerprint of the signing CA if its roots have signed the certificate, else ""."""
         return self._signer.signer_of(chain_pem)
 
     def look(self, now: datetime) -> None:
-        """Take what the files hold if it is another; raise StateError where it is bad, and go on as before.
+        """Load changed files; raise StateError for a faulty CA, and keep the present one.
 
-        Files that are exchanged one after the other may not fit for a moment: the next look finds them whole.
+        Files that are replaced one by one may not match for a moment; the next call reads them again.
         """
         told = self._watched.now()
         content = self._held(told)
-        # To read an RSA key is to verify it: a quarter of a second in which no other thread goes on.
+        # Loading an RSA key verifies it and blocks all threads for about 0.25 s: skip unchanged files.
         if content == self._content and self._verified <= now <= self.not_after:
             return
         signer = self._opened(told, content, now)
@@ -155,7 +156,10 @@ class WatchedIssuer:
         return CertificateAuthority(root, self._trust_domain)
 
     def _roots(self, path: Path) -> bytes | None:
-        """Return the roots, None where none are told of; a Secret of a CA that signs itself may have none."""
+        """Return the roots; None if none are configured.
+
+        A mounted Secret of a self-signed CA may lack them.
+        """
         if self._watched.roots is None:
             return None
         return _required(path) if self._watched.directory is None else files.read(path)

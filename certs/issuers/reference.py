@@ -1,4 +1,4 @@
-"""Which of cert-manager's issuers is meant, as people write it."""
+"""Reference to an issuer of cert-manager, in the form that people write."""
 
 import re
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Final, Self
 from meshwright.mesh.names import is_dns_subdomain
 
 CERT_MANAGER: Final = "cert-manager.io"
-"""cert-manager's own group."""
+"""API group of cert-manager's own issuers."""
 
 _OWN: Final = ("Issuer", "ClusterIssuer")
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
@@ -19,7 +19,7 @@ _RULE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class IssuerReference:
-    """An issuer that CertificateRequests name; in their own namespace, unless its kind has none."""
+    """An issuer for CertificateRequests, in their own namespace unless its kind is cluster-scoped."""
 
     kind: str
     name: str
@@ -27,7 +27,7 @@ class IssuerReference:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `KIND/NAME` or `KIND.GROUP/NAME`; raise ValueError, which says what would be right."""
+        """Parse `KIND/NAME` or `KIND.GROUP/NAME`; raise ValueError with the valid forms."""
         place, _, name = text.partition("/")
         kind, dot, group = place.partition(".")
         fits = _KIND.fullmatch(kind) and is_dns_subdomain(name) and (not dot or is_dns_subdomain(group))
@@ -37,12 +37,12 @@ class IssuerReference:
 
     @property
     def is_own(self) -> bool:
-        """Say whether it is of cert-manager's own kinds."""
+        """Return whether it is of one of cert-manager's own kinds."""
         return self.group == CERT_MANAGER
 
     @property
     def is_namespaced(self) -> bool | None:
-        """Say whether it stands in a namespace; None where that is not known."""
+        """Return whether its kind is namespaced; None if that is unknown."""
         return self.kind == "Issuer" if self.is_own else None
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
-"""Issuers that are asked across a network: what they have in common.
+"""Common part of issuers that are reached over a network.
 
-Such an issuer answers for its roots without asking anybody: from a file, or as it showed them last.
+Their roots are available without a request: from a file, or as last received.
 """
 
 import threading
@@ -14,13 +14,13 @@ from meshwright.mesh.names import TrustDomain
 
 
 class RemoteIssuer:
-    """Base of an issuer that is asked across a network: its trust domain, and the roots that are known of it.
+    """Base class of an issuer reached over a network, with its trust domain and its known roots.
 
     May be used from several threads at once.
     """
 
     def __init__(self, trust_domain: TrustDomain, known: TrustBundle) -> None:
-        """Begin with roots that are known, without asking."""
+        """Begin with known roots, without a request."""
         self._trust_domain = trust_domain
         self._lock = threading.Lock()
         self._bundle = known
@@ -28,20 +28,20 @@ class RemoteIssuer:
 
     @property
     def trust_domain(self) -> TrustDomain:
-        """Return the trust domain whose identities it certifies."""
+        """Return the trust domain of the identities that it certifies."""
         return self._trust_domain
 
     def trust_bundle(self) -> bytes:
-        """Return its roots: those of the file, or those it showed last; asks nobody."""
+        """Return its roots, from the file or as last received, without a request."""
         return self._bundle.pem
 
     def signing_bundle(self) -> bytes:
-        """Return the same."""
+        """Return the trust bundle."""
         return self._bundle.pem
 
 
 def given_roots(setting: str, file: Path) -> TrustBundle:
-    """Read the roots in the file of a setting; raise StateError, which names both."""
+    """Read the file of roots in a setting; raise StateError, which names both."""
     content = files.read(file)
     if content is None:
         raise StateError(f"{setting} {file} is missing")

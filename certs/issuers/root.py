@@ -1,4 +1,4 @@
-"""A CA's key and certificate: in the state directory, made once and loaded ever after, or in other files."""
+"""Key and certificate of a CA: in the state directory, made once and then loaded, or in other files."""
 
 import os
 import shutil
@@ -24,10 +24,10 @@ from certs.state.sealing import PLAIN, Seal, UnopenedError
 from meshwright.mesh.names import TrustDomain
 
 VALIDITY: Final = timedelta(days=3652)
-"""How long a CA of our making lasts: ten years."""
+"""Validity of a CA made here: 10 years."""
 
 SigningKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
-"""Ours are ECDSA P-256; a CA that was put into the directory may also be RSA."""
+"""Type of a CA's key. CAs made here use ECDSA P-256; one put into the directory may use RSA."""
 
 _LEAST_RSA: Final = 2048
 _AWAY: Final = (
@@ -38,7 +38,7 @@ _AWAY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A CA certificate with the key that signs for it, and the way to the root where it is none itself."""
+    """A CA certificate with its key, and the chain above it."""
 
     certificate: x509.Certificate
     key: SigningKey = field(repr=False)
@@ -46,18 +46,18 @@ class Root:
 
     @property
     def fingerprint(self) -> str:
-        """Return the SHA-256 of its public key, as X.509 writes it: a renewed certificate keeps it."""
+        """Return the SHA-256 of its public key in X.509 form, which a renewed certificate keeps."""
         return fingerprint_of(self.certificate)
 
 
 def fingerprint_in(directory: Path) -> str:
-    """Return the fingerprint of the CA in a directory, valid or not; empty where there is none."""
+    """Return the fingerprint of the CA in a directory, valid or not; empty if there is none."""
     content = files.read(directory / "ca.pem")
     return "" if content is None else fingerprint_of(_certificates(directory / "ca.pem", content, _AWAY)[0])
 
 
 def is_there(state: Path) -> bool:
-    """Say whether a state directory has a CA, or a part of one; raise StateError if that cannot be told."""
+    """Return whether a state directory has a CA, even partly; raise StateError if that is unknown."""
     directory = state / "ca"
     if directory.is_symlink() and not directory.exists():
         raise StateError(f"{directory} is a link that leads nowhere")
@@ -65,10 +65,10 @@ def is_there(state: Path) -> bool:
 
 
 def open_root(state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Root:
-    """Load `<state>/ca/ca.pem` and `ca.key`, made first where there is neither.
+    """Load `<state>/ca/ca.pem` and `ca.key`, and make them first if both are missing.
 
-    Safe against a second process doing the same. Both files appear at once, by the rename of a directory,
-    so that dying on the way never leaves one without the other. Raises StateError.
+    Safe against a concurrent process. Both files appear together by the rename of a directory, so that a
+    crash never leaves only one of them. Raises StateError.
     """
     files.private_directory(state)
     directory = state / "ca"
@@ -86,10 +86,10 @@ def _exists(path: Path) -> bool:
 
 
 def new_root(trust_domain: TrustDomain, now: datetime) -> Root:
-    """Make a root with a key of its own (ECDSA P-256); nothing is stored."""
+    """Make a root with a new key (ECDSA P-256); nothing is stored."""
     key = ec.generate_private_key(ec.SECP256R1())
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    # Unlike names keep two roots apart where chains are built by name, as they are while roots change.
+    # Distinct names, because chains are built by name, and during a change there are two roots.
     name = subject(f"Meshwright CA {identifier.digest.hex()[:16]}")
     second = now.replace(microsecond=0)
     certificate = (
@@ -114,16 +114,16 @@ def new_root(trust_domain: TrustDomain, now: datetime) -> Root:
 
 
 def write_root(directory: Path, staging: Path, root: Root, seal: Seal) -> None:
-    """Have its files appear in a directory at once, by the rename of `staging`. Raises StateError.
+    """Write a CA's files to a directory atomically, by the rename of `staging`. Raises StateError.
 
-    `seal` encrypts the key, if it is to be. An intermediate goes with those above it, and their roots.
+    `seal` encrypts the key if configured. An intermediate is stored with the CAs above it, and their roots.
     """
     key = root.key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     try:
         if staging.exists():
-            shutil.rmtree(staging)  # of a process that died here; the lock says that none is at it now
+            shutil.rmtree(staging)  # left by a process that crashed here; the lock excludes a running one
         files.private_directory(staging)
         files.write_private(staging / "ca.key", seal.closed(key))
         own = root.certificate.public_bytes(serialization.Encoding.PEM)
@@ -138,9 +138,9 @@ def write_root(directory: Path, staging: Path, root: Root, seal: Seal) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CaFiles:
-    """Where a CA is: its certificate (intermediates after it), its key, and the roots, if it is none itself.
+    """The files of a CA: its certificate (followed by intermediates), its key, and roots for an intermediate.
 
-    `mend` says what to do about wrong ones.
+    `mend` is the remedy for error messages.
     """
 
     certificate: Path
@@ -150,9 +150,9 @@ class CaFiles:
 
 
 def load_root(directory: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Root:
-    """Load `ca.pem` and `ca.key` of a directory, and `roots.pem` where it has an intermediate's.
+    """Load `ca.pem` and `ca.key` of a directory, and `roots.pem` for an intermediate.
 
-    Raises StateError where they are no CA that can sign now.
+    Raises StateError if they are not a CA that can sign now.
     """
     told = CaFiles(directory / "ca.pem", directory / "ca.key", directory / "roots.pem", _AWAY)
     certificate_pem = _content(told.certificate, told.key, told)
@@ -175,7 +175,7 @@ def read_root(
     *,
     signs_proxies: bool = True,
 ) -> Root:
-    """Read a CA from what its files hold; raise StateError, which names the file that is wrong."""
+    """Parse a CA from the content of its files; raise StateError, which names the faulty file."""
     found = _certificates(told.certificate, certificate_pem, told.mend)
     if roots_pem is None and len(found) != 1:
         raise StateError(
@@ -225,7 +225,7 @@ def _check_is_ca(path: Path, certificate: x509.Certificate) -> None:
 
 
 def _read_key(path: Path, content: bytes, mend: str) -> SigningKey:
-    # Cut from their causes: what a parser says of a file with a key in it is not ours to pass on.
+    # `from None`, because a parser's message could quote the content of the key file.
     try:
         key = serialization.load_pem_private_key(content, password=None)
     except TypeError:
@@ -240,14 +240,14 @@ def _read_key(path: Path, content: bytes, mend: str) -> SigningKey:
 
 
 def _check_trust_domain(path: Path, certificate: x509.Certificate, trust_domain: TrustDomain) -> None:
-    """Refuse a CA that names another trust domain; one that names none (not of our making) is fine."""
+    """Refuse a CA that names another trust domain; an external CA may name none."""
     uris = read_leaf(certificate.public_bytes(serialization.Encoding.PEM)).names.uris
     if uris and uris != (f"spiffe://{trust_domain}",):
         raise StateError(f"CA certificate {path} is for {', '.join(uris)}, not for spiffe://{trust_domain}")
 
 
 def _check_roots_domain(path: Path, roots: list[x509.Certificate], trust_domain: TrustDomain) -> None:
-    """Refuse roots that name another trust domain: by their word agents look for the control plane there."""
+    """Refuse roots of another trust domain: agents would look for a control plane of that name."""
     named = trust_domains(as_pem(roots)) if roots else ()
     if others := [f"spiffe://{each}" for each in named if each != trust_domain]:
         raise StateError(

@@ -33,7 +33,7 @@ PATIENCE_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ReachTarget:
-    """The control plane's address, the directory of the credential files, and the content of the certificate."""
+    """The control plane's address, the directory of credential files, and the certificate's content."""
 
     control_plane: HostPort
     credentials: Path

@@ -56,7 +56,7 @@ async def call(at: HostPort, name: str, tls: ssl.SSLContext, path: str, message:
             if not one.is_over:
                 one.take(await reader.read(_READ))
     finally:
-        # A grpcio server does not answer the closing of TLS, so waiting for it would leave the connection open.
+        # A grpcio server does not answer the closing of TLS; waiting for it would leave the connection open.
         writer.transport.abort()
     return one.answer()
 

@@ -90,7 +90,7 @@ def _requests(counted: EdgeTotals, side: str) -> bytes:
 
 
 def _failed_by_grpc(counted: EdgeTotals) -> int:
-    """Return the failed gRPC calls that are not counted as 5xx already, so that a sum counts each failure once.
+    """Return the failed gRPC calls that are not counted as 5xx already; a sum counts each failure once.
 
     A gRPC call that the proxy itself ends, for example by a timeout, has a gRPC status in a response with
     HTTP status 200, and the cluster counts it as a 5xx ("gRPC Statistics" in Envoy's documentation).

@@ -52,7 +52,7 @@ class StatisticsReporter:
         self._why = ""
 
     async def run(self) -> None:
-        """Report until cancelled, with a random start, so that agents that start together do not report together."""
+        """Report until cancelled, with a random start that spreads agents which start together."""
         pause = self._dice.uniform(0, FIRST_SECONDS)
         while True:
             await asyncio.sleep(pause)
