@@ -24,7 +24,7 @@ _OPENING: Final = re.compile(r"(what|who|whom|whose|where|when|whether|which|why
 
 @dataclass
 class Text:
-    """A text, with what is counted of the code around it: lines, comments, modules and their first words."""
+    """A text, with counts of the code around it: lines without docstrings, comments, modules, first words."""
 
     parts: list[str] = field(default_factory=list)
     read_by_users: bool = False
@@ -74,7 +74,8 @@ def _add_module(text: Text, source: str) -> None:
     docstrings, _ = _strings(source)
     text.modules += 1
     text.openings += source.startswith('"""') and bool(_OPENING.match(source, 3))
-    text.lines += source.count("\n")
+    filled = sum(1 for line in source.splitlines() if line.strip())
+    text.lines += filled - sum(1 for part in docstrings for line in part.splitlines() if line.strip())
     text.comments += sum(1 for line in source.splitlines() if _is_comment(line))
     text.parts += docstrings
 
