@@ -21,6 +21,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import import_memory
 from benchmarks.figures.results import RESULTS, Values, machine, write
 from benchmarks.processes.credentials import issue_each
 from benchmarks.processes.plane import control_plane
@@ -121,7 +122,7 @@ def imports(checkout: Checkout) -> Mapping[str, int]:
     """Return the KiB that each package adds in a process that imports what the agent does."""
     modules = (PROGRAM,) if (checkout.root / f"{PROGRAM.replace('.', '/')}.py").exists() else BEFORE
     # -P: this folder is full of names that packages have.
-    command = [str(checkout.python), "-P", str(Path(__file__).with_name("weighing.py")), *modules]
+    command = [str(checkout.python), "-P", import_memory.__file__, *modules]
     environment = {**os.environ, "PYTHONPATH": str(checkout.root)}
     done = subprocess.run(
         command, cwd=checkout.root, env=environment, capture_output=True, text=True, check=False
