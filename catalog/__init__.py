@@ -1,8 +1,9 @@
-"""Who may reach whom, through what, with which identity: functions of one view and of nothing else.
+"""Derivation of policy from the objects of a mesh: which workload may call which, how, and as which identity.
 
-    objects, workloads, settings -> View -> ProxyPolicy (mesh words, one per group of like proxies)
+    objects, workloads, settings -> View -> ProxyPolicy (in mesh terms, one for each group of equal proxies)
 
-What is made of what, from the objects in the view (in brackets) up to that policy; each word is a module:
+The diagram shows the modules from the objects in the view (in brackets) to the policy. An arrow means that
+the right module imports the left one:
 
     [Service], [Workload], [EndpointSlice] -> workloads
     [Workload], [Namespace], workloads -> groups -> scope
@@ -26,5 +27,6 @@ What is made of what, from the objects in the view (in brackets) up to that poli
     addresses -> unreachable
     inbound, reachable, unreachable -> group_policy
 
-It will never read a manifest, keep a key, wait, read a clock, or know what kind of proxy obeys.
+Every result is a function of the view. The package never reads a manifest, keeps a key, waits, reads a clock,
+or knows which kind of proxy enforces the policy.
 """

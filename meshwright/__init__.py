@@ -1,4 +1,4 @@
-"""Meshwright: a service-mesh control plane for Envoy. `docs/architecture.md` says what is in which package.
+"""Meshwright: a service-mesh control plane for Envoy. `docs/architecture.md` lists the packages.
 
-It imports nothing here, because each of its programs imports this first.
+This module never imports anything, because each program of Meshwright imports it first.
 """

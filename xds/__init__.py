@@ -10,4 +10,6 @@ asyncio and gRPC.
 
 The library has no notion of meshes, policies or certificates. An `Authenticator` (`xds.hooks`) decides which
 node a client is, and a snapshot decides the configuration of that node. Read `xds.protocol.stream` next.
+
+It never knows a mesh, a policy or an issuer:
 """

@@ -1,6 +1,7 @@
-"""Why a request is allowed or not: the oracle's decision in steps, and what would have to be added for a yes.
+"""Explanations: why a request is allowed or denied, step by step, and which object would allow it.
 
-It asks the oracle and nothing else, so that what is explained is what is decided.
+The package asks only the oracle, so that the explanation is the decision itself. It never decides anything of
+its own.
 """
 
 from catalog.explain.enforcement import Enforcement, concerned, not_asked, standing

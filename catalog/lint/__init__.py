@@ -1,4 +1,4 @@
-"""What is wrong between objects, each of which is right by itself.
+"""Lint: problems between objects that are each valid alone, for example a TrafficSplit to a missing Service.
 
-It says; it will never change what is in force.
+It never changes the policy in force.
 """

@@ -1,4 +1,5 @@
-"""The oracle: what SMI's text says of one request; the definition that the translation is tested against.
+"""The oracle: the decision for one request, written from the text of the SMI specifications.
 
-It shares no code with `catalog.policy`.
+Tests compare the decision with the policy that proxies enforce. So the oracle never shares code with
+`catalog.policy`.
 """

@@ -1,4 +1,4 @@
-"""What a group of proxies needs: the policy as every driver translates it, and the objects it was made from.
+"""The policy for a group of proxies, which every driver translates, and the objects that it was made from.
 
-It will never ask the oracle, which it is tested against.
+It never asks the oracle, because tests compare the two.
 """

@@ -1,4 +1,4 @@
-"""What follows from the view before any policy is read: who stands behind what, where, and for whom.
+"""Facts that follow from the view before policy is read: groups of proxies, identities, backends of services.
 
-It will never decide who may call whom.
+It never decides which client may call which server.
 """

@@ -1,4 +1,4 @@
-"""What is known of the mesh: the view, and the edits by which it changes.
+"""The view, which holds all objects of the mesh, and the edits that change it.
 
-It keeps and finds; what follows from what it holds is said in the rooms above it.
+It stores and finds objects. It never derives anything from them: the packages above it do.
 """

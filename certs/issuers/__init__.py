@@ -3,4 +3,6 @@
 `certs.contract` has their interface. `authority` is the CA with its key in this process, and `root` its
 files. `succeeding_issuer` wraps every issuer, so that certificates of a former issuer stay trusted until they
 end.
+
+It never decides which certificates are needed.
 """

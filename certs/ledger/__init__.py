@@ -1,1 +1,4 @@
-"""Who was issued what: what a ledger is, the one in a file, and how far a proxy has come by it."""
+"""The ledger of proxy certificates: which were issued, used, revoked, and how far each proxy has come.
+
+It never stores a private key.
+"""

@@ -1,4 +1,4 @@
-"""The mesh's own root while it is changed: what the change is, who holds it back, and where it is kept.
+"""The rotation of the mesh's root: its steps, proxies that delay the next step, and the files of both CAs.
 
-It will never ask a proxy anything: what proxies trust and show comes as values.
+It never asks a proxy: the roots that proxies trust and the certificates that they present are arguments.
 """

@@ -1,4 +1,4 @@
-"""Files of the state directory: private, replaced as a whole, and encrypted if the user wants it.
+"""Files of the state directory: private to their owner, replaced atomically, and encrypted on request.
 
 It never decides what is in a certificate.
 """

@@ -1,5 +1,5 @@
-"""What people and programs look at: metrics, health, debug pages, the Unix socket of the state directory.
+"""Interfaces for people and programs: the JSON API, debug pages, metrics, health, and the Unix socket.
 
-It reads the rest through small protocols (`reading`) and shows what it reads. It will never decide
-anything of the mesh, and never show a private key or a secret.
+The package sees the server through small protocols (`readers`). It never decides anything about the mesh, and
+never shows a private key or a secret.
 """

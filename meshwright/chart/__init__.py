@@ -1,11 +1,11 @@
-"""How Meshwright is installed: the chart, its values, and what it comes to with and without Helm.
+"""Installation: the chart's values as types, and its manifests, rendered without Helm.
 
-    chart/meshwright  the chart: the one place where the manifests stand
-    values            what can be said of an installation, as types; values.schema.json is made of them
-    overriding        values from files and the command line, merged as Helm merges them
-    template/         the part of Go's templates that the chart is written in, read and rendered
-    rendering         values in, manifests out: what `helm template` prints
+    values     the values of an installation as types; values.schema.json is generated from them
+    overrides  values from files and the command line, merged as Helm merges them
+    template/  the subset of Go's templates in which the chart is written
+    rendering  values in, manifests out: the output of `helm template`
 
-`meshwright install --print` renders the chart's own templates, so that there is nothing to keep equal; that
-both come to the same objects is tested against Helm.
+The chart itself is in `deploy/chart/meshwright`, the only place with the manifests of an installation.
+`meshwright install --print` renders the chart's own templates, and tests compare the result with Helm's. The
+package never contacts a cluster.
 """

@@ -1,4 +1,4 @@
-"""The command line: reading arguments, printing answers.
+"""The command line: it reads arguments and prints results.
 
-It will never do what another program could want to do without a terminal: that is in the packages below.
+It never does work that a program without a terminal could need: that is in the packages below.
 """

@@ -1,7 +1,6 @@
-"""From views to streams and back: what each group is to have, sent wave by wave, and what came of it.
+"""Delivery of configuration to proxies, from the view to streams and back: waves, snapshots, ACKs, NACKs.
 
-    changes -> loop -> snapshots -> quarantine -> the cache of snapshots; answers -> proxies, history -> loop
+    changes -> loop -> snapshots -> quarantine -> xds.cache; ACKs, NACKs -> proxies, history -> loop
 
-It decides no policy and translates none. It will never speak to a proxy, serve a page, or know how anything
-is kept on disk.
+It never decides or translates policy, speaks to a proxy, serves a page, or knows how anything is stored.
 """

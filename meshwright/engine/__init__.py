@@ -1,11 +1,11 @@
-"""Incremental computation: a change costs what read it, found by recording reads, never listed by hand.
+"""Incremental computation: the cost of a change depends on its readers, which the engine records.
 
-    Table (inputs by key) -> Index, @derived, Firewall -> Observed (what somebody outside wants kept current)
+    Table (inputs by key) -> Index, @derived, Firewall -> Observed (values that are to be kept current)
 
-Edits are applied as one change; whatever read an edited input is marked, and brought up to date when it is
-asked for. A recomputed value that equals the old one stops there: nothing that read it runs. Values are
-immutable and functions pure: what is computed never depends on what was computed before, or in which order.
+Edits are applied as one change. Every value that read an edited input is marked, and is computed again when
+it is requested. A new value that equals the old one ends the propagation. Values are immutable and functions
+pure, so that a result never depends on earlier results or on their order.
 
-It will never know what is computed, wait, read a clock, or depend on more than the standard
+The package never knows the meaning of a value, waits, reads a clock, or depends on more than the standard
 library.
 """

@@ -10,4 +10,6 @@ The package is a thin edge over aiohttp: it has no notion of a mesh, and imports
 except `meshwright.processes`, which runs credential plug-ins. Every fault of a server or network is a
 `KubeError` with one sentence for people, or is counted in a reflector's figures. Read `api` next, then
 `reflector.reflector`.
+
+The package never knows a mesh.
 """

@@ -1,4 +1,4 @@
-"""Other programs, run as commands: asked something, waited for, and gone with all that they have started.
+"""Commands: other programs, started with a time limit, and ended with all their children.
 
-It will never know what a program is asked, read what it says, or keep one that is to run on.
+It never knows what a program does, and never runs a long-lived one.
 """

@@ -1,6 +1,6 @@
-"""Sources: where objects, workloads and endpoints come from, kept alive and merged.
+"""Sources: where objects, workloads and endpoints come from, kept current and merged.
 
-All input and output of the input side is here; what a manifest means is read in `specs/`. A source keeps
-its last good answer and shows its age. It will never decide policy, know a proxy, or empty an answer
-because of an error.
+All input and output of the input side is here; `meshwright.specs` reads the manifests. A source keeps its
+last good result and shows its age. It never decides policy, knows a proxy, or removes objects because of an
+error.
 """

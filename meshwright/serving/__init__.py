@@ -1,5 +1,5 @@
-"""HTTP servers at the edge: what a server logs of clients that send malformed requests, and how often.
+"""HTTP servers at the edge: their runner, and a bounded log of malformed requests and failed handlers.
 
-Every HTTP server of ours is made here, so that a stranger cannot fill a log. This package will never know
-what a server answers.
+Every HTTP server of ours is made here, so that a client cannot fill a log. The package never knows the
+responses of a server.
 """

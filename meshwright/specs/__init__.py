@@ -1,5 +1,5 @@
-"""Readers of manifests: SMI's kinds, OSM's MeshConfig, core kinds and our Workload, as values of the mesh.
+"""Readers of manifests (SMI, Open Service Mesh, Kubernetes, our own kinds), which return values of the mesh.
 
-A reader takes one mapping and gives mesh values or named problems, never an exception. It will never
-read a file, know YAML, keep state between two manifests, or decide what a policy means.
+A reader takes one mapping and returns mesh values or named problems, never an exception. It never reads a
+file, knows YAML, keeps state between two manifests, or decides what a policy means.
 """

@@ -1,7 +1,7 @@
-"""What proxies have counted of the mesh's calls, of the last hour, in memory: who calls whom, and how well.
+"""Statistics of the mesh's calls in the last hour, as proxies counted them, in memory.
 
-`figures` are the values, `cells` and `traffic` keep them and say how often proxies report, `standing`
-says how services, edges, routes, backends and proxies fare. `taps` are those
-who watch requests, and what was told of these and is not yet read.
-It will never decide anything, outlive the process, or know a protocol.
+`statistics` are the values, `cells` and `traffic` store them and determine how often proxies report, and
+`current` computes the rows for services, edges, routes, backends and proxies. `taps` are the users who watch
+requests, with the requests that they have not read yet. It never decides anything, outlives the process, or
+knows a protocol.
 """

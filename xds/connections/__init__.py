@@ -5,4 +5,6 @@ gRPC has no interface to list or end connections. Therefore `sockets` finds the 
 in /proc and can end one, `table` decides which connections exceed the limits (pure values, time as an
 argument), and `guard` connects both to gRPC: it counts the calls on each connection and looks at the sockets
 about once a second.
+
+It never reads a request.
 """

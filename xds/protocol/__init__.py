@@ -8,4 +8,6 @@ between bytes and these values.
 The package uses no asyncio, no gRPC and no clock, so each rule of docs/xds-rules.md is tested as a function
 of values. Rule numbers such as `W4` are cited at the lines that implement them. Read `xds.protocol.stream`
 next.
+
+It never uses asyncio, gRPC or a clock.
 """

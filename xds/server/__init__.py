@@ -4,4 +4,6 @@
 services. The package `streams` serves single calls. Decisions about resources are made in `xds.protocol`;
 this package only moves bytes, identifies clients and ends calls. Read `ads` next, then
 `streams.conversation`.
+
+It never decides which resources a client gets:
 """

@@ -1,4 +1,4 @@
-"""What single policy objects come to for a group of proxies, one module for each kind.
+"""The effect of single policy objects on a group of proxies, one module for each kind.
 
 It never knows Envoy.
 """

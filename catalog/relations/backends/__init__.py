@@ -1,4 +1,4 @@
-"""Which workloads stand behind a service's port, where, and which of them get traffic.
+"""The workloads behind a port of a service, their addresses, and which of them receive traffic.
 
 It never reads policy.
 """

@@ -1,8 +1,10 @@
-"""cert-manager as an issuer: it is asked by CertificateRequests, in which a CSR goes out and never a key.
+"""cert-manager as an issuer, by CertificateRequests. A request contains a CSR.
 
-requests  what is asked for, as an object        (values)
-answers   what became of it, and of the issuer   (values)
-asking    objects made, watched and removed      (the API server)
-beside    the event loop on which that is done   (a thread)
-issuer    the contract, blocking
+    requests     the CertificateRequest to create              (values)
+    responses    the state of a request and of its issuer      (values)
+    client       create, watch and remove requests             (the API server)
+    loop_thread  the event loop for the client                 (a thread)
+    issuer       the contract of an issuer, as blocking calls
+
+It never sends a private key.
 """

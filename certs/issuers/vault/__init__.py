@@ -1,1 +1,4 @@
-"""The PKI of a Vault or an OpenBao as an issuer: a CSR goes out, never a key."""
+"""The PKI engine of HashiCorp Vault or OpenBao as an issuer. A request contains a CSR.
+
+It never sends a private key.
+"""

@@ -1,4 +1,4 @@
-"""The JSON API, `/api/v1`: what is asked of the server by programs, in shapes that stay.
+"""The JSON API, `/api/v1`, with documented shapes for programs.
 
-Within a version fields are only added. It will never draw a page, or change what the server decides.
+Within a version, fields are only added. It never draws a page, and never changes a decision of the server.
 """

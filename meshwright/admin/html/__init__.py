@@ -1,5 +1,5 @@
-"""The debug pages as people read them: what a page says as JSON, drawn as HTML. Escaped by construction.
+"""The debug pages in HTML: the JSON of a page, drawn for a browser. Text is escaped by construction.
 
-`markup` makes elements, `frame` the whole page, `looks` what each page shows. There is one script, which
-keeps a page current and which no page needs; nothing comes from elsewhere.
+`markup` makes elements, `frame` makes the whole page, and `looks` has the layout of each page. One script
+(`live.js`) refreshes a page, and every page works without it. A page never loads anything from another host.
 """

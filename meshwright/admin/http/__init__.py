@@ -1,1 +1,4 @@
-"""The servers: health and metrics on a thread of their own, debug pages, the Unix socket of the directory."""
+"""The HTTP servers: health and metrics on a thread of their own, debug pages, and the Unix socket.
+
+It never accepts a command that changes the mesh by TCP: such commands need the socket, which is its owner's.
+"""

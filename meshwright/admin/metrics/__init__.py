@@ -1,4 +1,7 @@
-"""What is counted and measured, in Prometheus' terms."""
+"""Metrics of the control plane, as Prometheus collectors.
+
+A metric never influences a decision.
+"""
 
 from prometheus_client import disable_created_metrics
 

@@ -1,4 +1,4 @@
-"""The debug pages: pure functions from what is read to JSON, and the plain page of the same.
+"""The debug pages as JSON: pure functions of the state of the server.
 
-No key is ever among it.
+A page never contains a private key.
 """

@@ -1,5 +1,4 @@
-"""Spans: how each change travelled from its event to the last ACK, in OpenTelemetry's terms.
+"""Traces in OpenTelemetry's terms: the way of a change from its event to the last ACK.
 
-Only `export`, which sends spans to a collector, waits or reads a clock.
-It never keeps a wave from being served.
+Only `export`, which sends spans to a collector, waits or reads a clock. It never delays a wave.
 """

@@ -1,4 +1,4 @@
-"""Who calls whom: what policy allows, what proxies have counted, and where that stands in a picture.
+"""The graph of calls: allowed by policy, and counted by proxies, with the layout of its picture.
 
-Pure functions of a view and of figures. It will never read anything by itself, or know HTML.
+Pure functions of a view and of statistics. It never reads anything by itself, and never knows HTML.
 """

@@ -2,4 +2,6 @@
 
 `request` makes it, `response` checks that the connection went through the sidecar, and `outcomes` interprets
 the answer.
+
+It never repeats a request.
 """

@@ -3,4 +3,6 @@
 `settings` has the validated settings, `rules` translates them into rules (pure), and `netfilter` computes the
 change from the rules in force to the wanted ones (pure). `iptables` runs the programs. `probing` verifies the
 rules by connecting, without privileges.
+
+It never changes other rules.
 """

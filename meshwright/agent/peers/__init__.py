@@ -1,4 +1,6 @@
 """Peers that the proxy has ejected, read from Envoy and reported to the control plane.
 
 The decision to eject is Envoy's; this package only reports it.
+
+It never ejects an endpoint.
 """

@@ -3,4 +3,6 @@
 `observations` records each step on the way to the control plane, and `reasons` derives one reason of a closed
 set with a sentence; both are pure. `probing` makes the steps, with the proxy's own credentials.
 `connection_watch` starts a diagnosis when Envoy loses its control plane.
+
+It never opens a discovery stream.
 """

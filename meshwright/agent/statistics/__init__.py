@@ -3,4 +3,6 @@
 `statistics` parses Envoy's counters, and `edge_totals` sums them per edge and limits the number of series.
 `edges` makes Prometheus metrics of them, and `page` the page that Prometheus scrapes. `increments` and
 `report` make the reports to the control plane, which `reporting` sends.
+
+It never counts a request:
 """

@@ -2,4 +2,6 @@
 
 `server` has the routes. `probes` calls the application's probes, `readiness` decides on readiness, and
 `scraping` with `application_page` joins metrics.
+
+It never judges an application itself:
 """

@@ -1,11 +1,11 @@
-"""Go's templates, as far as charts of ours use them: text/template with some functions of Helm's.
+"""Go's text/template with some of Helm's functions: the subset that Meshwright's chart uses.
 
-    tokens      an action's words
+    tokens      the words of an action
     parsing     a template as a tree
-    functions   what can be called
-    evaluating  a tree and what it is told, as text
+    functions   the functions that a template can call
+    evaluation  a tree and its values, as text
 
 There are `if`, `else`, `else if`, `with`, `range`, `define`, `end`, variables (`:=`), pipelines, parentheses,
-comments and trimming. What else Go's have is an error here, with its line: a chart that needs it either does
-without, or has it added here and compared with Helm.
+comments and trimming. It never ignores the rest of Go's language: other constructs are errors with a line
+number. A chart that needs one avoids it, or the construct is added here and compared with Helm.
 """

@@ -1,4 +1,5 @@
-"""What a maintainer needs of an installation that is not well, in one archive, and no secret in it.
+"""Bug reports: the state of an installation for a maintainer, in one archive.
 
-`gathered` asks for it, `concealed` takes out what is secret, `archive` writes it.
+`contents` collects it, `redaction` removes secrets, and `archive` writes the file. The archive never contains
+a secret.
 """

@@ -1,1 +1,4 @@
-"""Manifests that are changed on the command line: their text, of which only what changes is written anew."""
+"""Edits of manifests by commands: the text changes only where a value changes.
+
+It never reformats a line that keeps its value.
+"""

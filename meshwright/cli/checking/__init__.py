@@ -1,1 +1,4 @@
-"""What `meshwright check` and `meshwright agent check` look at: each look has its time."""
+"""`meshwright check` and `meshwright agent check`: observations, each with a time limit, and judgements.
+
+It never repairs anything.
+"""

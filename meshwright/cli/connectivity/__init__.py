@@ -1,1 +1,4 @@
-"""What follows from how all that a request goes by stands, and from one such request: step by step. Pure."""
+"""`meshwright connectivity`: each step of a request, judged from the server's facts and one real request.
+
+Pure. It never sends the request: the command does.
+"""

@@ -1,15 +1,15 @@
-"""What becomes of Open Service Mesh's objects here: found of each, and written anew where it must be.
+"""`meshwright migrate`: the effect of Open Service Mesh's objects in Meshwright, and new manifests.
 
     findings      one line of the report
-    objects       any object, by the readers that the server has: there is no second list of what is supported
-    mesh_config   a MeshConfig, field by field, and what says the same here
-    namespaces    who gets a sidecar, there and here
-    pods          pods and what makes them, by the injector
-    together      what lint says of the objects together
+    objects       any object, read by the readers of the server
+    mesh_config   a MeshConfig, field by field, and Meshwright's equivalents
+    namespaces    the namespaces whose Pods get a sidecar, in both meshes
+    pods          Pods and their controllers, patched by the injector
+    cross_object  problems between objects, found by lint
     gateways      gateways that verify sidecars by Open Service Mesh's names
-    installation  what of Open Service Mesh itself is still there
-    moving        all of it together
-    reading       manifests in files, objects of a cluster
+    installation  the parts of Open Service Mesh that are still installed
+    migration     all of the above together
+    inputs        manifests in files, objects of a cluster
 
-All but `reading` are functions of values.
+All modules except `inputs` are functions of values. It never changes a cluster.
 """

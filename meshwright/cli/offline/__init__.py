@@ -1,1 +1,4 @@
-"""A directory of manifests as the server would read it, without a server."""
+"""A directory of manifests, read as the server reads it, without a server.
+
+It never starts a server or a proxy.
+"""

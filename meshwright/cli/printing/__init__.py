@@ -1,1 +1,4 @@
-"""How answers look on a terminal and in files."""
+"""Output for terminals and files: tables, lines and JSON.
+
+It never asks a server.
+"""

@@ -1,4 +1,4 @@
-"""What a server needs of a cluster: its source of objects, webhook, injection and token reviews.
+"""Parts of a server in a cluster: the source of objects, the webhook, injection and token reviews.
 
-A server without a cluster never imports it, but for `home`, which needs no library.
+A server without a cluster never imports it, except `home`, which needs no library.
 """

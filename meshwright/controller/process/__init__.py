@@ -1,4 +1,4 @@
-"""What any long-running process needs: its tasks, its log, its lock, its addresses, its memory.
+"""The needs of any long-running process: tasks, logs, a lock, addresses, memory.
 
-It knows no mesh.
+It never knows a mesh.
 """

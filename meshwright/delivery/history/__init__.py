@@ -1,4 +1,4 @@
-"""The last pushes of each proxy: what it was sent, which wave that was due to, and what it said.
+"""The last pushes of each proxy: the resources sent, the wave that caused the push, and the proxy's answer.
 
-It is told and asked, and keeps references only. It will never decide what is sent.
+It stores references only, and never decides which resources are sent.
 """

@@ -1,1 +1,4 @@
-"""The proxies that are here, should be, or were: who each is, what it did, and what follows for the mesh."""
+"""Connected, expected and former proxies: identity, certificate, state, and the effect of each on the mesh.
+
+It never changes the configuration of a proxy.
+"""

@@ -1,5 +1,5 @@
-"""What proxies reject is taken out at its cause, or withheld, and offered again; and that is told.
+"""Quarantine of rejected configuration: the object at fault is excluded, reported, and retried later.
 
-It works on snapshots that are made, and on the pieces that their resources know. It will never make a
-snapshot from the mesh.
+It works on finished snapshots, and on the pieces that their resources name. It never makes a snapshot from
+the mesh.
 """

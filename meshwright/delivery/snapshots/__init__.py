@@ -1,4 +1,4 @@
-"""From what the catalog wants to what is served: groups, pieces, resources, snapshots.
+"""Snapshots of groups of proxies: from policy to pieces, resources and a snapshot, at the cost of a change.
 
-It makes again only what a change concerns. It will never know when or why it is asked: that is `waves`'.
+It never decides when to compute: `meshwright.delivery.loop` does.
 """

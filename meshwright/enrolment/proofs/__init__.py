@@ -1,1 +1,4 @@
-"""What entitles a machine to a certificate: the contract, and the kinds of proof there are."""
+"""Proofs that entitle a machine to a certificate: the contract, and the kinds of proof.
+
+It never issues a certificate.
+"""

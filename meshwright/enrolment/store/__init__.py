@@ -1,1 +1,4 @@
-"""Where join tokens are kept: the contract, and a file."""
+"""The store of join tokens: the contract, and SQLite.
+
+It never stores the secret of a token, only its hash.
+"""

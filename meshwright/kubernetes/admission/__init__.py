@@ -1,14 +1,15 @@
-"""The validating webhook: policy is judged before a cluster takes it, and its owner told at once.
+"""The validating webhook: policy is judged before a cluster stores it, and kubectl prints the problems.
 
-    review        what an API server asks, and what it is answered: AdmissionReview, values in and out
-    words         problems as lines that kubectl prints: why an object is refused, and what to look at
-    trial         the mesh a second time, to see what an object would come to
-    turns         one thread for the work of reviews, in which clients take turns
-    judging       a review judged within its time, off the event loop
-    place         where the API server reaches it
-    roots         whose roots API servers trust: those of all servers behind one configuration
-    registration  the ValidatingWebhookConfiguration, made and kept right
-    server        HTTPS, with a certificate from the mesh's CA
+    review         AdmissionReview: requests and responses as values
+    words          problems as lines that kubectl prints
+    trial          a second copy of the mesh, in which an object is tried
+    turns          one thread for the work of reviews, shared fairly between clients
+    judge          a review, judged within its time limit, off the event loop
+    place          the address at which the API server reaches the webhook
+    roots          the roots of all servers behind one configuration
+    configuration  the ValidatingWebhookConfiguration
+    registration   the configuration in the cluster, kept right
+    server         HTTPS, with a certificate from the mesh's CA
 
-Nothing here changes an object, or the mesh. It refuses what cannot be read, and nothing else.
+It never changes an object or the mesh. It refuses only objects that cannot be read.
 """

@@ -1,7 +1,7 @@
-"""The node's part of injection: a CNI plug-in that has rules set in a pod's network, before it begins.
+"""Interception on a node: a CNI plug-in and a daemon, which sets the rules of a Pod before the Pod starts.
 
-On the host stands as little as can: a relay (`meshwright.kubernetes.cni.relay`), with an interpreter of its
-own, behind the plug-ins of the network that is there. It asks the daemon over a socket, which knows the pod,
-and sets the rules. It will never keep a pod from running that is not ours, or change what others have written
-of networks.
+The host has only a small relay (`meshwright.kubernetes.cni.relay`) with its own interpreter, as the last
+plug-in of the network. The relay asks the daemon over a socket; the daemon asks the API server for the Pod,
+and sets the rules. It never delays or stops a Pod outside the mesh, and never changes other entries of the
+network's configuration.
 """

@@ -1,17 +1,16 @@
-"""Which pods get a sidecar, and with what: decided, configured, and done to manifests.
+"""Sidecar injection: which Pods get a sidecar, with which configuration, in a webhook and in files.
 
-    configuration  how it is configured, read and checked as a whole
-    selectors      label selectors; overlays: what is laid over a sidecar
-    decision       whether a pod gets one, and why; explaining: the same, for people
-    injecting      a pod in, the patched pod out (`meshwright.sidecars.injection` makes it); shapes: whether
-    it is a pod manifests      the same for what makes pods, in files; namespaces: one as far as this asks
-    reviewing      what an API server asks, and is answered: a JSON patch
-    registration   the MutatingWebhookConfiguration, as it should be
-    pod_roots      the ConfigMap by which a pod believes the control plane, and where it is to be
-    pod_secrets    the Secret of a pod that does not join by its token, and what becomes of it
-    server         the path at which API servers ask; lookup: what it asks them in turn
-    keeper         that ConfigMap made, watched and mended; secret_keeper: those Secrets
+    configuration/  the configuration of injection, and overlays of a sidecar
+    selectors       label selectors
+    namespaces      labels and annotations of a namespace
+    decision        whether a Pod gets a sidecar, and why
+    explanation     the same for people; comparison: a running Pod beside the same Pod injected again
+    pod_injection   a Pod in, the patched Pod out (by `meshwright.sidecars.injection`)
+    shapes          the shape of a Pod, checked; api_defaults: defaults of its fields
+    manifests       the same for controllers of Pods, in files
+    credentials/    the ConfigMap and the Secret by which a Pod trusts and joins the control plane
+    webhook/        reviews, answers, and the MutatingWebhookConfiguration
 
-All but `server`, `lookup` and the two keepers are functions of values. Nothing here reads a file, or decides
-what a sidecar is allowed to do.
+Only `webhook.server`, `webhook.lookup` and the two writers of `credentials` do input and output. The package
+never reads a file, and never decides what a sidecar may do.
 """

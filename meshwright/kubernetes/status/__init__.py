@@ -1,14 +1,15 @@
-"""What became of each object of a cluster, told where its owner looks: in its status, or in Events about it.
+"""Status of a cluster's objects: conditions for kinds that have a status, and Events for other kinds.
 
-    statements     what there is to be said of an object, in Kubernetes' words
-    conditions     the conditions of an object that has a status, and the status of OSM's own kinds
-    events         the Events about one that has none: which begin, which go on, which end
-    cluster        the cluster whose objects are reported on, and how it serves their kinds
-    object_status  what is known of all of them now, and of which that is other
-    rollouts       which proxies have applied the last change of an object
+    statements     reasons and messages in Kubernetes' terms
+    conditions/    the status of an object: conditions, and the words of Open Service Mesh's kinds
+    event          Events about an object without a status: which begin, continue and end
+    events/        Events, written
+    cluster        the cluster whose objects are reported on, and the kinds that it serves
+    object_status  the current status of every object, and which objects differ from the last written one
+    rollouts       the proxies that have applied the last change of an object
     reporter       follows delivery, and decides what is due
-    writer         writes it, by the API
-    attempts       bounds how much is written, counts it, and says which writes fail
+    writer         writes by the API, while this server is the leader
+    attempts       bounds and counts the writes, and logs which ones fail
 
-It waits for the API server and nobody waits for it: what is delivered never depends on what is reported.
+It waits for the API server. Delivery never waits for it.
 """

@@ -1,1 +1,4 @@
-"""A directory of manifests, watched: what each file holds, and what stays in force when one goes bad."""
+"""A directory of manifests as a source: the content of each file, and the last good form of each object.
+
+It never follows a symlink out of the directory.
+"""

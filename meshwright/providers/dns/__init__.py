@@ -1,1 +1,4 @@
-"""Endpoints found in the DNS: what is asked when, what is believed of it, what outlives a restart."""
+"""The DNS as a source of endpoints: queries, their schedule, the answers in force, and a file for restarts.
+
+It never removes the last endpoints of a service because a query failed.
+"""

@@ -1,1 +1,4 @@
-"""Sources of others: found where they are installed, and asked in a thread of their own."""
+"""Sources from installed packages, found by entry point and called in a thread of their own.
+
+A failure of one never stops another source.
+"""

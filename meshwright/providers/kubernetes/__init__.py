@@ -1,6 +1,6 @@
-"""A cluster as a source: its Services, Pods, endpoints and policies, as its API server has them.
+"""A cluster as a source: Services, Pods, endpoints and policies from its API server.
 
-`resources` says which kinds are watched and in which version, `projection` what is kept of an object, `scope`
-whose namespaces count, `book` what all of it comes to, `kept` what outlives a restart; `source` is the edge.
-How objects are listed and watched is in the package kube.
+`resources` has the watched kinds and versions, `projection` the fields that are stored, `scope` the
+namespaces of the mesh, `book` the resulting objects, and `last_state` the file for restarts; `source` is the
+edge. Lists and watches are in `meshwright.kube`. It never writes to the cluster.
 """

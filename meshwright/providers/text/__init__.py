@@ -1,4 +1,4 @@
-"""Manifests as text: documents, YAML values, and where in a file each stands.
+"""Manifests as text: documents, YAML values, and the line and column of each.
 
-It knows no kind of object.
+It never knows a kind of object.
 """

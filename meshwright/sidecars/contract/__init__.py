@@ -4,4 +4,6 @@
 those of `patch` (injection). `lifetime` and `events` are for a running driver, `health` for its probes,
 `errors` for its failures. `selection` chooses a driver and its images. docs/drivers.md shows how to write a
 driver.
+
+It never names a driver.
 """

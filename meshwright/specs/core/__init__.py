@@ -1,1 +1,4 @@
-"""Kubernetes' own kinds, as far as a mesh needs them."""
+"""Readers of Kubernetes' own kinds, with the fields that a mesh needs.
+
+They never decide which endpoints receive traffic.
+"""

@@ -1,1 +1,4 @@
-"""Open Service Mesh's own kinds."""
+"""Readers of Open Service Mesh's own kinds.
+
+They never decide how a policy is enforced.
+"""

@@ -1,1 +1,4 @@
-"""Our own kinds and annotations, under `meshwright.dev`."""
+"""Readers of the kind Workload and of the annotations under `meshwright.dev`.
+
+They never resolve a name.
+"""

@@ -1,1 +1,4 @@
-"""Our own policies, `policy.meshwright.dev`: what no other mesh's kinds say."""
+"""Readers of our own policies, `policy.meshwright.dev`, for features without a kind in SMI or OSM.
+
+They never decide which of two policies wins.
+"""

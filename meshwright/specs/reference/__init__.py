@@ -1,6 +1,6 @@
-"""What can be written in a manifest: a page for readers and JSON Schemas for editors, both from the readers.
+"""The reference of manifests: a page for people and JSON Schemas for editors, generated from the readers.
 
-The readers themselves are asked: they read examples through a cursor that notes what is asked of it, so type,
-range, choices, default and whether anything else may stand there are theirs. Only what a field means is
-written down here, beside its form where a reader checks text by hand. Nothing here is used to read a mesh.
+The readers read examples through a cursor that records their calls, so that type, range, choices, default and
+whether further fields are allowed are the readers' own. Only the meaning of a field is written here, and its
+form where a reader checks text by hand. A server never uses this package to read a mesh.
 """

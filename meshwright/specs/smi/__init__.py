@@ -1,1 +1,4 @@
-"""SMI's kinds, in every published version that users have."""
+"""Readers of SMI's kinds, in every published version that users have.
+
+They never decide what a policy means.
+"""

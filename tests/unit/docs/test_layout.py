@@ -1,5 +1,7 @@
 """The shape of the repository: how many modules a folder has, and which packages a wheel has."""
 
+import ast
+import re
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -18,6 +20,11 @@ ONE_OF_A_KIND: Final = {
     "meshwright/sidecars/envoy/features": "one file a feature of HTTP",
 }
 """Folders that may have any number of modules, because each is of the same kind as its neighbours."""
+
+PRODUCT: Final = ("catalog", "certs", "meshwright", "xds")
+"""Packages whose folders each have a docstring about the whole folder."""
+_ROW: Final = re.compile(r"^    (\w+)/?  +\S", re.MULTILINE)
+"""A row of a docstring's table of modules, such as `    values     the values of an installation`."""
 
 NO_PACKAGES: Final = {"deploy", "docs", "growth", "tools"}
 """Folders of `tests/unit` for what is no package of the product: files, pages, tools of development."""
@@ -59,6 +66,32 @@ def test_a_wheel_has_five_top_level_packages() -> None:
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     included = {path.partition("/")[0] for path in wheel.get("force-include", {}).values()}
     assert {*wheel["packages"], *included} == {"catalog", "certs", "meshwright", "protos", "xds"}
+
+
+def _docstrings() -> dict[str, str]:
+    """Return the docstring of each package of the product, by its folder."""
+    modules = (path for package in PRODUCT for path in (ROOT / package).rglob("__init__.py"))
+    return {
+        path.parent.relative_to(ROOT).as_posix(): ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+        for path in modules
+    }
+
+
+def test_every_package_says_its_limit() -> None:
+    """A package's docstring has a sentence with "never", so that readers know what belongs elsewhere."""
+    docstrings = _docstrings()
+    assert "meshwright/mesh" in docstrings
+    unlimited = [folder for folder, text in docstrings.items() if not re.search(r"\bnever\b", text)]
+    assert sorted(unlimited) == []
+
+
+def test_modules_in_a_packages_docstring_exist() -> None:
+    """Each row of a table in a package's docstring begins with a module or a folder of that package."""
+    rows = [(folder, name) for folder, text in _docstrings().items() for name in _ROW.findall(text)]
+    assert ("meshwright/chart", "rendering") in rows
+    paths = [ROOT / folder / name for folder, name in rows]
+    missing = [path for path in paths if not path.is_dir() and not path.with_suffix(".py").is_file()]
+    assert missing == []
 
 
 def test_each_folder_of_unit_tests_mirrors_a_package() -> None:

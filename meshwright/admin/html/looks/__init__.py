@@ -1,1 +1,4 @@
-"""What each page shows of its JSON, and the one sentence about it."""
+"""The layout of each debug page, and the sentence that introduces it.
+
+It never reads anything but the page's JSON.
+"""

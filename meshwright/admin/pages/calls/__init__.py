@@ -1,4 +1,4 @@
-"""Pages about one call: why it is allowed or denied, and what it passes on its way.
+"""Pages about one call: why it is allowed or denied, and the proxies on its way.
 
 It never makes the call.
 """

@@ -1,4 +1,4 @@
 """Pages about the mesh as a whole: topology, traffic, sources, certificates, published resources.
 
-It never names a key.
+It never shows a key.
 """

@@ -1,7 +1,5 @@
-"""Whether a server or a machine of the mesh is well, line by line: judgements of what was seen.
+"""Judgements about a server, a machine or a cluster: pure functions from observations to a `check.Check`.
 
-Pure: what is seen, and how long may be looked, is `meshwright.cli.checking`'s; what is judged is a value, and
-every judgement ends in a `meshwright.cli.checking.judgements.check.Check`. `server` and `machine` are about
-what runs,
-`fitness` about what is to run.
+`server` and `machine` judge running programs, `fitness` judges the place of a program that is to start. It
+never makes an observation: the other packages of `meshwright.cli.checking` do.
 """

@@ -2,4 +2,6 @@
 
 A feature adds to a connection manager (part of a listener) and to a route configuration. `feature` defines
 the interface, and `order` explains the order of filters. Read `order` next.
+
+A feature never depends on another feature, only on its place in the order.
 """

@@ -1,1 +1,4 @@
-"""What the fields mean, kind by kind: one table for whom a kind is from."""
+"""The meaning of each field, kind by kind: one table for each origin of kinds.
+
+It never repeats a type or a default: the readers have them.
+"""
