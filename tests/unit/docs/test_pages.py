@@ -85,6 +85,62 @@ def test_every_package_has_its_line() -> None:
     assert sorted(_PACKAGE.findall(_page("architecture.md"))) == sorted(packages)
 
 
+def test_the_diagram_of_packages_shows_the_imports() -> None:
+    """Each arrow is an import, no arrow can be left out, and every other import follows a chain of arrows."""
+    labels, arrows = _diagram(_page("architecture.md"))
+    packages = {*_PACKAGE.findall(_page("architecture.md")), "protos"}
+    assert {_folder(label) for label in labels} == packages
+    imports = _imports_between(packages)
+    needed = {
+        (package, other)
+        for package, others in imports.items()
+        for other in others
+        if not any(other in _reachable(imports, third) for third in others - {other})
+    }
+    assert sorted(arrows) == sorted(needed)
+
+
+_SUBGRAPH = re.compile(r"^\s+subgraph [^\n]+\n(.*?)^\s+end$", re.MULTILINE | re.DOTALL)
+_NODE = re.compile(r'^\s+(\w+)(?:\["([\w/]+)"\])?$', re.MULTILINE)
+_ARROWS = re.compile(r"^\s+(\w+) --> (.+)$", re.MULTILINE)
+_IMPORT = re.compile(r"^\s*(?:from|import) ((?:meshwright|catalog|certs|protos|xds)[\w.]*)", re.MULTILINE)
+
+
+def _folder(label: str) -> str:
+    """Return the folder of a node of the diagram: `meshwright/kubernetes/cni` for `kubernetes/cni`."""
+    return label if label in ("catalog", "certs", "protos", "xds") else f"meshwright/{label}"
+
+
+def _diagram(page: str) -> tuple[set[str], set[tuple[str, str]]]:
+    """Return the labels of the page's Mermaid diagram, and its arrows between folders."""
+    [block] = [found[2] for found in _BLOCK.finditer(page) if found[1] == "mermaid"]
+    nodes = (_NODE.findall(group) for group in _SUBGRAPH.findall(block))
+    labels = {name: label or name for name, label in itertools.chain.from_iterable(nodes)}
+    arrows = {
+        (_folder(labels[left]), _folder(labels[right]))
+        for left, targets in _ARROWS.findall(block)
+        for right in targets.split(" & ")
+    }
+    return {*labels.values()}, arrows
+
+
+def _imports_between(packages: set[str]) -> dict[str, set[str]]:
+    """Return the other packages that each package imports, without the generated messages in `protos/`."""
+    dotted = {package.replace("/", "."): package for package in packages}
+    imports: dict[str, set[str]] = {package: set() for package in packages}
+    for package in packages - {"protos"}:
+        for path in (ROOT / package).rglob("*.py"):
+            for name in _IMPORT.findall(path.read_text("utf-8")):
+                prefixes = (".".join(name.split(".")[:length]) for length in (1, 2, 3))
+                imports[package] |= {dotted[each] for each in prefixes if each in dotted} - {package}
+    return imports
+
+
+def _reachable(imports: dict[str, set[str]], package: str) -> set[str]:
+    """Return the packages that a package imports, directly or through others."""
+    return imports[package].union(*(_reachable(imports, other) for other in imports[package]))
+
+
 def test_the_way_of_a_kind_is_all_there_is() -> None:
     """The files that a TrafficSplit is said to be named in are those that name it, and no others do."""
     told = _page("architecture.md").partition("### A kind of objects")[2].partition("\n### ")[0]
