@@ -8,8 +8,6 @@ The protocol itself (`xds.protocol`) is pure: requests and snapshots go in, resp
 every rule of docs/xds-rules.md can be tested without a socket. Only `xds.server` and `xds.connections` use
 asyncio and gRPC.
 
-The library has no notion of meshes, policies or certificates. An `Authenticator` (`xds.hooks`) decides which
+The library never knows a mesh, a policy or an issuer. An `Authenticator` (`xds.hooks`) decides which
 node a client is, and a snapshot decides the configuration of that node. Read `xds.protocol.stream` next.
-
-It never knows a mesh, a policy or an issuer:
 """
