@@ -1,5 +1,5 @@
 """The server's parts as five records, each with the function that makes and joins its parts.
 
-The order is Core, InCluster, Proxies, Identity, Watching: each function takes the records that it needs, so
+The order is core, cluster, proxies, identity, monitors: each function takes the records that it needs, so
 that no part refers to one that is made later. Making them starts nothing, and they never run anything.
 """

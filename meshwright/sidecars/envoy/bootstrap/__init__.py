@@ -1,4 +1,4 @@
 """Envoy's bootstrap, its credentials, and the versions of Envoy that understand it.
 
-The agent starts Envoy.
+It never starts Envoy: the agent does.
 """

@@ -1,4 +1,4 @@
 """Clusters (CDS) and endpoints (EDS), with health checks, circuit breakers and outlier detection.
 
-`cluster` combines the other modules. The endpoints themselves come from the policy.
+`cluster` combines the other modules. It never decides which endpoints there are: the policy has them.
 """

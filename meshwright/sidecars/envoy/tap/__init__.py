@@ -1,4 +1,4 @@
 """Requests that a user watches, received from Envoy's access log service.
 
-Proxies treat them like all others.
+It never changes how a proxy treats a request.
 """

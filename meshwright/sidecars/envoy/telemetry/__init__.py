@@ -1,1 +1,4 @@
-"""Access logs, and the names of Envoy's statistics, which agents read."""
+"""Access logs, and the names of Envoy's statistics.
+
+It never reads statistics: agents do.
+"""
