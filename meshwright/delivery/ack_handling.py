@@ -1,4 +1,4 @@
-"""What proxies answer, and what each of them is served for it at once: a rejection waits for no wave."""
+"""Handling of ACKs and NACKs: a proxy that rejects a resource gets a reduced snapshot without a wave."""
 
 import asyncio
 import contextlib
@@ -19,9 +19,10 @@ from xds.protocol.wire import Rejection, Response
 
 
 class Answers:
-    """Takes proxies' answers to the quarantine, and publishes what it decides; on the event loop.
+    """Pass the proxies' answers to the quarantine, and publish its decisions.
 
-    `changed` asks for a wave, which says what is rejected.
+    All methods must be called on the event loop. `changed` requests a wave, which reports the rejections as
+    problems.
     """
 
     def __init__(
@@ -46,17 +47,19 @@ class Answers:
         changed: frozenset[ObjectKey] = frozenset(),
         stream: int | None = None,
     ) -> None:
-        """Take a proxy's answer; a proxy that rejects something is served without it at once.
+        """Handle an ACK (`rejection` is `None`) or a NACK; after a NACK publish a reduced snapshot at once.
 
-        `changed` are the objects that led to what it rejects. `stream` is given where several proxies
-        share the identity.
+        `changed` are the objects that led to the rejected response. `stream` is given if several proxies
+        share the identity of `node`; the reduction then applies to this stream alone.
         """
+        # The journal may hold older ACKs of this proxy and its group. They decide which versions count as
+        # good.
         self._publishing.settle_with(node)
         step = self._quarantine.answered(node, response, rejection, self._moment, changed, stream)
         self._serve(step, node)
 
     def has_record(self, stream: int) -> bool:
-        """Return whether a stream has rejected something that concerns it alone."""
+        """Return whether a stream has rejections of its own."""
         return self._quarantine.streams.find(stream) is not None
 
     def takes_calls(self, node: NodeKey, response: Response) -> bool:
@@ -64,33 +67,33 @@ class Answers:
         return self._quarantine.takes_calls(node, response)
 
     def closed(self, stream: int) -> None:
-        """Drop what is withheld from a stream that has ended."""
+        """Drop the reductions of a stream that has ended."""
         if self._quarantine.streams.closed(stream):
             self._serve(Step(), "")
 
     def decides(self, node: NodeKey) -> bool:
-        """Say whether something may follow from what a proxy accepts: it has rejected something."""
+        """Return whether an ACK of this proxy can change a decision: only after a rejection."""
         return self._quarantine.decides(node)
 
     def opened(self, node: NodeKey) -> None:
-        """Take note of a proxy's new stream: it is offered again what was rejected as a resource."""
+        """Handle a new stream of a proxy: offer the resources again that the proxy rejected."""
         if self._quarantine.decides(node):
             self._publishing.settle_with(node)
         self._serve(self._quarantine.opened(node), node)
 
     def retry(self, node: NodeKey) -> tuple[Reference, ...]:
-        """Offer a proxy again what it rejected; return in which resources that is, sorted."""
+        """Offer a proxy the resources again that it rejected; return them as (type URL, name), sorted."""
         rejected = self._quarantine.findings.rejected_by(node)
         self._publishing.settle_with(node)
         self._serve(self._quarantine.retry(node), node)
         return rejected
 
     def judged(self) -> None:
-        """Take note that what is at fault may be other than before."""
+        """Wake `keeping`, because the verdicts may have changed."""
         self._judged.set()
 
     async def retrying(self) -> None:
-        """Offer again what is withheld whenever that is due, until cancelled."""
+        """Offer excluded resources again whenever their retry is due, until cancelled."""
         while True:
             due = self._quarantine.due()
             with contextlib.suppress(TimeoutError):
@@ -102,7 +105,10 @@ class Answers:
                 self._serve(self._quarantine.on_time(now), "proxies")
 
     async def keeping(self, keep: Callable[[tuple[Verdict, ...]], None]) -> None:
-        """Have `keep` write down in a thread what is at fault for certain, when it is other."""
+        """Call `keep` in a thread with the verdicts whenever they have changed, until cancelled.
+
+        `keep` writes the verdicts to disk, so a restarted server still excludes the resources at fault.
+        """
         kept = self._quarantine.findings.verdicts()
         while True:
             await self._judged.wait()
@@ -124,4 +130,6 @@ class Answers:
             self._publishing.withhold(wave, step)
         self._withheld.set()
         self._judged.set()
+        # The wave reports the rejection as a problem of the object at fault. The snapshot above does not wait
+        # for it.
         self._changed()

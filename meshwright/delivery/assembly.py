@@ -1,4 +1,15 @@
-"""The way from views to streams and back, put together; nothing runs yet."""
+"""Assembly of the delivery parts into one record, and the tasks that keep them running.
+
+`delivery` makes the parts and connects them; nothing runs yet. The controller starts the tasks that
+`Delivery.works` yields, and gives `Delivery.cache` and `Delivery.observer` to the ADS server. The order in
+which the parts are made is the order of their dependencies:
+
+    presence, registry -> cache, history, quarantine, journal (_Records)
+    sources -> MeshSources; _Records -> Publisher -> Answers, Loop -> MeshObserver
+
+Published waves reach the records before the followers, because a follower such as a status page reads the
+records. Read next: `loop` for a wave, `publisher` for its last step, `proxies/observer` for the way back.
+"""
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -38,24 +49,30 @@ from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resources.snapshot import Snapshot
 
 NewQuarantine = Callable[[Callable[[NodeKey], Acknowledged]], Quarantine]
-"""Makes a quarantine that keeps what proxies have acknowledged where it is told to."""
+"""Constructor of a quarantine. The argument returns the record of acknowledged resources of a proxy."""
 
 
 class Follower(Protocol):
-    """Whoever tells others of what is delivered. Both must be quick and must not raise."""
+    """Receiver of published waves, for example the writer of statuses.
+
+    Both methods must be quick and must not raise.
+    """
 
     def published(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
-        """Take note of what a wave, or a part of it, published, and of the snapshots that it replaced."""
+        """Handle the publication of a wave or of a part of one.
+
+        `replaced` are the former snapshots by group.
+        """
 
     def changed(self) -> None:
-        """Take note that a wave is over, or that other problems were found."""
+        """Handle the end of a wave, or a change of the problems."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """The parts that take changes to proxies and answers back; whoever serves proxies needs the cache.
+    """The parts between the sources of objects and the streams of proxies.
 
-    `followers` hear of what is delivered.
+    The ADS server needs `cache` and `observer`. `followers` are notified of published waves, in their order.
     """
 
     certificates: ServiceCertificates
@@ -77,7 +94,10 @@ class Delivery:
     def works(
         self, ledger: Ledger, keep: Callable[[tuple[Verdict, ...]], None], clock: Callable[[], datetime]
     ) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """Yield what runs as long as anybody is served, by name; `keep` writes down what is at fault."""
+        """Yield the names and coroutines of all tasks that delivery needs while proxies are served.
+
+        `keep` is called in a thread and writes verdicts to disk. For example: `("mesh loop", <coroutine>)`.
+        """
         yield "mesh loop", self.loop.run()
         yield "presence", self.loop.attending()
         yield "journal", self.journal.run()
@@ -104,10 +124,11 @@ def delivery(
     verify: bool = False,
     waves: OpenWaves | None = None,
 ) -> Delivery:
-    """Join the parts; with `verify` each wave is compared with one from nothing.
+    """Make the parts and connect them.
 
-    What is made for a proxy is kept current until `lingering` seconds after its last stream. `watched` says
-    which requests are tapped. With `waves` each wave is followed to the answers of those whom it concerns.
+    A proxy's resources are kept current until `lingering` seconds after its last stream has ended. `watched`
+    returns the tapped requests by service. With `verify` each wave is compared with a computation from
+    scratch. With `waves` each wave is followed until the proxies that it concerns have answered.
     """
     presence, registry = Presence(ConnectionGracePeriod(lingering)), ProxyRegistry(clock)
     records = _records(presence, registry, new_quarantine, meter, waves)
@@ -134,7 +155,7 @@ def delivery(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Records:
-    """State that delivery keeps of proxies: snapshots, streams, pushes, rejections, shared identities."""
+    """State about proxies: snapshots, streams, pushes, rejections and shared identities."""
 
     cache: SnapshotCache
     registry: ProxyRegistry
@@ -165,20 +186,20 @@ def _records(
 
 
 class _Announcer:
-    """Passes published waves and new states to the records and then to the followers, in their order."""
+    """Forwarder of published waves and new states: to the records, then to the followers, in order."""
 
     def __init__(self, records: _Records) -> None:
         self._records = records
         self.followers: list[Follower] = []
 
     def published(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
-        """Record a published wave, or a part of one, and pass it on."""
+        """Record a published wave, or a part of one, and notify the followers."""
         self._records.history.published(wave, step, replaced)
         for each in self.followers:
             each.published(wave, step, replaced)
 
     def state_changed(self, answers: Answers, state: MeshState) -> None:
-        """Forget proxies that the new state no longer has, and tell the followers that a wave is over."""
+        """Forget proxies without a workload, and notify the followers of the end of a wave."""
         records = self._records
         records.quarantine.forget(records.registry.follow(state.proxies))
         answers.judged()

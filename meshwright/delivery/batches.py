@@ -1,4 +1,4 @@
-"""A step of what is served, in parts that can be published one after the other."""
+"""Splitting of a step into parts that can be published one after the other."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,15 +8,15 @@ from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots
 from xds.cache import GroupKey, NodeKey
 
 GROUPS: Final = 64
-"""How many groups of proxies get another snapshot at once; more of them follow one after the other."""
+"""Number of groups that get a new snapshot in one part; further groups follow in further parts."""
 
 
 def parts(step: Step, before: PublishedSnapshots, size: int = GROUPS) -> Iterator[Step]:
-    """Yield a step in parts of up to `size` groups, whole if it is no larger; together they are the step.
+    """Yield a step in parts of up to `size` groups each, or whole if the step is no larger.
 
-    A group that a proxy leaves and the one it comes to are in one part, with all that follows from it, so
-    that a part may be larger. Between two parts each proxy has all of what it had, or all of what it is to
-    have, and no group is gone that has proxies.
+    A group that a proxy leaves and the group that the proxy joins are in the same part, transitively, so a
+    part can be larger than `size`. Between two parts each proxy therefore has either all old or all new
+    resources, and a group with proxies always has a snapshot.
     """
     if len(step.snapshots) <= size and len(step.members) <= size:
         yield step
@@ -30,19 +30,20 @@ def parts(step: Step, before: PublishedSnapshots, size: int = GROUPS) -> Iterato
         groups += together
         nodes += moving
     part = _part(step, groups, nodes)
+    # Failures are reported once, with the last part.
     yield replace(part, failed=step.failed)
 
 
 def _together(step: Step, before: PublishedSnapshots) -> Iterator[tuple[list[GroupKey], list[NodeKey]]]:
-    """Yield the groups between which proxies move, and these; a group by itself where none comes or goes."""
+    """Yield groups connected by moving proxies, with these proxies; other groups are yielded alone."""
     moving: dict[GroupKey, list[NodeKey]] = {}
     for node, after in step.members.items():
         for group in (before.members.get(node), after):
             if group is not None:
                 moving.setdefault(group, []).append(node)
     seen: set[GroupKey] = set()
-    # Groups are joined by the proxies that move between them; what is joined goes together (connected
-    # components), or a proxy would stand for a while in a group that is gone, or not there yet.
+    # Connected components: if the groups of a moving proxy were published apart, the proxy would for a while
+    # be in a group without a snapshot.
     for first in (*step.snapshots, *moving):
         groups: list[GroupKey] = []
         nodes: dict[NodeKey, None] = {}

@@ -1,4 +1,4 @@
-"""Problems between objects: looked for after waves, not in them, so that nobody waits for it."""
+"""Search for problems between objects, after waves and not within them, so publishing never waits."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -9,21 +9,23 @@ from meshwright.delivery.model import Model
 from meshwright.delivery.timing.time_slices import Slices
 
 AFTER_SECONDS: Final = 0.1
-"""How long after a wave: what proxies answer goes first, and waves of a burst are looked at together."""
+"""Seconds from a wave to the search.
+
+Within this time the answers of proxies go first, and the waves of a burst share one search.
+"""
 
 
 async def soon() -> None:
-    """Return when what was just changed is to be looked at."""
+    """Return AFTER_SECONDS later."""
     await asyncio.sleep(AFTER_SECONDS)
 
 
 class IncrementalLint:
-    """Looks again at what changes concern: in the wave itself, while `run` is at it soon after.
+    """Repeated search for problems where objects have changed.
 
-    At once if somebody asks what is wrong (`finish`).
-
-    `model` returns what is followed, None where nothing is; `found` is told what is wrong where it looked.
-    `rest` returns when what has just been changed is to be looked at.
+    While `run` is active the search follows soon after a wave, or at once for a caller of `finish`. Otherwise
+    the wave itself searches. `model` returns the current model or `None`; `found` receives the problems of
+    the objects examined; `rest` returns when the search should begin. Use on the event loop.
     """
 
     def __init__(
@@ -37,21 +39,24 @@ class IncrementalLint:
         self._rest = rest
         self._later = False
         self._due = asyncio.Event()
-        self._turn = asyncio.Lock()  # one at a time looks, and the others have what it finds
+        self._turn = asyncio.Lock()  # one search at a time; other callers wait for its results
 
     def postpone(self) -> None:
-        """Have `run` look, which is to come, from the first wave on: nobody waits for it to be served."""
+        """Leave the search to `run`, which the caller will start, from the first wave on.
+
+        Without this the first wave would search the whole mesh before any proxy is served.
+        """
         self._later = True
 
     async def after_wave(self) -> None:
-        """Look now, or have `run` do it."""
+        """Search now, or wake `run`."""
         if self._later:
             self._due.set()
         else:
             await self._look()
 
     async def run(self) -> None:
-        """Look after waves until cancelled; begin with everything."""
+        """Search after waves until cancelled, and begin with the whole mesh."""
         self._later = True
         try:
             if (model := self._model()) is not None:
@@ -65,9 +70,9 @@ class IncrementalLint:
             self._later = False
 
     async def finish(self) -> None:
-        """Return when all that is followed has been looked at: for whoever asks what is wrong.
+        """Return when all changes have been examined; for callers that need the current problems.
 
-        They may go meanwhile: what was being looked at is told all the same.
+        If the caller is cancelled, the search still finishes and reports its results.
         """
         await asyncio.shield(asyncio.create_task(self._finish(), name="problems asked for"))
 
@@ -78,8 +83,9 @@ class IncrementalLint:
                 await self._look()
 
     async def _look(self) -> None:
-        """What comes meanwhile is looked at in the next turn; of a model given up since nothing is told."""
+        """Examine all changed objects; later changes are examined next time."""
         if (model := self._model()) is not None:
             found = await Slices().result(model.lint())
+            # A wave that failed meanwhile has dropped this model, so the results may be wrong.
             if model is self._model():
                 self._found(found)

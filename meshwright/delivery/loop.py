@@ -1,4 +1,18 @@
-"""The loop from changes to snapshots: gather, follow, publish what was touched."""
+"""The loop: turn changes of the sources into published snapshots, wave by wave.
+
+A wave takes over the changes of all sources, has the certificates issued, computes the resources of the
+groups of proxies that the changes touch, and publishes their snapshots. Between waves, newly connected
+proxies are served in batches of ATTENDED groups, so a storm of connections delays neither the first of
+them nor a wave.
+
+Only this loop changes the model. Everything derived from the model is therefore computed on the event loop,
+without locks, but in slices (`timing.time_slices`) so that streams are served meanwhile. Signing and writing
+of certificates runs in a thread. An exception ends the wave and not the loop: the snapshots in force stay,
+and the next wave starts with a new model, because the old one may have applied half of the changes.
+
+Read next: `model` (the state that a wave changes), `publisher` (the last step), `timing.debounce` (when a
+wave begins).
+"""
 
 import asyncio
 import time
@@ -30,17 +44,17 @@ from meshwright.mesh.problems.problem import Problems
 from meshwright.mesh.values.picture import Picture
 
 ATTENDED: Final = 16
-"""How many groups of those who came are made and published together."""
+"""Number of groups of newly connected proxies that are computed and published in one batch."""
 
 _log = structlog.get_logger("delivery.loop")
 
 
 @dataclass(frozen=True, slots=True)
 class MeshState:
-    """What the newest wave came to. The view is the loop's own, and changes with the next wave.
+    """Result of the newest wave.
 
-    So do the problems. `proxies` are those that should be here, by sidecar; the same picture as long as none
-    comes or goes.
+    `view` and `said` are the loop's own objects, and change with the next wave. `proxies` are the expected
+    proxies by sidecar; the same object until one is added or removed.
     """
 
     view: View | None = None
@@ -50,23 +64,17 @@ class MeshState:
 
     @property
     def problems(self) -> Problems:
-        """What is wrong now, sorted, each once."""
+        """All current problems, sorted, each once."""
         return self.said.all()
 
 
 class Loop:
-    """Makes a wave whenever something changed; the newest state can be read at any time.
+    """Loop that makes a wave after changes; `state` can be read at any time on the event loop.
 
-    Made for who is here: a wave looks at the groups that are wanted, and whoever comes between two waves is
-    attended to at once, ATTENDED groups at a time.
-
-    A wave runs on the event loop, which has the view and everything derived from it for itself, in slices
-    (see delivery.time_slices); certificates are made in a thread. With a `verification` each wave is compared
-    with one from nothing.
-
-    `model` is what is followed, None before the first wave and after one that failed. `doing` says what a
-    wave is at, for whoever finds the event loop held. `shared` returns the problems of identities that
-    several proxies use.
+    `model` is the current model, or `None` before the first wave and after a failed one. `doing` names the
+    present step of a wave, for reports of a blocked event loop, for example "computing". `shared` returns the
+    problems of identities that several proxies use. With a `verification` each wave is compared with a
+    computation from scratch.
     """
 
     def __init__(
@@ -93,7 +101,7 @@ class Loop:
         self._on_state = on_state
         self._presence = presence
         self._verification = verification
-        self._turn = asyncio.Lock()  # one at a time has the model
+        self._turn = asyncio.Lock()  # the model belongs to one wave or batch at a time
         self._rejections = Rejections()
         self._problems = AllProblems()
         self.linting = IncrementalLint(lambda: self.model, self._found)
@@ -106,41 +114,44 @@ class Loop:
         while True:
             await self._gathering.due()
             await self.wave()
-            await asyncio.sleep(0)  # the next one may be due already: its slices begin with it
+            await asyncio.sleep(
+                0
+            )  # the next wave may be due already; its time slice must begin after a turn of the loop
 
     async def attending(self) -> None:
-        """Attend to who comes and goes, until cancelled."""
+        """Serve connected proxies and drop state of disconnected ones, in batches, until cancelled."""
         while True:
             await self._presence.due()
             await self.attend()
 
     async def wave(self) -> None:
-        """Make one wave now. Whatever fails is logged and shown, and leaves the mesh as it was."""
+        """Make one wave now. An exception is logged and reported, and the snapshots in force stay."""
         async with self._turn:
             await self._guarded(self._make())
 
     async def attend(self) -> None:
-        """Have those served who came, and let go what was kept for those who are gone.
+        """Publish snapshots for newly connected proxies, and drop cached state of proxies that disconnected.
 
-        What is made for them is published in parts: nobody waits for all that is made for others, and a wave
-        that is due goes between two parts. No wave is its cause: it is as if it had always been there.
+        Works in batches: a proxy does not wait for the batches of others, and a wave that is due runs between
+        two batches. The new snapshots have no wave as their cause, as if the proxies had been connected
+        before.
         """
         while True:
             async with self._turn:
                 if (model := self.model) is None:
-                    self._presence.here()  # taken note of: the wave that is asked for serves them
+                    self._presence.here()  # clears the notification: the wave below serves them
                     break
                 if not await self._guarded(self._attend(model, Slices())) and self.model is model:
                     return
-        self._gathering.changed()  # something failed: a wave begins anew, with all who are here
+        self._gathering.changed()  # after a failure, a wave starts with a new model and all connected proxies
 
     async def _guarded(self, work: Coroutine[object, object, bool]) -> bool:
         try:
             return await work
-        except Exception as error:  # noqa: BLE001 - whatever it was, the mesh goes on and says so
+        except Exception as error:  # noqa: BLE001 - errors are reported; the last snapshots stay in force
             said = wave_problem(error)
             _log.exception("wave failed; the mesh stays as it was", code=said.code, doing=self.doing)
-            self.model = None  # what it knew may be half a wave: the next one begins from nothing
+            self.model = None  # it may have applied half of the wave, so the next wave starts from scratch
             self._problems.forget()
             self._say_inputs()
             self._problems.say("wave", None, (said,))
@@ -158,7 +169,10 @@ class Loop:
         return True
 
     async def _wave(self, wave: Wave, slices: Slices) -> int | None:
-        """Follow the sources, publish, look for problems; return how many connected proxies are concerned."""
+        """Apply the sources' changes, and publish; return the number of connected proxies concerned.
+
+        The result is `None` if nothing was published.
+        """
         if self.model is None:
             self.model = self._new_model()
         model = self.model
@@ -170,7 +184,7 @@ class Loop:
         await slices.result(model.follow(sources.merged, admissions, self._gathering.taps))
         groups = model.serving.touched()
         certifying = await self._certify(model, await slices.result(model.certificate_needs(groups)), slices)
-        # Other certificates and roots than before touch groups that were there already.
+        # New certificates and roots touch further groups.
         groups = tuple(dict.fromkeys((*groups, *model.serving.touched())))
         step = await self._computed(model, groups, slices)
         self.doing = "publishing"
@@ -187,7 +201,7 @@ class Loop:
         return touched
 
     async def _attend(self, model: Model, slices: Slices) -> bool:
-        """Attend to some of those who came and went; say whether there were any."""
+        """Serve one batch of connected and disconnected proxies; return False if there were none."""
         work = model.work()
         self.doing = "attending to who came"
         await slices.result(model.attend(self._presence.here()))
@@ -211,9 +225,10 @@ class Loop:
     async def _certify(
         self, model: Model, needs: Needs, slices: Slices, unsaid: Collection[ServiceIdentity] = ()
     ) -> Problems:
-        """Have the certificates that are needed now made, in a thread: it signs and writes.
+        """Issue the certificates that are needed now, in a thread, because signing and writing take time.
 
-        Those of identities that are not `unsaid` are causes of a wave, which serves them.
+        A changed certificate of an identity outside `unsaid` requests a wave, which serves it and names it as
+        its cause.
         """
         self.doing = "certificates"
         validity, now = model.view.config.service_certificate_validity, self._clock()
@@ -231,7 +246,7 @@ class Loop:
         self._problems.say("between sources", None, sources.merged.problems)
 
     def _say(self, model: Model, step: Step) -> None:
-        """Take what was found with what is published."""
+        """Record the problems found in a wave or batch, and publish the new state."""
         rejected = self._rejections.problems(model.serving, self._publishing.quarantine.findings.rejected())
         self._problems.failed(step.failed)
         self._problems.say("places", None, model.unplaced())
@@ -241,7 +256,7 @@ class Loop:
         self._take(MeshState(model.view, published, self._problems, proxies))
 
     def _found(self, found: Sequence[Looked]) -> None:
-        """Take the problems between objects."""
+        """Record problems between objects."""
         self._problems.found(found)
         if self._problems.log():
             self._on_state(self.state)

@@ -1,4 +1,4 @@
-"""What sources bring, until a wave takes it up: counted as it comes, and gathered at its pace."""
+"""Changes of the sources, counted when they arrive, and gathered until a wave begins."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,22 +17,22 @@ from meshwright.providers.sources import Counts, Sources
 ADMISSIONS: Final = "admissions"
 TAPS: Final = "taps"
 ENDPOINT_KINDS: Final = frozenset({WORKLOAD, ENDPOINT_SLICE, *READ_AS, ADMISSION})
-"""Kinds of objects that say where something runs, not what it may do."""
+"""Kinds of objects that describe where something runs, and not what is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paces:
-    """How changes are gathered: those of endpoints alone, and any others."""
+    """Paces for gathering changes: one for changes of endpoints alone, one for all others."""
 
     policy: Pace
     endpoints: Pace
 
 
 class MeshSources:
-    """The sources of a mesh, and what they brought since the last wave; used on the event loop.
+    """The sources of a mesh and their changes since the last wave; use on the event loop.
 
-    `admitted` says which proxies' workloads get traffic, `admissions` what it said when it was last asked.
-    `watched` and `taps` are the same of which requests to a service are watched.
+    `admitted` returns the admissions of proxies' workloads, and `admissions` its latest result. `watched` and
+    `taps` are the same for tapped requests.
     """
 
     def __init__(
@@ -52,15 +52,18 @@ class MeshSources:
         self._changes = Debounce(_by_matter(paces))
 
     def pace(self, paces: Paces) -> None:
-        """Gather at other paces from now on."""
+        """Use other paces from now on."""
         self._changes.pace(_by_matter(paces))
 
     def changed(self) -> None:
-        """Note that some source changed, and when a wave is to begin for it."""
+        """Record that a source has changed, and schedule a wave."""
         self._changes.note(matter(self.look()))
 
     def look(self) -> Counts:
-        """Look at what there is now; return what has changed since the last time, which is counted."""
+        """Compare the sources with the last call; return the counted changes by (source, kind).
+
+        For example: `{("files", TRAFFIC_SPLIT): 1}`.
+        """
         before, self.admissions = self.admissions, Picture.of(self._admitted())
         tapped, self.taps = self.taps, Picture.of(self._watched())
         found = dict(self.sources.take())
@@ -73,16 +76,19 @@ class MeshSources:
         return found
 
     async def due(self) -> None:
-        """Return when the next wave should begin, with what follows from its objects if that comes soon."""
+        """Return when the next wave should begin.
+
+        Sources that follow other sources, such as DNS, get a short time to finish first.
+        """
         await self._changes.due()
         await self.sources.settled()
 
     def take(self, now: float) -> float:
-        """Begin a wave with all that came; return when the first of it did, `now` without any."""
+        """Begin a wave with all changes; return the time of the first one, or `now` without any."""
         return self._changes.take(now)
 
     def concerned(self, proxies: int) -> None:
-        """Note how many connected proxies the last wave concerned."""
+        """Record the number of connected proxies that the last wave concerned."""
         self._changes.concerned(proxies)
 
 
@@ -92,7 +98,7 @@ def _by_matter(paces: Paces) -> Mapping[Matter, Pace]:
 
 
 def matter(events: Counts) -> Matter:
-    """Say what changes are about: admissions alone, endpoints, or anything else, as what brought no event."""
+    """Return the subject of changes: admissions alone, endpoints, or policy (also for no counted change)."""
     if events and all(kind is ADMISSION for _, kind in events):
         return Matter.ADMISSIONS
     if events and all(kind in ENDPOINT_KINDS for _, kind in events):

@@ -1,4 +1,4 @@
-"""What delivery counts of itself, for whoever keeps the numbers: it knows no metrics."""
+"""Interfaces for the counters of delivery; the metrics behind them are in `meshwright.admin.metrics`."""
 
 from typing import Protocol
 
@@ -6,63 +6,63 @@ from xds.protocol.resources.resource import TypeUrl
 
 
 class WaveMeter(Protocol):
-    """Counts changes and waves; must return at once and not raise."""
+    """Counters of changes and waves; each method must be quick and must not raise."""
 
     def event(self, source: str, kind: str, count: int = 1) -> None:
-        """Count changes of a kind of object that a source brought."""
+        """Count changes of a kind of object from a source."""
 
     def wave(self, seconds: float, *, published: bool) -> None:
-        """Count a wave, and whether anything came of it."""
+        """Count a wave of `seconds`, and whether it published anything."""
 
     def wave_work(self, *, computed: int, reused: int, stopped: int, encoded: int, touched: int) -> None:
-        """Count the work of a wave: derived values, pieces encoded, connected proxies that it concerned."""
+        """Count the work of a wave: derived values, encoded pieces, and connected proxies concerned."""
 
     def group_failed(self) -> None:
-        """Count a group that could not be computed, and kept its last good snapshot."""
+        """Count a group that could not be computed and keeps its last snapshot."""
 
     def verified(self, differences: int) -> None:
-        """Count a wave that was compared with one from nothing, and what that found."""
+        """Count a wave that was compared with a computation from scratch, and its differences."""
 
 
 class StreamMeter(Protocol):
-    """Counts connections, streams, and what goes to and fro on them; must return at once and not raise."""
+    """Counters of connections, streams and messages; each method must be quick and must not raise."""
 
     def handshake(self) -> None:
         """Count a TLS handshake."""
 
     def connection_used(self) -> None:
-        """Count a connection on which a stream was asked for first."""
+        """Count a connection when its first stream is requested."""
 
     def connection_ended(self, cause: str) -> None:
-        """Count a connection that was ended for what it cost."""
+        """Count a connection that was closed because it exceeded a limit."""
 
     def stream_opened(self, protocol: str) -> None:
-        """Count a stream that was let in."""
+        """Count an accepted stream."""
 
     def stream_refused(self, reason: str) -> None:
         """Count a stream that was refused."""
 
     def exceeded(self, bound: str) -> None:
-        """Count a call that was over a bound of its budget."""
+        """Count a call that exceeded a limit of its budget."""
 
     def sent(self, type_url: TypeUrl, resources: int, size: int) -> None:
-        """Count a response, the resources in it, and its bytes."""
+        """Count a response with its number of resources and its size in bytes."""
 
     def large(self, type_url: TypeUrl) -> None:
-        """Count a response that some clients cannot take."""
+        """Count a response that is too large for some gRPC clients."""
 
     def pushed(self, seconds: float) -> None:
-        """Count a response that a change led to, so long after the change's first event."""
+        """Count a response caused by a change, with the seconds since the first event of the change."""
 
     def acked(self, type_url: TypeUrl) -> None:
-        """Count a response acknowledged."""
+        """Count an acknowledged response."""
 
     def acknowledged(self, seconds: float) -> None:
-        """Count the ACK of a response that a change led to, so long after its first event."""
+        """Count the ACK of a response caused by a change, with the seconds since the change's first event."""
 
     def nacked(self, type_url: TypeUrl) -> None:
-        """Count a response rejected."""
+        """Count a rejected response."""
 
 
 class Meter(WaveMeter, StreamMeter, Protocol):
-    """Counts everything."""
+    """All counters."""

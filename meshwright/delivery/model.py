@@ -1,4 +1,4 @@
-"""Following the sources: a view that is kept current, and what is wanted of it, kept current as well."""
+"""Model of a mesh: the view of all objects, and the resources of the served groups, kept current together."""
 
 import itertools
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -30,10 +30,10 @@ from meshwright.mesh.values.picture import Picture
 from meshwright.providers.merge import MergedObjects
 
 ATOMIC: Final = 64
-"""How many edits are one change; more of them are several, one after the other."""
+"""Number of edits that are applied as one change; further edits are applied as further changes."""
 
 FORGOTTEN: Final = 500
-"""How many values that nobody wants any more are forgotten at once."""
+"""Number of unneeded values that are dropped before streams get a turn."""
 
 
 NOTHING_TAPPED: Final[Picture[ServiceKey, Tapped]] = Picture()
@@ -41,7 +41,7 @@ NOTHING_TAPPED: Final[Picture[ServiceKey, Tapped]] = Picture()
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What was done so far: see engine.graph.Graph; `encoded` counts pieces."""
+    """Counts of the work done so far: see `engine.graph.Graph`; `encoded` counts pieces."""
 
     computed: int
     reused: int
@@ -59,7 +59,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Everything that is served from: with equal inputs, equal snapshots; `wanted` is for whom."""
+    """All inputs of the served snapshots: equal inputs give equal snapshots. `wanted` selects the groups."""
 
     known: Edits
     settings: MeshSettings
@@ -69,9 +69,11 @@ class Inputs:
 
 
 class Model:
-    """The view of a mesh and what is served of it; for one wave at a time, on the event loop.
+    """The view of a mesh and everything derived from it; for one wave at a time, on the event loop.
 
-    `merged`, `admissions` and `taps` are what it has taken over whole: sources may have brought more since.
+    `merged`, `admissions` and `taps` are the inputs that have been applied completely; the sources may be
+    newer. Methods that return an iterator yield `None` between slices and their result last, so the
+    caller decides when streams get a turn.
     """
 
     def __init__(
@@ -101,11 +103,11 @@ class Model:
         admissions: Picture[ProxyName, Admission],
         taps: Picture[ServiceKey, Tapped] = NOTHING_TAPPED,
     ) -> Iterator[bool | None]:
-        """Take over what the sources say now, who is admitted, and which requests are watched.
+        """Apply the current objects, admissions and taps; yield True at the end.
 
-        More than ATOMIC edits are taken over in parts, with a pause after each. Who looks at the view then
-        sees a mesh in which some objects are newer than others, each of them and all that follows from them
-        whole: what sources that are not transactional might have said themselves.
+        More than ATOMIC edits are applied in parts with a pause after each. A reader of the view then sees
+        some objects newer than others, each consistent with everything derived from it. Sources that are not
+        transactional could have reported the changes in such parts themselves.
         """
         edits = Edits(
             merged.since(self.merged), admissions.since(self.admissions), taps=taps.since(self.taps)
@@ -121,15 +123,16 @@ class Model:
         yield True
 
     def attend(self, here: Picture[ProxyName, ProxyName]) -> Iterator[bool | None]:
-        """Take over which proxies are here to be served; what is wanted no more is forgotten in parts."""
+        """Apply the set of connected proxies, and drop unneeded values; yield True at the end."""
         yield from self._forget()
         self.serving.wanted.attend(here)
         yield True
 
     def certificate_needs(self, touched: Iterable[ProxyGroup] = ()) -> Iterator[Needs | None]:
-        """Yield in the end the identities whose need changed: their DNS names, None for no need.
+        """Yield the changed needs of identities at the end: their DNS names, or `None` for no need.
 
-        Certificates are for those who are served: `touched` are the groups that may have come or gone.
+        Only identities of served groups need certificates. `touched` are the groups that may have been added
+        or removed.
         """
         needs: dict[ServiceIdentity, tuple[str, ...] | None] = {}
         for group in filter(self.serving.is_touched, touched):
@@ -158,7 +161,7 @@ class Model:
 
     @property
     def certified(self) -> bool:
-        """Say whether certificates have ever been taken over."""
+        """True after the first call of `certify` with a result."""
         return bool(self._trust_bundle)
 
     def certify(
@@ -167,9 +170,9 @@ class Model:
         in_force: Mapping[ServiceIdentity, ServiceCertificate],
         unsaid: Container[ServiceIdentity] = (),
     ) -> Iterator[bool | None]:
-        """Take over certificates: those that changed, the first time all that are in force.
+        """Apply changed certificates (the first time all certificates in force); yield True at the end.
 
-        They are causes of the next wave, but for those `unsaid`.
+        Changed certificates become causes of the next wave, except those of identities in `unsaid`.
         """
         changed = update.changed if self._trust_bundle else {**in_force, **update.changed}
         if changed or update.trust_bundle != self._trust_bundle:
@@ -187,7 +190,7 @@ class Model:
         yield True
 
     def lint(self) -> Iterator[Sequence[Looked] | None]:
-        """Look for problems where something changed; yield in the end what is wrong there now."""
+        """Search for problems where objects have changed; yield the results at the end."""
         found: list[Looked] = []
         for each in self.linter.looks():
             found.append(each)
@@ -196,12 +199,12 @@ class Model:
         yield found
 
     def _forget(self) -> Iterator[None]:
-        """Forget what nobody wants any more: after a change of everything it is more than one slice."""
+        """Drop unneeded values in slices; after a change of the whole mesh they take more than one."""
         while self.view.graph.collect(FORGOTTEN):
             yield None
 
     def unplaced(self) -> Problems:
-        """Return the workloads for which an index of the view could not be computed, sorted."""
+        """Return a problem for each workload that could not be assigned to a group or sidecar, sorted."""
         return tuple(
             Problem(
                 code="workload-not-placed",
@@ -216,12 +219,12 @@ class Model:
         )
 
     def work(self) -> Work:
-        """Return what was done so far."""
+        """Return the counts of the work done so far."""
         graph = self.view.graph
         return Work(graph.computed, graph.reused, graph.stopped, self.serving.rendering.encoded)
 
     def inputs(self) -> Inputs:
-        """Return everything that is served from, for whoever computes it again."""
+        """Return all inputs, for a computation from scratch."""
         certificates = dict(self.serving.rendering.certificates.held())
         return Inputs(
             self.view.known(),

@@ -1,6 +1,6 @@
-"""Which proxies are here, and which the workloads make one expect.
+"""Connected proxies, and the proxies expected because of their workloads.
 
-A proxy is here while it has a stream, and for a while after its last one ended.
+A proxy counts as connected while it has a stream, and for a grace period after its last stream ended.
 """
 
 import asyncio
@@ -18,17 +18,17 @@ from meshwright.mesh.workload import Workload, WorkloadKey
 from xds.cache import NodeKey
 
 MOST_LINGERING: Final = 10_000
-"""Proxies that count as here without a stream; beyond, those that left first do not."""
+"""Maximum number of proxies in their grace period; beyond it, the one that disconnected first is dropped."""
 
 
 ARRIVALS: Final = Pace(quiet=0.01, longest=0.05)
-"""How arrivals are gathered: of many at once those that come while others are served are taken together."""
+"""Pace for new proxies: those that connect while others are served are served together."""
 
 
 class ConnectionGracePeriod:
-    """Who came and who left, and who counts as here for that: so many seconds after the last stream ended.
+    """Proxies that are connected, or disconnected less than `seconds` ago.
 
-    Times are arguments, of one monotonic clock.
+    Times are arguments, in seconds of one monotonic clock.
     """
 
     def __init__(self, seconds: float, most: int = MOST_LINGERING) -> None:
@@ -39,7 +39,7 @@ class ConnectionGracePeriod:
         self._here: Picture[ProxyName, ProxyName] = Picture()
 
     def came(self, node: NodeKey) -> bool:
-        """Take it that a proxy has a stream; say whether it did not count as here."""
+        """Record the first stream of a proxy; return True if the proxy did not count as connected."""
         if self._left.pop(node, None) is not None:
             return False
         name = ProxyName.parse(node)
@@ -47,18 +47,19 @@ class ConnectionGracePeriod:
         return True
 
     def left(self, node: NodeKey, now: float) -> None:
-        """Take it that a proxy has no stream any more."""
+        """Record the end of a proxy's last stream."""
         self._left[node] = now
 
     def due(self) -> float | None:
-        """Return when the next of them does not count any more, None where none lingers."""
+        """Return the time at which the next grace period ends, or `None`."""
         first = next(iter(self._left.values()), None)
+        # A time in the past: with too many entries the oldest ends at once.
         if first is None or len(self._left) > self._most:
             return first
         return first + self._seconds
 
     def here(self, now: float) -> Picture[ProxyName, ProxyName]:
-        """Return who counts as here."""
+        """Return the proxies that count as connected at the time `now`."""
         while (due := self.due()) is not None and (due <= now or len(self._left) > self._most):
             node = next(iter(self._left))
             del self._left[node]
@@ -68,7 +69,10 @@ class ConnectionGracePeriod:
 
 
 class Presence:
-    """Who is here, told by who is watched in the cache; used on the event loop."""
+    """Connected proxies, reported by the first and last watch of a node in the cache.
+
+    Use on the event loop.
+    """
 
     def __init__(
         self, lingering: ConnectionGracePeriod, monotonic: Callable[[], float] = time.monotonic
@@ -80,7 +84,7 @@ class Presence:
         self._looked: float | None = None
 
     def attended(self, node: NodeKey, *, here: bool) -> None:
-        """Take note that a proxy has a stream now, or none any more."""
+        """Record that a proxy has its first stream, or no stream any more."""
         now = self._now()
         if not here:
             self._lingering.left(node, now)
@@ -92,13 +96,13 @@ class Presence:
         self._noted.set()
 
     def here(self) -> Picture[ProxyName, ProxyName]:
-        """Return who counts as here: those who came are attended to with that."""
+        """Return the proxies that count as connected, and clear the notification of new ones."""
         now = self._now()
         self._came, self._looked = None, now
         return self._lingering.here(now)
 
     async def due(self) -> None:
-        """Return when it is time to look who is here."""
+        """Return when new proxies should be served, or a grace period has ended."""
         await until(self._due, self._noted, self._now)
 
     def _due(self) -> float | None:
@@ -110,7 +114,7 @@ class Presence:
 
 
 class ExpectedSidecars:
-    """The name of each sidecar, kept by the workloads that come, go or change, whoever is here."""
+    """Names of the sidecars of all workloads, updated when a workload is added, changed or removed."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -119,13 +123,13 @@ class ExpectedSidecars:
         view.workloads.followed(self)
 
     def follow(self, _: WorkloadKey, old: Workload | AbsentInput, new: Workload | AbsentInput) -> None:
-        """Take note of a workload that is another one now."""
+        """Record a changed workload."""
         for each in (old, new):
             if not isinstance(each, AbsentInput) and (claimed := each.sidecar) is not None:
                 self._touched[claimed] = None
 
     def proxies(self) -> Picture[SidecarKey, ProxyName]:
-        """Return them: of several workloads that claim one sidecar, that of its claimant."""
+        """Return the proxy names by sidecar; if several workloads claim one sidecar, the claimant's name."""
         if self._touched:
             held = {each: claimant_of(self._view, each) for each in self._touched}
             names = {each: None if found is None else found.proxy_name for each, found in held.items()}

@@ -1,4 +1,4 @@
-"""What is wrong, from whoever says it: a table of which a change touches what is other; how it is logged."""
+"""Table of all current problems by reporter and subject, with the changes since each reader's last look."""
 
 from collections import Counter
 from collections.abc import Container, Hashable, Iterable, Mapping
@@ -14,31 +14,32 @@ from xds.cache import GroupKey
 _log = structlog.get_logger("delivery.problems")
 
 _LOGGED: Final = "sources"
-"""Who logs what they say themselves."""
+"""Reporters with this name log their problems themselves."""
 
 
 class ProblemChanges:
-    """Which problems have come and gone since somebody looked last; at first all there are have come."""
+    """Problems that appeared or disappeared since the last call of `take`."""
 
     def __init__(self, standing: Container[Problem], come: Iterable[Problem] = ()) -> None:
-        """`standing` is asked whether a problem stands now."""
+        """Take the table of current problems, `standing`, and the problems that count as new at first."""
         self._standing = standing
         self._stood = dict.fromkeys(come, False)
 
     def note(self, problem: Problem, *, stood: bool) -> None:
-        """Note that a problem comes or goes, which `stood` until now or did not."""
+        """Record a problem that appears or disappears; `stood` is its state until now."""
         self._stood.setdefault(problem, stood)
 
     def take(self) -> Mapping[Problem, bool]:
-        """Return those that are otherwise than at the last look: whether they stand now."""
+        """Return the changed problems since the last call: True if the problem is in force now."""
+        # A problem that disappeared and came back meanwhile is in its old state, so it is left out.
         noted, self._stood = self._stood, {}
         return {each: not stood for each, stood in noted.items() if stood is not (each in self._standing)}
 
 
 class AllProblems:
-    """The problems of all that find some, by who says them and of what; each is one, whoever else says it.
+    """The current problems by reporter and subject; a problem reported twice counts once.
 
-    What is said again costs nothing, what is other its difference; they are sorted when somebody asks.
+    A repeated report costs a comparison, and a changed report its difference. Sorting is done on demand.
     """
 
     def __init__(self) -> None:
@@ -52,17 +53,17 @@ class AllProblems:
         self._sorted: Problems | None = ()
 
     def all(self) -> Problems:
-        """Return everything that is wrong now, sorted; the very same as long as nothing is other."""
+        """Return all current problems, sorted; the same object until one of them changes."""
         if self._sorted is None:
             self._sorted = ordered(self._times)
         return self._sorted
 
     def counts(self) -> Mapping[str, int]:
-        """Return how many there are by severity, also of those of which there is none."""
+        """Return the number of problems by severity; all severities are present."""
         return {each.value: self._counts[each] for each in Severity}
 
     def say(self, who: str, of: Hashable, said: Problems) -> None:
-        """Take what somebody says of something now, in the place of what that was before."""
+        """Replace the problems that the reporter `who` has reported about the subject `of`."""
         before = self._said.get((who, of), ())
         if said is before or said == before:
             return
@@ -75,35 +76,35 @@ class AllProblems:
         self._count(who, (each for each in old if each not in new), -1)
 
     def of_sources(self, said: Mapping[str, Problems]) -> None:
-        """Take what each source says, by its name: it has logged that itself."""
+        """Replace the problems of each source by name; the sources have logged them."""
         for name, problems in said.items():
             self.say(_LOGGED, name, problems)
 
     def found(self, said: Iterable[tuple[Hashable, Problems]]) -> None:
-        """Take what is wrong with objects that were looked at."""
+        """Replace the problems of the examined objects."""
         for of, problems in said:
             self.say("lint", of, problems)
 
     def failed(self, groups: Mapping[GroupKey, Failure | None]) -> None:
-        """Take which groups fail now, None where one does no more."""
+        """Replace the problem of each group: its failure, or `None` if the group does not fail any more."""
         for group, failure in groups.items():
             self.say("groups", group, () if failure is None else (failure_problem(failure),))
 
     def follow(self) -> ProblemChanges:
-        """Return what tells somebody from now on which problems come and go."""
+        """Return a new record of changes, in which all current problems count as new."""
         moves = ProblemChanges(self._times, self._times)
         self._followed.append(moves)
         return moves
 
     def forget(self) -> None:
-        """Forget what everybody has said: it is said anew."""
+        """Drop all reports, because every reporter will repeat its own."""
         for who, of in tuple(self._said):
             self.say(who, of, ())
 
     def log(self) -> bool:
-        """Log what is new since the last time but what sources have logged, and what of that has gone.
+        """Log problems that have appeared or disappeared since the last call; return True if any changed.
 
-        Say whether anything is other.
+        Problems of sources are left out here, because the sources log them.
         """
         other = self._unlogged.take()
         new = [each for each, stands in other.items() if stands and each not in self._logged]
@@ -127,7 +128,7 @@ class AllProblems:
 
 
 def failure_problem(failure: Failure) -> Problem:
-    """Say that a group failed, in the form of all problems."""
+    """Return the problem of a group that could not be computed."""
     return Problem(
         code="translation-failed",
         severity=Severity.ERROR,
@@ -139,14 +140,14 @@ def failure_problem(failure: Failure) -> Problem:
 
 
 def wave_problem(error: Exception) -> Problem:
-    """Say that a wave failed."""
+    """Return the problem of a wave that failed."""
     return Problem(
         code="wave-failed", severity=Severity.ERROR, origin=FromSource("catalog"), expected=f"{error}"
     )
 
 
 def _add(times: dict[Problem, int], problem: Problem, by: int) -> None:
-    """Count a problem, which is not in the table where it is said no more."""
+    """Add `by` to the count of a problem, and drop the entry at zero."""
     if number := times.get(problem, 0) + by:
         times[problem] = number
     else:

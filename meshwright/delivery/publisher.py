@@ -1,4 +1,4 @@
-"""The last step of a wave: into the cache, less what proxies have rejected, and told."""
+"""Publication of waves: snapshots without quarantined resources go into the cache, then followers run."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,63 +18,65 @@ from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resources.snapshot import Snapshot
 
 CAUSES_LOGGED: Final = 4
+"""Number of causes in the log line of a wave; the others are counted."""
 
 _log = structlog.get_logger("delivery.loop")
 
 OnPublished = Callable[[Wave, Step, Mapping[GroupKey, Snapshot]], None]
+"""Receiver of a published part: the wave, the step, and the former snapshots by group."""
 
 
 class WaveFollower(Protocol):
-    """Whoever follows each wave to those whom it concerns; must be quick and must not raise."""
+    """Follower of each wave; the methods must be quick and must not raise."""
 
     def publishing(self, wave: Wave) -> None:
-        """Take note that a wave is computed, and is about to be published."""
+        """Handle a wave that is computed and about to be published."""
 
     def published(self, wave: Wave, touched: int) -> None:
-        """Take note that a part of it is, and how many connected proxies that concerns."""
+        """Handle a published part of a wave, which concerns `touched` connected proxies."""
 
     def over(self, wave: Wave) -> None:
-        """Take note that all of it is."""
+        """Handle the end of a wave, when all parts are published."""
 
 
 class PendingRecords(Protocol):
-    """What was noted of proxies and is still to be entered in the books, which must not raise."""
+    """Buffered records of proxies, such as the journal; the methods must not raise."""
 
     @property
     def waits(self) -> bool:
-        """Whether there is anything."""
+        """True if any record is buffered."""
 
     def settle(self, nodes: Iterable[NodeKey]) -> None:
-        """Enter all of some proxies now."""
+        """Write the records of some proxies now."""
 
     def entering(self) -> Iterator[bool | None]:
-        """Enter all that there is; yield None after each part of it, and in the end True."""
+        """Write all records; yield `None` after each part, and True at the end."""
 
 
 class NoPendingRecords:
-    """Nothing is noted: whatever happens is entered at once."""
+    """Empty buffer, for a publisher without a journal."""
 
     waits = False
 
     def settle(self, nodes: Iterable[NodeKey]) -> None:
-        """Enter nothing."""
+        """Do nothing."""
 
     def entering(self) -> Iterator[bool | None]:
-        """Enter nothing."""
+        """Yield True."""
         yield True
 
 
 def nobody(wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
-    """Take no notice."""
+    """Do nothing."""
 
 
 class Publisher:
-    """Numbers waves and puts what they come to into the cache, less what proxies have rejected.
+    """Publisher of waves: numbers them, applies the quarantine, and puts the result into the cache.
 
-    `told` hears of each part of a wave that was published, and of the snapshots that it replaced, in the
-    same turn of the event loop, right after: no stream has written anything of it yet. It must be quick and
-    must not raise. So does a `follower`, if there is one. What is `noted` of a proxy is entered before it is
-    served something else: it is understood by what was served then.
+    `told` and `follower` are notified of each published part in the same turn of the event loop, before any
+    stream has sent the new resources. Both must be quick and must not raise. Buffered records (`noted`) of a
+    proxy are written before the proxy gets other resources, because an ACK must be matched with the snapshot
+    that was served then.
     """
 
     def __init__(
@@ -96,14 +98,14 @@ class Publisher:
 
     @property
     def published(self) -> PublishedSnapshots:
-        """What is computed and was published so far, whatever some proxies have in its place."""
+        """Computed and published snapshots, before the quarantine's reductions for single proxies."""
         return self.quarantine.published
 
     async def publish(self, wave: Wave, step: Step, slices: Slices) -> int | None:
-        """Publish what is new, if anything is; return how many connected proxies it concerns.
+        """Publish a step; return the number of connected proxies concerned, or `None` for an empty step.
 
-        A step that is large is published in parts (see delivery.batches), and streams go on between
-        them. What was published before something failed stays so.
+        A large step is published in parts (see `delivery.batches`), with turns for the streams between them.
+        If a part fails, the parts before it stay published.
         """
         if step:
             await self.settle_all(slices)
@@ -117,14 +119,15 @@ class Publisher:
         self._over(wave)
         if not step:
             return None
-        await asyncio.sleep(0)  # it goes out to those who are concerned before anything is said of it
+        await asyncio.sleep(0)  # streams send the new resources before the log line is written
         _say_published(wave, step, touched)
         return touched
 
     def attend(self, step: Step) -> None:
-        """Publish for proxies that came what they are to have, and take back what nobody wants any more.
+        """Publish snapshots for newly connected proxies, and drop those of groups no longer served.
 
-        Nobody is told: to a proxy it is as if it had been there when it came.
+        Followers are not notified, because to a proxy the snapshot is as if the proxy had been connected
+        before.
         """
         before = self.published
         self._say_failed(step.failed, before.failed)
@@ -132,19 +135,20 @@ class Publisher:
         try:
             lessened = self.quarantine.after(step)
             self._cache.publish_changes(lessened.snapshots, lessened.members)
+        # The cache has refused the step, so the quarantine must not count it as published.
         except Exception:
             self.quarantine.undone(before)
             raise
 
     def withhold(self, wave: Wave, step: Step) -> None:
-        """Publish what stands in for something rejected: `step` is what the quarantine made of an answer."""
+        """Publish a reduced snapshot; `step` is the quarantine's decision about a NACK."""
         wave = self._begun(wave)
         self._settle(step)
         self._serve(wave, step)
         self._over(wave)
 
     def lessen(self) -> None:
-        """Serve single streams less than others of their proxy, or the same again, as the quarantine says."""
+        """Apply the quarantine's changed reductions for single streams to the cache."""
         for stream, (node, less) in self.quarantine.streams.take_changes().items():
             self._cache.lessen(node, stream, less)
 
@@ -164,6 +168,7 @@ class Publisher:
         self._settle(part)
         try:
             return self._serve(wave, self.quarantine.after(part))
+        # The cache has refused the part, so the quarantine must not count it as published.
         except Exception:
             self.quarantine.undone(before)
             raise
@@ -180,17 +185,20 @@ class Publisher:
         return touched
 
     def settle_with(self, node: NodeKey) -> None:
-        """Have all entered of a proxy and of its group: what the others accepted counts for it."""
+        """Write the buffered records of a proxy and its group.
+
+        The ACKs of other proxies of the group count too, because they show which versions are good.
+        """
         if self._noted.waits:
             self._noted.settle((node,))
             self._settle_groups((self.published.members.get(node),))
 
     async def settle_all(self, slices: Slices) -> None:
-        """Have all entered that is noted, in slices."""
+        """Write all buffered records, in slices."""
         await slices.result(self._noted.entering())
 
     def _settle(self, step: Step) -> None:
-        """Have all entered of the proxies and groups that a step concerns."""
+        """Write the buffered records of all proxies and groups in a step."""
         if self._noted.waits:
             self._noted.settle(step.members)
             self._settle_groups({*step.snapshots, *step.members.values()})

@@ -1,4 +1,4 @@
-"""The check that a server can make of itself: what it serves is what its inputs come to from nothing."""
+"""Self-check of a server: compare the served snapshots with a computation from scratch."""
 
 import asyncio
 from collections.abc import Iterator
@@ -19,13 +19,16 @@ _log = structlog.get_logger("delivery.loop")
 
 
 class Verification:
-    """Compares what is served with what its inputs come to from nothing: after waves, and arrivals."""
+    """Comparison of the served snapshots with a computation from scratch, after each wave and batch."""
 
     def __init__(self, meter: WaveMeter) -> None:
         self._meter = meter
 
     async def after_wave(self, model: Model, publishing: Publisher) -> None:
-        """Compare, in a thread: the wave waits for it."""
+        """Compare in a thread.
+
+        The wave waits for the result, so the served snapshots do not change meanwhile.
+        """
         served, exclusions = publishing.quarantine.served(), publishing.quarantine.exclusions()
         inputs = model.inputs()
         self.on_verified(
@@ -33,7 +36,7 @@ class Verification:
         )
 
     def on_verified(self, differences: tuple[str, ...]) -> None:
-        """Take what a comparison found: it is counted, and differences are said loudly."""
+        """Count a comparison, and log each difference as an error."""
         self._meter.verified(len(differences))
         for difference in differences:
             _log.error("what is served is not what its inputs come to", difference=difference)
@@ -45,17 +48,18 @@ def verify(
     served: PublishedSnapshots,
     exclusions: Exclusions,
 ) -> tuple[str, ...]:
-    """Return where what is served differs from what the inputs come to from nothing; empty if nowhere.
+    """Return the differences between the served snapshots and a computation from scratch; empty if equal.
 
-    Looks at every proxy, group and byte. Groups that fail in both ways are equal. What proxies rejected is
-    an input like others.
+    Compares every proxy, every group, and every byte. A group that fails in both is equal. Exclusions by the
+    quarantine are an input, because they depend on the proxies' answers. For example: `"proxy a.b.c: Cluster
+    shop/cart"`.
     """
     expected = from_nothing(inputs, translate)
     return tuple(_differences(expected, served, exclusions))
 
 
 def from_nothing(inputs: Inputs, translate: Translate) -> PublishedSnapshots:
-    """Compute everything that is to be served, from its inputs alone."""
+    """Compute all snapshots from their inputs alone, with a new view."""
     view = View(inputs.settings)
     serving = GroupSnapshots(view, translate, inputs.wanted)
     view.apply(inputs.known)
@@ -72,6 +76,7 @@ def _differences(
         yield f"groups that fail: {sorted(published.failed)} instead of {sorted(failed)}"
     for node in sorted({*expected.members, *published.members}):
         wanted, found = expected.snapshot(node), published.snapshot(node)
+        # A group that fails keeps the proxy's last snapshot, which no computation from scratch can know.
         if wanted is None and (published.members.get(node) or "").startswith("kept:"):
             continue
         if wanted is None or found is None:

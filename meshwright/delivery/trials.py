@@ -1,9 +1,12 @@
-"""The search for what a proxy refuses: all suspects are out at once, and are tried again by halves.
+"""Search for the items that a proxy rejects: exclude all suspects, then offer them again by halves.
 
-A proxy that refuses a response does not always say what of it is bad. Whatever may be is left out; a half of
-it is let in again, and the other when that was accepted. What is refused again is halved again, until it is
-one: that is guilty. Of n suspects of which d are guilty no more than 2 d log2 n + 1 are tried, and between
-two trials the proxy has accepted what it is to have without the suspects.
+A NACK does not always name the resource at fault. All suspects are excluded first; then one half is offered
+again, and the other half once the first is accepted. A rejected half is halved again until a single item is
+left, and this item is guilty. For n suspects with d guilty items the search needs at most 2 d log2(n) + 1
+trials. Between two trials the proxy has accepted its configuration without the suspects.
+
+For example: suspects a, b, c, d of which c is guilty. Offered are (a, b): accepted, (c, d): rejected, (c):
+rejected and so guilty, (d): accepted.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable
@@ -15,9 +18,10 @@ T = TypeVar("T", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Trials(Generic[T]):
-    """Where the search stands. `trying` is in and not yet answered, `waiting` out, the next one first.
+    """State of a search. `trying` is offered and not answered yet; `waiting` are excluded batches, in order.
 
-    `guilty` is out for certain. An item is in one of them at most; what is in none is innocent, or unknown.
+    `guilty` items are excluded for certain. An item is in at most one of the three; an item in none of them
+    is innocent or was never suspected.
     """
 
     waiting: tuple[tuple[T, ...], ...] = ()
@@ -26,35 +30,39 @@ class Trials(Generic[T]):
 
     @property
     def out(self) -> frozenset[T]:
-        """What is out."""
+        """All excluded items."""
         return self.guilty | self.suspects
 
     @property
     def suspects(self) -> frozenset[T]:
-        """What is out until it is tried."""
+        """Items excluded until their trial."""
         return frozenset(each for batch in self.waiting for each in batch)
 
     def refused(self, blamed: Collection[T]) -> "Trials[T]":
-        """Take out what was refused: one of these is bad, or more of them; they are tried in this order."""
+        """Return the state after a rejection by one or more of `blamed`, to be tried in this order."""
         among = frozenset(blamed)
         others = self.less(among)
         if len(among) == 1:
             return Trials(others.waiting, (), others.guilty | among)
+        # In front of the other batches, so one search ends before the next begins.
         return Trials((*_halves(tuple(dict.fromkeys(blamed))), *others.waiting), (), others.guilty)
 
     def next(self) -> "Trials[T]":
-        """Let the next suspects in; what was tried until now, if anything, is innocent."""
+        """Return the state with the next batch offered; items tried until now are innocent."""
         return replace(self, waiting=self.waiting[1:], trying=self.waiting[0] if self.waiting else ())
 
     def again(self, items: Iterable[T]) -> "Trials[T]":
-        """Have guilty ones tried again, one by one: a wrong one costs a refusal, and no search."""
+        """Return the state in which these guilty items will be offered again, one by one.
+
+        A wrong guess then costs one rejection, and no new search.
+        """
         found = tuple(each for each in items if each in self.guilty)
         return replace(
             self, waiting=(*self.waiting, *((each,) for each in found)), guilty=self.guilty - set(found)
         )
 
     def less(self, gone: Collection[T]) -> "Trials[T]":
-        """Forget these: they are there no more, are other ones now, or are judged elsewhere."""
+        """Return the state without these items, which were removed or changed, or are judged elsewhere."""
         if not gone:
             return self
         waiting = (_without(batch, gone) for batch in self.waiting)
@@ -64,9 +72,10 @@ class Trials(Generic[T]):
 
 
 def guilty(suspects: Collection[T], refuses: Callable[[frozenset[T]], bool]) -> frozenset[T]:
-    """Return which of these are refused, where `refuses` says at once whether some of them are, together.
+    """Return the rejected items; `refuses` returns at once whether a set of them is rejected.
 
-    To be called where all of them are refused together, and none at all is not.
+    Call this only if all items together are rejected, and the empty set is not. Used for resources that the
+    driver can judge by itself, without a proxy.
     """
     nothing: Trials[T] = Trials()
     trials = nothing.refused(suspects)

@@ -1,4 +1,4 @@
-"""Waves: one computation of the mesh, with the changes that it was made for."""
+"""Waves: one computation of the mesh, with the changes that caused it."""
 
 import enum
 import itertools
@@ -17,18 +17,18 @@ from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey, SourcedObject
 
 NAMED: Final = 32
-"""How many causes a wave names; of the others it says how many they are."""
+"""Number of causes that a wave names; the others are counted."""
 
 ADMISSIONS: Final = "ledger"
 CERTIFICATES: Final = "certificates"
 SETTINGS: Final = "settings"
 PROXIES: Final = "proxies"
 WATCHED: Final = "meshwright tap"
-"""The sources of what no source of objects holds."""
+"""Sources of inputs that are not objects of a source."""
 
 
 class Change(enum.StrEnum):
-    """What became of an input."""
+    """Change of an input."""
 
     ADDED = "added"
     CHANGED = "changed"
@@ -37,11 +37,12 @@ class Change(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cause:
-    """One input that is another one than before.
+    """One changed input.
 
-    `kind` is the object's kind, or what it is that is no object (see mesh.kinds): a rejection is of a proxy.
-    `name` is `namespace/name`, the name alone where there is no namespace. `origin` is where it
-    was read, `file:line (document n)`, or the name of its source with how that came by it.
+    `kind` is the kind of the object, or of an input that is not an object (see `mesh.kinds`): a rejection has
+    the kind REJECTION and the name of its proxy. `name` is `namespace/name`, or the name alone for an object
+    without a namespace. `origin` is the place, for example `split.yaml:3 (document 2)`, or the name of the
+    source and its detail.
     """
 
     kind: Kind
@@ -61,10 +62,10 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """One computation: its number from 1, the first causes, sorted, and how many more there were.
+    """One computation: its number (from 1), the first causes, sorted, and the number of further causes.
 
-    `since` is the moment of the first event it was made for, by the monotonic clock in seconds, `began` when
-    it began by the same, `at` by the calendar. A wave without causes is one in which nothing had changed.
+    `since` is the time of the first event, and `began` the time when the wave began, both in seconds of the
+    monotonic clock; `at` is the date of the beginning. A wave without causes found no change.
     """
 
     number: int
@@ -76,7 +77,7 @@ class Wave:
 
 
 class Causes:
-    """Gathers the causes of the next wave."""
+    """Collector of the causes of the next wave."""
 
     __slots__ = ("_more", "_named")
 
@@ -85,21 +86,22 @@ class Causes:
         self._more = 0
 
     def note(self, causes: Iterable[Cause]) -> None:
-        """Note what changed: the first are named, the others counted."""
+        """Add causes: the first NAMED are kept, the others are counted."""
         left = iter(causes)
         self._named.extend(itertools.islice(left, NAMED - len(self._named)))
         self._more += sum(1 for _ in left)
 
     def take(self) -> tuple[tuple[Cause, ...], int]:
-        """Return the causes to be named, sorted, and how many more there were; begin anew."""
+        """Return the named causes, sorted, with the number of further ones; then start again."""
         named, more = tuple(sorted(self._named)), self._more
         self._named, self._more = [], 0
         return named, more
 
 
 def causes(view: View, edits: Edits) -> Iterator[Cause]:
-    """Yield what edits are about to change in a view."""
+    """Yield the changes that edits will make to a view."""
     for proxy, admission in edits.admissions.items():
+        # The end of a withdrawal gives traffic back, so it counts as added.
         given = admission is Admission.ADMITTED or view.admissions.held().get(proxy) is Admission.WITHDRAWN
         change = Change.ADDED if given else Change.REMOVED
         yield Cause(kinds.ADMISSION, str(proxy), ADMISSIONS, change)
@@ -118,25 +120,25 @@ def causes(view: View, edits: Edits) -> Iterator[Cause]:
 def certificate_causes(
     held: Mapping[ServiceIdentity, object], changed: Mapping[ServiceIdentity, object | None]
 ) -> Iterator[Cause]:
-    """Yield the certificates that are about to change."""
+    """Yield the certificates that will change."""
     for identity, certificate in changed.items():
         yield Cause(kinds.CERTIFICATE, str(identity), CERTIFICATES, _change(held.get(identity), certificate))
 
 
 def trust_bundle_cause(trust_domain: str, *, first_ever: bool) -> Cause:
-    """Return the cause of other roots."""
+    """Return the cause for changed CA certificates."""
     return Cause(
         kinds.TRUST_BUNDLE, trust_domain, CERTIFICATES, Change.ADDED if first_ever else Change.CHANGED
     )
 
 
 def rejection_cause(proxy: str) -> Cause:
-    """Return the cause of what a proxy is served for having rejected something, or for it to try again."""
+    """Return the cause for a snapshot that is reduced after a rejection, or offered again."""
     return Cause(kinds.REJECTION, proxy, PROXIES, Change.CHANGED)
 
 
 def _equal(before: SourcedObject | None, after: SourcedObject | None) -> bool:
-    """Say whether only the place of an object is another one: nothing but messages depends on it."""
+    """Return whether an object is unchanged apart from its place, on which only messages depend."""
     return before is not None and after is not None and before.value == after.value
 
 

@@ -1,4 +1,4 @@
-"""Service certificates for the identities that the mesh needs, and problems of issuing them.
+"""Service certificates for the identities of the mesh, and problems with their issuance.
 
-It never signs: an issuer does.
+An issuer (`certs.contract.Issuer`) signs; this package only decides which certificates are needed, and when.
 """

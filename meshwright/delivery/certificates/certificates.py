@@ -1,4 +1,4 @@
-"""Service certificates for what the catalog needs, kept in step with the mesh's configuration."""
+"""Service certificates of all needed identities: issuance, renewal and retries."""
 
 import asyncio
 import random
@@ -26,27 +26,27 @@ from meshwright.mesh.problems.problem import Problems
 from xds.protocol.resources.layers import Layers
 
 RENEWAL_SECONDS: Final = 30.0
-"""The longest rest between two looks; a wall clock that jumps is noticed within that."""
+"""Maximum seconds between two checks. A jump of the wall clock is noticed within this time."""
 
 SHORTEST_SECONDS: Final = 1.0
-"""The shortest: what falls due meanwhile is renewed together."""
+"""Minimum seconds between two checks. Certificates that become due meanwhile are renewed together."""
 
 _log = structlog.get_logger("delivery.certificates")
 
 _ALWAYS: Final = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 
 Needs = Mapping[ServiceIdentity, tuple[str, ...] | None]
-"""Identities whose need is another one: the DNS names of their certificates, None for none any more."""
+"""Changed needs by identity: the DNS names of the certificate, or `None` if it is no longer needed."""
 
 
 def spread() -> float:
-    """Return a random number from -1 to 1, for validities that do not all end at once."""
+    """Return a random number from -1 to 1, so certificates issued together end at different times."""
     return random.uniform(-1, 1)  # noqa: S311 - it spreads load, it protects nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What became of a change: certificates that are other ones now (None: gone), the roots, and problems."""
+    """Result of an update: changed certificates (`None` for a removed one), the CA bundle, and problems."""
 
     changed: Mapping[ServiceIdentity, ServiceCertificate | None]
     trust_bundle: bytes = field(repr=False)
@@ -55,7 +55,10 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class IssuanceCounts:
-    """What came of a look: certificates issued, those of them that took another's place, failures by kind."""
+    """Counts of one update: certificates issued, certificates renewed among them, and failures by kind.
+
+    Example of `failed`: `{"issuer": 2}`; the kinds are the results of `failure_kind`.
+    """
 
     issued: int
     renewed: int
@@ -63,11 +66,12 @@ class IssuanceCounts:
 
 
 class ServiceCertificates:
-    """Issues what is needed and forgets what is not; for one caller at a time, in whatever thread.
+    """Service certificates of the needed identities, each issued and renewed in time.
 
-    `counted` is told what came of each look. An identity whose certificate could not be issued is tried
-    again after a while of its own, and what it has serves on. While the issuer `waits` nobody gets another
-    certificate who can do without.
+    One caller at a time, in any thread. `counted` receives the counts of each update. After a failure an
+    identity is retried with its own growing delay, and its present certificate stays in use. While
+    `waits(now)` returns True the issuer is not ready, so a certificate that is merely due for renewal is not
+    renewed.
     """
 
     def __init__(
@@ -89,6 +93,7 @@ class ServiceCertificates:
         self._asking = asking or SequentialIssuing()
         self._waits = waits
         self._validity: timedelta | None = None
+        # Made by the first update, because the validity is a setting of the mesh and is not known before.
         self._manager: CertificateManager | None = None
         self._needed: dict[ServiceIdentity, tuple[str, ...]] = {}
         self._retries = Retries(lambda: (1 + jitter()) / 2)
@@ -102,27 +107,30 @@ class ServiceCertificates:
         self.certificates: Layers[ServiceIdentity, ServiceCertificate] = Layers()
 
     def needs_work(self, now: datetime) -> bool:
-        """Say whether a certificate is due or has come, one is to be tried again, or roots are others.
+        """Return whether `update` has work: a due certificate, a new answer, a due retry, or changed roots.
 
         May be called from any thread.
         """
         if self._manager is None:
             return False
+        # A retry further away than LONGEST_RETRY means that the wall clock was set back; the retry is then
+        # due at once.
         again = self._again is not None and not now < self._again <= now + renewal.LONGEST_RETRY
         other = self._roots != self._issuer_roots()
         return again or other or self._asking.arrived() or not self._all_good(now)
 
     async def renewing(self, clock: Callable[[], datetime], changed: Callable[[], None]) -> None:
         """Call `changed` whenever there is work, until cancelled."""
+        # The answers arrive in other threads, so the event is set by way of the loop.
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
-            with suppress(RuntimeError):  # the server has ended: nobody waits for the answer any more
+            with suppress(RuntimeError):  # the server has ended, and the loop is closed
                 loop.call_soon_threadsafe(woken.set)
 
         self._asking.when_arrived(wake)
         self._looked = wake
-        if self._asking.arrived():  # what came before anybody could be told
+        if self._asking.arrived():  # answers that arrived before `when_arrived`
             woken.set()
         while True:
             try:
@@ -131,25 +139,31 @@ class ServiceCertificates:
             except TimeoutError:
                 looks = True
             else:
-                # After a look of somebody else it is to rest until another moment than before, and no less.
+                # After an update by a wave only the time of the next check has changed.
                 looks = self._asking.arrived()
             woken.clear()
             if looks and self.needs_work(clock()):
                 changed()
 
     def _rest(self, now: datetime) -> float:
-        """Return for how many seconds nothing needs work, if no clock jumps."""
+        """Return the seconds until the next check, from SHORTEST_SECONDS to RENEWAL_SECONDS.
+
+        The value assumes that the clock does not jump.
+        """
         ends = [] if self._good is None else [self._good[1]]
         ends += [] if self._again is None else [self._again]
         soonest = min(((end - now).total_seconds() for end in ends), default=RENEWAL_SECONDS)
         return min(max(soonest, SHORTEST_SECONDS), RENEWAL_SECONDS)
 
     def has_work(self, changes: Needs, validity: timedelta, now: datetime) -> bool:
-        """Say whether `update` with these arguments would do anything."""
+        """Return whether `update` with these arguments would change anything."""
         return bool(changes) or validity != self._validity or self.needs_work(now)
 
     def running_out(self, now: datetime) -> tuple[ExpiringCertificate, ...]:
-        """Return the certificates that somebody must look after; may be called from any thread."""
+        """Return certificates that cannot be renewed and have less than a quarter of their validity left.
+
+        May be called from any thread.
+        """
         return tuple(
             ExpiringCertificate(held, str(failure.error))
             for held, failure in self._failing
@@ -162,10 +176,11 @@ class ServiceCertificates:
         validity: timedelta,
         now: datetime,
     ) -> Update:
-        """Take changed needs, and renew what is due of all that is needed.
+        """Apply changed needs, renew due certificates, and return the result.
 
-        Looks at these identities, at those that failed before and are to be tried again, at those whose
-        answers have come, and at all when one may be due or the roots are others.
+        Examines the identities in `changes`, identities whose retry is due, and identities whose answers have
+        arrived. If a certificate may be due or the issuer's roots have changed, all needed identities are
+        examined.
         """
         manager, roots = self._manager_for(validity), self._issuer_roots()
         for identity, dns_names in changes.items():
@@ -179,14 +194,16 @@ class ServiceCertificates:
         work |= self._needed.keys() & changes.keys()
         before = self.certificates
         looked = self._look(manager, work, now)
-        # By identity: as long as nothing is new, the manager answers with the very same object.
+        # The manager returns the same object until a new certificate is taken, so identity of objects shows a
+        # change.
         held = {identity: manager.get(identity) for identity in sorted(looked)}
         changed = {identity: each for identity, each in held.items() if each is not before.get(identity)}
         changed.update(
             (identity, None) for identity in changes if identity in before and identity not in looked
         )
         self.certificates = before.changed(changed)
-        # What has gone goes on counting until all are looked at, a little sooner than they had to be.
+        # Certificates that were dropped still bound the interval until all identities are examined: the next
+        # full check then comes a little early, and never late.
         waiting = self._retries.failures.keys() | self._asking.open()
         good = (each for identity, each in held.items() if identity not in waiting)
         self._good = _good_between(good, _ALWAYS if looks_at_all else self._good or _ALWAYS)
@@ -198,7 +215,10 @@ class ServiceCertificates:
     def _look(
         self, manager: CertificateManager, work: Iterable[ServiceIdentity], now: datetime
     ) -> set[ServiceIdentity]:
-        """Have issued what must be; return the identities that were looked at, those that came included."""
+        """Request missing and due certificates; return the examined identities.
+
+        These include identities with a late answer to an earlier request.
+        """
         looked, requests = set(work), dict[Need, Request]()
         failed, renewed, issued = Counter[str](), 0, manager.issued
 
@@ -220,7 +240,7 @@ class ServiceCertificates:
             requests, now, self._retries.failures.keys()
         ).items():
             if self._needed.get(identity) != dns_names:
-                continue  # nobody needs it any more, or with other names
+                continue  # the identity is not needed any more, or needs other DNS names
             looked.add(identity)
             if isinstance(answer, CertificateError):
                 fail(identity, answer)
@@ -232,7 +252,7 @@ class ServiceCertificates:
         return looked
 
     def _say_failing(self, manager: CertificateManager, now: datetime) -> None:
-        """Take note of what cannot be issued, and say once of each certificate that it runs out."""
+        """Update the problems of failed identities, and log each expiring certificate once."""
         failures = sorted(self._retries.failures.items())
         self.problems = tuple(problem(identity, failure.error) for identity, failure in failures)
         self._again = min((failure.again for _, failure in failures), default=None)
@@ -252,15 +272,15 @@ class ServiceCertificates:
         self._retries.done(identity)
 
     def _all_good(self, now: datetime) -> bool:
-        """Say whether no certificate is due; also one that is not valid yet would be (renewal.due)."""
+        """Return whether no certificate is due. One that is not valid yet is due too (`renewal.due`)."""
         return self._good is not None and self._good[0] <= now < self._good[1]
 
     def _issuer_roots(self) -> tuple[bytes, bytes]:
-        """Return the roots that are to be trusted, and those below which new certificates stand."""
+        """Return the CA certificates to be trusted, and those that verify newly issued certificates."""
         return self._issuer.trust_bundle(), self._issuer.signing_bundle()
 
     def _manager_for(self, validity: timedelta) -> CertificateManager:
-        """Return the manager; another validity is that of certificates which are issued from now on."""
+        """Return the certificate manager; `validity` applies to certificates issued from now on."""
         self._validity = validity
         if self._manager is None:
             self._manager = CertificateManager(
@@ -273,7 +293,7 @@ class ServiceCertificates:
 def _good_between(
     held: Iterable[ServiceCertificate | None], good: tuple[datetime, datetime]
 ) -> tuple[datetime, datetime]:
-    """Return between which of these moments none of these certificates is due."""
+    """Return the part of the interval `good` in which none of these certificates is due."""
     begin, end = good
     there = [each for each in held if each is not None]
     return max((begin, *(each.not_before for each in there))), min((end, *map(renewal.renew_at, there)))

@@ -1,4 +1,4 @@
-"""What is said of certificates that cannot be issued, and of those among them that run out."""
+"""Problems of service certificates: failed issuance, and expiry without renewal."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from meshwright.mesh.problems.problem import Problem, Severity
 
 @dataclass(frozen=True, slots=True)
 class ExpiringCertificate:
-    """A certificate in force that cannot be renewed, and has less than a quarter of its life left."""
+    """Certificate in force that cannot be renewed and has less than a quarter of its validity left."""
 
     certificate: ServiceCertificate
     error: str
 
 
 def remarks_on(found: Collection[ExpiringCertificate]) -> tuple[str, ...]:
-    """Return what readiness has to say of certificates that run out: a sentence, if there are any."""
+    """Return one sentence for the readiness page as a tuple, empty without expiring certificates."""
     if not found:
         return ()
     first = min(found, key=lambda each: each.certificate.not_after)
@@ -32,7 +32,7 @@ def remarks_on(found: Collection[ExpiringCertificate]) -> tuple[str, ...]:
 
 
 def failure_kind(error: CertificateError) -> str:
-    """Return a word of a closed set for why a certificate could not be issued."""
+    """Return the kind of a failed issuance for metrics: `issuer`, `state` or `request`."""
     match error:
         case IssuerError():
             return "issuer"
@@ -43,7 +43,7 @@ def failure_kind(error: CertificateError) -> str:
 
 
 def problem(identity: ServiceIdentity, error: CertificateError) -> Problem:
-    """Return what is wrong with the ServiceAccount whose certificate could not be issued."""
+    """Return the problem of a ServiceAccount whose certificate could not be issued."""
     return Problem(
         code="certificate-not-issued",
         severity=Severity.ERROR,

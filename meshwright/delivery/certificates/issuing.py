@@ -1,4 +1,4 @@
-"""How certificates are asked for: one by one, or many at once where the issuer is across a network."""
+"""Issuing strategies: one request after the other, or many at once for an issuer across a network."""
 
 import threading
 import time
@@ -14,68 +14,71 @@ from meshwright.mesh.identity import ServiceIdentity
 
 AT_ONCE: Final = 8
 PATIENCE_SECONDS: Final = 1.0
-"""How long a wave waits for an issuer across a network: what comes later is served by a later one."""
+"""Maximum seconds that a wave waits for a remote issuer. Later answers are served by a later wave."""
 
 Need = tuple[ServiceIdentity, tuple[str, ...]]
 """An identity, and the DNS names of its certificate."""
 
 Answer = tuple[Pair, str] | CertificateError
-"""What came of a request: a pair, and why it could not be kept; or why there is none."""
+"""Result of a request: the key pair with the reason why it could not be stored (else empty), or the error."""
 
 
 class IssuingStrategy(Protocol):
-    """Has requests answered; for one caller at a time, in whatever thread."""
+    """A way to have requests answered; one caller at a time, in any thread."""
 
     def ask(
         self, requests: Mapping[Need, Request], now: datetime, again: Container[ServiceIdentity] = ()
     ) -> Mapping[Need, Answer]:
-        """Begin with these, now, and return what has been answered, of former ones as well.
+        """Start these requests at the time `now`; return all new answers, also to earlier requests.
 
-        Those of `again` have failed before: an answer for them is not waited for.
+        Identities in `again` have failed before. Their answers are not waited for, because an issuer that
+        does not respond would otherwise delay every wave.
         """
 
     def open(self) -> frozenset[ServiceIdentity]:
-        """Return those that are not answered yet."""
+        """Return the identities whose requests are not answered yet."""
 
     def arrived(self) -> bool:
-        """Say whether there are answers that `ask` would return at once; may be called from any thread."""
+        """Return whether `ask` would return answers at once; may be called from any thread."""
 
     def when_arrived(self, tell: Callable[[], None]) -> None:
-        """Have `tell` called, in whatever thread, each time an answer comes after `ask` has returned."""
+        """Call `tell`, in any thread, for each answer that arrives after `ask` has returned."""
 
     def close(self) -> None:
-        """Begin with nothing more; what is on its way ends by itself."""
+        """Start no further requests; running requests finish by themselves."""
 
 
 class SequentialIssuing:
-    """Each is answered before the next is asked: for an issuer that has its key at hand."""
+    """Strategy for an issuer with a local key: each request is answered before the next one starts."""
 
     def ask(
         self, requests: Mapping[Need, Request], now: datetime, again: Container[ServiceIdentity] = ()
     ) -> Mapping[Need, Answer]:
-        """Answer all of them."""
+        """Answer all requests."""
         del again
         return {need: _answer(request, now) for need, request in requests.items()}
 
     def open(self) -> frozenset[ServiceIdentity]:
-        """Return none."""
+        """Return an empty set: every request is answered within `ask`."""
         return frozenset()
 
     def arrived(self) -> bool:
-        """Say no."""
+        """Return False."""
         return False
 
     def when_arrived(self, tell: Callable[[], None]) -> None:
-        """Do nothing: all answers come at once."""
+        """Do nothing, because all answers arrive within `ask`."""
 
     def close(self) -> None:
         """Do nothing."""
 
 
 class ConcurrentIssuing:
-    """AT_ONCE requests at a time, in threads; whoever asks waits PATIENCE_SECONDS for those that are new.
+    """Strategy for a remote issuer: up to AT_ONCE requests at a time, in threads.
 
-    Not again and again for an issuer that is silent: it would hold up what has nothing to do with it.
+    `ask` waits up to `patience` seconds for requests of identities that have not failed before. Requests that
+    failed before are not waited for: an issuer that does not respond must not delay unrelated changes again
+    and again.
     """
 
     def __init__(
@@ -91,7 +94,7 @@ class ConcurrentIssuing:
     def ask(
         self, requests: Mapping[Need, Request], now: datetime, again: Container[ServiceIdentity] = ()
     ) -> Mapping[Need, Answer]:
-        """Begin with those that are not on their way, and return what was answered within the patience."""
+        """Start requests that are not running yet; return the answers that arrived within the patience."""
         asked, fresh = self._seconds(), list[Future[Answer]]()
         for need, request in requests.items():
             if need not in self._open:
@@ -109,28 +112,29 @@ class ConcurrentIssuing:
         return {need: each.result() for need, each in done.items()}
 
     def open(self) -> frozenset[ServiceIdentity]:
-        """Return those on their way."""
+        """Return the identities of running requests."""
         with self._lock:
             return frozenset(identity for identity, _ in self._open)
 
     def arrived(self) -> bool:
-        """Say whether one is done."""
+        """Return whether a request has been answered."""
         with self._lock:
             return any(each.done() for each in self._open.values())
 
     def when_arrived(self, tell: Callable[[], None]) -> None:
-        """Take note of whom to tell."""
+        """Set the function to be called when an answer arrives."""
         self._tell = tell
 
     def close(self) -> None:
-        """Begin with nothing more; what is on its way ends by itself."""
+        """Start no further requests; running requests finish by themselves."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _answered(self, request: Request, now: datetime, asked: float) -> Answer:
-        """Answer a request whose turn has come: at a moment that may be minutes after it was asked.
+        """Answer a request when a thread is free, which may be minutes after `ask`.
 
-        An issuer elsewhere begins a certificate by its own clock, so one that were measured by the moment of
-        asking would not be valid yet, and all of a long queue in vain.
+        The validity begins at the current time, not at the time of `ask`: a remote issuer begins a
+        certificate by its own clock, so a certificate judged by an earlier moment would count as not valid
+        yet, and be refused.
         """
         return _answer(request, now + timedelta(seconds=self._seconds() - asked))
 
@@ -146,4 +150,4 @@ def _answer(request: Request, now: datetime) -> Answer:
 
 
 def _nobody() -> None:
-    """Tell nobody."""
+    """Do nothing."""

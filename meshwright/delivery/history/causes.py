@@ -1,4 +1,4 @@
-"""Which wave a response is due to: what each wave changed, group by group."""
+"""Attribution of responses to waves, from the names that each wave changed in each group."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from xds.protocol.resources.resource import CLUSTER, ENDPOINT, Resource, Resourc
 from xds.protocol.resources.snapshot import Snapshot
 
 TOUCHES: Final = 4
-"""How many waves back a response may be: those of which a slow client has not been sent everything."""
+"""Number of past waves kept per group, so a response to a slow client can still be attributed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupWave:
-    """A wave, as a group of proxies saw it: the names it changed by type; None where it may be anything.
+    """Effect of a wave on one group: the changed names by type, or `None` if anything may have changed.
 
-    `moment` counts what was published, from 0: a wave may be published in parts, groups at a time.
+    `moment` numbers publications from 0. A wave published in several parts has several moments.
     """
 
     moment: int
@@ -28,7 +28,7 @@ class GroupWave:
     names: Mapping[TypeUrl, frozenset[ResourceName]] | None
 
     def concerns(self, content: Content) -> bool:
-        """Say whether the wave changed something of what a response holds."""
+        """Return whether the wave changed a resource that the response contains or removes."""
         if self.names is None:
             return True
         if content.whole and content.type_url in self.names:
@@ -36,7 +36,7 @@ class GroupWave:
         return content.names_any(self.of(content.type_url))
 
     def of(self, type_url: TypeUrl) -> frozenset[ResourceName]:
-        """Return the names that the wave is known to have changed in a type."""
+        """Return the names of one type that the wave is known to have changed."""
         names = self.names or {}
         found = names.get(type_url, frozenset())
         # A changed cluster's endpoints are sent with it, whether they are other ones or not (rule O4).
@@ -44,10 +44,10 @@ class GroupWave:
 
 
 class Triggers:
-    """The last waves that changed each group, and each proxy that came to another group."""
+    """The last waves that changed each group, and the moves of proxies between groups."""
 
     def __init__(self, is_here: Callable[[GroupKey], bool], replaced: Callable[[Resource], None]) -> None:
-        """`is_here` says whether a proxy of the group is connected; `replaced` is told of old resources."""
+        """Take `is_here` (is a proxy of this group connected?) and the receiver of `replaced` resources."""
         self._is_here = is_here
         self._replaced = replaced
         self._touches: dict[GroupKey, tuple[GroupWave, ...]] = {}
@@ -60,9 +60,12 @@ class Triggers:
         replaced: Mapping[GroupKey, Snapshot],
         here: Iterable[NodeKey],
     ) -> Mapping[NodeKey, GroupWave]:
-        """Take a step; return the touches of those of the proxies `here` that are in another group now."""
+        """Record a step.
+
+        Return the effect of the wave on those proxies in `here` that changed their group.
+        """
         touch = GroupWave(moment, wave, {})
-        # Groups to which the same happened before share what is remembered of it.
+        # Groups with the same past share one tuple, which saves memory in a mesh of many equal groups.
         shared: dict[tuple[GroupWave, ...], tuple[GroupWave, ...]] = {}
         for group, snapshot in step.snapshots.items():
             if snapshot is None:
@@ -89,14 +92,16 @@ class Triggers:
 def causing(
     touches: tuple[GroupWave, ...], content: Content, opened: int, seen: int, *, is_news: bool
 ) -> tuple[Wave, ...]:
-    """Return the waves that a response is due to, newest first; none if it answers a request.
+    """Return the waves that caused a response, newest first; empty if the response answers a request.
 
-    `opened` is the newest moment when the stream was opened, `seen` the newest when a response of this type
-    was last sent on it. What brings nothing new after all waves have been seen was asked for. A wave in which
-    the proxy came to another group may be due to nothing: a client that comes back holds what it is to have.
+    `opened` is the newest moment before the stream was opened, and `seen` the newest moment before the last
+    response of this type on the stream. A response without news, after all waves have been seen, was
+    requested by the client. A move to another group may cause no response: a client that reconnects may
+    already hold the resources of that group.
     """
     if not touches:
         return ()
+    # Proxies of a group get the same response one after the other, so the last result is reused.
     key = (opened, seen, is_news)
     if content.cause is not None and content.cause[0] is touches and content.cause[1] == key:
         return content.cause[2]
@@ -112,18 +117,18 @@ def _causing(
     before: Wave | None = None
     explained: set[ResourceName] = set()
     for touch in reversed(touches):
-        # The stream began with that: it is in the answer to its first requests, and made none of its own.
+        # Published before the stream was opened: part of the answer to the first requests, not a cause.
         if touch.moment <= opened:
             continue
         if touch.moment > seen:
-            # A move to another group may have changed anything, and so would explain everything: it is a
-            # cause of what the waves after it leave unexplained, and of no more.
+            # A move to another group may have changed anything, and would explain every response. So the move
+            # counts as a cause only of names that later waves leave unexplained.
             if touch.concerns(content) and (touch.names is not None or not content.is_within(explained)):
-                if touch.wave not in fresh:  # one may have changed the group to which the proxy came in it
+                if touch.wave not in fresh:  # a wave can both move a proxy and change its new group
                     fresh.append(touch.wave)
                 explained |= touch.of(content.type_url)
         elif is_news and not fresh and before is None and touch.concerns(content):
-            before = touch.wave  # news of a wave that was seen before: some of it waited for its turn (O2)
+            before = touch.wave  # news of an older wave: these resources had to wait for their turn (rule O2)
     if fresh:
         return tuple(fresh)
     return () if before is None else (before,)

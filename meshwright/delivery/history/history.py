@@ -1,4 +1,17 @@
-"""The last pushes of each proxy. Written at every response: it keeps references, and computes when asked."""
+"""History of pushes per proxy: which response, caused by which wave, answered how and when.
+
+The history answers two questions: "why did this proxy get this response?" (`pushes`, shown on the proxy's
+page) and "which objects led to the response that was just rejected?" (`changed`, read by the quarantine).
+Every response is recorded, so recording must be cheap: only references are kept, and pages compute the rest
+on demand.
+
+All proxies of a group usually take the same step from the same versions. `versions` therefore shares one
+value among them: the first proxy pays for the comparison, and the others reuse the result. `causes`
+attributes a response to waves, `record` is the state of one proxy, and `open_waves` follows whole waves.
+
+Read next: `record`, then `causes`. Callers use the journal (`delivery.proxies.journal`), which delays the
+recording until no proxy has an outstanding response.
+"""
 
 import sys
 import weakref
@@ -41,18 +54,21 @@ from xds.protocol.wire import Rejection, Response
 from xds.stream_status import Variant
 
 PUSHES: Final = 32
-"""Responses remembered per proxy."""
+"""Number of responses remembered per proxy."""
 
 TYPES: Final = 64
-"""Types remembered per proxy, over all its streams: a proxy may ask for any."""
+"""Number of types remembered per proxy over all its streams, because a client may request any type URL."""
 
 PROXIES: Final = 10_000
-"""Proxies whose pushes are remembered; beyond that those of the one that was connected first are not."""
+"""Number of proxies with remembered pushes.
+
+Beyond it, the proxy whose newest stream is oldest is forgotten.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """Seconds from the event that a response was due to until it was sent, and acknowledged, if just now."""
+    """Seconds from the first event behind a response to its sending and to its ACK; `None` if not known."""
 
     sent: float | None = None
     acknowledged: float | None = None
@@ -62,11 +78,11 @@ NO_DELAYS: Final = Delays()
 
 
 class PushHistory:
-    """Remembers what was sent to whom, what it was due to, and what was said to it.
+    """Record of responses, their causes and their answers.
 
-    All times are seconds of one monotonic clock. Streams of one proxy are told apart by the order in which
-    they open alone: while two of them overlap, what the proxy holds is what either was sent. `answers` counts
-    ACKs and NACKs, also of proxies that are not remembered.
+    All times are seconds of one monotonic clock; use on the event loop. Streams of one proxy are
+    distinguished only by the order in which they open. While two streams of a proxy overlap, the versions of
+    both are merged. `answers` counts ACKs and NACKs, also of proxies that are not remembered.
     """
 
     def __init__(
@@ -75,21 +91,23 @@ class PushHistory:
         find: Callable[[NodeKey], ProxyRecords | None],
         follower: PushFollower | None = None,
     ) -> None:
-        """`find` returns where the pushes of a proxy are kept; None for one that is not known."""
+        """Take the cache, and `find`, which returns the record holder of a proxy (`None` if unknown)."""
         self._cache = cache
         self._contents = Contents()
         self._replaced = ReplacedResources()
         self._triggers = Triggers(self._is_here, self._replaced.keep)
         self._find = find
         self._follower = follower
-        self._order: dict[NodeKey, None] = {}  # whose pushes are remembered, by the newest stream
+        self._order: dict[
+            NodeKey, None
+        ] = {}  # proxies with remembered pushes, by the age of the newest stream
         self._waiting: dict[SentResponse, None] = {}
         self._newest = -1
         self.answers = 0
         self.replaced = self._replaced.find
 
     def published(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
-        """Note what a wave, or a part of it, published, and which snapshots it replaced."""
+        """Record the publication of a wave, or of a part of one, with the snapshots that were replaced."""
         self._newest += 1
         here = {node: found for node in step.members if (found := self._of(node)) is not None}
         served = {node: each.group for node, each in here.items() if each.streams and each.group is not None}
@@ -101,7 +119,11 @@ class PushHistory:
             proxy.group = self._cache.group(node)
 
     def opened(self, node: NodeKey, variant: Variant, now: float) -> None:
-        """Note a stream. An incremental client keeps what it holds over streams, any other begins anew."""
+        """Record a new stream.
+
+        The incremental variant keeps the versions that the client holds across streams, because the client
+        sends them with its first request. A state-of-the-world stream begins without any.
+        """
         if (keeper := self._find(node)) is None:
             return
         known = keeper.pushes
@@ -122,7 +144,7 @@ class PushHistory:
         self._order[node] = None
 
     def closed(self, node: NodeKey, now: float) -> None:
-        """Note the end of a stream, its proxy's oldest: nobody will answer what was sent before the next."""
+        """Record the end of a proxy's oldest stream; its unanswered responses will not be answered."""
         if (proxy := self._of(node)) is None:
             return
         proxy.streams -= 1
@@ -130,11 +152,12 @@ class PushHistory:
             if each.state is Answer.PENDING and (proxy.streams == 0 or each.sent < proxy.since):
                 each.state = Answer.ENDED
                 self._finished(node, each, now)
+            # The response is kept only to recognise its answer.
             if proxy.streams == 0:
                 each.response = None
 
     def sent(self, node: NodeKey, response: Response, size: int, now: float) -> Delays:
-        """Note a response that goes out; return how long after its event."""
+        """Record a response of `size` bytes; return the delay since the first event behind the response."""
         if (proxy := self._of(node)) is None:
             return NO_DELAYS
         content = self._contents.of(proxy.variant, response)
@@ -146,6 +169,8 @@ class PushHistory:
         delivery = self._taken(node, proxy, kind, content, response, size)
         if len(proxy.pushes) >= PUSHES:
             self._waiting.pop(proxy.pushes.pop(0), None)
+        # In state of the world, an answer to the newest response of a type also covers older responses of the
+        # type.
         if proxy.variant is Variant.SOTW:
             for each in overtaken(proxy.pushes, response.type_url):
                 self._finished(node, each, now)
@@ -157,10 +182,11 @@ class PushHistory:
         return NO_DELAYS if delivery.began is None else Delays(since(delivery, now))
 
     def answered(self, node: NodeKey, response: Response, rejection: Rejection | None, now: float) -> Delays:
-        """Note an ACK or NACK; return how long after its event an ACK came."""
+        """Record an ACK or NACK; return the delay of an ACK since the first event behind the response."""
         self.answers += 1
         if (proxy := self._of(node)) is None:
             return NO_DELAYS
+        # Newest first, because nearly every answer is to the last response.
         for push in reversed(proxy.pushes):
             if push.response is response:
                 was_ended = push.state is not Answer.PENDING
@@ -170,7 +196,7 @@ class PushHistory:
         return NO_DELAYS
 
     def changed(self, node: NodeKey, response: Response) -> frozenset[ObjectKey]:
-        """Return the objects that led to a response, of those that are named; none where it was asked for."""
+        """Return the named objects that led to a response; empty if the client requested the response."""
         proxy = self._of(node)
         pushes = () if proxy is None else reversed(proxy.pushes)
         due = next((each.delivery.due for each in pushes if each.response is response), ())
@@ -178,7 +204,7 @@ class PushHistory:
         return frozenset(each.object for each in causes)
 
     def unanswered_age(self, now: float) -> float:
-        """Return for how many seconds the oldest response without an answer has waited, 0 if none has."""
+        """Return the age in seconds of the oldest unanswered response, or 0."""
         return max(0.0, now - min((each.sent for each in self._waiting), default=now))
 
     def pushes(self, node: NodeKey, now: float, date: datetime) -> tuple[Push, ...]:
@@ -201,10 +227,10 @@ class PushHistory:
     def _taken(
         self, node: NodeKey, proxy: Record, kind: TypeRecord, content: Content, response: Response, size: int
     ) -> Delivery:
-        """Take a response to what a proxy holds; return how, which is one value for all who stood there."""
+        """Apply a response to the versions that a proxy holds; return the step, shared by equal proxies."""
         touches = self._touches(node, proxy)
-        # Most were here before the oldest of the waves, and were sent what the one before the newest brought:
-        # when they came, and in which part of that one it was, makes no difference.
+        # Normalise both moments, so the key is equal for nearly all proxies: most streams are older than
+        # the oldest wave, and the exact moment of opening does not matter then.
         opened = max(proxy.opened, touches[0].moment - 1) if touches else proxy.opened
         seen = next((each.moment for each in reversed(touches) if each.moment <= kind.seen), -1)
         kind.seen = self._newest
@@ -236,7 +262,7 @@ class PushHistory:
         response: Response,
         size: int,
     ) -> Delivery:
-        """Return what is remembered of a step: the very value of whoever was sent the same before."""
+        """Return the record of a step; the same object as for the previous proxy if all values are equal."""
         if (
             (last := content.delivery) is not None
             and (last.move is move and last.due == due)
@@ -261,7 +287,7 @@ class PushHistory:
         return None if keeper is None else keeper.pushes
 
     def _forget(self, node: NodeKey) -> None:
-        """Forget what is remembered of a proxy; the proxy itself is not forgotten here."""
+        """Forget the pushes of a proxy; the other parts of the proxy's record stay."""
         del self._order[node]
         if (keeper := self._find(node)) is not None and keeper.pushes is not None:
             for push in keeper.pushes.pushes:

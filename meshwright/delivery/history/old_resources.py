@@ -1,4 +1,4 @@
-"""Resources in force no more, for a group or a proxy: kept a while, to compare two versions of one."""
+"""Cache of replaced resources, so pages can compare two versions of a resource."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
@@ -10,14 +10,14 @@ from xds.protocol.resources.resource import Resource, ResourceName, TypeUrl, Ver
 from xds.protocol.resources.snapshot import Snapshot
 
 BYTES: Final = 8 * 1024 * 1024
-"""Resources kept in all, with their bodies as they are kept; the oldest go first."""
+"""Maximum bytes of all kept resources, with compressed bodies; the oldest are dropped first."""
 
 BESIDE: Final = 768
-"""What a resource takes beside its body, which is often less: objects, its name, what it refers to."""
+"""Estimated bytes of a resource besides its body (objects, name, references), which often exceed the body."""
 
 
 class ReplacedResources:
-    """The resources replaced last, by type, name and version. Secrets are never among them."""
+    """The most recently replaced resources by type, name and version; secrets are never kept."""
 
     def __init__(self, limit: int = BYTES) -> None:
         self._limit = limit
@@ -25,13 +25,11 @@ class ReplacedResources:
         self._kept: OrderedDict[tuple[TypeUrl, ResourceName, Version], Resource] = OrderedDict()
 
     def keep(self, resource: Resource) -> None:
-        """Keep a resource that is not in force any more, at least for some group of proxies, or for one.
-
-        What it was made from is not: that is policy, of any size, which nobody asks of it.
-        """
+        """Keep a resource that at least one group or proxy no longer has."""
         key = (resource.type_url, resource.name, resource.version)
         if resource.secret or key in self._kept:
             return
+        # The recipe refers to the policy behind the resource, of any size, and no page asks for it.
         if resource.recipe is not None or resource.renewal is not None:
             resource = replace(resource, recipe=None, renewal=None)
         self._kept[key] = resource
@@ -40,19 +38,22 @@ class ReplacedResources:
             self._size -= BESIDE + len(self._kept.popitem(last=False)[1].kept)
 
     def find(self, type_url: TypeUrl, name: ResourceName, version: Version) -> Resource | None:
-        """Return a replaced resource, or None where it is not kept."""
+        """Return a replaced resource, or `None` if it is not kept."""
         return self._kept.get((type_url, name, version))
 
 
 def left(
     cache: SnapshotCache, replaced: Mapping[GroupKey, Snapshot], served: Mapping[NodeKey, GroupKey]
 ) -> Iterator[Resource]:
-    """Yield what proxies have left with the group that they were `served` with before.
+    """Yield resources that proxies lost because they changed their group.
 
-    So leaves one that rejects a version: it is served with a group of its own from then on, while the other
-    has that version still. `replaced` are the snapshots of groups that have changed, or gone, in this moment.
+    For example: a proxy that rejects a version gets a group of its own, while the other proxies keep that
+    version. `served` is the former group of each proxy, and `replaced` are the former snapshots of changed
+    and removed groups.
     """
-    moves = {(before, cache.group(node)): None for node, before in served.items()}  # many make the same
+    moves = {
+        (before, cache.group(node)): None for node, before in served.items()
+    }  # one entry for all proxies that move alike
     for before, after in moves:
         old = replaced.get(before) or cache.snapshots().get(before)
         if old is not None and after not in (None, before):
@@ -60,7 +61,7 @@ def left(
 
 
 def changed(old: Snapshot, names: Mapping[TypeUrl, frozenset[ResourceName]]) -> Iterator[Resource]:
-    """Yield the resources of these names that a snapshot has."""
+    """Yield the resources of a snapshot that have these names."""
     for type_url, these in names.items():
         there = old.resources(type_url)
         yield from (found for name in these if (found := there.get(name)) is not None)

@@ -1,6 +1,6 @@
-"""Waves that are on their way: each is followed to the last answer of those whom it concerns, for a while.
+"""Waves in flight, each followed until the last answer of the proxies that it concerns, or a deadline.
 
-Only where somebody wants to know (see admin.spans). What is kept of a wave is bounded, whomever it concerns.
+Only used with the setting `trace_collector` (see `meshwright.admin.spans`). The memory per wave is bounded.
 """
 
 import time
@@ -15,23 +15,23 @@ from meshwright.delivery.wave import Wave
 from xds.cache import NodeKey
 
 PUSHES: Final = 100
-"""Responses of a wave that are told one by one; of the others, how many they are."""
+"""Number of responses of a wave that are recorded one by one; further responses are only counted."""
 
 REJECTED: Final = 20
-"""Of those others, so many that were rejected are told all the same."""
+"""Number of rejected responses beyond PUSHES that are recorded as well."""
 
 QUIET: Final = 2.0
-"""Seconds after the last answer until nothing more is expected: a type may wait for the answer to another."""
+"""Seconds after the last answer until a wave ends; a type can wait for the answer to another type."""
 
 DEADLINE: Final = 30.0
-"""Seconds after it was published until nobody is waited for any more."""
+"""Seconds after the publication until a wave ends, whether or not all proxies have answered."""
 
 WAVES: Final = 64
-"""Waves that are waited for at once."""
+"""Maximum number of waves in flight; beyond it, the oldest ends at once."""
 
 
 class _OpenWave:
-    """One wave that is on its way."""
+    """One wave in flight."""
 
     __slots__ = (
         "answers",
@@ -71,8 +71,8 @@ class _OpenWave:
             self.pushes[push] = (node, PushRecord.of(node, push, now))
 
     def ending(self, now: float) -> WaveEnd | None:
-        """Return why nobody is waited for any more, None as long as somebody is."""
-        if self.published is None:  # it takes its time, or has failed half-way
+        """Return the reason why the wave has ended, or `None` while it is in flight."""
+        if self.published is None:  # still being published, or failed half-way
             return WaveEnd.LATE if now - self.publishing >= DEADLINE else None
         if not self.waiting and len(self.nodes) >= (self.touched or 0) and now - self.last >= QUIET:
             return WaveEnd.ANSWERED
@@ -99,9 +99,9 @@ class _OpenWave:
 
 
 class OpenWaves:
-    """Follows waves as delivery tells of them, and gives them away as they end; on the event loop.
+    """Follower of waves that are in flight; use on the event loop.
 
-    A wave of which nothing was published is not followed. `now` reads the clock of all moments.
+    A wave that publishes nothing is not followed. `now` reads the clock of all moments, in seconds.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -110,7 +110,7 @@ class OpenWaves:
         self._crowded_out: list[WaveRecord] = []
 
     def publishing(self, wave: Wave) -> None:
-        """Begin to follow a wave; the oldest is given up where there are too many."""
+        """Start to follow a wave. If too many are in flight, the oldest ends as CROWDED_OUT."""
         now = self._now()
         if len(self._open) >= WAVES:
             oldest = self._open.pop(next(iter(self._open)))
@@ -118,12 +118,12 @@ class OpenWaves:
         self._open[wave.number] = _OpenWave(wave, now)
 
     def published(self, wave: Wave, touched: int) -> None:
-        """Note that a part of it was published, and how many connected proxies that concerns."""
+        """Add a published part of a wave, which concerns `touched` connected proxies."""
         if (found := self._open.get(wave.number)) is not None:
             found.touched = (found.touched or 0) + touched
 
     def over(self, wave: Wave) -> None:
-        """Note that all of it was published."""
+        """Mark a wave as completely published, or drop a wave without any published part."""
         if (found := self._open.get(wave.number)) is None:
             return
         if found.touched is None:
@@ -133,17 +133,17 @@ class OpenWaves:
         found.last = max(found.last, found.published)
 
     def sent(self, node: NodeKey, push: SentResponse) -> None:
-        """Note a response that goes out."""
+        """Record a response that is sent because of waves in flight."""
         for found in self._concerned(push):
             found.sent(node, push)
 
     def finished(self, node: NodeKey, push: SentResponse, now: float) -> None:
-        """Note that a response was answered then, or never will be."""
+        """Record the end of a response at the time `now`: answered, overtaken, or its stream ended."""
         for found in self._concerned(push):
             found.finished(node, push, now)
 
     def take(self, now: float) -> list[WaveRecord]:
-        """Return what became of those waves for which nobody is waited any more, and forget them."""
+        """Return the records of all ended waves, and forget these waves."""
         ended, self._crowded_out = self._crowded_out, []
         for number, found in list(self._open.items()):
             if (ending := found.ending(now)) is not None:

@@ -1,4 +1,4 @@
-"""One response as it is remembered and shown: what it brought, what it was due to, what was said to it."""
+"""One response as pages show it: content, cause and answer."""
 
 import enum
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from xds.stream_status import Variant
 
 
 class Trigger(enum.StrEnum):
-    """CHANGE: waves led to it. SUBSCRIBED: the client asked. RECONNECTED: as it does on a new stream."""
+    """Cause of a response: CHANGE by waves, SUBSCRIBED by a request, RECONNECTED on a new stream."""
 
     CHANGE = "change"
     SUBSCRIBED = "subscribed"
@@ -19,7 +19,10 @@ class Trigger(enum.StrEnum):
 
 
 class Answer(enum.StrEnum):
-    """What became of a response. OVERTAKEN: by a newer one. ENDED: its stream ended before an answer."""
+    """State of a response. OVERTAKEN: a newer response was answered.
+
+    ENDED: its stream ended without an answer.
+    """
 
     PENDING = "pending"
     ACK = "ack"
@@ -30,10 +33,12 @@ class Answer(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """One response sent. `changed` has the versions before and after; `again`: sent as they were held.
+    """One response that was sent.
 
-    `seconds` is the time to the answer, or how long it has been waited for; `since_event` is the time from
-    the first event of its waves to the moment it was sent.
+    `changed` has the name with the old and the new version, for example `("outbound", "3f2a", "9c41")`.
+    `again` counts resources sent in a version that the client already held. `size` is in bytes, `seconds` is
+    the time to the answer (or the time waited so far), and `since_event` the time from the first event of the
+    waves to the sending.
     """
 
     at: datetime

@@ -1,4 +1,4 @@
-"""What is remembered of one proxy: the last responses that it was sent, and what it said to them."""
+"""Record of one proxy: its last responses with their answers."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from xds.stream_status import Variant
 
 @dataclass(slots=True, eq=False)
 class SentResponse:
-    """One response to one proxy; `response` is there as long as it may be answered."""
+    """One response to one proxy; `response` is kept until it can no longer be answered."""
 
     delivery: Delivery
     nonce: str
@@ -29,7 +29,10 @@ class SentResponse:
 
 @dataclass(slots=True, eq=False)
 class TypeRecord:
-    """One type of a proxy: what it holds, and the newest moment when it was last sent some of it."""
+    """One type of a proxy: the versions that the client holds, and the newest moment at the last response.
+
+    `fresh` is True until the first response of the type on the newest stream.
+    """
 
     held: ClientVersions
     seen: int = -1
@@ -38,9 +41,10 @@ class TypeRecord:
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """A proxy's pushes, oldest first, and its newest stream; `opened` is the newest moment then.
+    """The pushes of a proxy, oldest first, with the state of its newest stream.
 
-    `group` is the one with which it was served last.
+    `opened` is the newest moment at the opening of the stream, `since` its time in seconds. `group` is the
+    group with which the proxy was last served, and `moved` are its latest changes of group.
     """
 
     variant: Variant
@@ -55,23 +59,26 @@ class Record:
 
 
 class ProxyRecords(Protocol):
-    """Whoever keeps what is remembered of one proxy: forgotten with all else that is known of it."""
+    """Holder of the record of one proxy, which is forgotten together with the proxy."""
 
     pushes: Record | None
 
 
 class PushFollower(Protocol):
-    """Whoever follows pushes to their answers; must be quick and must not raise."""
+    """Follower of pushes until their answers; the methods must be quick and must not raise."""
 
     def sent(self, node: NodeKey, push: SentResponse) -> None:
-        """Take note of a response that goes out."""
+        """Handle a response that is sent."""
 
     def finished(self, node: NodeKey, push: SentResponse, now: float) -> None:
-        """Take note that one was answered at that moment, or never will be: once for each, if at all."""
+        """Handle the end of a response, at most once each: answered, overtaken, or its stream ended."""
 
 
 def overtaken(pushes: Iterable[SentResponse], type_url: TypeUrl) -> Iterator[SentResponse]:
-    """State of the world: the answer to the newest response of a type stands for older ones; yield these."""
+    """Mark and yield the pending responses of a type that a newer state-of-the-world response replaces.
+
+    The answer to the newest response covers them, so they get no answer of their own.
+    """
     for each in pushes:
         if each.state is Answer.PENDING and each.delivery.content.type_url == type_url:
             each.state = Answer.OVERTAKEN
@@ -79,14 +86,14 @@ def overtaken(pushes: Iterable[SentResponse], type_url: TypeUrl) -> Iterator[Sen
 
 
 def answer(push: SentResponse, rejection: Rejection | None, now: float) -> float | None:
-    """Take an answer; return how long after its event an ACK came."""
+    """Record an answer at the time `now`; return the seconds from the first event to an ACK, else `None`."""
     push.response, push.answered, push.said = None, now, rejection
     push.state = Answer.ACK if rejection is None else Answer.NACK
     return since(push.delivery, now) if rejection is None else None
 
 
 def since(delivery: Delivery, now: float) -> float | None:
-    """Return how long ago the first event was that led to a response; None where none did."""
+    """Return the seconds since the first event behind a response, or `None` for a requested response."""
     return None if delivery.began is None else now - delivery.began
 
 

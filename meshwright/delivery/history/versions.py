@@ -1,7 +1,7 @@
-"""What proxies hold of one type, as far as it was sent: values that all who hold the same share.
+"""Versions of one type that proxies hold, as values shared by all proxies that hold the same.
 
-Proxies of a group are sent the same, one after the other. What a response holds, and how it differs from
-what was held before it, is worked out for the first of them.
+Proxies of a group get the same responses one after the other. The content of a response, and its difference
+from the versions held before, are computed for the first proxy and reused for the others.
 """
 
 import weakref
@@ -21,15 +21,15 @@ from xds.protocol.wire import Response
 from xds.stream_status import Variant
 
 CONTENTS: Final = 256
-"""How many different responses are known again when the next proxy is sent the same."""
+"""Number of distinct responses that are recognised when the next proxy gets the same one."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionChanges:
-    """How a response changed what was held: names added, changed (with the version before), removed.
+    """Difference that a response makes to the held versions.
 
-    `again` counts resources that were held in that very version. Where nothing was held before, `added` may
-    be the mapping of all that is.
+    `changed` has names with the old version. `again` counts resources that the client already held in this
+    version. If the client held nothing before, `added` may be the mapping of all versions itself.
     """
 
     added: Collection[ResourceName]
@@ -39,17 +39,17 @@ class VersionChanges:
 
     @property
     def is_news(self) -> bool:
-        """Say whether anything is other than before."""
+        """Return whether the response changed anything."""
         return bool(self.added or self.changed or self.removed)
 
 
 @dataclass(slots=True, eq=False)
 class Content:
-    """What a response holds: no bodies, only names and versions.
+    """Names and versions in a response, without bodies.
 
-    `last` is the move that it made last, and `cause` what it was due to then, with what that was told by;
-    `first` is how it moved those who held nothing, and what they hold after it. `delivery` is what was
-    remembered of it last.
+    The other fields cache the latest results for the next proxy: `last` is the latest difference, `first` the
+    difference for clients that held nothing (with the versions held afterwards), `cause` the waves with the
+    key under which they were found, and `delivery` the latest record.
     """
 
     variant: Variant
@@ -63,19 +63,19 @@ class Content:
 
     @property
     def whole(self) -> bool:
-        """Say whether the client drops what is not listed (rule W9)."""
+        """Return whether the client drops every resource that the response does not list (rule W9)."""
         return self.variant is Variant.SOTW and self.type_url in FULL_STATE
 
     def let_go(self) -> None:
-        """Forget what is asked by the next proxy alone that is sent the same: there will be none."""
+        """Drop the cached results: the content is no longer known, so no further proxy will use them."""
         self.last = self.first = self.cause = self.delivery = None
 
     def names_any(self, names: frozenset[ResourceName]) -> bool:
-        """Say whether one of these names is in it, sent or removed."""
+        """Return whether the response sends or removes one of these names."""
         return any(name in self.versions for name in names) or not names.isdisjoint(self.removed)
 
     def is_within(self, names: set[ResourceName]) -> bool:
-        """Say whether all that is in it, sent or removed, has one of these names."""
+        """Return whether every name that the response sends or removes is among these."""
         if len(names) < max(len(self.versions), len(self.removed)):
             return False
         return names.issuperset(self.versions) and names.issuperset(self.removed)
@@ -83,9 +83,9 @@ class Content:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Delivery:
-    """What a response brought and what it was due to: one value for all who took the same step.
+    """Record of a response and its causes, shared by all proxies that took the same step.
 
-    `began` is when the first event was that led to it, None where none did.
+    `began` is the time of the first event in seconds, or `None` for a requested response.
     """
 
     content: Content
@@ -97,10 +97,10 @@ class Delivery:
 
 
 class ClientPosition(NamedTuple):
-    """Where a proxy stood when it was sent something that waves led to, but for what it held.
+    """State of a proxy just before a response, apart from the versions that it held.
 
-    These are the waves that touched it, the newest moments when its stream opened and when it was last sent
-    something of the type, and what the response says of itself.
+    `touches` are the waves that changed its group, `opened` the newest moment when its stream opened, and
+    `seen` the newest moment at its last response of the type; `version` and `size` are those of the response.
     """
 
     touches: tuple[object, ...]
@@ -112,9 +112,9 @@ class ClientPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transition:
-    """How a proxy that held what this is kept with took a content: so does whoever stood there as well.
+    """A step that one proxy has taken, reused for every proxy in the same position with the same versions.
 
-    What was held then is alive only while somebody holds it, as ever.
+    The reference is weak, so the versions afterwards live only as long as a proxy holds them.
     """
 
     content: Content
@@ -124,9 +124,9 @@ class Transition:
 
 
 class ClientVersions:
-    """The versions of one type that a client holds. Unchangeable; `after` leads to the next.
+    """The versions of one type that a client holds. Immutable; `after` returns the next value.
 
-    `taken` is how the last of those who held this took what it was sent.
+    `taken` is the latest step from here.
     """
 
     __slots__ = ("__weakref__", "_next", "taken", "versions")
@@ -134,21 +134,21 @@ class ClientVersions:
     def __init__(self, versions: Versions) -> None:
         self.versions = versions
         self.taken: Transition | None = None
-        # The next one is alive only while somebody holds it: a proxy that is stuck keeps no chain of them.
+        # Weak: a proxy that is stuck at an old version must not keep the whole chain of later versions alive.
         self._next: tuple[Content, VersionChanges, weakref.ref[ClientVersions]] | None = None
 
     def after(
         self, content: Content, published: Callable[[], Versions]
     ) -> tuple[VersionChanges, "ClientVersions"]:
-        """Return how a response changes this, and what is held then.
+        """Return the difference that a response makes, and the versions held afterwards.
 
-        `published` are the versions in force: in the common case they are the ones held, and one mapping
-        serves for both.
+        `published` returns the versions in force. They are usually equal to the versions afterwards, and one
+        mapping then serves for both.
         """
         if (known := self._known(content)) is not None:
             return known
         move, versions = _moved(self.versions, content, published())
-        if move == content.last:  # as in another group: that one serves for both
+        if move == content.last:  # equal to the difference in another group: share that object
             move = content.last
         content.last = move
         after = ClientVersions(versions)
@@ -159,7 +159,10 @@ class ClientVersions:
         return move, after
 
     def _known(self, content: Content) -> "tuple[VersionChanges, ClientVersions] | None":
-        """Return how others have gone on from here; from nothing all begin, and with any content."""
+        """Return the step that another proxy took from here with the same content, or `None`.
+
+        Steps from nothing are kept with the content, because every new client starts there, with any content.
+        """
         if not self.versions:
             first = None if content.first is None else content.first[1]()
             return None if content.first is None or first is None else (content.first[0], first)
@@ -196,24 +199,22 @@ def _moved(before: Versions, content: Content, in_force: Versions) -> tuple[Vers
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _KnownContent:
-    """A content with what it was made from, a table or resources: while held, their identities are theirs."""
+    """A content with the objects it was made from. Holding these keeps their `id` values unique."""
 
     content: Content
     held: Resources | tuple[Resource, ...]
 
 
 class Contents:
-    """The newest different responses, so that equal ones have one content."""
+    """The latest distinct responses, so equal responses share one content."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[object, ...], _KnownContent] = OrderedDict()
         self._last: tuple[Response, Content] | None = None
 
     def of(self, variant: Variant, response: Response) -> Content:
-        """Return the content of a response, the same object for the same resources.
-
-        Of a step that many streams take, one after the other, they are the very same tuple.
-        """
+        """Return the content of a response; the same object for the same resources."""
+        # Streams that take the same step one after the other get the very same tuple of resources.
         if self._last is not None:
             before, content = self._last
             if (
@@ -239,7 +240,7 @@ class Contents:
 
 
 def _versions(response: Response) -> Mapping[ResourceName, Version]:
-    """Return what is in a response by version; one of a whole table shares its versions."""
+    """Return the versions in a response by name; a response of a whole table shares the table's mapping."""
     if response.table is not None:
         return response.table.versions
     return {resource.name: resource.version for resource in response.resources}

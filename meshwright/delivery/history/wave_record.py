@@ -1,4 +1,4 @@
-"""What became of one wave, once nobody is waited for any more: who was sent it, and what was said to it."""
+"""Record of one finished wave: the responses that it caused, and their answers."""
 
 import enum
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ from xds.stream_status import Variant
 
 
 class WaveEnd(enum.StrEnum):
-    """Why nobody is waited for any more.
+    """Reason for the end of a wave.
 
-    ANSWERED: all whom it concerned were sent it, and have answered. LATE: not all, in the time there was.
-    CROWDED_OUT: too many newer waves were waited for as well.
+    ANSWERED: all proxies that it concerns got a response and answered. LATE: not all did before the deadline.
+    CROWDED_OUT: too many newer waves were in flight.
     """
 
     ANSWERED = "answered"
@@ -27,10 +27,10 @@ class WaveEnd(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PushRecord:
-    """One response to one proxy; `waves` are the numbers of all that it was due to, newest first.
+    """One response to one proxy; `waves` are the numbers of all waves that caused it, newest first.
 
-    `added`, `changed` and `removed` count resources, `size` is in bytes. `ended` is the moment of the answer,
-    or since when none is waited for. Moments are seconds of one monotonic clock.
+    `added`, `changed` and `removed` count resources, `size` is in bytes. `ended` is the time of the answer,
+    or of the end of waiting. Times are seconds of one monotonic clock.
     """
 
     node: NodeKey
@@ -49,7 +49,7 @@ class PushRecord:
 
     @classmethod
     def of(cls, node: NodeKey, push: SentResponse, ended: float) -> "PushRecord":
-        """Return what is remembered of a response that nobody waits for any more."""
+        """Return the record of a response that has ended, or is no longer waited for."""
         delivery = push.delivery
         return cls(
             node=node,
@@ -70,12 +70,12 @@ class PushRecord:
 
 @dataclass(frozen=True, slots=True)
 class WaveRecord:
-    """A wave, from its first event until nobody is waited for: `ended`, which is the last answer if all came.
+    """A wave from its first event to its end (`ended`, the last answer if all proxies answered).
 
-    `publishing` is when it was computed, `published` when all of it was in force. It concerned `touched`
-    connected proxies, of which `reached` were sent something that it led to. `answers` counts all of those
-    responses by what became of them; `pushes` are the first of them and some more that were rejected, in the
-    order in which they went out.
+    `publishing` is the time when the computation was done, and `published` when all parts were in force. The
+    wave concerned `touched` connected proxies, and `reached` proxies got a response because of it. `answers`
+    counts these responses by state; `pushes` are the first of them and some later rejections, in the order of
+    sending. Times are seconds of one monotonic clock.
     """
 
     wave: Wave
@@ -90,5 +90,5 @@ class WaveRecord:
 
 
 def due(push: SentResponse) -> tuple[Wave, ...]:
-    """Return the waves that a response was due to; none if it was asked for."""
+    """Return the waves that caused a response; empty if the client requested the response."""
     return push.delivery.due if isinstance(push.delivery.due, tuple) else ()

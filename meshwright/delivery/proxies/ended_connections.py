@@ -1,4 +1,4 @@
-"""Connections that were ended for what they cost: counted one by one, said once in a while."""
+"""Counts of connections that were closed because they exceeded a limit, logged once in a while."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Final
 from xds.hooks import Cause, Peer
 
 SAID_SECONDS: Final = 10.0
-"""The least time between two lines about one cause: a flood of connections must not be one of lines."""
+"""Minimum seconds between two log lines about one cause, because a flood must not fill the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndedCount:
-    """So many connections were ended for one cause; `last` is one of them."""
+    """Number of connections closed for one cause; `last` is the most recent one."""
 
     cause: Cause
     count: int
@@ -20,7 +20,7 @@ class EndedCount:
 
 
 class EndedConnections:
-    """Those that were not said yet; time is seconds of any clock that only goes forward."""
+    """Closed connections that are not logged yet; times are seconds of any clock that never goes back."""
 
     def __init__(self) -> None:
         self._counts: Counter[Cause] = Counter()
@@ -28,12 +28,12 @@ class EndedConnections:
         self._said: dict[Cause, float] = {}
 
     def note(self, peer: Peer, cause: Cause) -> None:
-        """Take one in."""
+        """Count a closed connection."""
         self._counts[cause] += 1
         self._last[cause] = peer
 
     def due(self, now: float) -> tuple[EndedCount, ...]:
-        """Return what is to be said now, and take it for said."""
+        """Return the counts to be logged at the time `now`, and reset them."""
         due = [each for each in self._counts if now - self._said.get(each, -SAID_SECONDS) >= SAID_SECONDS]
         self._said |= dict.fromkeys(due, now)
         return tuple(EndedCount(each, self._counts.pop(each), self._last.pop(each)) for each in due)

@@ -1,6 +1,8 @@
-"""Which service certificates proxies hold, by what they have acknowledged; never their keys.
+"""Service certificates that proxies hold, read from the secrets that they have acknowledged.
 
-What is sent is not what is held: a certificate is renewed in time only if the proxy has taken the new one.
+Never their keys.
+
+A certificate that was only sent does not count: a renewal is complete when the proxy has accepted it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,33 +18,35 @@ from xds.protocol.resources.resource import Resource, TypeUrl, Version
 from xds.protocol.resources.snapshot import Snapshot
 
 MOST: Final = 10_000
-"""So many versions are known at once; beyond, they are read anew."""
+"""Maximum number of resource versions whose certificate is cached; beyond it the cache is cleared."""
 
 _BEGIN, _KEY = b"-----BEGIN CERTIFICATE-----", b"PRIVATE KEY-----"
 
 
 @dataclass(frozen=True, slots=True)
 class HeldCertificate:
-    """What a proxy shows to others of the mesh."""
+    """Certificate that a proxy shows to other proxies."""
 
     serial: str
     not_after: datetime
 
 
 class HeldCertificates:
-    """Reads them from the resources that proxies acknowledged: of each resource once, in whatever thread.
+    """Reader of certificates in acknowledged resources; reads each resource once, in any thread.
 
-    A proxy that came back with what is served now has not been sent it, and has nothing to acknowledge: it
-    holds what is `served`.
+    A proxy that reconnects with the versions in force gets no response, and so acknowledges nothing. Such a
+    proxy holds the snapshot that is `served`.
     """
 
     def __init__(self, served: Callable[[NodeKey], Snapshot | None]) -> None:
         self._served = served
         self._read: dict[Version, tuple[HeldCertificate | None]] = {}
-        self._plain: set[TypeUrl] = set()  # of one type all resources are secret, or none is
+        self._plain: set[TypeUrl] = (
+            set()
+        )  # types without secrets: either all resources of a type are secret, or none
 
     def of(self, proxy: Proxy) -> HeldCertificate | None:
-        """Return what a proxy holds; None where it was sent none, or is unknown."""
+        """Return the certificate that a proxy holds; `None` if it was sent none, or is not known."""
         for type_url, noted in tuple(proxy.acknowledged.items()):
             if type_url not in self._plain and (found := self._first(self._secrets(noted))) is not None:
                 return found
@@ -53,12 +57,12 @@ class HeldCertificates:
         return self._first(each for there in kinds for each in there if each.secret)
 
     def first_end(self, proxies: Iterable[Proxy]) -> datetime | None:
-        """Return when the first of all that these hold ends; None where nobody holds any."""
+        """Return the earliest expiry of the certificates that these proxies hold, or `None`."""
         held = (self.of(each) for each in proxies)
         return min((each.not_after for each in held if each is not None), default=None)
 
     def _secrets(self, noted: AcknowledgedVersions) -> Iterator[Resource]:
-        """Yield what somebody has acknowledged of a type, the newest of each, if that is secret."""
+        """Yield the newest acknowledged version of each secret of a type."""
         for name in dict.fromkeys((*noted.named, *noted.whole)):
             newest = noted.get(name)
             if newest and not newest[0].secret:
@@ -78,9 +82,9 @@ class HeldCertificates:
 
 
 def _certificate(resource: Resource) -> HeldCertificate | None:
-    """Return the certificate that a resource brings with its key, in whatever message; None for roots.
+    """Return the certificate in a resource that also has its key; `None` for CA certificates.
 
-    PEM stands in protobuf as it is, and in JSON with its line ends escaped.
+    Works for any message: PEM is unchanged in protobuf, and has escaped line ends in JSON.
     """
     body = resource.body.replace(b"\\n", b"\n")
     begin = body.find(_BEGIN)

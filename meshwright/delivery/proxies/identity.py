@@ -1,7 +1,7 @@
-"""Who a client of the ADS server is: the mesh's answer to the server's question, from its certificate alone.
+"""Authentication of clients of the ADS server, by their certificate alone.
 
-A node key is a proxy's common name, `<uuid>.<service>.<namespace>`. A proxy whose workload is not known
-(yet) is let in: nothing is published for it, so its stream is held silent until there is.
+A node key is the common name of a proxy: `<uuid>.<service>.<namespace>`. A proxy without a known workload is
+admitted, but its stream stays silent until the workload appears and a snapshot is published.
 """
 
 import enum
@@ -27,7 +27,7 @@ _log = structlog.get_logger("delivery.proxies.identity")
 
 
 class Refusal(enum.StrEnum):
-    """Why a client is refused, besides what its certificate says of itself (certs.errors.RefusalReason)."""
+    """Reasons to refuse a client, besides those from its certificate (`certs.errors.RefusalReason`)."""
 
     NO_CERTIFICATE = "no_certificate"
     OTHER_WORKLOAD = "other_workload"
@@ -37,7 +37,7 @@ class Refusal(enum.StrEnum):
 
 
 class HoldReason(enum.StrEnum):
-    """Why a proxy that was let in is held without an answer; proxies are told."""
+    """Reasons for a silent stream, which are sent to the proxy."""
 
     WORKLOAD = "workload-unknown"
     FAILED = "translation-failed"
@@ -45,18 +45,19 @@ class HoldReason(enum.StrEnum):
 
 
 def names_itself(name: str, node_id: str) -> bool:
-    """Say whether a client whose certificate names `name` may call itself `node_id`.
+    """Return whether a client with a certificate for `name` may use `node_id` as its node id.
 
-    Accepted are the common name whole, which our bootstraps write, and its UUID alone. An empty id is
-    refused: whoever reads logs could not tell such clients apart.
+    Accepted are the complete common name, which our bootstraps write, and its UUID alone. An empty id is
+    refused, because log readers could not distinguish such clients. For example: for `a1.cart.shop`, both
+    `a1.cart.shop` and `a1` are accepted.
     """
     return node_id in (name, name.partition(".")[0])
 
 
 def contradiction(name: ProxyName, view: View | None) -> str:
-    """Return how the workload with this UUID in its namespace contradicts a name; empty if it does not.
+    """Return the contradiction between a name and the workload with its UUID and namespace; empty if none.
 
-    What another namespace claims is no contradiction: nobody there has a say in whose proxy is let in here.
+    Workloads in other namespaces do not count, because they must not decide about proxies of this namespace.
     """
     workload = claimant_of(view, name.sidecar) if view is not None else None
     if workload is None or workload.proxy_name == name:
@@ -65,29 +66,32 @@ def contradiction(name: ProxyName, view: View | None) -> str:
 
 
 Unknown = Callable[[PeerCertificate, bytes, str, datetime], None]
-"""Told of a proxy's certificate, valid and below our root, that is not in the ledger: what it says, its PEM,
-and from which address it came."""
+"""Receiver of valid certificates below our root that are missing in the ledger.
+
+Arguments: the certificate, its PEM, the client's address, and the time.
+"""
 
 
 def _nothing(name: ProxyName) -> str:
-    """Say nothing against any proxy."""
+    """Return an empty reason."""
     del name
     return ""
 
 
 def _everybody(signer: str) -> bool:
-    """Trust every signer."""
+    """Return True."""
     del signer
     return True
 
 
 class MeshAuthenticator:
-    """Answers by certificate, ledger and view; `view` returns the newest one, None before the first.
+    """Authenticator of clients, by certificate, ledger and view.
 
-    `not_served` says why a proxy is not this server's to serve, if it is not, by the view: while that is what
-    it was, it is not asked again. `failed` says why there is nothing for one of a workload that is known, if
-    it could not be made. `trusts` says whether what a root has signed is good now. `shown` is told of each
-    that was let in.
+    `view` returns the newest view, `None` before the first. `not_served` returns the reason why this server
+    does not serve a proxy (its driver has another server), else an empty text; the result is cached per
+    revision of the view. `failed` returns the reason why a proxy with a known workload has no snapshot.
+    `trusts` returns whether certificates signed by a CA are accepted now. `shown` records accepted
+    certificates.
     """
 
     def __init__(
@@ -111,18 +115,16 @@ class MeshAuthenticator:
         self._shown = shown or ShownCertificates()
         self._certificates: WeakKeyDictionary[Peer, PeerCertificate] = WeakKeyDictionary()
         self._mesh: tuple[View | None, int] = (None, 0)
-        self._undisputed: set[ProxyName] = set()  # in that state of the mesh
+        self._undisputed: set[ProxyName] = set()  # valid for the revision in `_mesh`
 
     def authenticate(self, peer: Peer) -> NodeKey:
-        """Return whose configuration the peer gets; as `admit`."""
+        """Return the node key of the peer; raises like `admit`."""
         return NodeKey(str(self.admit(peer).name))
 
     def admit(self, peer: Peer) -> AdmittedPeer:
-        """Return who the peer is, and what the ledger has of it.
+        """Return the identity of the peer and its entry in the ledger.
 
-        Raise StreamRefused, with the reason in the log.
-
-        The first success claims the certificate in the ledger.
+        The first use of a certificate claims it in the ledger. Raises StreamRefused after logging the reason.
         """
         now = self._clock()
         if not peer.certificate:
@@ -145,7 +147,10 @@ class MeshAuthenticator:
         return found
 
     def held(self, node_key: NodeKey) -> str:
-        """Return why there is nothing for a proxy that was let in; nothing if there is, or soon will be."""
+        """Return the reason why an admitted proxy gets no response.
+
+        Empty if it has a snapshot or soon will.
+        """
         if (view := self._view()) is None:
             return HoldReason.NOT_READ
         name = ProxyName.parse(node_key)
@@ -154,7 +159,7 @@ class MeshAuthenticator:
         return HoldReason.FAILED if self._failed(name) else ""
 
     def _place(self, peer: Peer, name: ProxyName) -> None:
-        """Raise StreamRefused where the mesh, as it is now, has something against a proxy."""
+        """Raise StreamRefused if the view contradicts a proxy's name, or this server does not serve it."""
         view = self._view()
         mesh = (view, 0 if view is None else view.graph.revision)
         if mesh != self._mesh:
@@ -168,17 +173,15 @@ class MeshAuthenticator:
         self._undisputed.add(name)
 
     def _read(self, peer: Peer, certificate: bytes) -> PeerCertificate:
-        """Return what a certificate says: that is the same whenever it is asked again who somebody is."""
+        """Return the contents of a certificate, parsed once per peer."""
+        # Peers are authenticated again and again, and their certificates never change.
         found = self._certificates.get(peer)
         if found is None:
             found = self._certificates[peer] = read_peer(certificate)
         return found
 
     def accept_node(self, node_key: NodeKey, node: Node) -> None:
-        """Raise StreamRefused if a client calls itself otherwise than its certificate does.
-
-        See names_itself.
-        """
+        """Raise StreamRefused if a client's node id contradicts its certificate (see `names_itself`)."""
         if not names_itself(node_key, node.id):
             _log.warning("node refused", proxy=node_key, node=node.id[:200], reason=Refusal.OTHER_NODE)
             raise StreamRefused(Refusal.OTHER_NODE)

@@ -1,9 +1,9 @@
-"""What proxies were sent and have acknowledged, until it is entered in the books: when nobody waits for it.
+"""Buffer of sent responses and ACKs, written to the history and the quarantine when no proxy waits.
 
-What is remembered of each response (`history`) and of each ACK (`quarantine`) is asked for by people, by a
-rejection and by the wave after. To enter it takes about as long as to send, and who is sent a change next
-need not wait for that. So it is noted here, and entered when nobody owes an answer; of a proxy sooner, where
-somebody asks, or something happens to it that is understood by what came before.
+Recording a push and its ACK costs about as much as sending it, and the records are read only by people, after
+a rejection, and by the next wave. The journal therefore buffers them until no proxy has an outstanding
+response. The records of one proxy are written earlier if they are needed: before a page reads its history,
+when a stream opens or closes, after a rejection in its group, and before its group gets a new snapshot.
 """
 
 import asyncio
@@ -22,22 +22,22 @@ from xds.cache import NodeKey
 from xds.protocol.wire import Response
 
 REST_SECONDS: Final = 0.02
-"""How long after the last answer all is entered: whoever is sent something meanwhile goes first."""
+"""Seconds from the last answer until the records are written; responses sent meanwhile go first."""
 
 SILENT_SECONDS: Final = 0.5
-"""Whoever has not answered when nothing happened for so long is waited for no longer."""
+"""Seconds without any event after which unanswered responses are not waited for."""
 
 LONGEST_SECONDS: Final = 5.0
-"""How long an entry waits at most while proxies are sent more and more."""
+"""Maximum seconds that a record waits while more and more responses are sent."""
 
 MOST: Final = 50_000
-"""Entries that may wait: some ten megabytes."""
+"""Maximum number of buffered records, about 10 MB."""
 
 _log = structlog.get_logger("delivery.proxies.journal")
 
 
 class JournalEntry(NamedTuple):
-    """A response of `size` bytes that went out `at` a moment."""
+    """A response of `size` bytes that was sent at the time `at`."""
 
     response: Response
     size: int
@@ -45,16 +45,16 @@ class JournalEntry(NamedTuple):
 
 
 class Acknowledgement(NamedTuple):
-    """An ACK that came `at` a moment, of a proxy that never rejected anything."""
+    """An ACK at the time `at`, of a proxy that has never rejected a resource."""
 
     response: Response
     at: float
 
 
 class Journal:
-    """Entries by proxy, each proxy's in the order in which they came. Used on the event loop.
+    """Buffered records by proxy, each proxy's in the order of the events. Use on the event loop.
 
-    All moments are of one monotonic clock, in seconds: `now` reads it, and `pause` lets so many of them pass.
+    All times are seconds of one monotonic clock: `now` reads it, and `pause` waits.
     """
 
     def __init__(
@@ -78,28 +78,29 @@ class Journal:
 
     @property
     def waits(self) -> bool:
-        """Whether anything is still to be entered."""
+        """True if any record is buffered."""
         return bool(self._entries)
 
     def sent(self, node: NodeKey, response: Response, size: int) -> None:
-        """Note a response of `size` bytes that goes out now."""
+        """Record a response of `size` bytes that is sent now."""
         self._unanswered += 1
         self._note(node, JournalEntry(response, size, self._now()))
 
     def accepted(self, node: NodeKey, response: Response) -> None:
-        """Note an ACK that comes now, of a proxy that never rejected anything."""
+        """Record an ACK that arrives now, of a proxy that has never rejected a resource."""
         self._unanswered -= 1
         self._note(node, Acknowledgement(response, self._now()))
         if self._unanswered <= 0:
             self._due.set()
 
     def settle(self, nodes: Iterable[NodeKey]) -> None:
-        """Enter all of some proxies now."""
+        """Write the records of some proxies now."""
         for node in nodes:
             self._enter(node)
 
     def entering(self) -> Iterator[bool | None]:
-        """Enter all that there is now, proxy by proxy; yield None after each, and in the end True."""
+        """Write all records, proxy by proxy; yield `None` after each, and True at the end."""
+        # Unanswered responses start from zero: an answer to an older response must not delay the next write.
         self._count = self._unanswered = 0
         for node in tuple(self._entries):
             self._enter(node)
@@ -107,20 +108,24 @@ class Journal:
         yield True
 
     def entered_until(self, now: float) -> float:
-        """Return up to which moment all is entered that happened; `now` where nothing waits."""
+        """Return the time up to which all events have been written; `now` if the buffer is empty."""
         return min((each[0].at for each in self._entries.values()), default=now)
 
     async def run(self) -> None:
-        """Enter what is noted when it is time, until cancelled."""
+        """Write records when they are due, until cancelled."""
         while True:
             await self._noted.wait()
-            while self._entries:  # some were noted while others were entered
+            while self._entries:  # more may have been added while others were written
                 await self._rest()
                 await Slices().result(self.entering())
             self._noted.clear()
 
     async def _rest(self) -> None:
-        """Return when nobody owes an answer who gives one, or what is noted has waited long enough."""
+        """Return when the records are due.
+
+        They are due when no proxy has an outstanding response (REST_SECONDS later), when nothing has happened
+        for SILENT_SECONDS, after LONGEST_SECONDS, or with MOST records.
+        """
         latest = self._now() + LONGEST_SECONDS
         while True:
             known = self._count
@@ -144,11 +149,11 @@ class Journal:
             self._due.set()
 
     def _enter(self, node: NodeKey) -> None:
-        """Enter all of a proxy; what goes wrong is said, and is no trouble of others or of who looks."""
+        """Write the records of a proxy; an error is logged, because it must not disturb the caller."""
         try:
             for entry in self._entries.pop(node, ()):
                 self._take(node, entry)
-        except Exception:  # noqa: BLE001 - whatever it is, it is about what is remembered alone
+        except Exception:  # noqa: BLE001 - an error here concerns records alone
             _log.exception("what a proxy was sent or accepted is not remembered", proxy=node)
 
     def _take(self, node: NodeKey, entry: JournalEntry | Acknowledgement) -> None:

@@ -1,7 +1,7 @@
-"""Responses larger than a gRPC client takes unless it is told to: such a client fails, and says nothing.
+"""Responses above the default size limit of gRPC clients; such a client fails without an answer.
 
-Listeners and clusters in state of the world are one message each, however many there are. An Envoy takes any
-size, but not where it uses Google's gRPC; gRPC's own clients take LARGE bytes.
+In state of the world all listeners are one message, and all clusters are another. Envoy's own gRPC client
+accepts any size, Google's gRPC client in Envoy does not; gRPC clients accept LARGE bytes by default.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from xds.protocol.wire import Nonce, Response
 
 @dataclass(frozen=True, slots=True)
 class LargeResponse:
-    """The last large response of one type to one proxy: to what program, and whether it was answered."""
+    """The last large response of one type to one proxy, with the client's program."""
 
     type_url: TypeUrl
     size: int
@@ -27,7 +27,7 @@ class LargeResponse:
 
     @property
     def hint(self) -> str:
-        """Return what may help; empty for a client that takes any size."""
+        """Return advice for the client's operator; empty for a client that accepts any size."""
         if not self.user_agent.startswith("gRPC"):
             return ""
         return (
@@ -37,7 +37,10 @@ class LargeResponse:
 
     @property
     def is_suspect(self) -> bool:
-        """Say whether the client may never have taken it: an Envoy that is there has, or is at it."""
+        """Return whether the client may have failed: an unanswered response to a client other than Envoy.
+
+        An Envoy accepts any size, so an unanswered response is merely still being processed.
+        """
         return not self.answered and not self.user_agent.startswith("envoy")
 
     def __str__(self) -> str:
@@ -46,11 +49,11 @@ class LargeResponse:
 
 
 _NONE: Final[Mapping[TypeUrl, LargeResponse]] = MappingProxyType({})
-"""What is known of nearly all proxies, one for them all."""
+"""The value for proxies without large responses, shared by nearly all proxies."""
 
 
 class LargeResponses:
-    """What is known of the large responses to one proxy, by type."""
+    """Large responses to one proxy, by type."""
 
     __slots__ = ("_found",)
 
@@ -58,25 +61,25 @@ class LargeResponses:
         self._found: Mapping[TypeUrl, LargeResponse] = _NONE
 
     def sending(self, response: Response, size: int, user_agent: str) -> LargeResponse | None:
-        """Note one that goes out; return it if it is the first of its type."""
+        """Record a large response; return it if it is the first of its type."""
         first = response.type_url not in self._found
         found = LargeResponse(response.type_url, size, user_agent, response.nonce)
         self._found = {**self._found, response.type_url: found}
         return found if first else None
 
     def sent(self, response: Response, size: int) -> None:
-        """Note any response that went out: a smaller one takes the place of the large one."""
+        """Record any response that was sent: a smaller one of the same type replaces the large one."""
         if size <= LARGE and self._found:
             self._settle(response.type_url)
 
     def answered(self, response: Response) -> None:
-        """Note an answer: who accepts or rejects a response has taken it."""
+        """Record an answer: ACK and NACK both show that the client has received the response."""
         found = self._found.get(response.type_url)
         if found is not None and found.nonce == response.nonce:
             self._settle(response.type_url)
 
     def unanswered(self) -> tuple[LargeResponse, ...]:
-        """Return the last ones that were not answered, by type."""
+        """Return the large responses without an answer, by type."""
         found = (each for each in self._found.values() if not each.answered)
         return tuple(sorted(found, key=lambda each: each.type_url))
 

@@ -1,4 +1,4 @@
-"""What happens on the ADS server, told to the registry, the metrics and the log."""
+"""Observer of the ADS server: passes each event to the registry, the records, the metrics and the log."""
 
 import contextlib
 import logging
@@ -25,20 +25,23 @@ from xds.protocol.wire import Node, Rejection, Response
 from xds.stream_status import Variant
 
 REMEMBERED_CONNECTIONS: Final = 10_000
-"""Connections known by their peer's address; a new stream on one that was forgotten counts it again."""
+"""Number of connections remembered by peer address.
+
+A forgotten connection is counted again with its next stream.
+"""
 
 _log = structlog.get_logger("controller.ads")
 _logging = logging.getLogger("controller.ads")
 
 
 class AnswerListener(Protocol):
-    """Whoever decides what a proxy is served by what it answers."""
+    """Decider about the resources of a proxy after its answers."""
 
     def opened(self, node: NodeKey) -> None:
-        """Take note of a new stream."""
+        """Handle a new stream."""
 
     def decides(self, node: NodeKey) -> bool:
-        """Say whether something may follow from what a proxy accepts: it has rejected something."""
+        """Return whether an ACK of this proxy can change a decision: only after a rejection."""
 
     def answered(
         self,
@@ -48,23 +51,23 @@ class AnswerListener(Protocol):
         changed: frozenset[ObjectKey],
         stream: int | None,
     ) -> None:
-        """Take an answer; `changed` are the objects that led to what is rejected.
+        """Handle an answer; `changed` are the objects that led to a rejected response.
 
-        `stream` is given where several proxies share the identity, or the stream has a record of its own.
+        `stream` is given if several proxies share the identity, or if the stream has rejections of its own.
         """
 
     def has_record(self, stream: int) -> bool:
-        """Return whether a stream has rejected something that concerns it alone."""
+        """Return whether a stream has rejections of its own."""
 
     def takes_calls(self, node: NodeKey, response: Response) -> bool:
         """Return whether a proxy that acknowledges this response has all of its inbound listeners."""
 
     def closed(self, stream: int) -> None:
-        """Take note that a stream has ended."""
+        """Handle the end of a stream."""
 
 
 class MeshObserver:
-    """The ADS server's observer; counts open streams by variant besides passing everything on."""
+    """Observer of the ADS server; also counts open streams by variant. Use on the event loop."""
 
     def __init__(
         self,
@@ -89,19 +92,19 @@ class MeshObserver:
         self.streams = {variant.value: 0 for variant in Variant}
 
     def handshake(self) -> None:
-        """Count it, unless it is the control plane's own."""
+        """Count a handshake, except those of the control plane's own connections."""
         if self._own:
             self._own -= 1
         else:
             self._metrics.handshake()
 
     def ended(self, peer: Peer, cause: Cause) -> None:
-        """Count it; it is said with the next `report`."""
+        """Count a closed connection; the next `report` logs it."""
         self._metrics.connection_ended(cause.value)
         self._ended.note(peer, cause)
 
     def report(self) -> None:
-        """Say which connections were ended; to be called from time to time."""
+        """Log the closed connections; call this from time to time."""
         for ended in self._ended.due(self._now()):
             certificate = _common_name(ended.last)
             said = {"cause": ended.cause.value, "count": ended.count, "last": ended.last.address}
@@ -109,9 +112,10 @@ class MeshObserver:
 
     @contextlib.contextmanager
     def own_connection(self) -> Iterator[None]:
-        """Connect to a server of this process: the next handshake is not counted, or none if this raises.
+        """Mark a connection to a server of this process, so one handshake is not counted.
 
-        It may be heard of before that handshake or after; one for one they are the same number.
+        The handshake may be reported before or after the block ends; only the number matters. After an
+        exception the mark is removed.
         """
         self._own += 1
         try:
@@ -121,9 +125,10 @@ class MeshObserver:
             raise
 
     def opened(self, node_key: NodeKey, peer: Peer, variant: Variant) -> None:
-        """Note a stream."""
+        """Handle a new stream."""
         self._used(peer)
         proxy = self._registry.opened(node_key, peer.address, variant)
+        # The history interprets records by the stream that was open then, so older ones are written first.
         self._journal.settle((node_key,))
         self._history.opened(node_key, variant, self._now())
         self._readiness.opened(node_key)
@@ -137,7 +142,7 @@ class MeshObserver:
             _log.warning("stream held until its workload is known", **said)
 
     def refused(self, peer: Peer, reason: str) -> None:
-        """Count it; whoever refused has said more in the log."""
+        """Count a refused stream; the cause is logged by whatever refused it."""
         self._used(peer)
         self._metrics.stream_refused(reason)
         _log.info("stream refused", peer=peer.address, reason=reason)
@@ -151,7 +156,7 @@ class MeshObserver:
         self._metrics.connection_used()
 
     def exceeded(self, node_key: NodeKey | None, peer: Peer, excess: Excess) -> None:
-        """Count what a client had too much of, and say it."""
+        """Count and log a client that exceeded a limit."""
         self._metrics.exceeded(excess.bound.value)
         _log.warning(
             "client over its budget",
@@ -163,11 +168,13 @@ class MeshObserver:
         )
 
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
-        """Count and remember it."""
+        """Count and record a response."""
         self._registry.of(node_key).large.sent(response, size)
         self._metrics.sent(response.type_url, len(response.resources), size)
         self._journal.sent(node_key, response, size)
-        if _logging.isEnabledFor(logging.DEBUG):  # asked first: an unwritten line is dear
+        if _logging.isEnabledFor(
+            logging.DEBUG
+        ):  # checked first, because building an unwritten line is expensive
             _log.debug(
                 "response sent",
                 proxy=node_key,
@@ -178,7 +185,7 @@ class MeshObserver:
             )
 
     def large(self, node_key: NodeKey, node: Node | None, response: Response, size: int) -> None:
-        """Count it, and say the first of its type to a proxy: a client that cannot take it says nothing."""
+        """Count a large response, and log the first of its type, because a failing client is silent."""
         self._metrics.large(response.type_url)
         agent = node.user_agent if node is not None else ""
         large = self._registry.of(node_key).large
@@ -191,7 +198,10 @@ class MeshObserver:
     def answered(
         self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int = 0
     ) -> None:
-        """Count an ACK; a NACK is an error of ours, and said with the proxy's words."""
+        """Count an ACK.
+
+        Log a NACK as an error with the proxy's message, because our configuration caused it.
+        """
         self._registry.of(node_key).large.answered(response)
         if rejection is None and not self._loop.decides(node_key):
             self._journal.accepted(node_key, response)
@@ -216,7 +226,8 @@ class MeshObserver:
     def _decided(
         self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int
     ) -> None:
-        """Have it decided what a proxy is served after its answer, by all that it was sent before."""
+        """Have the resources of a proxy decided after its answer, with all its earlier records written."""
+        # A NACK is judged by the versions that were acknowledged before.
         self._journal.settle((node_key,))
         changed = self._history.changed(node_key, response) if rejection is not None else frozenset()
         delays = self._history.answered(node_key, response, rejection, self._now())
@@ -226,9 +237,13 @@ class MeshObserver:
         self._loop.answered(node_key, response, rejection, changed, stream if is_own else None)
 
     def closed(self, node_key: NodeKey, peer: Peer, ending: StreamEnd, detail: str, stream: int = 0) -> None:
-        """Note the end of a stream; one that was refused after it was opened counts as refused, too."""
+        """Handle the end of a stream.
+
+        A stream that was refused after it had opened also counts as refused.
+        """
         variant = self._registry.closed(node_key, peer.address)
         self._loop.closed(stream)
+        # Before the history marks the unanswered responses of this stream.
         self._journal.settle((node_key,))
         self._history.closed(node_key, self._now())
         if ending is StreamEnd.REFUSED:
@@ -238,7 +253,7 @@ class MeshObserver:
 
 
 def _common_name(peer: Peer) -> str:
-    """Return what the certificate calls itself; nothing if there was no call to know it from."""
+    """Return the common name in a peer's certificate; empty if there is no readable certificate."""
     try:
         return read_peer(peer.certificate).common_name if peer.certificate else ""
     except PeerRefused:

@@ -1,8 +1,8 @@
-"""Who takes part in the mesh: proxies with a certificate in force that are connected and have a workload.
+"""Participants of the mesh: connected proxies with a valid certificate and a known workload.
 
-issued ∩ connected ∩ discovered, as a value: whoever is in one of the three and not in all is no participant,
-and what it lacks is said. A decision about values; who is admitted to traffic is another question, which is
-remembered when a proxy is away (delivery.proxies.readiness).
+A participant is in all of three sets: issued, connected and discovered. For every other proxy the missing
+sets are named. These are pure functions; admission to traffic, which outlasts a connection, is in
+`delivery.proxies.readiness`.
 """
 
 import enum
@@ -18,9 +18,10 @@ from meshwright.mesh.identity import ProxyName
 
 
 class Lack(enum.StrEnum):
-    """What keeps a proxy from taking part; of each of the three one at most, in this order.
+    """Reason why a proxy is not a participant, in this order; at most one reason for each of the three sets.
 
-    Of its certificates: it never had one, or its newest is revoked, was not claimed in time, or has expired.
+    Reasons for a certificate: none was ever issued, or the newest one is revoked, was not claimed in time, or
+    has expired.
     """
 
     CERTIFICATE = "no-certificate"
@@ -34,7 +35,10 @@ class Lack(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Participation:
-    """How a proxy takes part, or what it `lacks`; `entry` is its newest certificate, in force if any is."""
+    """Participation of a proxy, or the reasons against it (`lacks`).
+
+    `entry` is its newest certificate, preferably one in force.
+    """
 
     name: ProxyName
     lacks: tuple[Lack, ...] = ()
@@ -42,7 +46,7 @@ class Participation:
 
     @property
     def takes_part(self) -> bool:
-        """Say whether it is a participant."""
+        """Return whether the proxy is a participant."""
         return not self.lacks
 
 
@@ -52,7 +56,7 @@ def participants(
     discovered: AbstractSet[ProxyName],
     now: datetime,
 ) -> tuple[Participation, ...]:
-    """Return of each proxy that any of the three knows how it takes part, sorted by name."""
+    """Return the participation of every proxy in any of the three sets, sorted by name."""
     ordered = sorted(entries, key=lambda each: (each.common_name, each.issued_at, each.serial))
     issued = {
         ProxyName.parse(name): tuple(found)
@@ -67,7 +71,7 @@ def participants(
 def of_statuses(
     entries: Iterable[LedgerEntry], statuses: Iterable[ProxyStatus], now: datetime
 ) -> tuple[Participation, ...]:
-    """Return the same of proxies as they stand, of which a server knows who is here and who should be."""
+    """Return the participation of proxies by their statuses: connected, or with a known workload."""
     standing = tuple(statuses)
     connected = {each.name for each in standing if each.state is ProxyState.CONNECTED}
     return participants(entries, connected, {each.name for each in standing if each.known}, now)
@@ -92,7 +96,7 @@ def _participation(
 
 
 def _refused(entry: LedgerEntry, now: datetime) -> Lack:
-    """Return why a certificate that is not in force is not."""
+    """Return the reason why a certificate is not in force."""
     if entry.state is LedgerState.REVOKED:
         return Lack.REVOKED
     return Lack.EXPIRED if now > entry.not_after else Lack.UNCLAIMED

@@ -1,4 +1,4 @@
-"""What is known of one proxy, in one record: its streams, what it was sent, and what it has acknowledged."""
+"""The record of one proxy: streams, pushes and acknowledged resources."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,12 +14,13 @@ from xds.stream_status import Variant
 
 @dataclass(slots=True, eq=False)
 class Proxy:
-    """One proxy; each part is written by its own room, and all of them are forgotten together.
+    """Record of one proxy, whose parts are written by several modules and forgotten together.
 
-    `expected` is since when its workload is known, None where it is not; `since` when it came or went, None
-    before it ever came. `streams` are those that are open, each with the address of its peer, the newest
-    last; `address` is the newest one's. `several_since` is since when streams come from more than one
-    connection, None while they do not. `pushes` are None where nothing is remembered.
+    `expected` is the time since when its workload is known, or `None`. `since` is the time of its last
+    connection or disconnection, or `None` before the first connection. `streams` are the open streams with
+    the address of their peer and their variant, the newest last; `address` is the address of the newest one.
+    `several_since` is the time since when the streams come from more than one connection, or `None`. `pushes`
+    is `None` if nothing is remembered.
     """
 
     node: NodeKey
@@ -35,12 +36,12 @@ class Proxy:
 
     @property
     def peers(self) -> tuple[str, ...]:
-        """The addresses of the connections that have a stream, each once, the oldest first."""
+        """The addresses of connections with an open stream, each once, oldest first."""
         return tuple(dict.fromkeys(address for address, _ in self.streams))
 
     @property
     def state(self) -> ProxyState | None:
-        """Where it stands; None for one that never came and is not expected."""
+        """The state of the proxy; `None` for one that never connected and is not expected."""
         if self.streams:
             return ProxyState.CONNECTED
         if self.since is not None:
@@ -48,7 +49,7 @@ class Proxy:
         return None if self.expected is None else ProxyState.EXPECTED
 
     def status(self, *, is_shared: bool = False) -> ProxyStatus | None:
-        """Return where it stands, and since when; None as for `state`."""
+        """Return the state and its beginning; `None` as for `state`."""
         state, since = self.state, self.since or self.expected
         if state is None or since is None:
             return None

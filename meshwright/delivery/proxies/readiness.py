@@ -1,7 +1,8 @@
-"""Who has been here: from what streams do to which workloads get traffic, remembered in the ledger.
+"""Admission of workloads to traffic by the progress of their proxies, kept in the ledger.
 
-The ledger alone is the truth: what streams do is written there first, and what is in force is read from it.
-It is written whatever the mode, so that another mode finds what it asks for.
+The ledger is the only source of truth, because several servers share it and a restart must not withdraw
+traffic: events are written there first, and the admissions are read from it. Progress is written in every
+mode, so a change of the mode finds it.
 """
 
 import asyncio
@@ -23,16 +24,17 @@ from xds.cache import NodeKey
 from xds.protocol.resources.resource import LISTENER, TypeUrl
 
 RETRY_SECONDS: Final = 1.0
-"""How long to wait before a ledger that failed is written to again."""
+"""Seconds until the next attempt after the ledger could not be written."""
 
 PAUSE_SECONDS: Final = 0.1
-"""The least time from one transaction to the next: while many come, those who came meanwhile share one."""
+"""Minimum seconds between two transactions, so proxies that connect together share one."""
 
 _log = structlog.get_logger("delivery.proxies.readiness")
 
 
 def admission(mode: EndpointAdmission, reached: Progress) -> Admission | None:
-    """Return what there is to know of the workload of a proxy that has come so far; None before anything."""
+    """Return the admission of a workload by the progress of its proxy; `None` if nothing is known."""
+    # In every mode: a workload without any certificate in force gets no traffic.
     if reached is Progress.REVOKED:
         return Admission.WITHDRAWN
     match mode:
@@ -45,15 +47,15 @@ def admission(mode: EndpointAdmission, reached: Progress) -> Admission | None:
 
 
 def progress_of_all(entries: Iterable[LedgerEntry]) -> dict[NodeKey, Progress]:
-    """Return how far each proxy has come, by a ledger's entries sorted by common name."""
+    """Return the progress of each proxy; `entries` must be sorted by common name."""
     grouped = itertools.groupby(entries, key=lambda entry: NodeKey(entry.common_name))
     return {node: progress(found) for node, found in grouped}
 
 
 class EndpointReadiness:
-    """Told what streams do, on the event loop; `run` writes it down, and says when that changes who counts.
+    """Progress of proxies. Events arrive on the event loop, and `run` writes them to the ledger in a thread.
 
-    Made with all that the ledger says, before anything runs.
+    Created with all entries of the ledger, before any stream is open.
     """
 
     def __init__(
@@ -72,25 +74,28 @@ class EndpointReadiness:
                 if (found := admission(mode, reached)) is not None
             }
         )
-        self._noted: dict[NodeKey, bool] = {}  # whom to look up; True: ready, by its stream
+        self._noted: dict[NodeKey, bool] = {}  # proxies to be looked up; True if ready by a stream
         self._woken = asyncio.Event()
         self._said = ""
 
     def admissions(self) -> Picture[ProxyName, Admission]:
-        """Return whose workloads get traffic and whose none; in mode OFF the latter alone: all others do."""
+        """Return the admitted and withdrawn workloads.
+
+        In mode OFF only withdrawn ones, all others get traffic.
+        """
         return self._admissions
 
     def opened(self, node: NodeKey) -> None:
-        """Take note that a proxy has authenticated: the authenticator has written that down."""
+        """Record that a proxy has authenticated; the authenticator has written this to the ledger."""
         if self._progress.get(node, Progress.NEW) < Progress.AUTHENTICATED:
             self._note(node, ready=False)
 
     def waits_for(self, node: NodeKey, type_url: TypeUrl) -> bool:
-        """Return whether a proxy that was never ready becomes ready by a response of this type."""
+        """Return whether a proxy that was never ready becomes ready by an ACK of this type."""
         return type_url in self._ready_types and self._progress.get(node, Progress.NEW) < Progress.READY
 
     def acknowledged(self, node: NodeKey, type_url: TypeUrl) -> None:
-        """Note that a proxy accepted all of its inbound listeners, by its driver's ready type."""
+        """Record that a proxy has accepted all its inbound listeners, by the ready type of its driver."""
         if self.waits_for(node, type_url):
             self._note(node, ready=True)
 
@@ -99,11 +104,11 @@ class EndpointReadiness:
         self._note(NodeKey(entry.common_name), ready=False)
 
     async def run(self, ledger: Ledger, clock: Callable[[], datetime], changed: Callable[[], None]) -> None:
-        """Write down what was noted, and call `changed` where that admits or withdraws somebody."""
+        """Write recorded events to the ledger until cancelled; call `changed` after a changed admission."""
         while True:
             await self._woken.wait()
             self._woken.clear()
-            # What is noted while the disk is written is for the next turn; what fails comes back beside it.
+            # Events during the write go into a new dictionary; after an error the old ones are added to it.
             noted, self._noted = self._noted, {}
             try:
                 found = await asyncio.to_thread(_written, ledger, clock(), noted)
@@ -127,7 +132,7 @@ class EndpointReadiness:
         self._woken.set()
 
     def _take(self, found: Mapping[NodeKey, Progress]) -> bool:
-        """Take over what the ledger says of some proxies; say whether anybody else gets traffic now."""
+        """Apply the progress read from the ledger; return whether an admission has changed."""
         self._progress.update(found)
         before = self._admissions
         edits = {ProxyName.parse(node): admission(self._mode, reached) for node, reached in found.items()}
@@ -141,7 +146,7 @@ class EndpointReadiness:
 
 
 def _written(ledger: Ledger, now: datetime, noted: Mapping[NodeKey, bool]) -> dict[NodeKey, Progress]:
-    """Write to the ledger who is ready, and return what it says of all; for a thread."""
+    """Write ready proxies to the ledger, and return the progress of all; call this in a thread."""
     names = {node: ProxyName.parse(node) for node in noted}
     ledger.admit([names[node] for node, is_ready in noted.items() if is_ready], now)
     reached = progress_of_all(ledger.entries_of_all(names.values()))

@@ -1,4 +1,4 @@
-"""Which proxies are here, should be, or were: their records, never asked for a decision."""
+"""Registry of connected, expected and former proxies; it records states and decides nothing."""
 
 import contextlib
 from collections import Counter
@@ -15,38 +15,39 @@ from xds.cache import NodeKey
 from xds.stream_status import Variant
 
 SHARED_AFTER: Final = timedelta(minutes=2)
-"""How long several connections of one identity must last to be proof of several proxies.
+"""Minimum duration of several connections of one identity that proves several proxies.
 
-A hot restart has two Envoys for 60 seconds. The connection of a machine that vanished is ended after 80.
+A hot restart of Envoy runs two processes for 60 seconds. The connection of a vanished machine is closed after
+80.
 """
 
 REMEMBERED: Final = timedelta(hours=1)
-"""How long a proxy is remembered that is gone and whose workload is gone as well."""
+"""Time after which a disconnected proxy without a workload is forgotten."""
 
 
 def never(node: NodeKey) -> bool:
-    """Return that no proxy of an identity collided with another one."""
+    """Return False: no collision of proxies with one identity is known."""
     del node
     return False
 
 
 class ProxyRegistry:
-    """The one record of each proxy; follows streams, and the workloads of each view."""
+    """Registry with one record per proxy, updated by streams and by the workloads of each view."""
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
         self._proxies: dict[NodeKey, Proxy] = {}
         self._followed: Picture[SidecarKey, ProxyName] = Picture()
-        self._strays: dict[NodeKey, None] = {}  # those that should not be here
+        self._strays: dict[NodeKey, None] = {}  # proxies without a known workload
         self._states: Counter[ProxyState | None] = Counter()
-        self._several: dict[NodeKey, None] = {}  # whose streams come from more than one connection
+        self._several: dict[NodeKey, None] = {}  # proxies with streams from more than one connection
 
     def find(self, node: NodeKey) -> Proxy | None:
-        """Return a proxy's record, None where there is none."""
+        """Return the record of a proxy, or `None`."""
         return self._proxies.get(node)
 
     def of(self, node: NodeKey) -> Proxy:
-        """Return a proxy's record, which begins if there is none."""
+        """Return the record of a proxy, and create it if necessary."""
         found = self._proxies.get(node)
         if found is None:
             found = self._proxies[node] = Proxy(node, ProxyName.parse(node))
@@ -55,11 +56,11 @@ class ProxyRegistry:
         return found
 
     def acknowledged(self, node: NodeKey) -> Acknowledged:
-        """Return what a proxy has acknowledged, to be written and read."""
+        """Return the mutable record of the resources that a proxy has acknowledged."""
         return self.of(node).acknowledged
 
     def opened(self, node: NodeKey, address: str, variant: Variant) -> Proxy:
-        """Note a stream; a proxy may have several."""
+        """Record a new stream; a proxy may have several."""
         proxy = self.of(node)
         with self._counted(proxy):
             if not proxy.streams:
@@ -70,8 +71,9 @@ class ProxyRegistry:
         return proxy
 
     def closed(self, node: NodeKey, address: str) -> Variant:
-        """Note the end of a stream, and return which it was; the proxy is gone when it was its last."""
+        """Record the end of a stream, and return its variant."""
         proxy = self._proxies[node]
+        # Streams of one connection are not distinguished, so the newest one is taken.
         newest = max(at for at, (peer, _) in enumerate(proxy.streams) if peer == address)
         _, ended = proxy.streams[newest]
         with self._counted(proxy):
@@ -82,10 +84,10 @@ class ProxyRegistry:
         return ended
 
     def follow(self, proxies: Picture[SidecarKey, ProxyName]) -> tuple[NodeKey, ...]:
-        """Take the proxies that should be here; return those that should not any more.
+        """Set the expected proxies; return those that are not expected any more.
 
-        Forgets those gone for long. Looks at those that are other than the last time, and at all that are
-        known and should not be here.
+        Examines changed proxies and proxies without a workload only. The latter are forgotten when they have
+        been disconnected for REMEMBERED.
         """
         if proxies is self._followed:
             return ()
@@ -109,7 +111,7 @@ class ProxyRegistry:
         return gone
 
     def statuses(self, collided: Callable[[NodeKey], bool] = never) -> tuple[ProxyStatus, ...]:
-        """Return every proxy, sorted by name; `collided` as for `shared`."""
+        """Return the status of every proxy, sorted by name; `collided` as for `shared`."""
         shared = {each.node for each in self.shared(collided)}
         found = (
             status
@@ -119,13 +121,14 @@ class ProxyRegistry:
         return tuple(sorted(found, key=lambda each: each.name))
 
     def has_several(self, node: NodeKey) -> bool:
-        """Return whether the streams of an identity come from more than one connection now."""
+        """Return whether the streams of an identity now come from more than one connection."""
         return node in self._several
 
     def shared(self, collided: Callable[[NodeKey], bool] = never) -> tuple[Proxy, ...]:
         """Return the records of identities that several proxies use, sorted by name.
 
-        The proof is SHARED_AFTER, or that one proxy could not bind what another one has (`collided`).
+        The proof is SHARED_AFTER, or a collision: one proxy could not bind a port that another one has
+        (`collided`).
         """
         now = self._clock()
         found = (self._proxies[node] for node in sorted(self._several))
@@ -137,15 +140,15 @@ class ProxyRegistry:
         )
 
     def connected(self) -> tuple[Proxy, ...]:
-        """Return the proxies that have a stream; may be called from any thread."""
+        """Return the proxies with a stream; may be called from any thread."""
         return tuple(each for each in tuple(self._proxies.values()) if each.streams)
 
     def counts(self) -> dict[str, int]:
-        """Return how many proxies are in each state."""
+        """Return the number of proxies in each state."""
         return {state.value: self._states[state] for state in ProxyState}
 
     def _compare(self, proxy: Proxy) -> None:
-        """Note whether the streams of a proxy come from one connection."""
+        """Record whether the streams of a proxy come from more than one connection."""
         if len(proxy.peers) < 2:
             proxy.several_since = None
             self._several.pop(proxy.node, None)
@@ -155,7 +158,7 @@ class ProxyRegistry:
 
     @contextlib.contextmanager
     def _counted(self, proxy: Proxy) -> Iterator[Proxy]:
-        """Count a proxy where it stands when the block ends."""
+        """Update the counts by state when the block ends."""
         before = proxy.state
         yield proxy
         self._states[before] -= 1

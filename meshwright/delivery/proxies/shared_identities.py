@@ -1,4 +1,4 @@
-"""Identities that several proxies use at once: a cloned machine, an agent that was started twice."""
+"""Identities used by several proxies at once, for example by a cloned machine or an agent started twice."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,11 +17,11 @@ from meshwright.sidecars.addresses import plain_address
 SHARED: Final = "identity-shared"
 
 LOOK_SECONDS: Final = 5.0
-"""The pause between two looks; a look costs as much as there are identities with several connections."""
+"""Seconds between two checks; the cost of a check grows with the identities that have several connections."""
 
 
 class SharedIdentities:
-    """The identities that several proxies use now, and the problems that say so."""
+    """Identities that several proxies use now, and their problems."""
 
     def __init__(self, registry: ProxyRegistry, quarantine: Quarantine) -> None:
         self._registry = registry
@@ -32,11 +32,11 @@ class SharedIdentities:
         return self._registry.shared(self._quarantine.streams.any_of)
 
     def problems(self, view: View) -> Problems:
-        """Return a problem for each of these identities, held against its workload."""
+        """Return a problem for each of these identities, attached to its workload."""
         return tuple(_problem(view, each) for each in self.found())
 
     async def watching(self, changed: Callable[[], None]) -> None:
-        """Call `changed` whenever other identities are shared than before, until cancelled."""
+        """Call `changed` whenever the shared identities or their addresses change, until cancelled."""
         known = self._peers()
         while True:
             await asyncio.sleep(LOOK_SECONDS)

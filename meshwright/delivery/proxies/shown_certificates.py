@@ -1,4 +1,4 @@
-"""Which proxy certificates have been shown to this server of late: whoever shows one has claimed it."""
+"""Proxy certificates shown to this server since the last check of their expiry."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,29 +10,33 @@ from xds.cache import NodeKey
 
 @dataclass(frozen=True, slots=True)
 class ShownCertificate:
-    """A proxy certificate that its proxy has shown, and was let in with."""
+    """A proxy certificate that was accepted from its proxy."""
 
     issued_at: datetime
     not_after: datetime
 
 
 class ShownCertificates:
-    """Remembers the newest that each proxy has shown, until that is taken.
+    """The newest certificate shown by each proxy, until `take`.
 
-    Noted on the event loop, taken in one other thread: what is noted while it is taken may be missing.
+    `note` is called on the event loop and `take` in one other thread; a certificate noted during `take` may
+    be lost.
     """
 
     def __init__(self) -> None:
         self._newest: dict[NodeKey, ShownCertificate] = {}
 
     def note(self, found: AdmittedPeer) -> None:
-        """Note what a proxy has been let in with, which may be older than what it has shown elsewhere."""
+        """Record an accepted certificate, which may be older than one shown to another server."""
         node, entry, newest = NodeKey(str(found.name)), found.entry, self._newest
         before = newest.get(node)
         if before is None or before.issued_at <= entry.issued_at:
             newest[node] = ShownCertificate(entry.issued_at, entry.not_after)
 
     def take(self) -> Mapping[NodeKey, ShownCertificate]:
-        """Return what has been noted since the last time; not to be walked through, it may still change."""
+        """Return the certificates recorded since the last call.
+
+        Only look up keys in the result and do not iterate, because `note` may still add to it.
+        """
         taken, self._newest = self._newest, {}
         return taken

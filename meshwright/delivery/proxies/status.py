@@ -1,4 +1,4 @@
-"""Where proxies stand: here, expected, or gone."""
+"""Status of a proxy: connected, expected or gone."""
 
 import enum
 from dataclasses import dataclass
@@ -8,10 +8,11 @@ from meshwright.mesh.identity import ProxyName
 
 
 class ProxyState(enum.StrEnum):
-    """CONNECTED: has a stream. EXPECTED: its workload is known, it never came. DISCONNECTED: it was here.
+    """State of a proxy.
 
-    ENDED: it has no stream any more, and its workload is gone. That is a normal end, as that of a Pod which
-    a rollout replaced, and no fault.
+    CONNECTED: it has a stream. EXPECTED: its workload is known, and it has never connected. DISCONNECTED: its
+    stream has ended, and its workload still exists. ENDED: its stream has ended and its workload is gone, as
+    after a rollout, which is not an error.
     """
 
     CONNECTED = "connected"
@@ -22,9 +23,11 @@ class ProxyState(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProxyStatus:
-    """Where one proxy stands; `address` is its peer's, empty before it came; `known` is its workload.
+    """Status of one proxy.
 
-    `peers` are the addresses of all its connections where several proxies share its identity, else empty.
+    `address` is the address of its peer, empty before the first connection. `known` is True if its workload
+    is known. `peers` are the addresses of all its connections if several proxies share its identity, else
+    empty.
     """
 
     name: ProxyName

@@ -1,15 +1,15 @@
-"""What would change for proxies if they were served other resources: names and versions compared."""
+"""Comparison of two configurations of all proxies, by names and versions of resources."""
 
 import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 Resources = Mapping[str, Mapping[str, str]]
-"""The versions of one proxy's resources, by type and name."""
+"""Versions of one proxy's resources by type and name."""
 
 
 class Kind(enum.StrEnum):
-    """What becomes of a resource; the value is its mark."""
+    """Change of a resource; the value is the mark in printed comparisons."""
 
     ADDED = "+"
     REMOVED = "-"
@@ -18,7 +18,7 @@ class Kind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Change:
-    """One resource that would come, go, or be another."""
+    """One resource that would be added, removed or changed."""
 
     type: str
     name: str
@@ -27,7 +27,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ChangedProxies:
-    """Proxies for which the same resources change, in the same way, sorted."""
+    """Proxies, sorted, for which the same resources change in the same way."""
 
     proxies: tuple[str, ...]
     changes: tuple[Change, ...]
@@ -35,7 +35,7 @@ class ChangedProxies:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All that would change: configurations, and proxies that are known to one side only."""
+    """Result of a comparison: changed proxies, and proxies that only one side knows."""
 
     changed: tuple[ChangedProxies, ...]
     unchanged: int
@@ -47,7 +47,11 @@ class Comparison:
 
 
 def compare(before: Mapping[str, Resources], after: Mapping[str, Resources]) -> Comparison:
-    """Compare what each proxy has with what it would have."""
+    """Compare the present resources of each proxy with the future ones.
+
+    For example, versions `{"a": {"Cluster": {"x": "1"}}}` before and `{"a": {"Cluster": {"x": "2"}}}` after
+    are a changed cluster `x` for the proxy a.
+    """
     groups: dict[object, tuple[list[str], tuple[Change, ...]]] = {}
     unchanged = 0
     for proxy in sorted(before.keys() & after.keys()):

@@ -1,4 +1,4 @@
-"""From a group's resources to its snapshot: references lead somewhere, and what stays the same is shared."""
+"""Assembly of a group's snapshot: references are checked, and unchanged parts are shared."""
 
 import weakref
 from collections.abc import Iterable, Sequence
@@ -12,21 +12,22 @@ from xds.protocol.resources.snapshot import Snapshot
 
 
 class InconsistentSnapshot(Exception):
-    """A group's resources refer to resources that are not there; the message names the first of them."""
+    """Error for resources that refer to missing resources; the message names the first reference."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastSnapshot:
-    """What a group's own resources were, one by one, and the set of them that its last snapshot has.
+    """The own resources of a group, in order, and the set of them in its last snapshot.
 
-    What comes after is mostly the same, in the same order, with one of them another.
+    The next resources are mostly the same, in the same order, with one changed, so a comparison by position
+    is cheap.
     """
 
     resources: tuple[Resource, ...] = ()
     made: weakref.ref[ResourceSet] | None = None
 
     def of(self, held: ResourceSet) -> tuple[Resource, ...] | None:
-        """Return the resources of a set in the order of their making; None where it is another set."""
+        """Return the resources of a set in their original order, or `None` for another set."""
         return self.resources if self.made is not None and self.made() is held else None
 
 
@@ -39,11 +40,12 @@ def consistent(
     shared: Sequence[ResourceSet] = (),
     last: LastSnapshot = NOTHING,
 ) -> Snapshot:
-    """Return the snapshot of a group's own resources, beside those it shares with other groups.
+    """Return the snapshot of a group's own resources together with those shared with other groups.
 
-    It shares with the one before all types that have not changed, and is the one before if nothing has.
-    What it costs is what is its own, and little of that is looked at where it is what it was `last`. Raises
-    InconsistentSnapshot if a reference leads nowhere, SnapshotError for two resources of one name.
+    Unchanged types are shared with the snapshot before, and without any change the result is the snapshot
+    before. The cost depends on the group's own resources only, and is small for resources that are unchanged
+    since `last`. Raises InconsistentSnapshot if a referenced resource is missing, and SnapshotError for two
+    resources of one name.
     """
     found = tuple(own)
     mine = ResourceSet.of(found) if before is None else after(before.parts[-1], found, last)
@@ -51,7 +53,7 @@ def consistent(
 
 
 def beside(shared: Sequence[ResourceSet], before: Snapshot) -> Snapshot:
-    """Return a group's snapshot where nothing is other but what it shares; raises as `consistent` does."""
+    """Return a group's snapshot if only the shared resources have changed; raises like `consistent`."""
     return _put_together((*shared, before.parts[-1]), before)
 
 
@@ -70,7 +72,7 @@ def _put_together(parts: tuple[ResourceSet, ...], before: Snapshot | None) -> Sn
 
 
 def after(before: ResourceSet, found: tuple[Resource, ...], last: LastSnapshot = NOTHING) -> ResourceSet:
-    """Return the set of these resources, made of the one before; that very one if nothing has changed."""
+    """Return the set of these resources, derived from the set before; the same set if nothing has changed."""
     known = last.of(before)
     if known is not None and len(known) == len(found):
         others = [(old, new) for old, new in zip(known, found, strict=True) if old is not new]
@@ -80,10 +82,10 @@ def after(before: ResourceSet, found: tuple[Resource, ...], last: LastSnapshot =
     if sum(map(len, before.tables.values())) == len(found) and all(
         before.resources(each.type_url).get(each.name) is each for each in found
     ):
-        return before  # as where only what it shares with others is another one
+        return before  # only shared resources have changed
     names = {(each.type_url, each.name) for each in found}
     if len(names) != len(found):
-        return ResourceSet.of(found)  # which names the one that is there twice
+        return ResourceSet.of(found)  # raises an error that names the duplicate
     put = [
         each
         for each in found

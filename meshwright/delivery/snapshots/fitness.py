@@ -1,8 +1,8 @@
-"""Resources as they can be published: without the units of policy for which their proxies would refuse them.
+"""Exclusion of units of policy for which proxies would reject a resource, before it is published.
 
-A resource that units are in is judged where it is made, by its driver. Which of them is at fault is looked
-for only if any is. What is made of no unit is not judged: nothing could be left out of it, and to judge every
-cluster and listener takes half as long as to make it.
+The driver judges resources made from units. The unit at fault is searched for only after a negative
+judgement. Resources without units are not judged: nothing could be excluded from them, and judging every
+cluster and listener takes half as long as making them.
 """
 
 from collections.abc import Iterable
@@ -16,9 +16,9 @@ from xds.protocol.resources.resource import Reference, Resource
 
 @dataclass(frozen=True, slots=True)
 class RefusedResource:
-    """Why a resource would be refused, and the unit of policy that is left out of it for that.
+    """Reason why a resource would be rejected, and the unit that is excluded from it.
 
-    Without a unit none of them is at fault, and the resource is published as it is: its proxies decide.
+    `unit` is `None` if no unit is at fault. The resource is then published unchanged, and its proxies decide.
     """
 
     key: Reference
@@ -28,25 +28,26 @@ class RefusedResource:
 
 @dataclass(frozen=True, slots=True)
 class FittingResources:
-    """Resources to be published, and what is left out of them."""
+    """Resources to be published, and the units excluded from them."""
 
     resources: tuple[Resource, ...]
     refused: tuple[RefusedResource, ...] = ()
 
 
 def joined(found: Iterable[FittingResources]) -> FittingResources:
-    """Return several as one."""
+    """Return the union of several results."""
     every = tuple(found)
     resources = tuple(resource for each in every for resource in each.resources)
     return FittingResources(resources, tuple(refused for each in every for refused in each.refused))
 
 
 def fitting(piece: Piece) -> FittingResources:
-    """Return a piece's resources, without the units of policy that are at fault."""
+    """Return a piece's resources without the units at fault."""
     found = piece.resources()
     units = piece.units
     if not units or not (faults := _faults(found, piece)):
         return FittingResources(found)
+    # Faulty even without any unit: excluding units would not help.
     if _made_without(piece, units):
         return FittingResources(found, tuple(RefusedResource(key, None, said) for key, said in faults))
     bad = guilty(sorted(units, key=repr), lambda some: bool(_made_without(piece, units - some)))
@@ -57,12 +58,12 @@ def fitting(piece: Piece) -> FittingResources:
 
 
 def _made_without(piece: Piece, left_out: frozenset[Unit]) -> list[tuple[Reference, str]]:
-    """Return what is wrong with what a piece makes without these units."""
+    """Return the faults of a piece's resources without these units."""
     return _faults(piece.without(left_out).resources(), piece)
 
 
 def _faults(resources: Iterable[Resource], piece: Piece) -> list[tuple[Reference, str]]:
-    """Return what is wrong with resources, and with which; what secrets hold is not said."""
+    """Return the faults of resources with their keys; secrets are skipped, so no content is reported."""
     return [
         ((each.type_url, each.name), said)
         for each in resources

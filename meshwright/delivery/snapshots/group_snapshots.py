@@ -1,4 +1,4 @@
-"""From what the catalog wants to snapshots, group by group: only what a change concerns is made again."""
+"""Snapshots of groups of proxies; only groups that a change concerns are computed again."""
 
 import contextlib
 import hashlib
@@ -38,17 +38,20 @@ from xds.protocol.resources.snapshot import Snapshot
 
 
 def group_name(group: ProxyGroup) -> GroupKey:
-    """Return a short name of a group for caches and pages: equal for equal keys, in every process."""
+    """Return a short name of a group for caches and pages, equal for equal keys in every process.
+
+    For example: `shop/cart|cart|1f3a9c02`.
+    """
     digest = hashlib.sha256(repr(group).encode()).hexdigest()[:8]
     where = f"|{group.workload.name}" if group.workload is not None else ""
     return GroupKey(f"{group.primary}|{group.identity.service_account}{where}|{digest}")
 
 
 class GroupSnapshots:
-    """Keeps the resources of every group current that is wanted; of others nothing is made until asked for.
+    """Snapshots of the wanted groups, kept current; other groups are computed on request only.
 
-    `refused` is what is left out of them by group, because its proxies would refuse it. What is only asked
-    for is made by `preview`, which must want no certificate: none is issued for who is not there.
+    `refused` are the excluded units by group. Resources on request are made by `preview`, which must not need
+    a certificate, because none is issued for proxies that are not connected.
     """
 
     def __init__(
@@ -74,9 +77,9 @@ class GroupSnapshots:
         self.wanted.groups.watch()
 
     def touched(self) -> tuple[ProxyGroup, ...]:
-        """Return the groups that changes may concern since the last time, and those that come or go.
+        """Return the groups that changes may concern since the last call, and those added or removed.
 
-        Those that come are kept current from now on.
+        Added groups are kept current from now on.
         """
         self._came.update(dict.fromkeys(self.wanted.groups.take_changed()))
         came, self._came = self._came, {}
@@ -86,7 +89,7 @@ class GroupSnapshots:
         return taken
 
     def arrivals(self, most: int) -> tuple[ProxyGroup, ...]:
-        """Return of the groups that come or go no more than `most`; what else is touched is for `touched`."""
+        """Return up to `most` added and removed groups; all other touched groups are left to `touched`."""
         self._came.update(dict.fromkeys(self.wanted.groups.take_changed()))
         taken = tuple(itertools.islice(self._came, most))
         for key in taken:
@@ -96,11 +99,11 @@ class GroupSnapshots:
 
     @property
     def is_current(self) -> bool:
-        """Say whether nothing is known to be touched that has not been computed."""
+        """True if every group that is known to be touched has been computed."""
         return not (self._came or self._due)
 
     def _begin(self, came: Iterable[ProxyGroup]) -> None:
-        """Keep those current that are wanted, and note what else is touched."""
+        """Start to keep wanted groups current, and record which other groups are touched."""
         for key in came:
             if self.wants(key) and key not in self._groups:
                 self._groups[key] = _Group(group_name(key))
@@ -116,35 +119,35 @@ class GroupSnapshots:
             self._due.pop(key, None)
 
     def is_touched(self, group: ProxyGroup) -> bool:
-        """Say whether not only what a group shares with others may be other than when it was computed."""
+        """Return whether more than the shared resources of a group may have changed."""
         found = self._groups.get(group)
         return found is None or found.itself
 
     def wants(self, group: ProxyGroup) -> bool:
-        """Say whether a group is to be kept current."""
+        """Return whether a group is to be kept current."""
         return group in self.wanted.groups
 
     def group(self, node: NodeKey) -> ProxyGroup | None:
-        """Return the group of a proxy, None where its workload is not known."""
+        """Return the group of a proxy, or `None` for an unknown workload."""
         workload = holder_of(self.view, ProxyName.parse(node))
         return None if workload is None else group_of(self.view, workload)
 
     def is_known(self, node: NodeKey) -> bool:
-        """Say whether there is a workload of a proxy."""
+        """Return whether the workload of a proxy exists."""
         return holder_of(self.view, ProxyName.parse(node)) is not None
 
     def nodes(self, group: ProxyGroup) -> tuple[NodeKey, ...]:
-        """Return the proxies of a group as they were when it was last computed."""
+        """Return the proxies of a group at its last computation."""
         found = self._groups.get(group)
         return () if found is None else found.nodes
 
     def objects_behind(
         self, group: ProxyGroup, type_url: TypeUrl, name: ResourceName
     ) -> tuple[InputObject, ...]:
-        """Return the inputs that a resource of a group was made from, sorted; none if there is no such.
+        """Return the inputs of a group's resource, sorted; empty if the group has no such resource.
 
-        Where the group cannot be computed they are those that its failure came from. Nothing is kept for
-        it: the group's pieces are looked through when somebody asks.
+        If the group cannot be computed, the inputs of the failure are returned. Nothing is stored for this
+        method: the group's pieces are searched on each call.
         """
         rendering = self._rendering_of(group)
         try:
@@ -162,15 +165,15 @@ class GroupSnapshots:
         return made_from(self.view, group, part)
 
     def behind(self, node: NodeKey, type_url: TypeUrl, name: ResourceName) -> tuple[InputObject, ...]:
-        """Return the inputs that a proxy's resource was made from; none where its workload is not known."""
+        """Return the inputs of a proxy's resource; empty for an unknown workload."""
         group = self.group(node)
         return () if group is None else self.objects_behind(group, type_url, name)
 
     def previewed(self, node: NodeKey) -> Snapshot | None:
-        """Return what a proxy would be served if it were here, but for secrets; forgotten soon.
+        """Return the snapshot that a disconnected proxy would get, without secrets; dropped soon afterwards.
 
-        None where its workload is not known, its group is kept, or that cannot be made. Proxies of one group
-        have the same.
+        `None` if its workload is unknown, its group is kept current, or the computation fails. Proxies of one
+        group get the same object.
         """
         group = self.group(node)
         if group is None or group in self._groups:
@@ -184,18 +187,18 @@ class GroupSnapshots:
         return self.rendering if group in self._groups else self._preview
 
     def steps(self, before: PublishedSnapshots, touched: Iterable[ProxyGroup]) -> Iterator[Step | None]:
-        """Compute the touched groups; yield None after each of them or oftener, and in the end the step.
+        """Compute the touched groups; yield `None` after each group or more often, and the step at the end.
 
-        A proxy in no group is not in it: the cache leaves its streams with what they have.
+        A proxy in no group is missing in the step, so its streams keep their resources.
         """
         result = Result(before)
-        if self._fresh:  # whatever was served before is not known here
+        if self._fresh:  # after a restart of the model, the groups served before are unknown here
             result.left(None, before.members)
             self._fresh = False
         for number, key in enumerate(touched):
             group = self._groups.get(key)
             if group is not None and (number == 0 or not group.nodes) and self.wants(key):
-                with contextlib.suppress(Exception):  # whatever it is, it is raised again below, and said
+                with contextlib.suppress(Exception):  # an error is raised again and reported below
                     yield from in_common(self.rendering, key)
             self._compute(key, result)
             yield None
@@ -224,7 +227,7 @@ class GroupSnapshots:
     ) -> None:
         nodes = self._nodes.value(key) if self.wants(key) else ()
         if before is None or nodes != group.nodes or group.name in result.before.failed:
-            # As if the group were gone: whatever it comes to below takes back what of that is not so.
+            # First as if the group were removed; `add` and `fail` below overwrite the entries that stay.
             result.left(group.name, group.nodes)
         group.nodes, group.itself = nodes, False
         if not nodes:
@@ -252,14 +255,14 @@ class GroupSnapshots:
     def _refuse(
         self, key: ProxyGroup, shared: Iterable[SharedResources], own: tuple[RefusedResource, ...]
     ) -> None:
-        """Note what is left out of what a group has, together with others and by itself."""
+        """Record the units excluded from a group's own and shared resources."""
         if refused := (*(one for each in shared for one in each.refused), *own):
             self.refused[key] = refused
         else:
             self.refused.pop(key, None)
 
     def _share(self, key: ProxyGroup, group: "_Group", shared: tuple[Pieces, ...]) -> None:
-        """Note what a group has in common with others; what no group has any more is not kept current."""
+        """Record the shared pieces of a group; pieces that no group has any more are not kept current."""
         before, group.shared = group.shared, shared
         if shared == before:
             return
@@ -277,22 +280,22 @@ class GroupSnapshots:
 
 @derived
 def preview(rendering: RenderInputs, group: ProxyGroup) -> Snapshot:
-    """Return a group's snapshot as it is shown to people, whatever it refers to."""
+    """Return a group's snapshot for people to read; references are not checked."""
     return Snapshot.of(resources(rendering, group).resources)
 
 
 @derived
 def nodes_of(view: View, group: ProxyGroup) -> tuple[NodeKey, ...]:
-    """Return the proxies of a group by their certificates' common names."""
+    """Return the proxies of a group by the common names of their certificates."""
     names = (view.workloads[each].proxy_name for each in members(view).get(group, ()))
     return tuple(NodeKey(str(name)) for name in names if name is not None)
 
 
 @dataclass(slots=True)
 class _Group:
-    """A group that is kept current: its name, and what it had when it was last computed.
+    """A group that is kept current: its name, and its state at the last computation.
 
-    `itself` says that not only what it shares may be other than then.
+    `itself` is True if more than the shared resources may have changed since.
     """
 
     name: GroupKey

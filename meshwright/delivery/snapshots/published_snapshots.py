@@ -1,6 +1,6 @@
-"""What is served, and the steps by which it changes.
+"""Published snapshots, and the steps by which they change.
 
-A group whose computation fails leaves its proxies with what they had; the others go on.
+If the computation of a group fails, its proxies keep their last snapshot and the other groups go on.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +13,7 @@ from xds.protocol.resources.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A group that could not be computed, why, and how many of its proxies go on with what they had."""
+    """A group that could not be computed: the error, its number of proxies, and how many keep a snapshot."""
 
     group: str
     error: str
@@ -23,28 +23,28 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class PublishedSnapshots:
-    """What is served: snapshots by group, the group of each proxy, and the groups that failed."""
+    """Snapshots by group, the group of each proxy, and the failed groups."""
 
     snapshots: Layers[GroupKey, Snapshot] = field(default_factory=Layers)
     members: Layers[NodeKey, GroupKey] = field(default_factory=Layers)
     failed: Layers[GroupKey, Failure] = field(default_factory=Layers)
 
     def snapshot(self, node: NodeKey) -> Snapshot | None:
-        """Return a proxy's snapshot, or None while it has none."""
+        """Return a proxy's snapshot, or `None`."""
         group = self.members.get(node)
         return None if group is None else self.snapshots[group]
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """The groups that failed, sorted by name."""
+        """The failed groups, sorted by name."""
         return tuple(self.failed[name] for name in sorted(self.failed))
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How what is served differs from what was before: new values, None for what is gone.
+    """Difference between two states: new values, and `None` for removed entries.
 
-    Of the proxies that are gone from it, `absent` are those that are known, and not here to be served.
+    `absent` are the removed proxies whose workload is known, because they are merely not connected.
     """
 
     snapshots: Mapping[GroupKey, Snapshot | None] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Step:
         return bool(self.snapshots or self.members)
 
     def after(self, before: PublishedSnapshots) -> PublishedSnapshots:
-        """Return what is served after this step; it costs what that changes."""
+        """Return the state after this step; the cost depends on the size of the step only."""
         return PublishedSnapshots(
             before.snapshots.changed(self.snapshots),
             before.members.changed(self.members),
@@ -65,7 +65,7 @@ class Step:
 
 
 class Result:
-    """Collects how the groups that were touched change."""
+    """Collector of the changes of touched groups."""
 
     def __init__(self, before: PublishedSnapshots) -> None:
         self.before = before
@@ -74,10 +74,11 @@ class Result:
         self._failed: dict[GroupKey, Failure | None] = {}
 
     def left(self, name: GroupKey | None, nodes: Iterable[NodeKey]) -> None:
-        """Take the nodes that a group had out of it, unless another one, or itself, has them now.
+        """Remove these nodes from a group, unless another group, or the same one, has added them.
 
-        Without a name: take everything away that was served before and is not served again.
+        Without a name: remove everything that was served before and is not added again.
         """
+        # `setdefault` throughout, so an entry made by `add` or `fail` wins in either order.
         for node in nodes:
             self._members.setdefault(node, None)
             self._snapshots.setdefault(_kept(node), None)
@@ -87,12 +88,15 @@ class Result:
             self._failed.setdefault(each, None)
 
     def add(self, name: GroupKey, nodes: Iterable[NodeKey], snapshot: Snapshot) -> None:
-        """Serve a group's nodes with its snapshot."""
+        """Add a group's nodes with their snapshot."""
         self._snapshots[name] = snapshot
         self._members.update(dict.fromkeys(nodes, name))
 
     def fail(self, name: GroupKey, nodes: tuple[NodeKey, ...], error: Exception) -> None:
-        """Leave each proxy with its last snapshot, under a name of its own: groups may have changed."""
+        """Keep the last snapshot of each proxy under a name of its own, because groups may have changed.
+
+        Example of such a name: `kept:a1.cart.shop`.
+        """
         self._snapshots[name] = None
         kept = 0
         for node in nodes:
@@ -103,7 +107,7 @@ class Result:
         self._failed[name] = Failure(name, f"{type(error).__name__}: {error}", len(nodes), kept)
 
     def step(self, is_known: Callable[[NodeKey], bool]) -> Step:
-        """Return what differs from before; `is_known` says whether a proxy's workload is there."""
+        """Return the difference from before; `is_known` returns whether a proxy's workload exists."""
         return Step(
             {
                 name: snapshot

@@ -1,4 +1,8 @@
-"""What a group's resources are made from, and how: pieces of its policy, each made once for all groups."""
+"""Rendering of a group's resources: pieces of its policy, each made once for all groups that have it.
+
+All functions marked `@derived` are incremental: the engine records their reads and runs them again only if
+one of these has changed. The split into many small functions decides how little is run again.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -28,16 +32,16 @@ _ROOTS: Final = "roots"
 
 @dataclass(frozen=True, slots=True)
 class GroupInput:
-    """All that a group's snapshot is made from, but for endpoints (see Piece.destinations).
+    """All inputs of a group's snapshot except endpoints (see `Piece.destinations`).
 
-    Equal needs, with equal endpoints, make equal snapshots.
+    Equal inputs with equal endpoints give equal snapshots.
     """
 
     policy: ProxyPolicy
     certificate: ServiceCertificate | None
     trust_bundle: bytes = field(repr=False)
     driver: str = ""
-    """The sidecar driver that the group's workloads or else their namespace name."""
+    """The name of the sidecar driver, from the group's workloads or their namespace."""
     sidecar: SidecarSettings = field(default_factory=SidecarSettings)
 
 
@@ -47,18 +51,21 @@ Translate = Callable[[GroupInput], Iterable[Piece | Pieces]]
 @hashed_once
 @dataclass(frozen=True, slots=True)
 class PieceWithoutEndpoints(CachedHash):
-    """A piece that wants endpoints, and who may answer at each of its destinations: not who calls there."""
+    """A piece that needs endpoints, with the services that may answer at each destination.
+
+    The caller is left out.
+    """
 
     piece: Piece
     answering: tuple[Answering, ...]
 
 
 SortedOut = tuple[FittingResources, tuple[PieceWithoutEndpoints, ...]]
-"""What is made whatever the endpoints are, and what wants endpoints."""
+"""Resources that do not depend on endpoints, and pieces that do."""
 
 
 class RenderInputs:
-    """What is read for resources: the view, certificates and roots; `encoded` counts the pieces made."""
+    """Inputs of rendering: the view, certificates and CA certificates; `encoded` counts the pieces made."""
 
     def __init__(self, view: View, translate: Translate) -> None:
         self.view = view
@@ -72,7 +79,7 @@ class RenderInputs:
     def certify(
         self, changed: Mapping[ServiceIdentity, ServiceCertificate | None], trust_bundle: bytes
     ) -> None:
-        """Take over certificates that are other ones now (None: gone), and the roots."""
+        """Apply changed certificates (`None` for a removed one) and the CA certificates."""
         edits = [
             self.certificates.remove(identity) if held is None else self.certificates.set(identity, held)
             for identity, held in changed.items()
@@ -82,7 +89,7 @@ class RenderInputs:
 
 @dataclass(frozen=True, slots=True)
 class SharedResources:
-    """Resources of pieces that groups have in common, made once for all of them; equal ones are one set."""
+    """Resources of pieces that several groups have, made once for all of them; equal ones are one set."""
 
     set: ResourceSet
     refused: tuple[RefusedResource, ...] = ()
@@ -90,7 +97,7 @@ class SharedResources:
 
 @dataclass(frozen=True, slots=True)
 class GroupResources:
-    """What the proxies of a group are sent, but for what it has `shared` with others; see `together`."""
+    """Resources of a group alone, and the pieces that it shares with others; see `together`."""
 
     fits: FittingResources
     shared: tuple[Pieces, ...] = ()
@@ -98,7 +105,7 @@ class GroupResources:
 
 @dataclass(frozen=True, slots=True)
 class RenderedResources:
-    """All that the proxies of a group are sent."""
+    """All resources of a group."""
 
     resources: tuple[Resource, ...]
     refused: tuple[RefusedResource, ...] = ()
@@ -106,7 +113,7 @@ class RenderedResources:
 
 @derived
 def resources(rendering: RenderInputs, group: ProxyGroup) -> RenderedResources:
-    """Return all that the proxies of a group are sent, and what of their policy is left out of it."""
+    """Return all resources of a group, and the excluded units of its policy."""
     mine = own(rendering, group)
     shared = [together(rendering, each) for each in mine.shared]
     every = (resource for each in shared for table in each.set.tables.values() for resource in table.values())
@@ -116,9 +123,10 @@ def resources(rendering: RenderInputs, group: ProxyGroup) -> RenderedResources:
 
 @derived
 def own(rendering: RenderInputs, group: ProxyGroup) -> GroupResources:
-    """Return what the proxies of a group alone are sent, and what they have in common with others.
+    """Return the resources of a group alone, and the pieces that it shares with other groups.
 
-    It does not read what that comes to: whoever wants both of many groups asks for that once.
+    The shared resources are not read here, so a change of them does not run this function for every
+    group.
     """
     (lasting, wants), shared = translated(rendering, group)
     return GroupResources(joined((lasting, *(_completed(rendering, each) for each in wants))), shared)
@@ -126,17 +134,17 @@ def own(rendering: RenderInputs, group: ProxyGroup) -> GroupResources:
 
 @derived
 def together(rendering: RenderInputs, pieces: Pieces) -> SharedResources:
-    """Return what pieces make that groups have in common."""
+    """Return the resources made from shared pieces."""
     every = [_fits(rendering, each) for each in _once(rendering, pieces)]
     refused = tuple(one for each in every for one in each.refused)
     return SharedResources(rendering.sets.of(each.resources for each in every), refused)
 
 
 def in_common(rendering: RenderInputs, group: ProxyGroup) -> Iterator[None]:
-    """Make what a group has in common with others, if it is not made, and yield after each part of it.
+    """Make the shared resources of a group, unless they are made already; yield after each part.
 
-    Else the first group of all would have it made at one go: thousands of pieces. What is raised is raised
-    again by `together`.
+    Otherwise the first group would make thousands of pieces in one step, and hold the event loop. An error is
+    raised again by `together`.
     """
     yield from derive_open(rendering.view, group)
     for pieces in translated(rendering, group)[1]:
@@ -170,25 +178,25 @@ def _fits(rendering: RenderInputs, found: Piece | Pieces) -> FittingResources:
 
 @derived
 def _completed(rendering: RenderInputs, wants: PieceWithoutEndpoints) -> FittingResources:
-    """Return what a piece makes with the endpoints there are.
+    """Return the resources of a piece with its present endpoints.
 
-    A value of its own: where one endpoint of many moves, a group asks its other pieces for nothing. And one
-    for all groups that want the same.
+    A value of its own for two reasons: when one endpoint changes, the other pieces of a group are not read
+    again, and groups that need the same piece share one value.
     """
     return made(rendering, _with_endpoints(rendering, wants))
 
 
 @derived
 def _part(rendering: RenderInputs, pieces: Pieces) -> FittingResources:
-    """Return what pieces among others make."""
+    """Return the resources of a nested group of pieces."""
     return joined(_fits(rendering, each) for each in pieces.pieces())
 
 
 @derived
 def translated(rendering: RenderInputs, group: ProxyGroup) -> tuple[SortedOut, tuple[Pieces, ...]]:
-    """Return what a group is sent, but for endpoints and for what it has in common with others.
+    """Return the resources of a group without endpoints and shared pieces, and the pieces to be completed.
 
-    It reads none, so that a group where nothing but endpoints changed is not translated again.
+    Reads no endpoints, so a group is not translated again after a change of endpoints alone.
     """
     found = tuple(rendering.translate(group_input(rendering, group)))
     own = [each for each in found if isinstance(each, Piece)]
@@ -197,22 +205,22 @@ def translated(rendering: RenderInputs, group: ProxyGroup) -> tuple[SortedOut, t
 
 @derived
 def _once(rendering: RenderInputs, pieces: Pieces) -> tuple[Piece | Pieces, ...]:
-    """Return what pieces are made, which no endpoint has a part in."""
+    """Return the pieces made from `pieces`, which do not depend on endpoints."""
     del rendering
     return pieces.pieces()
 
 
 def _sorted_out(rendering: RenderInputs, pieces: Iterable[Piece]) -> SortedOut:
-    """Return what pieces make whatever the endpoints are, and those that want endpoints."""
+    """Return the resources that do not depend on endpoints, and the pieces that do."""
     every = tuple(pieces)
     lasting = (made(rendering, piece) for piece in every if not piece.destinations)
     return joined(lasting), tuple(wanting(rendering, piece) for piece in every if piece.destinations)
 
 
 def wanting(rendering: RenderInputs, piece: Piece) -> PieceWithoutEndpoints:
-    """Return what a piece wants: the very same value for all groups that want the same.
+    """Return a piece without endpoints; the same object for all groups that need the same endpoints.
 
-    Whose its destinations are says who calls; what that comes to takes its place.
+    The caller of a destination only matters for which services may answer, so `answering` replaces it.
     """
     found = piece.destinations
     anybodys = replace(piece, destinations=tuple(replace(each, caller=None) for each in found))
@@ -242,7 +250,7 @@ def _with_endpoints(rendering: RenderInputs, wants: PieceWithoutEndpoints) -> Pi
 
 
 def group_input(rendering: RenderInputs, group: ProxyGroup) -> GroupInput:
-    """Return all that a group's resources are made from, but for endpoints."""
+    """Return all inputs of a group's resources except endpoints."""
     return GroupInput(
         outline(rendering.view, group),
         rendering.certificates.get(group.identity),
@@ -254,6 +262,6 @@ def group_input(rendering: RenderInputs, group: ProxyGroup) -> GroupInput:
 
 @derived
 def made(rendering: RenderInputs, piece: Piece) -> FittingResources:
-    """Return a piece's resources, made and judged once for all groups that have it."""
+    """Return a piece's resources, made and judged once for all groups that have the piece."""
     rendering.encoded += 1
     return fitting(piece)

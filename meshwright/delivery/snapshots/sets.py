@@ -1,4 +1,4 @@
-"""Sets of the resources that groups have in common, each made from the one before it."""
+"""Sets of shared resources, each derived from the most similar earlier set."""
 
 import weakref
 from collections.abc import Iterable, Sequence
@@ -10,17 +10,17 @@ from xds.protocol.resources.resource import Reference, Resource
 from xds.protocol.resources.resource_set import ResourceSet
 
 KEPT: Final = 4
-"""How many sets are looked at for the one that is nearest."""
+"""Number of earlier sets that are compared to find the most similar one."""
 
 Batch = tuple[Resource, ...]
-"""Resources that are made together: what is in the very same batch as before is what it was."""
+"""Resources made together: the same tuple object has the same resources."""
 
 
 class SetBuilder:
-    """Makes sets; what they hold does not depend on what was made before, only what it costs.
+    """Builder of sets. The content of a set never depends on earlier sets, only its cost does.
 
-    A set that is another one with a few changes knows what they are: the step from that one is there, and
-    so is all that is derived of what did not change.
+    A set derived from an earlier one knows the difference, so everything derived from unchanged
+    resources is reused.
     """
 
     def __init__(self) -> None:
@@ -28,9 +28,9 @@ class SetBuilder:
         self._batches: weakref.WeakKeyDictionary[ResourceSet, list[Batch]] = weakref.WeakKeyDictionary()
 
     def of(self, batches: Iterable[Batch]) -> ResourceSet:
-        """Return the resources of batches as a set; it costs the batches that are other ones.
+        """Return the resources of batches as a set; the cost depends on the changed batches.
 
-        Raises SnapshotError where two have one type and name.
+        Raises SnapshotError if two resources have the same type and name.
         """
         found = [each for each in batches if each]
         made = self._near(found)
@@ -45,9 +45,10 @@ class SetBuilder:
         return [held for each in self._newest if (held := each()) is not None]
 
     def _near(self, batches: Sequence[Batch]) -> ResourceSet | None:
-        """Return the set made from one that has most of these batches; None where there is no such."""
+        """Return the set derived from an earlier set that has most of these batches, or `None`."""
         for held in self._living():
             fresh, gone = _unlike(batches, self._batches[held]), _unlike(self._batches[held], batches)
+            # With more than half of the batches changed, a new set is cheaper.
             if 2 * max(len(fresh), len(gone)) <= len(batches):
                 return _with(held, tuple(chain(*fresh)), tuple(chain(*gone)))
         return None
@@ -61,13 +62,13 @@ class SetBuilder:
 
 
 def _unlike(batches: Sequence[Batch], others: Sequence[Batch]) -> list[Batch]:
-    """Return those that are not among others; the very same ones are looked for."""
+    """Return the batches that are not among the others, compared by identity."""
     known = set(map(id, others))
     return [each for each in batches if id(each) not in known]
 
 
 def _with(held: ResourceSet, fresh: Batch, gone: Batch) -> ResourceSet | None:
-    """Return a set with fresh resources in the place of others; None where two have one type and name."""
+    """Return the set with some resources replaced; `None` if two have the same type and name."""
     left = {(each.type_url, each.name) for each in gone}
     put = {(each.type_url, each.name): each for each in fresh}
     if len(put) != len(fresh) or any(key not in left and _at(held, key) is not None for key in put):

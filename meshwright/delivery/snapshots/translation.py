@@ -1,4 +1,4 @@
-"""What a group needs, as pieces of resources: the step from the mesh's words to those of its driver."""
+"""Translation of a group's policy to pieces of resources by the driver of its proxies."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -12,17 +12,17 @@ _NO_ENVIRONMENT: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class CertificateMissing(Exception):
-    """A group cannot be served before its identity has a certificate."""
+    """Error for a group whose identity has no certificate yet."""
 
 
 def translation(
     *drivers: SidecarDriver, environment: Mapping[str, str] = _NO_ENVIRONMENT, secrets: bool = True
 ) -> Translate:
-    """Return the function from a group's need to every piece of it, those with secrets among them.
+    """Return the function that translates the input of a group to all its pieces, including secrets.
 
-    The group's driver is chosen as `meshwright.sidecars.contract.selection` says. The function raises
-    UnknownDriverError where that is none of `drivers`, DuplicateDriverError, CertificateMissing, and whatever
-    the driver raises. Without `secrets` it needs no certificate: there is nobody to be served.
+    The driver is selected by `meshwright.sidecars.contract.selection`. The function raises UnknownDriverError
+    if the selected driver is not in `drivers`, DuplicateDriverError, CertificateMissing, and the errors of
+    the driver. Without `secrets` no certificate is needed, because the result is only shown and not served.
     """
     by_name = {driver.name: driver for driver in drivers}
     ports = {driver.name: driver.proxy_server_port for driver in drivers}

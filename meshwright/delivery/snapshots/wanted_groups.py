@@ -1,4 +1,4 @@
-"""Whose groups are kept current: everybody's, or those of who is here."""
+"""Selection of the groups that are kept current: all groups, or those of connected proxies."""
 
 from collections.abc import Callable
 from typing import Any, Final, Protocol
@@ -15,39 +15,39 @@ NOBODY: Final[Picture[ProxyName, ProxyName]] = Picture()
 
 
 class WantedGroups(Protocol):
-    """Whose groups are kept current in one view."""
+    """Groups of one view that are kept current."""
 
     @property
     def groups(self) -> Entries[ProxyGroup, Any]:
-        """The groups, as an index of the view's graph; only whoever serves them watches it."""
+        """The groups, as an index of the view's graph; only GroupSnapshots watches it."""
         ...
 
     def attend(self, here: Picture[ProxyName, ProxyName]) -> None:
-        """Take it who is here now."""
+        """Set the connected proxies."""
 
     def anew(self, view: View) -> "WantedGroups":
-        """Return the same people in another view of equal content."""
+        """Return the same selection for another view of equal content."""
 
 
 class AllGroups:
-    """Every group that there is: for whoever looks at a whole mesh."""
+    """All groups, for tools that examine a whole mesh."""
 
     def __init__(self, view: View) -> None:
         self.groups: Entries[ProxyGroup, Any] = members(view)
 
     def attend(self, here: Picture[ProxyName, ProxyName]) -> None:
-        """Take no notice."""
+        """Do nothing."""
 
     def anew(self, view: View) -> "AllGroups":
-        """Return everybody in another view."""
+        """Return all groups of another view."""
         return AllGroups(view)
 
 
 class ConnectedGroups:
-    """The groups of the proxies that are here, as far as their workloads are known.
+    """The groups of connected proxies with a known workload.
 
-    Who is here is an input like others: which group that is follows from the view, and so it is found by
-    recorded reads when a proxy's workload comes, goes, or is in another group.
+    Connected proxies are an input of the graph. The group of each follows from the view, so recorded reads
+    find a proxy whose workload is added, removed, or moved to another group.
     """
 
     def __init__(self, view: View, here: Picture[ProxyName, ProxyName] = NOBODY) -> None:
@@ -60,7 +60,7 @@ class ConnectedGroups:
         self.attend(here)
 
     def attend(self, here: Picture[ProxyName, ProxyName]) -> None:
-        """Take over who came and who is gone; the view must not be in the midst of a computation."""
+        """Apply connected and disconnected proxies; must not be called during a computation of the view."""
         changed = here.since(self._here)
         self._here = here
         if changed:
@@ -71,7 +71,7 @@ class ConnectedGroups:
             )
 
     def anew(self, view: View) -> "ConnectedGroups":
-        """Return those who are here now in another view."""
+        """Return the groups of the currently connected proxies in another view."""
         return ConnectedGroups(view, self._here)
 
     def _group_of(self, name: ProxyName) -> tuple[ProxyGroup, ...]:

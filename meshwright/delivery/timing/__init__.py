@@ -1,4 +1,4 @@
-"""When a wave begins, and how long the loop may compute before others get a turn.
+"""Timing of waves (`debounce`) and of long computations on the event loop (`time_slices`).
 
-It never computes anything of the mesh.
+The package knows nothing of meshes.
 """

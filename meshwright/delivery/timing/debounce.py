@@ -1,4 +1,12 @@
-"""When a wave begins: the first change after quiet at once, a burst when it pauses or has waited enough."""
+"""Coalesce bursts of changes into waves.
+
+A first change after a quiet period begins a wave at once, so a single edit is fast. In a burst the wave
+begins when no change has come for `quiet` seconds, but at most `longest` seconds after the first one. Without
+this upper bound a source that changes ten times a second would delay all other changes for ever.
+
+Changes of policy, of endpoints and of admissions have paces of their own. A wave always takes up all changes,
+whichever of them was due.
+"""
 
 import asyncio
 import enum
@@ -8,14 +16,17 @@ from dataclasses import dataclass
 from typing import Final
 
 PER_PROXY: Final = 0.004
-"""Seconds from a wave to one of admissions per proxy that it concerned: some ten times what that cost."""
+"""Seconds to wait with an admission per proxy that the last wave concerned.
+
+About ten times the wave's cost.
+"""
 
 SLOWEST: Final = 5.0
-"""Seconds that no admission waits longer than, however many they concern."""
+"""Maximum seconds that an admission waits, whatever the number of proxies."""
 
 
 class Matter(enum.Enum):
-    """What a change is about: where something runs, that it may get traffic, or anything else."""
+    """Subject of a change: where something runs, its admission to traffic, or anything else."""
 
     ENDPOINTS = enum.auto()
     ADMISSIONS = enum.auto()
@@ -24,9 +35,9 @@ class Matter(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How changes are gathered, in seconds.
+    """Pace of gathering, in seconds.
 
-    `quiet` without a change ends a burst; no change waits longer than `longest`.
+    A burst ends after `quiet` seconds without a change; no change waits more than `longest` seconds.
     """
 
     quiet: float = 0.1
@@ -35,9 +46,9 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class PendingChanges:
-    """Changes that no wave has taken up: when the first and the last of them came, and the last wave began.
+    """Changes that are not in a wave yet: times of the first and last change, and of the last wave.
 
-    All moments are of one monotonic clock. `wave` is None before the first wave.
+    All times are seconds of one monotonic clock. `wave` is `None` before the first wave.
     """
 
     first: float
@@ -46,21 +57,22 @@ class PendingChanges:
 
 
 def for_so_many(pace: Pace, proxies: int) -> Pace:
-    """Return how admissions are gathered after a wave that concerned so many proxies.
+    """Return the pace of admissions after a wave that concerned this many proxies.
 
-    Where everybody may call everybody, all are told of each sidecar that is ready: while hundreds connect, to
-    tell each of each would take longer than to serve them.
+    Where every service may call every other, each admission changes the endpoints of all proxies. While
+    hundreds of proxies connect, a wave for each admission took twice as long as serving the proxies
+    themselves.
     """
     wait = min(proxies * PER_PROXY, SLOWEST)
     return Pace(max(pace.quiet, wait), max(pace.longest, wait))
 
 
 def begin_at(pending: PendingChanges, pace: Pace) -> float:
-    """Return the moment at which the next wave should begin; it may lie in the past.
+    """Return the time at which the next wave should begin, which may be in the past.
 
-    A change that comes at least `quiet` after the last wave began goes at once, and one that comes sooner and
-    stays alone when that time is over. Others are a burst: they wait until there was no change for `quiet`,
-    but never longer than `longest`.
+    A change at least `quiet` seconds after the last wave begins a wave at once. A single change that comes
+    sooner waits until `quiet` seconds after that wave. Several changes are a burst: they wait until no change
+    has come for `quiet` seconds, and at most `longest` seconds.
     """
     if pending.wave is None or pending.first - pending.wave >= pace.quiet:
         return pending.first
@@ -70,10 +82,9 @@ def begin_at(pending: PendingChanges, pace: Pace) -> float:
 
 
 class Changes:
-    """Gathers changes for the task that makes waves, each matter at its own pace; times are arguments.
+    """Pending changes by subject, each with its own pace; times are arguments.
 
-    A wave takes up everything that has come, whatever it was due to: nothing waits longer because something
-    else goes first.
+    A wave takes up all pending changes, so no change waits longer because another subject was due first.
     """
 
     __slots__ = ("_concerned", "_noted", "_wave")
@@ -84,12 +95,12 @@ class Changes:
         self._wave: float | None = None
 
     def note(self, now: float, matter: Matter = Matter.POLICY) -> None:
-        """Note a change."""
+        """Record a change."""
         first, _ = self._noted.get(matter, (now, now))
         self._noted[matter] = (first, now)
 
     def due(self, paces: Mapping[Matter, Pace]) -> float | None:
-        """Return when a wave should begin, or None while there is nothing to do."""
+        """Return the time at which a wave should begin, or `None` without changes."""
         return min(
             (
                 begin_at(PendingChanges(first, last, self._wave), self._pace(paces, matter))
@@ -103,18 +114,18 @@ class Changes:
         return for_so_many(pace, self._concerned) if matter is Matter.ADMISSIONS else pace
 
     def concerned(self, proxies: int) -> None:
-        """Note how many proxies the last wave concerned."""
+        """Record the number of proxies that the last wave concerned."""
         self._concerned = proxies
 
     def take(self, now: float) -> float:
-        """Begin a wave with all that was noted; return when the first change came, `now` without one."""
+        """Begin a wave with all changes; return the time of the first change, or `now` without any."""
         since = min((first for first, _ in self._noted.values()), default=now)
         self._noted, self._wave = {}, now
         return since
 
 
 class Debounce:
-    """Changes, and waiting on the event loop until a wave should begin for them."""
+    """Pending changes, with a way to wait for the next wave. All methods must be called on the event loop."""
 
     def __init__(self, paces: Mapping[Matter, Pace]) -> None:
         self._paces = paces
@@ -122,21 +133,21 @@ class Debounce:
         self._noted = asyncio.Event()
 
     def note(self, matter: Matter) -> None:
-        """Note a change; to be called on the event loop."""
+        """Record a change."""
         self._changes.note(time.monotonic(), matter)
         self._noted.set()
 
     def pace(self, paces: Mapping[Matter, Pace]) -> None:
-        """Gather at other paces from now on, what has come included."""
+        """Use other paces from now on, also for pending changes."""
         self._paces = paces
         self._noted.set()
 
     def take(self, now: float) -> float:
-        """Begin a wave: see Changes."""
+        """Begin a wave; see `Changes.take`."""
         return self._changes.take(now)
 
     def concerned(self, proxies: int) -> None:
-        """Note how many proxies the last wave concerned."""
+        """Record the number of proxies that the last wave concerned."""
         self._changes.concerned(proxies)
 
     async def due(self) -> None:
@@ -145,9 +156,9 @@ class Debounce:
 
 
 async def until(due: Callable[[], float | None], noted: asyncio.Event, now: Callable[[], float]) -> None:
-    """Return when it is due, by the clock `now`; it is asked again whenever something is noted.
+    """Return when the time `due()` has come by the clock `now`; ask `due` again after each `noted.set()`.
 
-    None says that nothing is due before that. `noted` is cleared.
+    `None` means that nothing is due yet. `noted` is cleared after each wake-up.
     """
     while True:
         moment = due()

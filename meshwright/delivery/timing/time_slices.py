@@ -1,4 +1,4 @@
-"""Long computations on the event loop: in slices, with a turn of the loop for everybody else after each."""
+"""Time slices for long computations on the event loop, so streams are served meanwhile."""
 
 import asyncio
 import time
@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
 SLICE_SECONDS: Final = 0.003
-"""How long a task holds the event loop at a time, but for a single step that takes longer."""
+"""Maximum seconds that a task holds the event loop at a time, unless a single step takes longer."""
 
 T = TypeVar("T")
 
 
 class Slices:
-    """The time of one task on the event loop: how long it has held it, over all that it does one by one.
+    """Time slice of one task on the event loop, shared by all computations that the task does in turn.
 
-    To be made when the task has just been let run; `clock` is in seconds.
+    Create it when the task has just resumed. `clock` returns seconds.
     """
 
     __slots__ = ("_began", "_clock")
@@ -24,13 +24,13 @@ class Slices:
         self._began = clock()
 
     async def give_way(self) -> None:
-        """Let everybody else run if the slice is over."""
+        """Give the other tasks a turn if the slice is used up."""
         if self._clock() - self._began > SLICE_SECONDS:
             await asyncio.sleep(0)
             self._began = self._clock()
 
     async def result(self, steps: Iterator[T | None]) -> T:
-        """Run a computation that yields None now and then and its result last, giving way as it goes."""
+        """Run a computation that yields `None` between steps and its result last; give way between steps."""
         for step in steps:
             await self.give_way()
             if step is not None:
@@ -39,7 +39,7 @@ class Slices:
 
 
 async def in_slices(items: Iterator[T]) -> tuple[T, ...]:
-    """Return what is computed one by one, with a turn of the loop for everybody else now and then."""
+    """Return all computed items, with turns for other tasks in between."""
     slices, found = Slices(), list[T]()
     for each in items:
         found.append(each)
