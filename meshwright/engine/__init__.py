@@ -1,11 +1,12 @@
-"""Incremental computation: the cost of a change depends on its readers, which the engine records.
+"""Incremental computation: a change runs only the functions that have read a changed input.
 
-    Table (inputs by key) -> Index, @derived, Firewall -> Observed (values that are to be kept current)
+    Table (inputs by key) -> Index, @derived, Firewall -> ObservedValues (values wanted from outside)
 
-Edits are applied as one change. Every value that read an edited input is marked, and is computed again when
-it is requested. A new value that equals the old one ends the propagation. Values are immutable and functions
-pure, so that a result never depends on earlier results or on their order.
+The engine records the reads of every function, so dependencies are never listed by hand. Edits are applied as
+one change, which marks all readers of the edited inputs; a marked value is computed when somebody asks for
+it. If the new value equals the old one, its readers do not run. Values are immutable and functions are pure,
+so a result never depends on earlier computations or their order.
 
-The package never knows the meaning of a value, waits, reads a clock, or depends on more than the standard
-library.
+The engine does not know the meaning of the values, does not wait, reads no clock, and uses only the standard
+library. Read next: `docs/engine.md`, then `derived` (the interface), `graph` (the algorithm) and `index`.
 """

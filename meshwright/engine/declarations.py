@@ -1,7 +1,7 @@
-"""Declarations: what a source is searched by, declared by whoever asks, and made once for each source.
+"""Declarations of tables, indexes and firewalls, made once for each source.
 
-Tables, indexes and firewalls are made in the order in which they were declared. That is the order of
-imports: whatever one of them reads was declared by a module that its own imports, so none reads a later one.
+They are made in the order of their declaration, which is the order of imports: a part can only read parts
+that were declared by modules that its own module imports, so none reads a later one.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -14,11 +14,11 @@ from meshwright.engine.table import Column, Table
 
 
 class DeclaringSource(ComputationSource, Protocol):
-    """A source that has what was declared for its kind; `made` is filled by `Declarations.make`."""
+    """A source with declared parts; `Declarations.make` fills `made`."""
 
     @property
     def made(self) -> "dict[DeclaredPart[Any, Any], Any]":
-        """Return what was made for it so far."""
+        """Return the parts made so far."""
         ...
 
 
@@ -31,7 +31,11 @@ P = ParamSpec("P")
 
 
 class DeclaredPart(Generic[S, T]):
-    """Something declared; called with a source, it is that source's own."""
+    """A declared part; calling it with a source returns the source's own.
+
+    For example, `workloads = declarations.table("workloads")` declares a table, and `workloads(view)` returns
+    the table of one view.
+    """
 
     __slots__ = ("_declarations", "make", "name")
 
@@ -44,7 +48,7 @@ class DeclaredPart(Generic[S, T]):
         return f"<declared {self.name}>"
 
     def __call__(self, source: S) -> T:
-        """Return what was made for a source."""
+        """Return the part that belongs to a source."""
         found = source.made.get(self)
         if found is None:  # declared by a module that was imported after the source was made
             with source.graph.lock:
@@ -55,19 +59,22 @@ class DeclaredPart(Generic[S, T]):
 
 
 class Declarations(Generic[S]):
-    """Everything that is declared for one kind of source, in order."""
+    """All parts declared for one kind of source, in order."""
 
     def __init__(self) -> None:
         self._declared: list[DeclaredPart[S, Any]] = []
 
     def declare(self, name: str, make: Callable[[S], T]) -> DeclaredPart[S, T]:
-        """Declare something that each source is to have."""
+        """Declare a part that every source will have."""
         declared = DeclaredPart(self, name, make)
         self._declared.append(declared)
         return declared
 
     def make(self, source: S) -> None:
-        """Make for a source what it has not yet, in order; its graph's next change brings it up to date."""
+        """Make the missing parts of a source, in order.
+
+        The next change of its graph brings them up to date.
+        """
         for each in self._declared:
             if each not in source.made:
                 source.made[each] = each.make(source)
@@ -79,19 +86,19 @@ class Declarations(Generic[S]):
     def column(
         self, table: Callable[[S], Table[K, V]], part: Callable[[V], T | None]
     ) -> DeclaredPart[S, Table[K, T]]:
-        """Declare one part of a table's values, read by itself; see engine.table.Column."""
+        """Declare one part of a table's values, to be read separately; see `engine.table.Column`."""
         return self.declare("a column", lambda source: Column(source.graph, table(source), part))
 
     def index(
         self, name: str, table: Callable[[S], Table[K, V]], entries_of: Callable[[K, V], Collection[E]]
     ) -> DeclaredPart[S, Index[E, K, V]]:
-        """Declare an index by what stands in the inputs themselves; see engine.index.Index."""
+        """Declare an index over the inputs themselves; see `engine.index.Index`."""
         return self.declare(name, lambda source: Index(source.graph, name, table(source), entries_of))
 
     def derived_index(
         self, name: str, table: Callable[[S], Table[K, V]], entries_of: Callable[[S, K], Collection[E]]
     ) -> DeclaredPart[S, DerivedIndex[E, K, V]]:
-        """Declare an index by what is derived; see engine.index.DerivedIndex."""
+        """Declare an index over derived values; see `engine.index.DerivedIndex`."""
 
         def make(source: S) -> DerivedIndex[E, K, V]:
             return DerivedIndex(source.graph, name, table(source), lambda key: entries_of(source, key))
@@ -99,15 +106,18 @@ class Declarations(Generic[S]):
         return self.declare(name, make)
 
     def firewall(self, function: DerivedFunction[S, [], V]) -> DeclaredPart[S, Firewall[V]]:
-        """Declare a derived value at which doubt ends; see engine.firewall.Firewall."""
+        """Declare a derived value as a firewall; see `engine.firewall.Firewall`."""
         return self.declare(function.name, lambda source: Firewall(source.graph, function, source))
 
     def mapping_firewall(
         self, function: DerivedFunction[S, [], Mapping[K, V]]
     ) -> "DeclaredPart[S, MappingFirewall[K, V]]":
-        """Declare a derived mapping that is read by key; see engine.firewall.MappingFirewall."""
+        """Declare a derived mapping as a firewall that is read by key.
+
+        See `engine.firewall.MappingFirewall`.
+        """
         return self.declare(function.name, lambda source: MappingFirewall(source.graph, function, source))
 
     def firewalls(self, function: DerivedFunction[S, P, V]) -> "DeclaredPart[S, Firewalls[P, V]]":
-        """Declare a derived function at whose values doubt ends; see engine.firewall.Firewalls."""
+        """Declare a derived function with a firewall per value; see `engine.firewall.Firewalls`."""
         return self.declare(function.name, lambda source: Firewalls(source.graph, function, source))

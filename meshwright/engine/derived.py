@@ -1,4 +1,4 @@
-"""Derived values: functions whose results are remembered, with what they read, until that changes."""
+"""Derived values: results of functions, cached with the reads behind them until one of these changes."""
 
 import functools
 import inspect
@@ -11,11 +11,11 @@ from meshwright.engine.table import Table
 
 
 class ComputationSource(Protocol):
-    """What derived values are derived from: it has a graph, and is hashable."""
+    """Source of inputs for derived values: hashable, with a graph."""
 
     @property
     def graph(self) -> Graph:
-        """Return the graph that remembers."""
+        """Return the graph that caches the values."""
         ...
 
 
@@ -26,17 +26,18 @@ K = TypeVar("K")
 
 
 class DerivedFunction(Generic[S, P, V]):
-    """A function that remembers; see `derived`."""
+    """A function with cached results; see `derived`."""
 
     def __init__(self, function: Callable[Concatenate[S, P], V]) -> None:
         functools.update_wrapper(self, function)
         self._function = function
         self.name = f"{function.__module__}.{function.__qualname__}"
-        self._single = len(inspect.signature(function).parameters) == 2  # where it reads, and one more
+        self._single = len(inspect.signature(function).parameters) == 2  # the source, and one argument
 
     def __call__(self, source: S, /, *args: P.args, **kwargs: P.kwargs) -> V:
-        """Return the value, computed if it must be; raise what the function raises."""
-        # Asked a hundred times for each group of proxies: one frame, and one more where there is no node yet.
+        """Return the value, computed if necessary; raise the function's error."""
+        # Called a hundred times for each group of proxies, so written for few stack frames: one frame, and a
+        # second one if the node does not exist yet.
         graph = source.graph
         family = graph.families(self).get(source) or self.family(source)
         key = args[0] if self._single and len(args) == 1 and not kwargs else self._key(*args, **kwargs)
@@ -45,12 +46,12 @@ class DerivedFunction(Generic[S, P, V]):
         return value
 
     def is_known(self, source: S, /, *args: P.args, **kwargs: P.kwargs) -> bool:
-        """Say whether the value is remembered and nothing behind it has changed; nothing is computed."""
+        """Return whether the value is cached and up to date, without computing anything."""
         found = self.family(source).nodes.get(self._key(*args, **kwargs))
         return found is not None and not found.stale
 
     def node(self, source: S, /, *args: P.args, **kwargs: P.kwargs) -> Derivation:
-        """Return what remembers the value for these arguments."""
+        """Return the node that caches the value for these arguments."""
         return self.family(source).node(self._key(*args, **kwargs))
 
     def _key(self, *args: P.args, **kwargs: P.kwargs) -> Hashable:
@@ -60,7 +61,7 @@ class DerivedFunction(Generic[S, P, V]):
         return key
 
     def family(self, source: S) -> Function:
-        """Return all that is remembered of values that read there."""
+        """Return all cached values for one source."""
         families = source.graph.families(self)
         family = families.get(source)
         if family is None:
@@ -69,18 +70,22 @@ class DerivedFunction(Generic[S, P, V]):
 
 
 def derived(function: Callable[Concatenate[S, P], V]) -> DerivedFunction[S, P, V]:
-    """Make a function derived: its value is remembered by its arguments, which must be hashable.
+    """Make a function derived: its results are cached by its arguments, which must be hashable.
 
-    The first argument is where it reads: tables and indexes of one graph, and other derived values. The
-    function is pure, and what it returns is never changed afterwards; an error that it raises is remembered
-    and raised again. Whatever else it looks at must be as constant as its code. Values that are equal must be
-    interchangeable: of two such the earlier one stays.
+    The first argument is the source of its reads: tables and indexes of one graph, and other derived values.
+    The function must be pure, and its result must never be changed afterwards. An error is cached like a
+    value, and raised again. Everything else that the function reads must be constant. Equal results must be
+    interchangeable, because the earlier one is kept. For example:
+
+        @derived
+        def port_count(view: View, key: ServiceKey) -> int:
+            return len(view.services[key].ports)
     """
     return DerivedFunction(function)
 
 
 class ObservedValues(Generic[K, V]):
-    """The values of one derived function that somebody outside wants, by key; says which were touched."""
+    """Values of one derived function that are wanted from outside, by key, with the set of touched ones."""
 
     def __init__(self, function: DerivedFunction[S, [K], V], source: S) -> None:
         self._graph = source.graph
@@ -91,7 +96,7 @@ class ObservedValues(Generic[K, V]):
         return self._find(key) is not None
 
     def add(self, key: K, *, touched: bool = True) -> None:
-        """Want the value of a key; it counts as touched, but where whoever wants it asks for it at once."""
+        """Keep the value of a key current. The key counts as touched unless the caller reads it at once."""
         if key not in self:
             node = self._wanted.node(key)
             self._graph.keep(node, self._changed)
@@ -101,30 +106,33 @@ class ObservedValues(Generic[K, V]):
                 self._changed.pop(node, None)
 
     def discard(self, key: K) -> None:
-        """Want the value of a key no more."""
+        """Stop keeping the value of a key current."""
         if (node := self._find(key)) is not None:
             self._graph.let_go(node)
 
     def value(self, key: K) -> V:
-        """Return the value of a key that is wanted, or raise its error; KeyError for another."""
+        """Return the value of an added key, or raise its error. Raises KeyError for any other key."""
         if (node := self._find(key)) is None:
             raise KeyError(key)
         return cast("V", self._graph.answer(node))
 
     def take_changed(self) -> tuple[K, ...]:
-        """Return the keys whose values may have changed since the last time; who does not ask misses more."""
+        """Return the keys whose values may have changed since the last call.
+
+        A changed key is reported again only after its value has been read.
+        """
         changed = tuple(cast("K", node.key) for node in self._changed)
         self._changed.clear()
         return changed
 
     def _find(self, key: Hashable) -> Derivation | None:
-        """Return what remembers the value of a key, if that is wanted here."""
+        """Return the node of a key if the key was added here."""
         node: Derivation | None = self._wanted.nodes.get(key)
         return node if node is not None and node.dirty_set is self._changed else None
 
 
 class ObservedTable(ObservedValues[K, V]):
-    """The values of one derived function for every key of a table; a key that has gone counts as touched."""
+    """Values of one derived function for every key of a table; a removed key counts as touched."""
 
     def __init__(self, function: DerivedFunction[S, [K], V], source: S, table: Table[K, Any]) -> None:
         super().__init__(function, source)
@@ -132,7 +140,7 @@ class ObservedTable(ObservedValues[K, V]):
         table.followed(self)
 
     def follow(self, key: K, old: object, new: object) -> None:
-        """Take note of a key that comes or goes."""
+        """Handle an added or removed key."""
         if old is ABSENT:
             self._gone.pop(key, None)
             self.add(key)
@@ -141,7 +149,7 @@ class ObservedTable(ObservedValues[K, V]):
             self._gone[key] = None
 
     def take_changed(self) -> tuple[K, ...]:
-        """Return the keys that came or went, or whose values may have changed, since the last time."""
+        """Return the keys added, removed or possibly changed since the last call."""
         gone = tuple(self._gone)
         self._gone.clear()
         return (*gone, *super().take_changed())

@@ -1,13 +1,13 @@
-"""What can be wrong with a program of derived values."""
+"""Errors in programs of derived values."""
 
 
 class CycleError(Exception):
-    """A derived value needs itself; the message names every value on the way round."""
+    """Error for a derived value that depends on itself; the message names all values of the cycle."""
 
 
 class OrderError(Exception):
-    """An index or a firewall reads one that was made after it; the message names both."""
+    """Error for an index or firewall that reads a later one; the message names both."""
 
 
 class BusyError(Exception):
-    """Inputs were to be changed from within a computation."""
+    """Error for a change of inputs from within a computation."""

@@ -1,4 +1,4 @@
-"""Firewalls: derived values that come up to date with every change, so that doubt ends there."""
+"""Firewalls: derived values updated with every change, so their readers are marked less often."""
 
 from collections.abc import Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, cast
@@ -14,11 +14,11 @@ S = TypeVar("S", bound=ComputationSource)
 
 
 class Firewall(Generic[V]):
-    """One derived value that many read and that reads much, and seldom changes.
+    """One derived value that reads much, is read by many, and seldom changes.
 
-    Whatever reads it is marked only when its value is another one; reading any other derived value marks
-    the reader as soon as an input behind it changes. It is computed with every change that concerns it,
-    whether somebody wants it or not.
+    A reader is marked only if the firewall's value has really changed. A reader of any other derived value is
+    marked as soon as an input behind the value changes. The price: the value is computed with every change
+    that concerns it, whether or not anybody reads it.
     """
 
     def __init__(self, graph: Graph, function: DerivedFunction[S, [], V], source: S) -> None:
@@ -32,11 +32,13 @@ class Firewall(Generic[V]):
 
     def value(self) -> V:
         """Return the value, or raise its error."""
-        self._graph.record(self._source)  # not the value behind it: through that one, doubt would come in
+        self._graph.record(
+            self._source
+        )  # not the derivation behind it, whose readers would be marked with every change
         return self._settled()
 
     def settle(self) -> None:
-        """Come up to date, and mark the readers if the value is another one."""
+        """Update the value, and mark the readers if it has changed."""
         if not self._pending and not self._node.stale:
             return
         self._pending.clear()
@@ -57,7 +59,7 @@ class Firewall(Generic[V]):
 
 
 class MappingFirewall(Firewall[Mapping[K, V]], Generic[K, V]):
-    """A derived mapping that is read by key: who reads one is marked when that key's value is another one."""
+    """A derived mapping that is read by key: a reader is marked when the value of its key has changed."""
 
     def __init__(self, graph: Graph, function: DerivedFunction[S, [], Mapping[K, V]], source: S) -> None:
         super().__init__(graph, function, source)
@@ -65,7 +67,7 @@ class MappingFirewall(Firewall[Mapping[K, V]], Generic[K, V]):
         self._keys = Family(self._source.family.name)
 
     def get(self, key: K) -> V | None:
-        """Return the value of a key, None where it has none; raise the mapping's error."""
+        """Return the value of a key, or `None`; raise the mapping's error."""
         if self._graph.computing:
             found = self._keys.nodes.get(key)
             if found is None:
@@ -77,7 +79,7 @@ class MappingFirewall(Firewall[Mapping[K, V]], Generic[K, V]):
         super()._changed()
         before = self._held
         now = self._held = None if self._node.error is not None else cast("Mapping[K, V]", self._node.outcome)
-        if before is None or now is None:  # an error is everybody's
+        if before is None or now is None:  # an error concerns the readers of all keys
             for node in self._keys.nodes.values():
                 self._graph.changed(node)
             return
@@ -88,10 +90,10 @@ class MappingFirewall(Firewall[Mapping[K, V]], Generic[K, V]):
 
 
 class Firewalls(Generic[P, V]):
-    """The values of one derived function, each behind a firewall of its own as long as somebody reads it.
+    """Values of one derived function, each with a firewall as long as it is read.
 
-    For what is small and read by much, and made from what changes more often: with every change those come
-    up to date that it concerns.
+    For small values with many readers and often changing inputs. Every change updates the values that it
+    concerns.
     """
 
     def __init__(self, graph: Graph, function: DerivedFunction[S, P, V], source: S) -> None:
@@ -113,14 +115,14 @@ class Firewalls(Generic[P, V]):
                 graph.keep(node, self._pending)
                 graph.unread(wall)
             graph.record(wall)
-            if node.stale:  # new, or an earlier stage asks
+            if node.stale:  # new, or read by an earlier stage
                 self._settle(node, wall)
             if (error := node.error) is not None:
                 raise error.with_traceback(None)
             return cast("V", node.outcome)
 
     def settle(self) -> None:
-        """Bring those up to date that a change concerns, and mark the readers of what is another one."""
+        """Update the values that a change concerns, and mark the readers of changed ones."""
         while self._pending:
             node = next(iter(self._pending))
             self._settle(node, self._walls.nodes[node.key])

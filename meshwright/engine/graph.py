@@ -1,9 +1,9 @@
-"""The graph: who read what, what a change concerns, and how a value is brought up to date.
+"""Graph of reads: which values a change concerns, and how a value is brought up to date.
 
-A change happens in stages. First the inputs are written, and with them the indexes over them. Then, in the
-order in which they were made, the indexes over derived values and the firewalls are brought up to date: they
-know their own changes at once, so that only readers of what really changed are marked. All other derived
-values are merely marked, and computed when somebody asks. A stage may depend on earlier ones only.
+A change happens in stages. First the inputs are written, together with the indexes over them. Then the
+indexes over derived values and the firewalls are updated in the order of their creation: they know at once
+whether they have changed, so only readers of real changes are marked. All other derived values are only
+marked, and computed on demand. A stage may only depend on earlier stages.
 """
 
 import itertools
@@ -20,23 +20,24 @@ class Edit(Protocol):
     """One input to be written."""
 
     def __call__(self) -> None:
-        """Write it."""
+        """Write the input."""
 
 
 class Stage(Protocol):
-    """Something that is brought up to date with every change."""
+    """A part of the graph that is updated with every change."""
 
     def settle(self) -> None:
-        """Come up to date, and mark what read that which changed."""
+        """Update the stage, and mark the readers of its changes."""
 
 
 class Graph:
-    """Remembers derived values, and what each of them read.
+    """Cache of derived values with the reads of each.
 
-    One thread changes it; others may ask for values, one at a time, and see each before or after a change.
+    One thread changes the graph. Other threads may read values, one at a time, and see the state before or
+    after a change.
 
-    `computed` counts the functions run, `stopped` those of them that came to what was there before, and
-    `reused` the values that were in doubt and needed no run.
+    `computed` counts function runs, `stopped` the runs with an unchanged result, and `reused` the marked
+    values that turned out to be up to date without a run.
     """
 
     def __init__(self) -> None:
@@ -53,7 +54,7 @@ class Graph:
         self._families: dict[object, dict[object, Function]] = {}
 
     def apply(self, edits: Iterable[Edit]) -> None:
-        """Forget what is wanted no more, and write inputs as one change.
+        """Drop unneeded values, then write inputs as one change.
 
         Raises BusyError from within a computation.
         """
@@ -65,15 +66,15 @@ class Graph:
             self.settle()
 
     def settle(self) -> None:
-        """Bring every stage up to date, in order; who makes a stage after the last change asks for it."""
+        """Update every stage, in order. Call this after adding a stage outside of a change."""
         for stage in self._stages:
             stage.settle()
 
     def collect(self, most: int | None = None) -> bool:
-        """Forget what nobody reads or keeps, and what only that had read; say whether anything is left.
+        """Drop values that nothing reads or keeps, and their reads; return True if any are left.
 
-        At most `most` values, else all: who has much to forget may do so in parts before a change. Raises
-        BusyError from within a computation, whose reads are not known yet.
+        Drops at most `most` values, so that a large clean-up can be split into parts. Raises BusyError from
+        within a computation, because its reads are not complete.
         """
         with self.lock:
             if self._path:
@@ -88,44 +89,44 @@ class Graph:
 
     @property
     def computing(self) -> bool:
-        """Say whether the asking thread is computing something, so that its reads matter."""
+        """True if the calling thread is computing a value, so that its reads are recorded."""
         return self.reads() is not None
 
     def reads(self) -> dict[Node, None] | None:
-        """Return where it is noted what the asking thread reads; None where it computes nothing."""
-        # A thread that begins to compute says so before it has a frame: nobody takes another's for its own.
+        """Return the record of the calling thread's reads; `None` outside of a computation."""
+        # `_computing_in` is written before the frame is pushed, so no other thread takes it for its own.
         frames = self._frames
         return frames[-1] if frames and self._computing_in == get_ident() else None
 
     def families(self, function: object) -> dict[object, Function]:
-        """Return what is remembered of one function, by where it reads."""
+        """Return the cached values of one function by source."""
         found = self._families.get(function)
         if found is None:
             found = self._families[function] = {}
         return found
 
     def size(self) -> int:
-        """Return how many derived values are remembered."""
+        """Return the number of cached derived values."""
         return sum(len(each.nodes) for families in self._families.values() for each in families.values())
 
     def add_stage(self, stage: Stage) -> int:
-        """Take a stage in after all others; return its number, which is the level of its nodes."""
+        """Append a stage; return its number, which is the level of its nodes."""
         self._stages.append(stage)
         return len(self._stages)
 
     def record(self, node: Node) -> None:
-        """Note that whatever is being computed has read a node."""
+        """Record that the current computation has read a node."""
         if (reads := self.reads()) is not None:
             reads[node] = None  # a dictionary for its order: see _reads_changed
 
     def changed(self, source: Source) -> None:
-        """Note that a source has changed: mark all that depends on it."""
+        """Record the change of a source, and mark everything that depends on it."""
         source.changed_at = self.revision
         if source.readers:
             self._mark(source)
 
     def keep(self, node: Derivation, dirty_set: dict[Derivation, None]) -> None:
-        """Keep a derivation although nobody reads it; say in `dirty_set` when it may have changed."""
+        """Keep a derivation without readers; it is added to `dirty_set` whenever it may have changed."""
         node.dirty_set = dirty_set
         if node.stale:
             dirty_set[node] = None
@@ -139,25 +140,25 @@ class Graph:
             self._unread[node] = None
 
     def unread(self, node: Node) -> None:
-        """Have a node forgotten with the next change, unless somebody reads it by then."""
+        """Drop a node with the next change, unless it is read until then."""
         self._unread[node] = None
 
     def discard(self, node: Derivation) -> None:
-        """Forget a derivation that will never be asked for again, and what only it had read."""
+        """Drop a derivation for good, with the reads that only it needs."""
         self.let_go(node)
         for read in node.reads:
             self._unlink(read, node)
         node.reads = ()
 
-    def answer(self, node: Derivation) -> Any:  # noqa: ANN401 - derivations of all types stand in one graph
-        """Return a derivation's value, or raise its error, up to date; a read by what is being computed."""
+    def answer(self, node: Derivation) -> Any:  # noqa: ANN401 - a graph has derivations of all types
+        """Return the up-to-date value of a derivation, or raise its error; record the read."""
         with self.lock:
             try:
                 if node.stale:
                     self.refresh(node)
             finally:
-                # A read even where it raised: who catches the error is to run again when it ends. Whoever has
-                # the lock computes what is being computed.
+                # Recorded even after an error: a caller that catches the error must run again when the error
+                # disappears. The thread with the lock owns the frames.
                 if self._frames:
                     self._frames[-1][node] = None
                 elif not node.readers:
@@ -169,7 +170,7 @@ class Graph:
             return outcome
 
     def refresh(self, node: Derivation) -> None:
-        """Bring a derivation up to date; raise CycleError if it is just being computed."""
+        """Bring a derivation up to date; raise CycleError if it is being computed already."""
         if not node.stale:
             return
         if node in self._path:
@@ -178,7 +179,7 @@ class Graph:
         try:
             if node.verified_at and not self._reads_changed(node):
                 self.reused += 1
-                self._cycles.pop(node, None)  # its outcome stands, and so does whatever cycle is in it
+                self._cycles.pop(node, None)  # the outcome is unchanged, including any cycle error in it
                 node.level = _level(node.reads)
                 node.verified_at = self.revision
             else:
@@ -188,17 +189,17 @@ class Graph:
             del self._path[node]
 
     def refresh_before(self, node: Derivation, level: int, stage: object) -> None:
-        """Bring up to date what a stage is made of; raise OrderError if it needs that or a later stage.
+        """Update the inputs of a stage; raise OrderError if they depend on this or a later stage.
 
-        `stage` says in the error which one it is: its name, or what is behind it.
+        `stage` names the stage in the error.
         """
         self.refresh(node)
         if node.level >= level:
             raise OrderError(f"{stage}, stage {level}, cannot depend on stage {node.level}, as {node} does")
 
     def _mark(self, changed: Node) -> None:
-        # What is stale has stale readers only, for who comes up to date has its reads do so first. So the
-        # walk may end there, and a burst of changes costs one.
+        # Readers of a stale node are stale already, because a node becomes current only after its reads. So
+        # the walk ends at stale nodes, and a burst of changes costs as much as one change.
         waiting = [changed]
         while waiting:
             for reader in waiting.pop().readers:
@@ -209,14 +210,14 @@ class Graph:
                         reader.dirty_set[reader] = None
 
     def _reads_changed(self, node: Derivation) -> bool:
-        # In the order of reading: what was read later may have been read because of what was read before.
-        # When that is another one, the later read may be nobody's any more: it must neither cost nor raise.
+        # In the order of the reads, because a later read may depend on the result of an earlier one. If the
+        # earlier one has changed, the later read may not happen again: it must neither cost time nor raise.
         for read in node.reads:
             if isinstance(read, Derivation) and read.stale:
                 if read in self._path:
-                    return True  # round a cycle: whether it still is one is found out by computing alone
+                    return True  # a cycle so far; only a new computation shows whether it still exists
                 self.refresh(read)
-            # In one revision a value is read only when it is what it will be: equal numbers are no change.
+            # Within one revision a value is read only after its final update: equal numbers mean unchanged.
             if read.changed_at > node.verified_at:
                 return True
         return False
@@ -230,20 +231,20 @@ class Graph:
         try:
             outcome = _checked(node, node.family.run(node.key))
         except (MemoryError, RecursionError):
-            node.verified_at = 0  # says nothing of the value: whoever asks next may have more room
+            node.verified_at = 0  # not a property of the value: the next caller may have more memory or stack
             raise
-        except Exception as raised:  # noqa: BLE001 - an error is an outcome, whichever it is
+        except Exception as raised:  # noqa: BLE001 - any error is an outcome
             outcome = RaisedError(raised)
         finally:
             self._frames.pop()
-        # Even if the function has caught the error: what it made of it hangs on where the cycle was entered.
+        # Even if the function has caught the error: its result would depend on where the cycle was entered.
         if (cycle := self._cycles.pop(node, None)) is not None:
             outcome = RaisedError(cycle)
         if isinstance(outcome, RaisedError):
             _bare(outcome.error)
         self._link(node, reads)
         if node.verified_at and node.outcome_is(outcome):
-            self.stopped += 1  # the earlier of two equal values stays: what was made of it goes on sharing it
+            self.stopped += 1  # keep the earlier of two equal values, because other values share it
         else:
             node.outcome = outcome
             node.changed_at = self.revision
@@ -268,10 +269,10 @@ class Graph:
             self._unread[read] = None
 
     def _forget(self, node: Node) -> None:
-        """Forget a node, unless somebody reads or keeps it."""
+        """Drop a node, unless it is read or kept."""
         nodes = node.family.nodes
         if node.readers or node.dirty_set is not None or nodes.get(node.key) is not node:
-            return  # read again since; or another one stands in its place, which it must not take along
+            return  # read again meanwhile, or replaced by a new node, which must stay
         del nodes[node.key]
         if isinstance(node, Derivation):
             for read in node.reads:
@@ -280,7 +281,7 @@ class Graph:
             self.let_go(node.behind)
 
     def _cycle(self, node: Derivation) -> CycleError:
-        """Return the error of a cycle, having told each of its members: none may answer another way."""
+        """Return the error of a cycle, recorded for all members because all must raise the same error."""
         path = list(self._path)
         members = path[path.index(node) :]
         names = [str(each) for each in members]
@@ -293,7 +294,10 @@ class Graph:
 
 
 def sources(node: Node) -> Iterator[Source]:
-    """Yield each source behind a node once, in the order of reading; values not asked for yet have none."""
+    """Yield each source behind a node once, in the order of reading.
+
+    Values that were never computed have none.
+    """
     seen: set[Node] = set()
     waiting = [node]
     while waiting:
@@ -307,7 +311,7 @@ def sources(node: Node) -> Iterator[Source]:
 
 
 def _level(reads: Iterable[Node]) -> int:
-    """Return the latest stage of what was read."""
+    """Return the latest stage among these reads."""
     level = 0
     for read in reads:
         if read.level > level:
@@ -316,13 +320,15 @@ def _level(reads: Iterable[Node]) -> int:
 
 
 def _checked(node: Derivation, value: object) -> object:
-    if hasattr(value, "__next__"):  # as Iterator has it, without asking an ABC about each value
+    if hasattr(
+        value, "__next__"
+    ):  # the test of the ABC Iterator, without the cost of an ABC check for each value
         raise TypeError(f"{node} returned an iterator, which can be read only once")
     return value
 
 
 def _bare(error: BaseException | None) -> None:
-    """Drop the tracebacks of an error that is to be remembered: they hold on to every local variable."""
+    """Remove the tracebacks of a cached error, because they keep every local variable alive."""
     while error is not None:
         error.__traceback__ = None
         error = error.__context__

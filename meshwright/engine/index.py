@@ -1,4 +1,4 @@
-"""Indexes: the keys of a table by what their inputs have in common, kept current with every change."""
+"""Indexes: keys of a table by a property of their inputs, updated with every change."""
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from typing import Final, Generic, TypeVar, cast, overload
@@ -9,7 +9,7 @@ from meshwright.engine.sorted_keys import SortedKeys, with_key, without_key
 from meshwright.engine.table import Table
 
 FEW: Final = 4
-"""Among how many entries it is not worth the while to find one by its hash."""
+"""Number of entries up to which a linear search is faster than a hash set."""
 
 E = TypeVar("E", bound=Hashable)
 K = TypeVar("K")
@@ -18,9 +18,11 @@ T = TypeVar("T")
 
 
 class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
-    """Sorted keys by entry. Reading an entry depends on that entry; iterating on the set of entries.
+    """Sorted keys by entry. Reading an entry depends on this entry, iterating on the set of entries.
 
-    An entry without keys is not there. Iterating has no promised order: entries need not be sortable.
+    An entry without keys does not exist. The order of iteration is undefined, because entries need not be
+    sortable. For example, an index of workloads by namespace has the entry `shop` with the keys of all
+    workloads in `shop`.
     """
 
     def __init__(self, graph: Graph, name: str) -> None:
@@ -31,21 +33,21 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
         self._nodes = Family(name)
         self._entries = Source(Family(f"{name}, the set of entries"), None)
         self._watched: dict[E, None] | None = None
-        self._several: dict[E, None] | None = None  # None until somebody asks
+        self._several: dict[E, None] | None = None  # None until the first call of `several`
         self._crowds = Source(Family(f"{name}, the entries of several"), None)
 
     def watch(self) -> None:
-        """Begin to note which entries change, all that are here first; see `take_changed`."""
+        """Start to record changed entries, beginning with all present ones; see `take_changed`."""
         self._watched = dict.fromkeys(self._members)
 
     def take_changed(self) -> tuple[E, ...]:
-        """Return the entries that have changed, come or gone since they were asked for last time."""
+        """Return the entries changed, added or removed since the last call."""
         changed = tuple(self._watched or ())
         self._watched = {}
         return changed
 
     def several(self) -> tuple[E, ...]:
-        """Return the entries that have more than one key; depends on which these are."""
+        """Return the entries with more than one key; depends on the set of these entries."""
         self._graph.record(self._crowds)
         with self._graph.lock:
             if self._several is None:
@@ -56,7 +58,7 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
         self._read(entry)
         return self._keys_of(self._members[entry])
 
-    # By themselves these ask for the entry and catch the error: dear where most that is sought is not there.
+    # The inherited methods catch a KeyError, which is expensive because most look-ups find no entry.
     def __contains__(self, entry: object) -> bool:
         self._read(cast("E", entry))
         return entry in self._members
@@ -132,7 +134,7 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
         self._graph.changed(self._crowds)
 
     def _changed(self, entry: E) -> None:
-        nodes = self._nodes.nodes  # of an index that is just filled there are none
+        nodes = self._nodes.nodes  # empty while an index is filled for the first time
         if nodes and (node := nodes.get(entry)) is not None:
             self._graph.changed(node)
         if self._watched is not None:
@@ -140,14 +142,14 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
 
 
 def _searchable(entries: Collection[E]) -> Collection[E]:
-    """Return entries among which one is found at once: a key may be in thousands."""
+    """Return entries as a collection with fast membership tests; a key may be in thousands of entries."""
     return frozenset(entries) if len(entries) > FEW else entries
 
 
 class Index(Entries[E, K], Generic[E, K, V]):
-    """An index by what stands in the inputs themselves: a pure function of key and value that reads nothing.
+    """Index over the inputs themselves; `entries_of` is a pure function of key and value that reads nothing.
 
-    The function must not raise: it runs in the middle of a change.
+    The function must not raise, because it runs in the middle of a change.
     """
 
     def __init__(
@@ -159,20 +161,20 @@ class Index(Entries[E, K], Generic[E, K, V]):
         table.followed(self)
 
     def found(self, entry: E) -> tuple[V, ...]:
-        """Return the values of an entry's keys, sorted by key; none where there is no such entry."""
+        """Return the values of an entry's keys, sorted by key; empty for a missing entry."""
         return tuple(self._table[key] for key in self.get(entry, ()))
 
     def follow(self, key: K, old: V | AbsentInput, new: V | AbsentInput) -> None:
-        """Take a change of one input."""
+        """Handle the change of one input."""
         before = () if isinstance(old, AbsentInput) else self._entries_of(key, old)
         after = () if isinstance(new, AbsentInput) else self._entries_of(key, new)
         self._move(key, before, after)
 
 
 class DerivedIndex(Entries[E, K], Generic[E, K, V]):
-    """An index by what is derived from the inputs: its function may read whatever was made before it.
+    """Index over derived values; `entries_of` may read everything that was declared before.
 
-    A key for which the function raises is in no entry; `failures` says so.
+    A key whose function call raises is in no entry, and is listed in `failures`.
     """
 
     def __init__(
@@ -189,11 +191,11 @@ class DerivedIndex(Entries[E, K], Generic[E, K, V]):
         table.followed(self)
 
     def failures(self) -> Mapping[K, Exception]:
-        """Return the keys for which the function raised, and what; nothing is recorded."""
+        """Return the keys whose function call raised, with the error; the read is not recorded."""
         return self._failures
 
     def follow(self, key: K, old: V | AbsentInput, new: V | AbsentInput) -> None:
-        """Take note of a key that comes or goes; a change of its value is found by recorded reads."""
+        """Handle an added or removed key; changes of its value are found by recorded reads."""
         if old is ABSENT:
             self._graph.keep(self._derivations.node(key), self._pending)
         elif new is ABSENT:
@@ -202,8 +204,8 @@ class DerivedIndex(Entries[E, K], Generic[E, K, V]):
             self._removed.append(key)
 
     def settle(self) -> None:
-        """Come up to date, and mark what read the entries that changed."""
-        # Those that went first: one that went and came again in the same change is among both.
+        """Update the index, and mark the readers of changed entries."""
+        # Removed keys first, because a key removed and added again in one change is in both lists.
         removed, self._removed = self._removed, []
         for key in removed:
             self._place(key, ())

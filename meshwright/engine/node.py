@@ -1,7 +1,7 @@
-"""The nodes of a graph: what can be read, and what is computed from reads.
+"""Nodes of a graph: sources, which are written, and derivations, which are computed.
 
-There are a hundred of them for each service of a mesh: what all of one sort have in common stands in their
-family, and what few of them ever have in the graph.
+There are about a hundred nodes for each service of a mesh. To keep them small, common attributes are in the
+node's family, and rare ones in the graph.
 """
 
 import enum
@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 
 class AbsentInput(enum.Enum):
-    """What stands where an input is not there; None is a value like others."""
+    """Marker of a missing input, because `None` is an ordinary value."""
 
     ABSENT = enum.auto()
 
@@ -19,18 +19,18 @@ class AbsentInput(enum.Enum):
 ABSENT: Final = AbsentInput.ABSENT
 
 FEW: Final = 32
-"""Readers that are looked through one by one."""
+"""Number of readers up to which they are a tuple, searched one by one."""
 
 
 def same(old: object, new: object) -> bool:
-    """Say whether a new value may be taken for the old one: equal, and of one type (1 is not True)."""
+    """Return whether a new value can replace the old one: equal and of the same type (1 is not True)."""
     return old is new or (type(old) is type(new) and old == new)
 
 
 class Family:
-    """Nodes of one sort by key, and the name of what they are of: a table, an index, a function.
+    """Nodes of one kind by key, with the name of their table, index or function.
 
-    A node that nobody reads is taken out of `nodes`; one that stands elsewhere is kept by whoever has it.
+    A node without readers is removed from `nodes`; other holders keep their nodes themselves.
     """
 
     __slots__ = ("name", "nodes")
@@ -41,7 +41,7 @@ class Family:
 
 
 class Function(Family):
-    """The values of a function by what it is given after `first`: one argument itself, several as a tuple."""
+    """Values of a function by its arguments after `first`: a single argument itself, several as a tuple."""
 
     __slots__ = ("first", "function", "single")
 
@@ -54,18 +54,18 @@ class Function(Family):
         self.single = single
 
     def arguments(self, key: Hashable) -> tuple[Any, ...]:
-        """Return the arguments that a key stands for."""
+        """Return the arguments that a key represents."""
         return (key,) if self.single else key  # type: ignore[return-value]
 
     def node(self, key: Hashable) -> "Derivation":
-        """Return the node of a key, made if it is not there."""
+        """Return the node of a key, created if necessary."""
         found: Derivation | None = self.nodes.get(key)
         if found is None:
             found = self.nodes[key] = Derivation(self, key)
         return found
 
-    def run(self, key: Hashable) -> Any:  # noqa: ANN401 - functions of all types stand in one graph
-        """Compute the value for a key, or raise what the function raises."""
+    def run(self, key: Hashable) -> Any:  # noqa: ANN401 - a graph has functions of all types
+        """Compute the value for a key, or raise the function's error."""
         if self.single:
             return self.function(*self.first, key)
         return self.function(*self.first, *self.arguments(key))
@@ -73,7 +73,7 @@ class Function(Family):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RaisedError:
-    """The outcome of a function that raised an error; errors of one type that say the same are equal."""
+    """Outcome of a function that raised an error; errors of one type with equal arguments are equal."""
 
     error: Exception
 
@@ -86,10 +86,10 @@ class RaisedError:
 
 
 class Node:
-    """Something that can be read: an input, a set of keys, an index's entry, a derived value.
+    """Node that can be read: an input, a set of keys, an entry of an index, or a derived value.
 
-    It stands in its family under `key`. `level` is the number of the latest stage (see engine.graph) that it
-    depends on.
+    Its family holds it under `key`. `level` is the number of the latest stage that it depends on (see
+    `engine.graph`).
     """
 
     __slots__ = ("changed_at", "family", "key", "level", "readers")
@@ -106,7 +106,7 @@ class Node:
         self.readers: tuple[Derivation, ...] | dict[Derivation, None] = ()
 
     def read_by(self, reader: "Derivation") -> None:
-        """Add a reader that is not there yet. A tuple of thirty takes a quarter of what a dictionary does."""
+        """Add a new reader. A tuple of thirty readers takes a quarter of the memory of a dictionary."""
         readers = self.readers
         if isinstance(readers, dict):
             readers[reader] = None
@@ -116,7 +116,7 @@ class Node:
             self.readers = dict.fromkeys((*readers, reader))
 
     def left_by(self, reader: "Derivation") -> None:
-        """Take a reader out; a dictionary keeps the room of the most it had until they are few again."""
+        """Remove a reader. A dictionary never shrinks, so few readers become a tuple again."""
         readers = self.readers
         if isinstance(readers, dict):
             readers.pop(reader, None)
@@ -128,7 +128,7 @@ class Node:
 
 
 class Source(Node):
-    """A node that is written, not computed."""
+    """Node that is written, not computed."""
 
     __slots__ = ()
 
@@ -143,7 +143,7 @@ class Source(Node):
 
 
 class Wall(Source):
-    """A source that is written from the one derivation `behind` it, which it reads."""
+    """Source that is written from one derivation, `behind`."""
 
     __slots__ = ("reads",)
 
@@ -153,21 +153,21 @@ class Wall(Source):
 
     @property
     def behind(self) -> "Derivation":
-        """The derivation that it reads."""
+        """The derivation behind the wall."""
         return cast("Derivation", self.reads[0])
 
 
 class Gate(Wall):
-    """A wall whose derivation is kept for its sake: that is let go when the wall is forgotten."""
+    """Wall whose derivation is kept only for the wall, and released with it."""
 
     __slots__ = ()
 
 
 class Derivation(Node):
-    """A function applied to a key: what came of it, and what it read.
+    """Function applied to a key: the outcome, and the reads behind it.
 
-    An error that the function raised is its outcome like any value. It is kept though nobody reads it if it
-    has a `dirty_set`, which is told of it when it may have changed.
+    An error is an outcome like any value. With a `dirty_set` the derivation is kept without readers, and is
+    added to this set whenever it may have changed.
     """
 
     __slots__ = ("dirty_set", "outcome", "reads", "stale", "verified_at")
@@ -187,9 +187,9 @@ class Derivation(Node):
 
     @property
     def error(self) -> Exception | None:
-        """The error that it came to, if it is one."""
+        """The error, if the outcome is one."""
         return self.outcome.error if isinstance(self.outcome, RaisedError) else None
 
     def outcome_is(self, outcome: object) -> bool:
-        """Say whether this outcome may be taken for the one that is there."""
+        """Return whether this outcome can replace the present one."""
         return same(self.outcome, outcome)

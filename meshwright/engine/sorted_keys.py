@@ -1,4 +1,4 @@
-"""Keys in order, one put in or taken out: without sorting all of them again, or copying many."""
+"""Sorted keys with cheap insertion and removal: no new sorting, and no copy of long lists."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -7,12 +7,14 @@ from typing import Any, Final, Generic, TypeVar
 K = TypeVar("K", bound=Any)
 
 COPIED: Final = 32
-"""Keys that are a tuple and no more, until they are more:
-to copy so many costs what finding the place does."""
+"""Number of keys up to which they are a plain tuple.
+
+Copying so few costs as much as finding the place of a key.
+"""
 
 
 class SortedKeys(Generic[K]):
-    """Many keys in order; a change costs the search for its place, and asking for all of them one copy."""
+    """Many keys in order. A change costs a binary search, and reading all keys one copy."""
 
     __slots__ = ("_all", "_keys")
 
@@ -24,33 +26,34 @@ class SortedKeys(Generic[K]):
         return len(self._keys)
 
     def add(self, key: K) -> None:
-        """Put a key in, if it is not there."""
+        """Insert a key, unless present."""
         place = _place(self._keys, key)
         if place == len(self._keys) or self._keys[place] != key:
             self._keys.insert(place, key)
             self._all = None
 
     def discard(self, key: K) -> None:
-        """Take a key out, if it is there."""
+        """Remove a key, if present."""
         place = bisect_left(self._keys, key)
         if place < len(self._keys) and self._keys[place] == key:
             del self._keys[place]
             self._all = None
 
     def all(self) -> tuple[K, ...]:
-        """Return the keys: the very same tuple until one of them is another."""
+        """Return all keys; the same tuple until a key is added or removed."""
         if self._all is None:
             self._all = tuple(self._keys)
         return self._all
 
 
 def _place(keys: Sequence[K], key: K) -> int:
-    """Return the place of a key that is put in: most often, when all is read first, that is the end."""
+    """Return the position of a key to be inserted."""
+    # The end first: an initial load inserts keys in order.
     return len(keys) if keys and keys[-1] < key else bisect_left(keys, key)
 
 
 def with_key(keys: tuple[K, ...] | SortedKeys[K], key: K) -> tuple[K, ...] | SortedKeys[K]:
-    """Return sorted keys with one more: a tuple as long as they are few, then what can be added to."""
+    """Return sorted keys with one more: a tuple up to COPIED keys, else a SortedKeys, changed in place."""
     if isinstance(keys, SortedKeys):
         keys.add(key)
         return keys
@@ -63,7 +66,7 @@ def with_key(keys: tuple[K, ...] | SortedKeys[K], key: K) -> tuple[K, ...] | Sor
 
 
 def without_key(keys: tuple[K, ...] | SortedKeys[K], key: K) -> tuple[K, ...] | SortedKeys[K]:
-    """Return sorted keys without one of them: a tuple again when they are but half as few as one may have."""
+    """Return sorted keys without one; a tuple again at half of COPIED, so it does not alternate."""
     if isinstance(keys, SortedKeys):
         keys.discard(key)
         return keys.all() if len(keys) <= COPIED // 2 else keys

@@ -1,4 +1,4 @@
-"""Inputs: values by key, read through a mapping that records what was read."""
+"""Tables of inputs: values by key, read through a mapping that records the reads."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, Protocol, TypeVar, cast, overload
@@ -18,17 +18,17 @@ V_contra = TypeVar("V_contra", contravariant=True)
 
 
 class Follower(Protocol[K_contra, V_contra]):
-    """An index over a table: told of every input before it is written."""
+    """Index over a table, informed of every change before it is written."""
 
     def follow(self, key: K_contra, old: V_contra | AbsentInput, new: V_contra | AbsentInput) -> None:
-        """Take a change of one input."""
+        """Handle the change of one input; ABSENT represents a missing value."""
 
 
 class Table(Mapping[K, V], Generic[K, V]):
-    """A table of inputs; keys must be hashable and sortable, values immutable.
+    """Table of inputs; keys must be hashable and sortable, values immutable.
 
-    Reading one key depends on that key alone, present or absent; iterating and counting depend on the set
-    of keys, which come sorted.
+    Reading a key depends on this key alone, whether present or missing. Iterating and counting depend on the
+    set of keys. Iteration is sorted.
     """
 
     def __init__(self, graph: Graph, name: str) -> None:
@@ -37,32 +37,32 @@ class Table(Mapping[K, V], Generic[K, V]):
         self._values: dict[K, V] = {}
         self._cells = Family(name)
         self._keys = Source(Family(f"{name}, the set of keys"), None)
-        self._sorted: SortedKeys[K] | None = None  # kept in order once somebody has asked for it
+        self._sorted: SortedKeys[K] | None = None  # None until the first iteration
         self._followers: list[Follower[K, V]] = []
 
     def set(self, key: K, value: V) -> Edit:
-        """Return the edit that puts a value in; an equal value is no change."""
+        """Return the edit that writes a value; an equal value is not a change."""
         return lambda: self._write(key, value)
 
     def remove(self, key: K) -> Edit:
-        """Return the edit that takes a value out; what is not there is no change."""
+        """Return the edit that removes a value; a missing value is not a change."""
         return lambda: self._write(key, ABSENT)
 
     def followed(self, follower: Follower[K, V]) -> None:
-        """Tell an index of what is here, and of every change from now on."""
+        """Register an index, and inform it of all present values."""
         self._followers.append(follower)
         for key, value in self._values.items():
             follower.follow(key, ABSENT, value)
 
     def held(self) -> Mapping[K, V]:
-        """Return the inputs as they are, for those who do not compute: nothing is recorded."""
+        """Return the inputs without recording a read, for callers outside of computations."""
         return self._values
 
     def __getitem__(self, key: K) -> V:
         self._read(key)
         return self._values[key]
 
-    # By themselves these ask for the key and catch the error: dear where most of what is sought is not there.
+    # The inherited methods catch a KeyError, which is expensive because most look-ups find no key.
     def __contains__(self, key: object) -> bool:
         self._read(cast("K", key))
         return key in self._values
@@ -114,10 +114,10 @@ class Table(Mapping[K, V], Generic[K, V]):
 
 
 class Column(Table[K, P], Generic[K, V, P]):
-    """One part of each value of a table: who reads it here is not concerned by the others.
+    """One part of each value of a table, so its readers do not depend on the other parts.
 
-    `part` is a pure function that must not raise: it runs in the middle of a change. Where it returns None
-    nothing stands. The column has the table's name, for what is read of it was read of that.
+    `part` is a pure function that must not raise, because it runs in the middle of a change. `None` means no
+    entry. The column has the table's name, because reads of the column count as reads of the table.
     """
 
     def __init__(self, graph: Graph, table: Table[K, V], part: Callable[[V], P | None]) -> None:
@@ -126,7 +126,7 @@ class Column(Table[K, P], Generic[K, V, P]):
         table.followed(self)
 
     def follow(self, key: K, old: V | AbsentInput, new: V | AbsentInput) -> None:
-        """Take a change of one input."""
+        """Handle the change of one input."""
         del old
         part = None if isinstance(new, AbsentInput) else self._part(new)
         self._write(key, ABSENT if part is None else part)
