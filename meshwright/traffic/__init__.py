@@ -1,7 +1,10 @@
-"""Statistics of the mesh's calls in the last hour, as proxies counted them, in memory.
+"""Traffic of the last hour, in memory: who calls whom, how often, how fast, and with which success.
 
-`statistics` are the values, `cells` and `traffic` store them and determine how often proxies report, and
-`current` computes the rows for services, edges, routes, backends and proxies. `taps` are the users who watch
-requests, with the requests that they have not read yet. It never decides anything, outlives the process, or
-knows a protocol.
+`statistics` has the values, `cells` and `traffic` keep them and set how often proxies report, and `current`
+turns them into rows: per service, edge, route, backend and proxy. `taps` keeps the subscriptions to tapped
+requests with the requests that are not read yet.
+
+The package decides nothing, knows no protocol, and loses all data when the process ends.
+
+It never decides anything, outlives the process, or knows a protocol.
 """

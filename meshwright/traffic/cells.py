@@ -1,7 +1,7 @@
-"""Figures by time: fine of late, coarse of what is longer ago, and never more than so many.
+"""Statistics by time: recent data in short cells, older data in long cells, with a bound on all entries.
 
-A cell is a span of time with what was told in it. Cells that are closed are never changed, so that they can
-be added up elsewhere than where they are filled.
+A cell is a span of time with the numbers reported in it. A closed cell is never changed, so another thread
+can add cells up while new ones are filled.
 """
 
 import struct
@@ -22,20 +22,20 @@ _COUNTS: Final = 21
 
 @dataclass(frozen=True, slots=True)
 class Grain:
-    """How long a cell is, and how many of them are kept."""
+    """Length of a cell in seconds, and the number of cells that are kept."""
 
     seconds: int
     cells: int
 
     @property
     def span(self) -> int:
-        """The seconds that all of them cover."""
+        """The seconds covered by all cells."""
         return self.seconds * self.cells
 
 
 @dataclass(slots=True)
 class Cell(Generic[Key]):
-    """What was told from `start` on, in seconds."""
+    """Statistics reported from `start` on, in seconds."""
 
     start: float
     packed: dict[Key, bytes] = field(default_factory=dict)
@@ -43,13 +43,13 @@ class Cell(Generic[Key]):
 
 @dataclass(frozen=True, slots=True)
 class Span(Generic[Key]):
-    """Cells side by side, and the `seconds` from the beginning of the first until now."""
+    """Adjacent cells, and the `seconds` from the beginning of the first cell until now."""
 
     seconds: float
     cells: tuple[Mapping[Key, bytes], ...]
 
     def summed(self) -> dict[Key, Figures]:
-        """Return the figures of each key; for a thread, where there are many."""
+        """Return the sums by key; for many keys call this in a thread."""
         every: defaultdict[Key, list[bytes]] = defaultdict(list)
         for cell in self.cells:
             for key, packed in cell.items():
@@ -58,10 +58,10 @@ class Span(Generic[Key]):
 
 
 class Cells(Generic[Key]):
-    """The figures of many keys in cells of one or more grains, from fine to coarse; `most` entries in all.
+    """Statistics of many keys in cells of one or more grains, from short to long; at most `most` entries.
 
-    Where that is not enough, what is longest ago goes first, and where one cell alone is too much, keys that
-    are new in it are not taken.
+    Beyond the bound the oldest cells are dropped. If the current cell alone reaches its share of the bound,
+    new keys are not added to it.
     """
 
     def __init__(self, grains: tuple[Grain, ...], most: int) -> None:
@@ -70,14 +70,14 @@ class Cells(Generic[Key]):
         self._held: tuple[deque[Cell[Key]], ...] = tuple(deque() for _ in grains)
         self._count = 0
         self.left_out = 0
-        """Figures that were not taken."""
+        """Number of statistics that were not added because of the bound."""
 
     def __len__(self) -> int:
-        """Return how many entries there are."""
+        """Return the number of entries."""
         return self._count
 
     def add(self, rows: Iterable[tuple[Key, Figures]], now: float) -> None:
-        """Count rows as of now; `now` is in seconds and only goes forward."""
+        """Add rows at the time `now`, in seconds that never go back."""
         self.forget(now)
         current = [
             self._current(grain, held, now) for grain, held in zip(self._grains, self._held, strict=True)
@@ -98,13 +98,13 @@ class Cells(Generic[Key]):
             pass
 
     def forget(self, now: float) -> None:
-        """Forget what is longer ago than is kept."""
+        """Drop cells beyond the kept time."""
         for grain, held in zip(self._grains, self._held, strict=True):
             while held and held[0].start <= now - grain.span - grain.seconds:
                 self._count -= len(held.popleft().packed)
 
     def since(self, seconds: float, now: float) -> Span[Key]:
-        """Return the cells of the last `seconds` and a little more, or of as long as is kept."""
+        """Return the cells of the last `seconds` and a little more, as far as they are kept."""
         grain, held = next(
             (each for each in zip(self._grains, self._held, strict=True) if each[0].span >= seconds),
             (self._grains[-1], self._held[-1]),
@@ -112,6 +112,7 @@ class Cells(Generic[Key]):
         found = [each for each in held if each.start + grain.seconds > now - seconds]
         if not found:
             return Span(seconds, ())
+        # Only the current cell is still being filled, so it is the only one copied.
         closed = (each.packed for each in found[:-1])
         return Span(now - found[0].start, (*closed, dict(found[-1].packed)))
 
@@ -137,7 +138,7 @@ def _pack(figures: Figures) -> bytes:
     numbers = figures.numbers()
     try:
         return _PACKED.pack(*numbers)
-    except struct.error:  # so much in one cell is not credible, and is enough to say
+    except struct.error:  # beyond the range the maximum is shown; such numbers are not credible
         counts = (min(each, _MOST_COUNT) for each in numbers[:_COUNTS])
         return _PACKED.pack(*counts, *(min(each, _MOST_SUM) for each in numbers[_COUNTS:]))
 

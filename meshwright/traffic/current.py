@@ -1,4 +1,7 @@
-"""How services, edges, routes, backends and proxies fare: rows from what was counted. Pure."""
+"""Rows of current traffic per service, edge, route, backend or proxy, computed from statistics.
+
+Pure functions.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,9 +17,9 @@ QUANTILES: Final = (0.5, 0.95, 0.99)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The figures of some calls; what is not known of them, or is not one thing, is None.
+    """Statistics of some calls; an attribute that is unknown, or not the same for all of them, is `None`.
 
-    `direction` is on whose side they were counted: a caller's, or that of who is called.
+    `direction` is the side that counted: the caller's proxy, or the called proxy.
     """
 
     source: Caller | None
@@ -30,7 +33,7 @@ class Row:
 
     @property
     def place(self) -> tuple[object, ...]:
-        """Where it stands among others."""
+        """The sort key of the row."""
         return (
             _words(self.destination),
             self.protocol,
@@ -46,7 +49,7 @@ _Found = Mapping[BySource, Figures]
 
 
 def rows(of: RowKind, found: _Found) -> tuple[Row, ...]:
-    """Return the rows of all but proxies, sorted by who is called and by what."""
+    """Return the rows of any kind except proxies, sorted by the called and the calling service."""
     match of:
         case RowKind.SERVICES:
             made = _services(found)
@@ -62,7 +65,7 @@ def rows(of: RowKind, found: _Found) -> tuple[Row, ...]:
 
 
 def of_proxies(found: Mapping[ByProxy, Figures]) -> tuple[Row, ...]:
-    """Return the rows of proxies: of each all that it calls, and all that it is called, by protocol."""
+    """Return a row per proxy, protocol and direction, with all its calls."""
     made = (
         Row(None, None, calls.direction, calls.protocol, figures, proxy=name)
         for (name, calls), figures in found.items()
@@ -71,7 +74,7 @@ def of_proxies(found: Mapping[ByProxy, Figures]) -> tuple[Row, ...]:
 
 
 def _services(found: _Found) -> Iterator[Row]:
-    """Yield a row for each service and protocol: as its own proxies count, or where none does its callers."""
+    """Yield a row per service and protocol, as counted by its own proxies, else by its callers."""
     inbound: defaultdict[tuple[CalledPort, Protocol], Figures] = defaultdict(Figures)
     outbound: defaultdict[tuple[CalledPort, Protocol], Figures] = defaultdict(Figures)
     for (caller, calls), figures in found.items():
@@ -114,10 +117,10 @@ def _of(kind: Kind, found: _Found) -> Iterator[tuple[Caller, Calls, Figures]]:
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """Which rows: those in which each of these is, where it is not empty; services as `namespace/name`.
+    """Selection of rows that match every non-empty attribute; services are written `namespace/name`.
 
-    `behind` are services that stand for `destination`: the backends of the TrafficSplits of which it is the
-    apex. Calls to an apex are counted under the names of its backends.
+    `behind` are the backends of the TrafficSplits with the apex `destination`, because calls to an apex are
+    counted under the names of its backends.
     """
 
     namespace: str = ""
@@ -127,7 +130,7 @@ class RowFilter:
     behind: frozenset[str] = frozenset()
 
     def of(self, made: Iterable[Row]) -> tuple[Row, ...]:
-        """Return those of some rows."""
+        """Return the matching rows."""
         return tuple(row for row in made if self._has(row))
 
     def _has(self, row: Row) -> bool:
@@ -143,5 +146,5 @@ class RowFilter:
 
 
 def _words(end: Caller | CalledPort | ProxyName | None) -> str:
-    """Return `namespace/service`."""
+    """Return `namespace/service`, for example `shop/cart`, or an empty text."""
     return "" if end is None else f"{end.namespace}/{end.service}"

@@ -1,6 +1,6 @@
-"""What a proxy counts of calls: who called whom, and in numbers how that went. Values.
+"""Values of traffic statistics: caller, called port, and counts.
 
-All numbers are of a span of time, and may be added.
+All counts belong to a span of time and can be added.
 """
 
 import enum
@@ -10,23 +10,26 @@ from operator import add
 from typing import Final, Self
 
 BOUNDS_MS: Final = (5, 10, 25, 50, 100, 250, 500, 1000, 2500, 10_000)
-"""A time is counted below the first of these that is longer, or behind them.
+"""Upper bounds (excluded) of the classes of response times, in milliseconds.
 
-Each is where a bin of Envoy's histograms begins, which has two digits: nothing is guessed.
+Slower requests are in a last class.
+
+Each bound is a bound of a bin in Envoy's histograms, whose bins have two significant digits. So counts need
+no interpolation.
 """
 CLASSES: Final = 5
 TIMES: Final = len(BOUNDS_MS) + 1
 
 
 class Direction(enum.StrEnum):
-    """On which side of a call the proxy stands that counts it."""
+    """Side of a call at which the counting proxy is."""
 
     OUTBOUND = "outbound"
     INBOUND = "inbound"
 
 
 class Protocol(enum.StrEnum):
-    """What a call is for the proxy."""
+    """Protocol of a call as the proxy handles it."""
 
     HTTP = "http"
     TCP = "tcp"
@@ -34,9 +37,9 @@ class Protocol(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class CalledPort:
-    """A port of a service; without namespace and service a port that is called, by nobody in particular.
+    """A port of a service, or an inbound port of the counting proxy if namespace and service are empty.
 
-    A target port that has a name has that, and the number 0.
+    A target port with a name has this name and the number 0.
     """
 
     namespace: str
@@ -46,23 +49,23 @@ class CalledPort:
 
 
 OTHERS: Final = CalledPort("", "others", 0)
-"""All that have no row of their own, together."""
+"""Sum of all calls without a row of their own."""
 
 
 class Kind(enum.StrEnum):
-    """Of what the numbers are."""
+    """Subject of statistics."""
 
     EDGE = "edge"
-    """All calls to a service, or all that come in by a port."""
+    """All calls to a service, or all calls that arrive at a port."""
     BACKEND = "backend"
-    """What one of the services behind another had of them."""
+    """The part of the calls to a service that one of its backends received."""
     ROUTE = "route"
-    """Those that a route's match was for."""
+    """The calls that match a route."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Calls:
-    """The calls that numbers are of, seen from a proxy; `route` is the name of one."""
+    """The calls counted by a proxy under one key; `route` is the name of a route."""
 
     kind: Kind
     direction: Direction
@@ -73,13 +76,12 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Numbers of calls.
+    """Counts of calls.
 
-    `by_class` has the requests answered with 1xx to 5xx, `by_time` how many took less than each of
-    BOUNDS_MS and not less than the one before, the last how many took longer; `milliseconds` are their
-    times together.
-    `opened` and `failed` are connections, `tls` are handshakes that came to their end, with
-    both certificates as sidecars ask for them. `sent_bytes` go from the caller to the called.
+    `by_class` counts responses with status 1xx to 5xx. `by_time` counts requests below each of BOUNDS_MS and
+    not below the bound before, with slower requests at the end; `milliseconds` is the sum of their times.
+    `opened` and `failed` count connections, `tls` counts completed handshakes with certificates on both
+    sides. `sent_bytes` flow from the caller to the called.
     """
 
     by_class: tuple[int, ...] = (0,) * CLASSES
@@ -95,13 +97,13 @@ class Figures:
 
     @classmethod
     def of(cls, numbers: Iterable[int]) -> Self:
-        """Return what `numbers` of another gave."""
+        """Return statistics from numbers in the order of `numbers`."""
         every = tuple(numbers)
         rest = CLASSES + TIMES
         return cls(every[:CLASSES], every[CLASSES:rest], *every[rest:])
 
     def numbers(self) -> tuple[int, ...]:
-        """Return all numbers, in the order of the fields."""
+        """Return all numbers in the order of the fields."""
         return (
             *self.by_class,
             *self.by_time,
@@ -116,32 +118,34 @@ class Figures:
         )
 
     def __add__(self, other: Self) -> Self:
-        """Return both together."""
+        """Return the sum."""
         return type(self).of(map(add, self.numbers(), other.numbers()))
 
     @property
     def requests(self) -> int:
-        """Requests that were answered."""
+        """The number of answered requests."""
         return sum(self.by_class)
 
     @property
     def failures(self) -> int:
-        """Requests that the server failed: answered with 5xx, or by gRPC with another status than OK.
+        """The number of failed requests: status 5xx, or a gRPC status other than OK.
 
-        Of gRPC whatever is no OK, as the caller is not told otherwise whose fault it was.
+        Every gRPC error counts, because its status does not show whether the server or the client is at
+        fault.
         """
         return min(self.requests, self.by_class[4] + self.grpc_failed)
 
     @property
     def success(self) -> float | None:
-        """The part of the requests that did not fail; None of none."""
+        """The share of requests that did not fail, from 0 to 1; `None` without requests."""
         return None if not self.requests else 1 - self.failures / self.requests
 
     def quantile_ms(self, part: float) -> float | None:
-        """Return the time within which `part` (0 to 1) of the requests were answered, None of none.
+        """Return the time in milliseconds within which the share `part` (0 to 1) of requests was answered.
 
-        Within a span of BOUNDS_MS times are taken for evenly spread, as Prometheus' histogram_quantile does;
-        beyond the last its bound is the answer.
+        `None` without requests. Within a class the times are assumed to be evenly spread, as in
+        `histogram_quantile` of Prometheus. Beyond the last bound the result is this bound. For example,
+        `quantile_ms(0.95)` is the 95th percentile.
         """
         total = sum(self.by_time)
         if not total:
@@ -155,7 +159,7 @@ class Figures:
 
 
 class RowKind(enum.StrEnum):
-    """What rows are asked of."""
+    """Subject of rows."""
 
     SERVICES = "services"
     PROXIES = "proxies"
@@ -166,7 +170,7 @@ class RowKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a proxy has counted since its report before: `number` of its `run`, over `seconds`."""
+    """Counts of a proxy since its previous report: the report `number` of its `run`, over `seconds`."""
 
     run: str
     number: int

@@ -1,4 +1,7 @@
-"""Who watches which requests, and what was told of them and is not yet read. Bounded in all that it keeps."""
+"""Subscriptions to tapped requests, and the reported requests that are not read yet.
+
+All memory is bounded.
+"""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -11,23 +14,23 @@ from meshwright.mesh.tap import TapChoice, Tapped, TappedRequest
 from meshwright.mesh.values.picture import Picture
 
 MOST_TAPS: Final = 8
-"""At once, of everybody."""
+"""Maximum number of subscriptions at once."""
 WAITING: Final = 1000
-"""So many requests of a tap wait to be read; those that come then are counted, and not kept."""
+"""Maximum number of unread requests of a subscription; further ones are only counted."""
 PER_SECOND: Final = 200
-"""So many requests of a second a tap keeps, of the others it counts how many they were."""
+"""Maximum number of requests kept per second and subscription; further ones are only counted."""
 
 
 class TooManyTaps(Exception):
-    """As many are watched as may be."""
+    """Error for a subscription beyond MOST_TAPS."""
 
 
 @dataclass(frozen=True, slots=True)
 class TapSubscription:
-    """What one who watches has asked for.
+    """Selection of requests.
 
-    `proxy` is the sidecar that is to have answered, None for any. `statuses` are those that are wanted, of
-    HTTP; empty for any. What it says beyond `choice`, sidecars do not look at: they tell of more.
+    `proxy` is the sidecar that answers, `None` for any. `statuses` are HTTP statuses, empty for any. Sidecars
+    only apply `choice` and may report more requests; the rest is filtered here.
     """
 
     service: ServiceKey
@@ -36,7 +39,7 @@ class TapSubscription:
     statuses: range = range(0)
 
     def fits(self, proxy: ProxyName, request: TappedRequest) -> bool:
-        """Say whether it is a request that is wanted, by whom it was answered and what it was."""
+        """Return whether a request, reported by this proxy, is selected."""
         return (
             self.proxy in (None, proxy)
             and (not self.statuses or request.status in self.statuses)
@@ -46,9 +49,10 @@ class TapSubscription:
 
 @dataclass(slots=True, eq=False)
 class Tap:
-    """One who watches: reads what was told, and is told that there is something to read.
+    """One subscription with its unread requests.
 
-    `lost` is how many requests fitted and were not kept since that was last asked.
+    `noticed` is called for each selected request. The number of requests that were not kept is counted until
+    `take`.
     """
 
     watched: TapSubscription
@@ -59,14 +63,14 @@ class Tap:
     _kept: int = 0
 
     def take(self) -> tuple[list[tuple[ProxyName, TappedRequest]], int]:
-        """Return what was told since the last time, and how many were lost besides."""
+        """Return the unread requests, and the number of requests that were not kept, since the last call."""
         found, lost = list(self._waiting), self._lost
         self._waiting.clear()
         self._lost = 0
         return found, lost
 
     def told(self, proxy: ProxyName, request: TappedRequest, now: float) -> None:
-        """Keep a request, if there is room for it."""
+        """Keep a request, if the bounds allow it."""
         if int(now) != self._second:
             self._second, self._kept = int(now), 0
         if self._kept >= PER_SECOND or len(self._waiting) >= WAITING:
@@ -78,27 +82,27 @@ class Tap:
 
 
 class TapTable:
-    """The requests that are watched, by service: Taps write it, and delivery reads it."""
+    """Tapped requests by service, written by Taps and read by delivery."""
 
     def __init__(self) -> None:
         self._tapped: Picture[ServiceKey, Tapped] = Picture()
 
     def tapped(self) -> Picture[ServiceKey, Tapped]:
-        """Return what is watched now."""
+        """Return the current selections by service."""
         return self._tapped
 
     def watch(self, service: ServiceKey, choices: Tapped | None) -> bool:
-        """Replace what is watched of a service, None for nothing; return True if that is a change."""
+        """Replace the selections of a service (`None` for none); return True if they have changed."""
         before = self._tapped
         self._tapped = before.changed({service: choices})
         return self._tapped is not before
 
 
 class Taps:
-    """All who watch; used from one event loop.
+    """All subscriptions; use from one event loop.
 
-    `changed` is called when something else is watched than before, which is in the `table`. `served` says
-    which services a proxy answers for: what it tells is believed of these alone.
+    `changed` is called when the `table` has changed. `served` returns the services that a proxy answers for;
+    reports of a proxy about other services are ignored, because a proxy must not invent requests of others.
     """
 
     def __init__(
@@ -113,7 +117,7 @@ class Taps:
         self._taps: list[Tap] = []
 
     def begin(self, watched: TapSubscription, noticed: Callable[[], None]) -> Tap:
-        """Begin to watch; raises TooManyTaps."""
+        """Add a subscription; raises TooManyTaps."""
         if len(self._taps) >= MOST_TAPS:
             raise TooManyTaps
         tap = Tap(watched, noticed)
@@ -122,12 +126,15 @@ class Taps:
         return tap
 
     def end(self, tap: Tap) -> None:
-        """Watch no more."""
+        """Remove a subscription."""
         self._taps.remove(tap)
         self._follow(tap.watched.service)
 
     def told(self, proxy: ProxyName, requests: Iterable[TappedRequest], now: float) -> bool:
-        """Take what a proxy tells, in seconds `now` that only go forward; say whether anybody watches it."""
+        """Handle reported requests; return True if anyone subscribes to a service of the proxy.
+
+        `now` is in seconds that never go back.
+        """
         services = frozenset(self.served(proxy)) if self._taps else frozenset()
         wanting = [each for each in self._taps if each.watched.service in services]
         for request in requests if wanting else ():

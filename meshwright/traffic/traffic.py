@@ -1,4 +1,4 @@
-"""What the proxies of the mesh have reported of the last hour."""
+"""Store of the reports of all proxies in the last hour."""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
@@ -13,23 +13,31 @@ HOUR: Final = 3600.0
 GRAINS: Final = (Grain(10, 12), Grain(60, 15), Grain(300, 12))
 OF_PROXIES: Final = (Grain(10, 12), Grain(60, 15))
 MOST: Final = 150_000
-"""Entries for callers, and half as many for single proxies: 100 MB at the very most."""
-MOST_ROWS: Final = 256
-"""Rows of one proxy that have an entry of their own within SHARE_SECONDS; further rows are added to OTHERS.
+"""Maximum number of entries by caller; entries by proxy are at most half as many.
 
-Each proxy has a bound of its own, so that one certificate cannot use up the room of the others.
+Together they take at most 100 MB.
+"""
+MOST_ROWS: Final = 256
+"""Maximum number of rows of one proxy with an entry of their own within SHARE_SECONDS.
+
+Others are added to OTHERS.
+
+Each proxy has its own bound, so one certificate cannot use up the room of the others.
 """
 SHARE_SECONDS: Final = GRAINS[-1].seconds
 
 LEAST_REPORT_SECONDS: Final = 10
 MOST_REPORT_SECONDS: Final = 600
 SECONDS_PER_PROXY: Final = 0.3
-"""So a control plane takes less than 2 % of a processor for reports: see docs/telemetry.md."""
+"""Seconds between two reports of a proxy, per proxy in the mesh.
+
+Reports then take less than 2 % of a processor of the control plane (see docs/telemetry.md).
+"""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Caller:
-    """The workloads of a service: whose proxies counted."""
+    """The calling workloads of a service; their proxies counted the calls."""
 
     namespace: str
     service: str
@@ -42,7 +50,10 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 @dataclass(slots=True)
 class _LastReport:
-    """The last report of a proxy; `rows` are hashes of those counted each for itself since `share` began."""
+    """The last report of a proxy.
+
+    `rows` are hashes of the rows with an entry of their own since `share` began.
+    """
 
     run: str
     number: int
@@ -52,7 +63,7 @@ class _LastReport:
 
 
 class Traffic:
-    """Keeps what proxies report; used from one event loop. Times are seconds that only go forward."""
+    """Store of reports; use from one event loop. Times are seconds that never go back."""
 
     def __init__(self) -> None:
         self._by_source = Cells[BySource](GRAINS, MOST)
@@ -60,12 +71,13 @@ class Traffic:
         self._last: dict[ProxyName, _LastReport] = {}
 
     def take(self, by: ProxyName, report: Report, now: float) -> int:
-        """Count a report, once; return after how many seconds the next is wanted."""
+        """Count a report once; return the seconds until the next one is wanted."""
         last, share = self._last.pop(by, None), now // SHARE_SECONDS
         known = last.rows if last is not None and last.share == share else set[int]()
-        # The proxy that was silent for longest stands first.
+        # Inserted again at the end: the proxy with the oldest report is first.
         self._last[by] = _LastReport(report.run, report.number, now, share, known)
         self._forget(now)
+        # A repeated report (its response was lost) has the same run and number, and is not counted again.
         if last is None or last.run != report.run or last.number < report.number:
             caller = Caller(by.namespace, by.service)
             rows = _bounded(report.rows, known)
@@ -74,15 +86,15 @@ class Traffic:
         return every_seconds(len(self._last))
 
     def by_source(self, seconds: float, now: float) -> Span[BySource]:
-        """Return what was told of the last so many seconds, and a little more."""
+        """Return the counts by caller of the last `seconds` and a little more."""
         return self._since(self._by_source, seconds, now)
 
     def by_proxy(self, seconds: float, now: float) -> Span[ByProxy]:
-        """Return the same by proxy: all its calls in a direction together; of a quarter of an hour."""
+        """Return the counts by proxy: all its calls in each direction together, for up to 15 minutes."""
         return self._since(self._by_proxy, seconds, now)
 
     def reporting(self, now: float) -> int:
-        """Return how many proxies have reported lately: within three times the span in which they should."""
+        """Return the number of proxies with a report within three times the expected interval."""
         within = 3 * every_seconds(len(self._last))
         return sum(now - each.at <= within for each in self._last.values())
 
@@ -93,23 +105,23 @@ class Traffic:
 
     @property
     def every_seconds(self) -> int:
-        """How often each reports."""
+        """The seconds between two reports of a proxy."""
         return every_seconds(len(self._last))
 
     @property
     def entries(self) -> int:
-        """How much is kept."""
+        """The number of entries kept."""
         return len(self._by_source) + len(self._by_proxy)
 
     @property
     def left_out(self) -> int:
-        """How many rows of reports found no room."""
+        """The number of rows that were not kept because of the bounds."""
         return self._by_source.left_out + self._by_proxy.left_out
 
     def _since(self, cells: Cells[_Key], seconds: float, now: float) -> Span[_Key]:
         cells.forget(now)
         found = cells.since(seconds, now)
-        # What is there of reports that have only begun is at least of one report's time.
+        # Even a first report covers at least one interval, so rates are not overstated.
         return Span(max(found.seconds, self.every_seconds), found.cells)
 
     def _forget(self, now: float) -> None:
@@ -119,7 +131,7 @@ class Traffic:
 
 
 def _bounded(rows: Iterable[tuple[Calls, Figures]], known: set[int]) -> list[tuple[Calls, Figures]]:
-    """Return rows, at most MOST_ROWS that are `known`; others are counted by kind, direction and protocol."""
+    """Return rows with at most MOST_ROWS `known` keys; others are summed by kind, direction and protocol."""
     found: dict[Calls, Figures] = {}
     for calls, figures in rows:
         if (row := hash(calls)) not in known and len(known) < MOST_ROWS:
@@ -139,5 +151,8 @@ def _in_all(rows: Iterable[tuple[Calls, Figures]]) -> list[tuple[Calls, Figures]
 
 
 def every_seconds(proxies: int) -> int:
-    """Return after how many seconds each of so many proxies is to report again."""
+    """Return the seconds between two reports of each proxy in a mesh of this many proxies.
+
+    For example, 10 for 20 proxies, 300 for 1000, and at most 600.
+    """
     return round(min(MOST_REPORT_SECONDS, max(LEAST_REPORT_SECONDS, proxies * SECONDS_PER_PROXY)))
