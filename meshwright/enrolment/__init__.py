@@ -1,12 +1,17 @@
-"""Enrolment: a machine obtains the certificate of its proxy, and renews it, without manual steps.
+"""Enrolment: machines get the certificate of their proxy, and renew it, without manual work.
 
-A machine sends a proof and a signing request, and the proof determines the identity that is signed. `tokens`,
-`limits`, `trust` and `ejections` are values and decisions, `store/` stores tokens, `proofs/` has the kinds of
-proof, `service` handles one request, and `server` and `methods` are the gRPC edge: a port for joining, and
-one for renewal, at which machines also report statistics (`reports`) and the endpoints that their proxies
-eject.
+A machine sends a proof and a certificate signing request, and gets a certificate for the name that the proof
+entitles to. There are two gRPC ports: the joining port, for machines without a certificate, and the renewal
+port with mTLS. At the renewal port machines also report ejected endpoints and counted calls.
 
-The edge uses gRPC's listener, TLS and connection limits from `xds`. Enrolment never knows discovery or a
-proxy's configuration, and never receives a private key; it has a token's secret only while it reads the
-token.
+`server` and `methods` are the gRPC edge, `service` handles one request, and `proofs/` judge the kinds of
+proof. `store/` keeps join tokens; `tokens`, `limits`, `entry`, `readmission`, `trust`, `ejections` and
+`reports` are values and decisions about them. Every signature goes by way of the ledger, so a revoked machine
+cannot join again.
+
+The package knows neither xDS nor private keys, and knows the secret of a token only while the token is read.
+Read next: `service`, then `proofs.contract`. For users: docs/vm.md.
+
+Enrolment never knows discovery or a proxy's configuration, and never receives a private key; it has a token's
+secret only while it reads the token.
 """

@@ -1,8 +1,8 @@
-"""Which requests to join are judged: guessers use up no pace of others behind the same address.
+"""Admission of join requests: attackers must not use up the allowance of other machines behind one address.
 
-Only a request that comes to nothing is charged to its address. Where an address has too many of those, a
-request from it is still judged if its proof names what it entitles by something that a guesser cannot know,
-such as the secret of a join token. It is then charged to that name, and to no address.
+Only failed requests are charged to their address. If an address has used up its allowance, a request from it
+is still judged if its proof shows a name together with a value that an attacker cannot guess, for example a
+join token with its secret. Such a request is charged to this name and not to the address.
 """
 
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -12,18 +12,18 @@ from meshwright.enrolment.limits import Allowances, EnrolmentLimits, LimitExhaus
 from meshwright.enrolment.proofs.contract import Evidence, Proof, RecognisableProof
 
 _IPV6_PREFIX: Final = 64
-"""The bits of an IPv6 address that one site has: whoever has one address of them has all (RFC 6177)."""
+"""Bits of an IPv6 address that identify a site, because a site owns all addresses below them (RFC 6177)."""
 
 
 class Entry:
-    """The allowances of addresses and of recognised names; times are seconds that only go forward."""
+    """Allowances by address and by recognised name; times are seconds that never go back."""
 
     def __init__(self, limits: EnrolmentLimits) -> None:
         self._failures = Allowances(limits.by_address)
         self._recognised = Allowances(limits.by_token)
 
     async def require(self, evidence: Evidence, proof: Proof | None, now: float) -> None:
-        """Raise LimitExhausted where a request is not to be judged; `proof` is None for an unknown kind."""
+        """Raise LimitExhausted if a request must not be judged now; `proof` is `None` for an unknown kind."""
         origin = origin_of(evidence.address)
         if self._failures.has_room(origin, now):
             return
@@ -33,12 +33,15 @@ class Entry:
         self._recognised.require(f"{proof.kind} {name}", now, f"{proof.kind} {name}")
 
     def failed(self, address: str, now: float) -> None:
-        """Charge a request that came to nothing to its address."""
+        """Charge a failed request to its address."""
         self._failures.take(origin_of(address), now)
 
 
 def origin_of(address: str) -> str:
-    """Return what an address is counted by: itself, of IPv6 its network of 64 bits (2001:db8::/64)."""
+    """Return the key for counting an address: itself, or for IPv6 its /64 network.
+
+    For example, `2001:db8::1` becomes `2001:db8::/64`, and `::ffff:10.0.0.1` becomes `10.0.0.1`.
+    """
     try:
         found = ip_address(address)
     except ValueError:

@@ -1,6 +1,6 @@
-"""What the enrolment ports log of failed requests and ended connections, with repeats as counts.
+"""Log lines about failed requests and closed connections at the enrolment ports, with repetitions as counts.
 
-Both can be caused by strangers: a line for each would let whoever reaches a port fill the log.
+Strangers can cause both. A line for each would let anyone with access to a port fill the log.
 """
 
 from collections.abc import Callable
@@ -15,14 +15,14 @@ _log = structlog.get_logger("enrolment.server")
 
 
 class Faults:
-    """Log lines of one port; used from one event loop."""
+    """Log lines of one port; use from one event loop."""
 
     def __init__(self) -> None:
         self._causes = RepeatedLines(_ended_again)
         self._failures = RepeatedLines(_failed_again)
 
     def failed(self, error: Exception) -> None:
-        """Log what went wrong on our side; a refusal is not logged here but where the request was refused."""
+        """Log an error on our side. Refusals are logged by the service, where the request was refused."""
         match error:
             case ProofPending():
                 self._say("join put off", error, _log.info)
@@ -33,15 +33,15 @@ class Faults:
             case _ if self._failures.first(f"request failed: {type(error).__name__}"):
                 _log.error("request failed", exc_info=error)
             case _:
-                pass  # counted
+                pass  # a repetition, which `first` has counted
 
     def ended(self, address: str, cause: str) -> None:
-        """Log that the connection of a client was ended for what it cost."""
+        """Log that a connection was closed because it exceeded a limit."""
         if self._causes.first(cause):
             _log.warning("connections ended", cause=cause, count=1, last=address)
 
     def flush(self) -> None:
-        """Write all counts that are not written yet: the port closes."""
+        """Write all pending counts when the port closes."""
         self._causes.flush()
         self._failures.flush()
 

@@ -1,4 +1,7 @@
-"""How often somebody may ask: by address, by token, by proxy. Decisions, with the time as an argument."""
+"""Rate limits of the enrolment ports by address, token and proxy.
+
+Pure decisions with the time as an argument.
+"""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -7,12 +10,12 @@ from typing import Final
 from xds.connections.table import Bucket
 
 KEPT: Final = 10_000
-"""So many who have asked are remembered; beyond that, who has not asked for longest is forgotten."""
+"""Maximum number of remembered clients; beyond it the one with the oldest request is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """So many at once, less what is forgotten at `per_second`."""
+    """A rate limit: `at_once` requests in a burst, refilled at `per_second`."""
 
     at_once: float
     per_second: float
@@ -20,10 +23,11 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentLimits:
-    """Bounds of both ports, in seconds, bytes and numbers.
+    """Limits of both ports, in seconds, bytes and numbers.
 
-    `by_address` counts the requests to join that came to nothing. `under_way` are calls that are being
-    answered, of everybody; `call_seconds` is the longest a call may take until its request has come.
+    `by_address` counts failed join requests. `under_way` is the maximum number of calls in progress, over all
+    clients. `call_seconds` is the maximum time until a call has sent its request. `said` limits log lines
+    about refusals.
     """
 
     request_bytes: int = 64 * 1024
@@ -41,7 +45,7 @@ class EnrolmentLimits:
 
 
 class LimitExhausted(Exception):
-    """Somebody asks too often: `what` is by which measure. Later it is let in."""
+    """Error for a client with too many requests; `what` names the limit, for example `address 10.0.0.1`."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -49,7 +53,7 @@ class LimitExhausted(Exception):
 
 
 class Allowances:
-    """What each of many has left of one pace."""
+    """The remaining allowance of each client under one rate limit."""
 
     def __init__(self, pace: Pace, kept: int = KEPT) -> None:
         self._pace = pace
@@ -57,9 +61,10 @@ class Allowances:
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
     def take(self, who: str, now: float) -> bool:
-        """Note that somebody asks; say whether it is not too often. `now` only goes forward, in seconds.
+        """Count a request; return False if it exceeds the limit. `now` is in seconds that never go back.
 
-        What was too often is not counted: who goes on asking is let in at his pace, and not shut out by it.
+        Excess requests are not counted: a client that keeps asking is admitted at its rate, and not locked
+        out.
         """
         bucket = self._buckets.get(who)
         if bucket is None:
@@ -71,7 +76,7 @@ class Allowances:
         return bucket.level + 1 <= bucket.size and bucket.fill(now, 1)
 
     def has_room(self, who: str, now: float) -> bool:
-        """Say whether somebody could ask once more; nothing is counted and nobody is remembered."""
+        """Return whether a client may ask once more, without counting or remembering anything."""
         bucket = self._buckets.get(who)
         if bucket is None:
             return self._pace.at_once >= 1
@@ -79,6 +84,6 @@ class Allowances:
         return bucket.level + 1 <= bucket.size
 
     def require(self, who: str, now: float, what: str) -> None:
-        """Do the same; raise LimitExhausted where it is too often."""
+        """Count a request; raise LimitExhausted if it exceeds the limit."""
         if not self.take(who, now):
             raise LimitExhausted(what)

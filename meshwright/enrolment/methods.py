@@ -1,4 +1,4 @@
-"""The methods of enrolment's two ports: requests are read, handed to the service, and answered."""
+"""gRPC methods of the two enrolment ports: decode the request, call the service, encode the response."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,7 +36,10 @@ def joining(
     limits: EnrolmentLimits,
     counted: Callable[[str, str], None],
 ) -> EnrolmentPort:
-    """Return the port for who has no certificate; it shows its roots, by which a pin is found."""
+    """Return the joining port, for clients without a certificate.
+
+    The port shows its CA certificates in the TLS handshake, so the client can verify the pin of its token.
+    """
 
     async def join(request: bytes, peer: Peer) -> bytes:
         asked = _read(wire.JoinRequest, request)
@@ -56,7 +59,7 @@ def renewing(
     limits: EnrolmentLimits,
     counted: Callable[[str, str], None],
 ) -> EnrolmentPort:
-    """Return the port for who has a certificate."""
+    """Return the renewal port, for clients with a certificate."""
 
     async def renew(request: bytes, peer: Peer) -> bytes:
         asked = _read(wire.RenewRequest, request)
@@ -99,7 +102,7 @@ def _read(kind: type[Message], request: bytes) -> Message:
 
 
 def _endpoint(said: wire.Endpoint) -> HostPort:
-    """Return an endpoint as it is written everywhere; raise UnreadableRequest."""
+    """Return an endpoint in its canonical form; raise UnreadableRequest."""
     try:
         host = str(ip_address(said.address))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Whether somebody comes by a name again that was taken from him: who shows the same is shut out."""
+"""Prevention of re-enrolment: a revoked machine cannot join again with the proof that it used before."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -9,12 +9,16 @@ from certs.ledger.entry import LedgerEntry
 def revocation(
     entries: Iterable[LedgerEntry], joined_by: str, since: datetime | None, shown: str
 ) -> LedgerEntry | None:
-    """Return the revoked certificate that keeps a name from who shows a proof; None where none does.
+    """Return the revoked certificate that forbids a name for a proof, or `None`.
 
-    `entries` are those of the name. It is the one that is `shown`, by its serial, where that is the proof: it
-    was in force a moment ago. Or it is one that was come by with the same proof, or one that was revoked
-    later than `since`, from when on the proof is good: whoever had that one may hold this proof too. One of
-    the same second is not later: a token that is made for a machine's way back is good.
+    `entries` are the ledger entries of the name. A revoked entry forbids the name in three cases:
+
+    - its serial is `shown`, the certificate used as proof, which was revoked a moment ago;
+    - it was issued for the same proof (`joined_by`);
+    - it was revoked later than `since`, when the proof became valid, because the holder may have this proof
+      too.
+
+    A revocation in the same second as `since` does not count, so a token made for a machine's return works.
     """
     for entry in entries:
         if entry.revoked_at is None:

@@ -1,4 +1,4 @@
-"""A report of what a proxy has counted, from its message: read and judged."""
+"""Decoder of traffic reports, with checks of every field."""
 
 import math
 import sys
@@ -19,7 +19,7 @@ from meshwright.traffic.statistics import (
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 
 MOST_COUNTED: Final = 2**31
-"""No proxy counts more requests or connections between two reports."""
+"""Maximum number of requests or connections between two reports."""
 MOST_BYTES: Final = 2**50
 MOST_NAME: Final = 253
 
@@ -28,11 +28,11 @@ _PROTOCOLS: Final = {wire.HTTP: Protocol.HTTP, wire.TCP: Protocol.TCP}
 
 
 class BadReport(ValueError):
-    """A report is none: which field, its value, and what it must be."""
+    """Error for an invalid report; names the field, its value, and a valid value."""
 
 
 def report(said: wire.ReportRequest) -> Report:
-    """Return a report; raise BadReport where anything of it cannot be counted: then none of it is."""
+    """Return a report; raise BadReport for any invalid field, and count nothing of such a report."""
     if not 0 < len(said.run) <= MOST_NAME:
         raise BadReport(f"run is {said.run[:MOST_NAME]!r}: it must have 1 to {MOST_NAME} characters")
     if not said.number:
@@ -113,7 +113,7 @@ def _name(what: str, said: str) -> str:
         raise BadReport(
             f"{what} is {said[:MOST_NAME]!r}: it must have {MOST_NAME} characters at most, all printable"
         )
-    return sys.intern(said)  # the same few names come with every report, and are kept for an hour
+    return sys.intern(said)  # the same few names are in every report and are kept for an hour, so share them
 
 
 def _direction(said: wire.Direction) -> Direction:

@@ -1,7 +1,7 @@
-"""The gRPC edge of enrolment: the joining port, by TLS, and the renewal port, by mTLS.
+"""gRPC edge of enrolment: the joining port with TLS, and the renewal port with mTLS.
 
-What its connections may cost is bounded as for discovery (`xds.connections`); everything else of xDS is none
-of its business. A client is told no more than it must know.
+Connections have the same limits as in discovery (`xds.connections`). Clients only get the information that
+they need, because anyone can reach the joining port.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from xds.server.streams.wakeups import once_for_all
 from xds.server.tls import TlsIdentity
 
 Answer = Callable[[bytes, Peer], Awaitable[bytes]]
-"""Answers a request's bytes with the response's; raises what `_status` knows."""
+"""Handler from the bytes of a request to the bytes of its response; raises the errors listed in `_status`."""
 
 _RESULTS: Final = {
     grpc.StatusCode.OK: "ok",
@@ -41,21 +41,21 @@ _RESULTS: Final = {
 
 
 class UnreadableRequest(ValueError):
-    """A request is not the message that it must be."""
+    """Error for a request that is not the expected message."""
 
 
 class NoRequest(Exception):
-    """A client has called and asked for nothing."""
+    """Error for a call without a request."""
 
 
 REFUSALS: Final = (ProofRefused, RequestError, UnreadableRequest, BadReport, NoRequest, LimitExhausted)
-"""Errors of whoever asked: the service that refuses has logged them."""
+"""Errors caused by the client; the service that refuses has logged them."""
 
 
 class EnrolmentPort:
-    """One port and its methods, which take one request each; used from one event loop.
+    """One port with its methods, each with one request; use from one event loop.
 
-    `counted` is told of each that has come to an end: its method, and how.
+    `counted` receives the method and the result of each finished call, for example `("Join", "refused")`.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class EnrolmentPort:
         self._watch: asyncio.Task[None] | None = None
 
     async def start(self, at: str) -> int:
-        """Listen on `host:port` and return the port; raise xds.server.listener.ListenError."""
+        """Listen on `host:port` and return the port; raises `xds.server.listener.ListenError`."""
         bounds = _bounds(self._limits)
         guard = ConnectionGuard(bounds, self._ended)
         allowed = ("grpc.max_allowed_incoming_connections", guard.allowed)
@@ -95,7 +95,7 @@ class EnrolmentPort:
         return port
 
     async def stop(self, grace: float) -> None:
-        """Accept nothing more; return when what is under way has been answered, or after `grace` seconds."""
+        """Stop accepting calls; return when running calls are answered, or after `grace` seconds."""
         if self._server is None:
             return
         if self._watch is not None:
@@ -119,15 +119,15 @@ class EnrolmentPort:
             code, words, reason = _status(error)
             self._say(error)
         self._counted(method, _RESULTS[code])
-        date = (("date", formatdate(usegmt=True)),)  # a clock that is wrong explains much
+        date = (("date", formatdate(usegmt=True)),)  # lets the client see that its clock is wrong
         context.set_code(code)
         context.set_details(words)
-        # Who has shown a certificate of ours is no stranger, and is told the word.
+        # Only a client with one of our certificates gets the reason; strangers must not learn it.
         known = reason and peer.certificate is not None
         context.set_trailing_metadata((*date, (REASON, reason)) if known else date)
 
     async def _request(self, context: grpc.aio.ServicerContext) -> bytes:
-        """Return the request as it came; raise NoRequest, UnreadableRequest."""
+        """Return the request; raise NoRequest or UnreadableRequest."""
         try:
             async with asyncio.timeout(self._limits.call_seconds):
                 request = await context.read()
@@ -138,7 +138,7 @@ class EnrolmentPort:
         return request
 
     async def _answered(self, answer: Answer, request: bytes, peer: Peer) -> bytes:
-        """Answer a request to its end, though its client goes: what it has used is then given back."""
+        """Complete a request even if its client disconnects, so used parts of a proof are given back."""
         if len(self._under_way) >= self._limits.under_way:
             raise LimitExhausted("calls of everybody")
         work = asyncio.ensure_future(answer(request, peer))
@@ -152,7 +152,7 @@ class EnrolmentPort:
             raise
 
     def _unheard(self, work: asyncio.Task[bytes]) -> None:
-        """Log what went wrong on our side in a request whose client is gone."""
+        """Log an error on our side in a request whose client has disconnected."""
         if not work.cancelled() and isinstance(error := work.exception(), Exception):
             self._say(error)
 
@@ -165,7 +165,7 @@ class EnrolmentPort:
 
 
 def _status(error: Exception) -> tuple[grpc.StatusCode, str, str]:
-    """Return what a client is told of an error: status, words, and a word for who is no stranger."""
+    """Return the status, message and reason for a client; the reason is only sent to known clients."""
     match error:
         case ProofRefused():
             return grpc.StatusCode.PERMISSION_DENIED, "refused", error.reason
@@ -186,7 +186,7 @@ def _status(error: Exception) -> tuple[grpc.StatusCode, str, str]:
 
 
 def _bounds(limits: EnrolmentLimits) -> Limits:
-    """Return what connections may cost; a client has few calls to make, and short ones."""
+    """Return the limits of connections; a client makes few and short calls."""
     return Limits(
         request_bytes=limits.request_bytes,
         streams=4 * limits.under_way,

@@ -1,4 +1,4 @@
-"""Joining, renewal and trust, one request at a time: what a proof entitles to is signed, and nothing else."""
+"""Joining, renewal and trust, one request at a time: only the name that a proof entitles to is certified."""
 
 import asyncio
 import uuid
@@ -30,19 +30,22 @@ from meshwright.traffic.statistics import Report
 from meshwright.traffic.traffic import Traffic
 
 ASK_SOON_SECONDS: Final = 5
-"""So often a machine asks whom to trust while roots change: each step waits for all of them."""
+"""Seconds between a machine's trust requests during a change of CA.
+
+Short, because each step of the change waits for all machines.
+"""
 
 _KEPT: Final = timedelta(hours=1)
-"""For so long, at least, it is remembered what a machine has said of its roots while they do not change."""
+"""Minimum time for which a machine's confirmation is remembered outside of a change of CA."""
 
 _FROM_KEYS: Final = uuid.UUID("7e0ffde6-1c1f-5be6-8b59-ff0e3c2d4a61")
-"""The namespace (RFC 9562, 6.5) of UUIDs that follow from keys."""
+"""Namespace (RFC 9562, 6.5) of UUIDs derived from keys."""
 
 _log = structlog.get_logger("enrolment")
 
 
 class Signer(Protocol):
-    """Signs for proxies, and keeps the ledger; may block, and is called in a thread."""
+    """Signer of proxy certificates, which also keeps the ledger; may block, so it is called in a thread."""
 
     def sign(
         self,
@@ -52,25 +55,25 @@ class Signer(Protocol):
         joined_by: str,
         judge: Judge,
     ) -> SignedProxy:
-        """Return a certificate, which the ledger knows with what was asked, if `judge` lets it.
+        """Return a certificate that is entered in the ledger, if `judge` allows it.
 
-        Raises CertificateError, and what `judge` does.
+        Raises CertificateError and the errors of `judge`.
         """
 
     def trust_bundle(self) -> bytes:
-        """Return the roots by which the control plane is believed, as PEM."""
+        """Return the CA certificates that verify the control plane, as PEM."""
 
     @property
     def changes_roots(self) -> bool:
-        """Say whether roots are being changed."""
+        """Return whether a change of the CA is in progress."""
 
     def replaces(self, certificate_pem: bytes) -> bool:
-        """Say whether a certificate is to be renewed whatever its age: another root signs."""
+        """Return whether a certificate must be renewed at any age, because another CA signs now."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentGrant:
-    """A certificate with what goes with it; `now` is the server's clock."""
+    """A certificate with the CA bundle; `now` is the server's clock."""
 
     signed: SignedProxy
     bundle: TrustBundle = field(repr=False)
@@ -78,13 +81,13 @@ class EnrolmentGrant:
 
     @property
     def renew_after(self) -> datetime:
-        """Return when to renew it."""
+        """Return the time of the next renewal."""
         return renew_at(self.signed)
 
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentReply:
-    """What to trust (None: as it does) and when to renew; `now` is the server's clock."""
+    """The CA bundle to trust (`None`: unchanged) and the time of renewal; `now` is the server's clock."""
 
     bundle: TrustBundle | None
     renew_after: datetime
@@ -93,11 +96,12 @@ class EnrolmentReply:
 
 
 class Enrolment:
-    """Answers both ports' requests, which are values here.
+    """Service behind both ports, with values as arguments and results.
 
-    `proofs` are those accepted for joining, by kind; `at_hand` judges the certificate of a connection.
-    `contradicts` says in words why a name cannot be certified, empty if it can. `clock` has the date,
-    `monotonic` only goes forward. What it raises is for its caller to put into words that strangers may read.
+    `proofs` are the proofs accepted for joining, by kind; `at_hand` judges the certificate of a connection.
+    `contradicts` returns the reason why a name must not be certified, else an empty text. `clock` returns the
+    date, and `monotonic` seconds that never go back. The caller turns errors into messages that strangers may
+    read.
     """
 
     def __init__(
@@ -135,10 +139,10 @@ class Enrolment:
         self._keys: set[str] = set()
 
     async def join(self, csr_der: bytes, kind: str, data: bytes, address: str) -> EnrolmentGrant:
-        """Certify a key for whoever the proof entitles it to.
+        """Certify a key for the name that the proof entitles to.
 
-        Raises RequestError for the request itself, ProofRefused, LimitExhausted, Unproven, and
-        CertificateError where nothing can be signed: then nothing of the proof was used.
+        Raises RequestError for an invalid request, ProofRefused, ProofUndecided, LimitExhausted, and
+        CertificateError if no certificate can be signed. After an error nothing of the proof is used up.
         """
         try:
             proof = self._proofs.get(kind)
@@ -158,7 +162,7 @@ class Enrolment:
         return granted
 
     async def renew(self, csr_der: bytes, certificate: bytes | None, address: str) -> EnrolmentGrant:
-        """Certify a key for who holds the certificate at hand; raises as `join`."""
+        """Certify a key for the holder of the present certificate; raises like `join`."""
         try:
             request = await asyncio.to_thread(judged, csr_der)
             evidence = Evidence(b"", request.key_digest, address, certificate)
@@ -171,9 +175,9 @@ class Enrolment:
         return granted
 
     async def trust(self, bundle_digest: str, certificate: bytes | None, address: str) -> EnrolmentReply:
-        """Note what a machine trusts, and tell it what it is to trust.
+        """Record the CA bundle that a machine trusts, and return the current one.
 
-        Raises ProofRefused, LimitExhausted.
+        Raises ProofRefused and LimitExhausted.
         """
         now = self._clock()
         entitled = await self._at_hand.prove(Evidence(b"", "", address, certificate), now)
@@ -193,9 +197,9 @@ class Enrolment:
     async def eject(
         self, endpoints: Iterable[HostPort], certificate: bytes | None, address: str
     ) -> timedelta:
-        """Note what a machine's proxy has ejected; return for how long.
+        """Record the endpoints that a machine's proxy has ejected; return the validity of the report.
 
-        Raises ProofRefused, LimitExhausted.
+        Raises ProofRefused and LimitExhausted.
         """
         now = self._clock()
         entitled = await self._at_hand.prove(Evidence(b"", "", address, certificate), now)
@@ -205,9 +209,9 @@ class Enrolment:
         return HOLDS
 
     async def report(self, said: Report, certificate: bytes | None, address: str) -> int:
-        """Note what a machine's proxy has counted; return after how many seconds the next is wanted.
+        """Record the calls that a machine's proxy has counted; return the seconds until the next report.
 
-        Raises ProofRefused, LimitExhausted.
+        Raises ProofRefused and LimitExhausted.
         """
         entitled = await self._at_hand.prove(Evidence(b"", "", address, certificate), self._clock())
         name = _name(entitled, "")
@@ -222,7 +226,7 @@ class Enrolment:
             name = _name(entitled, evidence.key_digest)
             if words := self._contradicts(name):
                 raise ProofRefused(ProofRefusal.OTHER_WORKLOAD, f"{name}: {words}", entitled.proof)
-            # Each certificate is a row of the ledger, for good: also of who joins again by what lets him in.
+            # Each certificate adds a permanent row to the ledger, so repeated joins are limited as well.
             self._by_proxy.require(str(name), self._monotonic(), f"proxy {name}")
             signed = await asyncio.to_thread(self._signed, name, request, entitled, proof.kind)
         except Exception:
@@ -250,7 +254,7 @@ class Enrolment:
         return TrustBundle.of((self._signer.trust_bundle(),))
 
     def _refused(self, event: str, error: Exception, address: str, kind: str) -> None:
-        """Write why, but not as often as a stranger likes."""
+        """Log a refusal, with a rate limit per address."""
         if not self._said.take(origin_of(address), self._monotonic()):
             return
         match error:
@@ -264,7 +268,7 @@ class Enrolment:
 
 
 class _KeyLocks:
-    """Has one request of a key at a time: of two, one might give back what the other has used."""
+    """Lock per key: of two concurrent requests, one might give back the use that the other one needs."""
 
     def __init__(self, keys: set[str], key: str) -> None:
         self._keys, self._key = keys, key

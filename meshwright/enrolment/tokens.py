@@ -1,7 +1,8 @@
-"""Join tokens: how one is written, what is kept of it, and whether it entitles. Values and decisions only.
+"""Join tokens: format, record, and decisions. Values only.
 
-Written it is `<id>.<secret>[.<pin>...]`: the id may be said to anybody, the secret is shown once, and a pin
-is the SHA-256 (hexadecimal) of a root's public key, by which whoever joins knows whom it may show the secret.
+The text of a token is `<id>.<secret>[.<pin>...]`. The id is public, the secret is shown once. A pin is the
+SHA-256 (hexadecimal) of a CA's public key, with which a machine recognises the server before it sends the
+secret. For example: `0123456789ab.<43 characters>.<64 digits>`.
 """
 
 import enum
@@ -17,7 +18,7 @@ from certs.lifetimes import MOST_DAYS
 from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName, is_dns_label
 
 PROOF_KIND: Final = "join-token"
-"""What requests call a token as a proof."""
+"""Name of this kind of proof in requests."""
 MOST_USES: Final = 10_000
 MOST_VALID: Final = timedelta(days=366)
 MOST_CHARACTERS: Final = 16 * 1024
@@ -27,7 +28,7 @@ _PIN: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class TokenRefusal(enum.StrEnum):
-    """Why a token entitles nobody; for our log, never for who showed it."""
+    """Reasons to refuse a token; written to our log and never sent to the client."""
 
     MALFORMED = "token_malformed"
     UNKNOWN = "token_unknown"
@@ -39,24 +40,24 @@ class TokenRefusal(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JoinToken:
-    """A token as it is shown; nothing that prints it shows its secret."""
+    """A token with its secret, which `repr` does not show."""
 
     id: str
     secret: str = field(repr=False)
     pins: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """Return it as it is written; only for whoever is to have it."""
+        """Return the text of the token; only for its owner."""
         return ".".join((self.id, self.secret, *self.pins))
 
     @property
     def secret_digest(self) -> str:
-        """Return what is kept of the secret: 256 random bits need no slow hash."""
+        """Return the SHA-256 of the secret. A slow hash is not needed for 256 random bits."""
         return hashlib.sha256(self.secret.encode("ascii")).hexdigest()
 
 
 def read_token(text: str) -> JoinToken:
-    """Read a token; raise ValueError, with nothing of it in the words."""
+    """Parse a token; raise ValueError without any part of the token in its message."""
     parts = text.strip().split(".") if len(text) <= MOST_CHARACTERS else []
     if len(parts) < 2 or not _ID.fullmatch(parts[0]) or not _SECRET.fullmatch(parts[1]):
         raise ValueError("it is no join token, which is <id>.<secret>[.<pin>...], in one line")
@@ -67,11 +68,11 @@ def read_token(text: str) -> JoinToken:
 
 @dataclass(frozen=True, slots=True)
 class TokenRecord:
-    """What is kept of a token. Times are whole seconds in UTC.
+    """The stored part of a token. Times are whole seconds in UTC.
 
-    A use belongs to the key that was certified: who asks again with it uses nothing. Without a `uuid` each
-    use is a proxy of its own, whose UUID follows from its key. `days` is how long certificates live, None as
-    those do for which nothing is said.
+    A use belongs to the certified key, so a repeated request with this key needs no further use. Without a
+    `uuid` each use is for a new proxy, whose UUID is derived from its key. `days` is the validity of
+    certificates, `None` for the default.
     """
 
     id: str
@@ -87,14 +88,14 @@ class TokenRecord:
     revoked_at: datetime | None = None
 
     def standing(self, now: datetime) -> str:
-        """Say in a word whether it can be used."""
+        """Return the state in words, for example `usable`, `expired` or `used up`."""
         refusal = unusable(self, now) or (TokenRefusal.USED_UP if self.used >= self.uses else None)
         return "usable" if refusal is None else refusal.removeprefix("token_").replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True)
 class TokenRequest:
-    """A token that is asked for."""
+    """Properties of a token to be created."""
 
     service: str
     namespace: str
@@ -105,7 +106,7 @@ class TokenRequest:
 
 
 def recorded(wanted: TokenRequest, identifier: str, made_by: str, now: datetime) -> TokenRecord:
-    """Return what is to be kept of a token; raise RequestError, which names the field and what is right."""
+    """Return the record of a new token; raise RequestError with the field and its valid values."""
     for name in ("service", "namespace", "uuid"):
         value = getattr(wanted, name)
         if value is not None and not is_dns_label(value):
@@ -135,27 +136,30 @@ def recorded(wanted: TokenRequest, identifier: str, made_by: str, now: datetime)
 
 
 def token_of(joined_by: str) -> str | None:
-    """Return the id of the token by which somebody joined, as the ledger has it; None if by another proof."""
+    """Return the id of the token in a ledger entry's `joined_by`, or `None` for another proof."""
     kind, _, shown = joined_by.partition(" ")
     return shown if kind == PROOF_KIND and _ID.fullmatch(shown) else None
 
 
 def unusable(token: TokenRecord, now: datetime) -> TokenRefusal | None:
-    """Return why nobody can use a token any more, were there uses left."""
+    """Return the reason why a token can no longer be used by anyone, apart from its number of uses."""
     if token.revoked_at is not None:
         return TokenRefusal.REVOKED
     return TokenRefusal.EXPIRED if now >= token.expires_at else None
 
 
 def has_secret(shown: JoinToken, kept_digest: str) -> bool:
-    """Say whether a token is shown with its secret, of which the digest was kept."""
+    """Return whether a shown token has the secret whose digest was stored.
+
+    The comparison takes constant time.
+    """
     return hmac.compare_digest(kept_digest, shown.secret_digest)
 
 
 def refusal(token: TokenRecord, now: datetime, *, known_key: bool) -> TokenRefusal | None:
-    """Return why a token does not entitle who shows it with its secret; None if it does.
+    """Return the reason to refuse a token shown with its secret, or `None`.
 
-    `known_key`: a use belongs to this key already.
+    `known_key` is True if the key already has a use of the token.
     """
     if (found := unusable(token, now)) is not None:
         return found

@@ -1,4 +1,4 @@
-"""Which roots each machine has said that it trusts: the evidence for a change of roots."""
+"""CA bundles that machines trust by their last confirmation: the evidence for each step of a change of CA."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -8,9 +8,9 @@ from meshwright.mesh.identity import ProxyName
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """What a machine has said last: the digest of its roots, with which certificate, and when.
+    """The last confirmation of a machine: CA bundle digest, certificate serial, and time.
 
-    `given` are the digests of the roots that it was given since then, which take the place of those.
+    `given` are the digests of bundles sent to the machine since then, which may have replaced this bundle.
     """
 
     bundle_digest: str
@@ -20,14 +20,14 @@ class Confirmation:
 
     @property
     def possible(self) -> frozenset[str]:
-        """Return the digests of which its roots have one: what was given may be in its place, or may not."""
+        """Return the digests of all bundles that the machine may have now."""
         return self.given | {self.bundle_digest}
 
 
 class Confirmations:
-    """The last word of each proxy since this server began; who has said nothing yet is not there.
+    """The last confirmation of each proxy since the start of this server.
 
-    Who says nothing any more can be forgotten between two changes: what it had said has no root that is new.
+    Old confirmations can be forgotten between two changes of CA, because they contain no new CA.
     """
 
     def __init__(self) -> None:
@@ -35,28 +35,28 @@ class Confirmations:
         self._tidied: datetime | None = None
 
     def note(self, name: ProxyName, confirmation: Confirmation) -> None:
-        """Note what a machine has said."""
+        """Record a confirmation."""
         self._last[name] = confirmation
 
     def give(self, name: ProxyName, bundle_digest: str) -> None:
-        """Note that a machine was given roots, and has not said yet that it has them."""
+        """Record that a bundle was sent to a machine, which has not confirmed it yet."""
         if (last := self._last.get(name)) is not None:
             self._last[name] = replace(last, given=last.given | {bundle_digest})
 
     def tidy(self, now: datetime, kept: timedelta) -> None:
-        """Forget, once in that time, who has said nothing for so long: proxies come and go."""
+        """Drop confirmations older than `kept`; does nothing until `kept` after the last call with effect."""
         if self._tidied is None or now - self._tidied >= kept:
             self._tidied = now
             self._last = {name: each for name, each in self._last.items() if now - each.at < kept}
 
     def of(self, name: ProxyName) -> Confirmation | None:
-        """Return what a machine has said last."""
+        """Return the last confirmation of a proxy, or `None`."""
         return self._last.get(name)
 
     def all(self) -> dict[ProxyName, Confirmation]:
-        """Return what everybody has said last."""
+        """Return the last confirmations of all proxies."""
         return dict(self._last)
 
     def are_all(self, bundle_digest: str, since: datetime) -> bool:
-        """Say whether everybody who has said anything since then has these roots, and no others."""
+        """Return whether all machines with a confirmation since then have exactly this bundle."""
         return all(each.possible == {bundle_digest} for each in self.all().values() if each.at >= since)

@@ -1,4 +1,4 @@
-"""The certificate at hand as proof: who holds it gets another one of the same name."""
+"""Proof by the present certificate: its holder gets another certificate for the same name."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -10,12 +10,14 @@ from meshwright.mesh.identity import ProxyName
 KIND = "certificate"
 
 HolderOf = Callable[[bytes, str], LedgerEntry]
-"""Returns the entry of who may speak to the control plane with a certificate (PEM), from an address, by the
-one path that looks at validity, serial and ledger for every RPC; raises ProofRefused with its reason."""
+"""Function from a certificate (PEM) and a client address to the ledger entry; raises ProofRefused.
+
+This is the same check of validity, serial and ledger as for every RPC of the control plane.
+"""
 
 
 class CertificateProof:
-    """Judges certificates as whoever serves proxies does."""
+    """Judge of present certificates, with the same check as for xDS clients."""
 
     kind = KIND
 
@@ -23,8 +25,11 @@ class CertificateProof:
         self._holder_of = holder_of
 
     async def prove(self, evidence: Evidence, now: datetime) -> Entitlement:
-        """Return whose certificate it is; another one lives as long as was asked of this one."""
-        del now  # the path has the same clock
+        """Return the name in the certificate.
+
+        The new certificate gets the same validity as the present one.
+        """
+        del now  # `holder_of` has its own clock
         if evidence.certificate is None:
             raise ProofRefused("no_certificate")
         entry = self._holder_of(evidence.certificate, evidence.address)

@@ -1,8 +1,8 @@
-"""The contract between who certifies and what entitles to a certificate.
+"""Contract of proofs, which entitle a machine to a certificate.
 
-A kind of proof is judged by a `Proof`. Ours are join tokens, Kubernetes ServiceAccount tokens and the
-certificate at hand; others come by the entry point group `meshwright.proofs`: a callable without arguments
-that returns a Proof. Which are accepted is the setting `enrolment_proofs`.
+Each kind of proof is judged by a `Proof`. Built in are join tokens, Kubernetes ServiceAccount tokens and the
+present certificate. Other kinds can be installed as entry points in the group `meshwright.proofs`: a callable
+without arguments that returns a Proof. The setting `enrolment_proofs` selects the accepted kinds.
 """
 
 import enum
@@ -17,9 +17,9 @@ from meshwright.mesh.names import Namespace, ServiceName
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was shown: `data` as the kind has it, with the digest of the key that is to be certified.
+    """The evidence in a request: `data` in the format of its kind, and the digest of the key to be certified.
 
-    `certificate` is that of the TLS connection (PEM), where one was asked for.
+    `certificate` is the client certificate of the TLS connection (PEM), if one was requested.
     """
 
     data: bytes = field(repr=False)
@@ -29,19 +29,23 @@ class Evidence:
 
 
 def _nothing() -> None:
-    """Give nothing back."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entitlement:
-    """What a proof entitles to: a proxy's name, or a proxy of a service, whose UUID follows from its key.
+    """Result of a proof: a proxy's name, or a service for a new proxy, whose UUID is derived from its key.
 
-    `validity` is None where certificates live as long as is set. `proof` is for log and ledger: what was
-    shown, by an id that is no secret, is the same each time, and is nobody else's; empty where there is none.
-    A name that was come by with it, and then revoked, it does not give again; nor, if it is good `since` some
-    moment, one that was revoked later. Of a certificate that was shown `joined_by` is what the ledger has,
-    and `serial` its own: once that is revoked, it gives nothing. `give_back` is called, in a
-    thread, where nothing comes of it.
+    - `proof` identifies the proof in log and ledger. It is not secret, unique, and the same each time; empty
+      if the kind has no such id.
+    - `validity` is `None` for the default validity.
+    - `since` is the time from which the proof was valid. A name that was revoked later is not given again.
+    - `joined_by` and `serial` belong to a certificate as proof. A certificate that was revoked entitles to
+      nothing.
+    - `give_back` is called in a thread if no certificate is issued, for example to restore the use of a
+      token.
+
+    A revoked name is never given again for the same `proof`.
     """
 
     holder: ProxyName | tuple[ServiceName, Namespace]
@@ -54,7 +58,7 @@ class Entitlement:
 
 
 class ProofRefusal(enum.StrEnum):
-    """Why a proof entitles nobody, where its kind has no words of its own; for our log."""
+    """Reasons to refuse a proof, for kinds without reasons of their own; written to our log."""
 
     KIND = "proof_kind_not_accepted"
     UNREADABLE = "proof_unreadable"
@@ -66,7 +70,7 @@ class ProofRefusal(enum.StrEnum):
 
 
 class ProofRefused(Exception):
-    """A proof entitles nobody. `reason` is a word for log and metric, the message is for the log alone."""
+    """Error for a refused proof. `reason` is for log and metric; the message is only for the log."""
 
     def __init__(self, reason: str, detail: str = "", proof: str = "") -> None:
         super().__init__(detail or reason)
@@ -75,33 +79,39 @@ class ProofRefused(Exception):
 
 
 class ProofUndecided(Exception):
-    """Whether a proof entitles cannot be told now: who would know does not answer. Later it may be."""
+    """Error for a proof that cannot be judged now, because a needed server does not respond.
+
+    A retry may succeed.
+    """
 
 
 class ProofPending(ProofUndecided):
-    """The same where nothing is wrong: whose proof it is will be known in a moment."""
+    """ProofUndecided without a fault: the needed information will arrive soon."""
 
 
 class Proof(Protocol):
-    """Judges one kind of proof."""
+    """Judge of one kind of proof."""
 
     @property
     def kind(self) -> str:
-        """Return the kind, as requests name it."""
+        """Return the kind, as requests name it, for example `join-token`."""
 
     async def prove(self, evidence: Evidence, now: datetime) -> Entitlement:
-        """Return what this entitles to; raise ProofRefused, ProofUndecided, or enrolment.limits.Exhausted.
+        """Return the entitlement; raise ProofRefused, ProofUndecided or LimitExhausted.
 
-        To ask again with the same key and data must entitle to the same: answers get lost.
+        A repeated call with the same key and data must return the same result, because responses get lost.
         """
 
 
 @runtime_checkable
 class RecognisableProof(Proof, Protocol):
-    """A proof that can tell whoever holds one from a guesser, cheaply and without using anything up."""
+    """A proof with a cheap check that the sender is not guessing, which uses nothing up."""
 
     async def recognise(self, evidence: Evidence) -> str:
-        """Return what the proof names, if it shows something that nobody can guess; else the empty text.
+        """Return the name in the proof if the proof also shows a value that cannot be guessed.
 
-        The name is not secret. It entitles to nothing: `prove` is asked afterwards. Raises CertificateError.
+        Else an empty text.
+
+        The name is not secret, and entitles to nothing; `prove` is called afterwards. Raises
+        CertificateError.
         """

@@ -1,4 +1,4 @@
-"""Join tokens as proof: single-use or bounded, for a service or for one proxy."""
+"""Proof by join token, for one or more uses, for a service or for one proxy."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,9 +18,10 @@ KIND: Final = PROOF_KIND
 
 
 class JoinTokenProof:
-    """Judges join tokens by a store; `monotonic` is a clock for how often one token may be shown.
+    """Judge of join tokens from a store; `monotonic` is the clock of the rate limit per token.
 
-    Its id is no secret: who shows no more than that is counted by his address, and keeps nobody out.
+    The id of a token is not secret. A client that shows only the id is limited by its address, so it cannot
+    use up the limit of the token.
     """
 
     kind = KIND
@@ -40,10 +41,11 @@ class JoinTokenProof:
         return token.id
 
     async def prove(self, evidence: Evidence, now: datetime) -> Entitlement:
-        """Return what a token is for, a use of which belongs to the key from now on."""
+        """Return the entitlement of a token, and assign one of its uses to the key."""
         token = _read(evidence.data)
         try:
             await asyncio.to_thread(self._store.recognise, token)
+            # Only after the secret was checked, so guesses do not use up the token's allowance.
             self._allowed.require(token.id, self._monotonic(), f"token {token.id}")
             redeemed = await asyncio.to_thread(self._store.redeem, token, evidence.key_digest, now)
         except TokenRefused as error:
@@ -58,7 +60,7 @@ class JoinTokenProof:
 def _read(data: bytes) -> JoinToken:
     try:
         return read_token(data.decode("ascii"))
-    except ValueError:  # without its cause, in which the token may stand
+    except ValueError:  # raised without its cause, because the cause may contain the token
         raise ProofRefused(TokenRefusal.MALFORMED) from None
 
 

@@ -1,7 +1,8 @@
-"""ServiceAccount tokens as proof: the API server says which Pod holds one, the mesh which proxy that has.
+"""Proof by ServiceAccount token: the API server names the Pod, and the mesh knows the Pod's proxy.
 
-A token must be for our audience and bound to a Pod, as those of a projected volume are: the API server takes
-none whose Pod is gone, or is another one of the same name. One of the ServiceAccount alone proves no Pod.
+A token must have our audience and be bound to a Pod, like tokens of a projected volume. The API server
+rejects a token whose Pod has been deleted or replaced. A token without a Pod proves only the ServiceAccount,
+and is refused.
 """
 
 import base64
@@ -24,21 +25,24 @@ from meshwright.mesh.workload import WorkloadKey
 
 KIND: Final = "kubernetes"
 AUDIENCE: Final = "meshwright"
-"""What a projected token's volume must name as its audience."""
+"""Audience that the projected volume of the token must name."""
 MOST_BYTES: Final = 16 * 1024
 
 _USER: Final = "system:serviceaccount:"
 _EXTRA: Final = "authentication.kubernetes.io/"
 
 Review = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
-"""Returns a TokenReview (authentication.k8s.io/v1) as the API server has answered it; raises Unproven."""
+"""Function that sends a TokenReview (authentication.k8s.io/v1) and returns the API server's answer.
+
+Raises ProofUndecided.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenIdentity:
-    """What the API server says of a token: whose it is, and by which Pod, with its UID.
+    """Identity in a token according to the API server: ServiceAccount, Pod name and Pod UID.
 
-    `node` is where the Pod runs; empty where the API server does not say, as those before 1.30.
+    `node` is the Pod's node; empty with API servers before 1.30, which do not report it.
     """
 
     identity: ServiceIdentity
@@ -57,7 +61,7 @@ class TokenIdentity:
 
 @dataclass(frozen=True, slots=True)
 class PodIdentity:
-    """What the mesh knows of the Pod of a name: what it is, where, and its proxy, if it has one."""
+    """A Pod as the mesh knows it: ServiceAccount, UID, node, and its proxy, if any."""
 
     identity: ServiceIdentity
     uid: str
@@ -66,11 +70,11 @@ class PodIdentity:
 
 
 SeenAs = Callable[[WorkloadKey], PodIdentity | None]
-"""Returns what the mesh knows of a Pod; None where it knows none of this name."""
+"""Function that returns the mesh's knowledge of a Pod, or `None`."""
 
 
 class KubernetesProof:
-    """Judges ServiceAccount tokens by TokenReview."""
+    """Judge of ServiceAccount tokens by TokenReview."""
 
     kind = KIND
 
@@ -79,27 +83,26 @@ class KubernetesProof:
         self._seen_as = seen_as
 
     async def recognise(self, evidence: Evidence) -> str:
-        """Return the UID of a Pod that the mesh knows, where the token claims to be bound to it.
+        """Return the UID of the Pod in the token's claims, if the mesh knows this Pod with this UID.
 
-        The API server is not asked. A UID is random, and known to whoever may read the Pod.
+        The API server is not asked. A UID is random, and known only to those with read access to the Pod.
         """
         key, uid = claimed(evidence.data)
         seen = None if key is None or not uid else self._seen_as(key)
         return uid if seen is not None and seen.uid == uid else ""
 
     async def prove(self, evidence: Evidence, now: datetime) -> Entitlement:
-        """Return whose proxy the Pod's is; raise ProofPending while the mesh does not know the Pod."""
-        del now  # the API server has a clock
+        """Return the proxy of the Pod; raise ProofPending while the mesh does not know the Pod."""
+        del now  # the API server checks the validity
         shown = read_review(await self._review(question(evidence.data)))
         return Entitlement(holder(shown, self._seen_as(shown.key)), str(shown))
 
 
 def holder(shown: TokenIdentity, seen: PodIdentity | None) -> ProxyName:
-    """Return whose proxy the Pod's is that the API server and the mesh both know.
+    """Return the proxy of the Pod that both the API server and the mesh know.
 
-    Raises ProofPending where that may be so in a moment: the mesh does not know a Pod of that name, or no
-    proxy of it, or it knows another one, as who sees the one or the other may be a little behind.
-    ProofRefused where they say different things of one Pod.
+    Raises ProofPending if the mesh may be behind: it does not know the Pod, knows an older Pod of this name,
+    or knows no proxy for the Pod. Raises ProofRefused if both describe the same Pod differently.
     """
     if seen is None or not seen.uid:
         raise ProofPending(f"{shown} of ServiceAccount {shown.identity} is not known in the mesh yet")
@@ -120,7 +123,7 @@ def holder(shown: TokenIdentity, seen: PodIdentity | None) -> ProxyName:
 
 
 def claimed(token: bytes) -> tuple[WorkloadKey | None, str]:
-    """Return the Pod and its UID of the claims in a token, none verified; nothing of what is no token.
+    """Return the Pod and its UID from the unverified claims of a token; `None` and empty for any other text.
 
     https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#bound-service-account-tokens
     """
@@ -140,7 +143,7 @@ def claimed(token: bytes) -> tuple[WorkloadKey | None, str]:
 
 
 def question(token: bytes) -> Mapping[str, Any]:
-    """Return the TokenReview that asks about a token; raise ProofRefused for what can be none."""
+    """Return the TokenReview for a token; raise ProofRefused for a text that cannot be a token."""
     try:
         text = token.decode("ascii").strip()
     except UnicodeDecodeError:
@@ -152,12 +155,12 @@ def question(token: bytes) -> Mapping[str, Any]:
 
 
 def read_review(answered: Mapping[str, Any]) -> TokenIdentity:
-    """Return what an answered TokenReview says; raise ProofRefused where it proves no Pod for us."""
+    """Return the identity in an answered TokenReview; raise ProofRefused if it is not a Pod of ours."""
     status = _mapping(answered.get("status"))
     if status.get("authenticated") is not True:
         words = str(status.get("error", ""))[:300]
         raise ProofRefused(ProofRefusal.NOT_AUTHENTICATED, words)
-    # An API server that does not look at audiences says of none that the token is for it.
+    # An API server without support for audiences returns none, so its answer must not be trusted.
     if AUDIENCE not in _texts(status.get("audiences")):
         raise ProofRefused(ProofRefusal.NOT_AUTHENTICATED, f"the token is not for the audience {AUDIENCE}")
     user = _mapping(status.get("user"))

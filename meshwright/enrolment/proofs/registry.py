@@ -1,4 +1,4 @@
-"""Which kinds of proof there are: ours, and those that are installed."""
+"""Registry of the kinds of proof: built-in and installed ones."""
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
@@ -15,9 +15,9 @@ def accepted(
     ours: Mapping[str, Callable[[], Proof]],
     installed: Iterable[EntryPoint] | None = None,
 ) -> dict[str, Proof]:
-    """Return the proofs that are to be accepted, by kind; ours go before others of the same name.
+    """Return the accepted proofs by kind; a built-in kind wins over an installed one of the same name.
 
-    Raises RequestError for a name that nothing has, or whose proof cannot be made.
+    Raises RequestError for an unknown name, or for a proof that cannot be created.
     """
     points = {point.name: point for point in (entry_points(group=GROUP) if installed is None else installed)}
     found: dict[str, Proof] = {}
@@ -36,7 +36,7 @@ def _loaded(point: EntryPoint) -> Proof:
     try:
         proof: Proof = point.load()()
         kind = proof.kind
-    except Exception as error:  # whatever somebody else's module raises
+    except Exception as error:  # an installed module may raise anything
         said = f"{type(error).__name__}: {error}"
         raise RequestError(f"the proof {point.name} ({point.value}) cannot be used: {said}") from error
     if kind != point.name:

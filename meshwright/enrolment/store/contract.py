@@ -1,7 +1,7 @@
-"""The contract between who makes and redeems join tokens, and what remembers them.
+"""Contract of the storage of join tokens.
 
-Ours is a file of the state directory (enrolment.store.sqlite); what servers on several machines share has its
-place beside it.
+The implementation is a file in the state directory (`enrolment.store.sqlite`). A store shared by servers on
+several machines would be another implementation.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,10 @@ from meshwright.enrolment.tokens import JoinToken, TokenRecord, TokenRefusal
 
 
 class TokenRefused(Exception):
-    """A token does not entitle who shows it; `token` is the id, where it names one that there is."""
+    """Error for a token that does not entitle its holder.
+
+    `token` is the id, if a token with this id exists.
+    """
 
     def __init__(self, reason: TokenRefusal, token: str = "") -> None:
         super().__init__(reason.value)
@@ -22,36 +25,36 @@ class TokenRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TokenRedemption:
-    """A token that entitles a key; `first`: it was not this key's before, and one use less is left."""
+    """Result of a redemption; `first` is True if the key had no use of the token before."""
 
     token: TokenRecord
     first: bool
 
 
 class TokenStore(Protocol):
-    """Which join tokens there are and which keys have used them. Safe to use from several threads.
+    """Join tokens, and the keys that have used them. Safe to use from several threads.
 
-    Every method raises certs.errors.StateError where the record cannot be read or written; a call is done as
-    a whole or not at all, and what it has done is written when it returns.
+    Every method raises `certs.errors.StateError` if the store cannot be read or written. A call is atomic,
+    and its result is on disk when it returns.
     """
 
     def add(self, token: JoinToken, record: TokenRecord) -> None:
-        """Keep a token: of its secret only the digest."""
+        """Store a token; of its secret only the digest is kept."""
 
     def tokens(self) -> tuple[TokenRecord, ...]:
-        """Return all tokens, those made first before others."""
+        """Return all tokens, oldest first."""
 
     def revoke(self, token: str, now: datetime) -> TokenRecord:
-        """Have a token entitle nobody from now on; raise certs.errors.RequestError for an unknown id."""
+        """Revoke a token; raise `certs.errors.RequestError` for an unknown id."""
 
     def recognise(self, token: JoinToken) -> None:
-        """Raise TokenRefused where there is no such token, or its secret is another."""
+        """Raise TokenRefused if the token does not exist, or has another secret."""
 
     def redeem(self, token: JoinToken, key: str, now: datetime) -> TokenRedemption:
-        """Give a use to a key (its digest), unless it has one; raise TokenRefused.
+        """Assign a use to a key (its digest), unless the key has one; raise TokenRefused.
 
-        However many ask at once, in whatever processes, no more keys have a use than there are uses.
+        Concurrent calls, also from other processes, never assign more uses than the token has.
         """
 
     def give_back(self, token: str, key: str) -> None:
-        """Take a use from a key again: nothing came of it."""
+        """Take the use of a token from a key, because no certificate was issued."""

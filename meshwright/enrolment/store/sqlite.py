@@ -1,4 +1,4 @@
-"""Join tokens in one SQLite file of the state directory (0600), shared by the processes of one machine."""
+"""Join tokens in an SQLite file of the state directory (mode 0600), shared by a machine's processes."""
 
 import sqlite3
 import threading
@@ -20,7 +20,7 @@ from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName
 
 TOKENS_FILE: Final = "tokens.sqlite"
 REMEMBERED: Final = timedelta(days=90)
-"""So long after its end a token is still listed."""
+"""Time after its end for which a token is still listed."""
 
 # Times are whole seconds since 1970, UTC; digests hexadecimal.
 _SCHEMA: Final = Schema(
@@ -49,10 +49,10 @@ _log = structlog.get_logger("enrolment.store")
 
 
 class SqliteTokens:
-    """The open store, as enrolment.store.contract.TokenStore has it.
+    """The open store; see `enrolment.store.contract.TokenStore`.
 
-    Where somebody has taken the file away, or put another in its place, that is opened at the next call: what
-    was revoked there, or was never there, lets nobody in.
+    If the file was deleted or replaced, the next call opens the new file. Otherwise this process would accept
+    tokens that were revoked in the new file, or are missing there.
     """
 
     def __init__(self, path: Path) -> None:
@@ -64,11 +64,11 @@ class SqliteTokens:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open the store at `path` (0600), made where it is missing; raise StateError if it is no such."""
+        """Open the store at `path` (mode 0600), created if missing; raise StateError for any other file."""
         return cls(path)
 
     def close(self) -> None:
-        """Close the file; what is asked afterwards is StateError."""
+        """Close the file; later calls raise StateError."""
         with self._lock:
             self._connection.close()
 
@@ -81,7 +81,7 @@ class SqliteTokens:
         self.close()
 
     def add(self, token: JoinToken, record: TokenRecord) -> None:
-        """Keep a token, and forget those that ended long ago."""
+        """Store a token, and delete tokens that ended more than 90 days ago."""
         row = (
             *(record.id, token.secret_digest, record.service, record.namespace, record.uuid, record.uses),
             *(record.days, _seconds(record.made_at), _seconds(record.expires_at), record.made_by),
@@ -92,17 +92,18 @@ class SqliteTokens:
             connection.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)", row)
 
     def tokens(self) -> tuple[TokenRecord, ...]:
-        """Return all tokens, those made first before others."""
+        """Return all tokens, oldest first."""
         with self._asking() as connection:
             rows = connection.execute(f"{_SELECT} ORDER BY made_at, id").fetchall()
         return tuple(_record(row) for row in rows)
 
     def revoke(self, token: str, now: datetime) -> TokenRecord:
-        """Have a token entitle nobody from now on; a second time changes nothing. Raises RequestError."""
+        """Revoke a token; a second call changes nothing. Raises RequestError."""
         with self._asking() as connection:
             try:
                 row = _revoked(connection, token, now)
             except sqlite3.OperationalError as error:
+                # A revocation must work on a full disk, so it may use the pages reserved in the file.
                 if not is_full(error):
                     raise
                 row = _revoked(connection, token, now, full=True)
@@ -113,12 +114,15 @@ class SqliteTokens:
         return _record(row)
 
     def recognise(self, token: JoinToken) -> None:
-        """Raise TokenRefused where there is no such token, or its secret is another; keeps nobody waiting."""
+        """Raise TokenRefused if the token does not exist, or has another secret.
+
+        Takes no write lock, so other requests do not wait.
+        """
         with self._asking() as connection:
             _recognised(connection, token)
 
     def redeem(self, token: JoinToken, key: str, now: datetime) -> TokenRedemption:
-        """Give a use to a key (its digest), unless it has one; raise TokenRefused."""
+        """Assign a use to a key (its digest), unless the key has one; raise TokenRefused."""
         with self._changing() as connection:
             record = _recognised(connection, token)
             asked = "SELECT 1 FROM redemptions WHERE token = ? AND key_digest = ?"
@@ -132,7 +136,7 @@ class SqliteTokens:
         return TokenRedemption(record, not known)
 
     def give_back(self, token: str, key: str) -> None:
-        """Take a use from a key again."""
+        """Take the use of a token from a key."""
         with self._changing() as connection:
             connection.execute("DELETE FROM redemptions WHERE token = ? AND key_digest = ?", (token, key))
 
@@ -144,7 +148,10 @@ class SqliteTokens:
                 yield connection
 
     def _current(self) -> sqlite3.Connection:
-        """Return the connection to the file that stands there now; what cannot be opened is tried again."""
+        """Return the connection to the present file.
+
+        A failed attempt to open it is repeated with the next call.
+        """
         if not self._stands or files.identity(self._path) != self._found:
             _log.error("join tokens opened anew: their file is not what it was", path=str(self._path))
             self._connection.close()
@@ -168,7 +175,7 @@ def _opened(path: Path) -> sqlite3.Connection:
 def _revoked(
     connection: sqlite3.Connection, token: str, now: datetime, *, full: bool = False
 ) -> tuple[str, ...] | None:
-    """Write that a token is revoked, and return its row; on a `full` disk by pages kept for it."""
+    """Write the revocation of a token, and return its row; on a `full` disk into reserved pages."""
     with changing(connection):
         if full:
             connection.execute(GIVE_UP_PAGES)
@@ -179,7 +186,7 @@ def _revoked(
 
 
 def _recognised(connection: sqlite3.Connection, token: JoinToken) -> TokenRecord:
-    """Return what is kept of a token that somebody shows; raise TokenRefused."""
+    """Return the record of a token after checking its secret; raise TokenRefused."""
     row = connection.execute(f"{_SELECT} WHERE id = ?", (token.id,)).fetchone()
     if row is None:
         raise TokenRefused(TokenRefusal.UNKNOWN)
