@@ -1,5 +1,14 @@
-"""The composition root: it makes every part of a server, joins the parts, runs them, and ends them in order.
+"""The composition root: settings, the wiring of all components, the process and its tasks.
 
-It imports every other component. It never defines a rule of the mesh, of a protocol or of a certificate: the
-packages that it joins do. Its own folders carry out decisions, for example `roots` the steps of a rotation.
+    app.run -> lock, CA, issuer -> wiring.join (parts/) -> Server.run: probes, pages, first wave, drivers
+
+`app` checks the state directory and opens the CA. `wiring` makes the parts as five records (`parts/`), each
+from the records before it. `server` starts them in order: probes answer first, then the mesh is read, then
+proxies are served. It stops them in the reverse order. `settings/` reads the configuration, and `process/`
+has the parts that any long-running process needs.
+
+Rules of meshes, protocols and certificates belong to the packages that are joined here. Read next: `app`,
+`server`.
+
+It never defines a rule of the mesh, of a protocol or of a certificate: the packages that it joins do.
 """

@@ -1,4 +1,4 @@
-"""Runs the server: what must be right first, then its parts; and says what keeps it from starting."""
+"""Start of the server: checks, the CA, the parts; errors that prevent the start become one sentence."""
 
 import asyncio
 import contextlib
@@ -30,13 +30,13 @@ from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.registry import DriverRegistry
 
 CLOCK_BEHIND: Final = timedelta(minutes=5)
-"""By how much the newest certificate may be ahead of the clock: machines differ a little."""
+"""Maximum time by which the newest certificate may be ahead of the clock, since machines differ."""
 
 _log = structlog.get_logger("controller.app")
 
 
 def utc_now() -> datetime:
-    """Return the time; the only clock that knows the date."""
+    """Return the current date and time; no other function reads this clock."""
     return datetime.now(UTC)
 
 
@@ -49,12 +49,12 @@ async def run(
     reload: Reload | None = None,
     manager: ServiceManager | None = None,
 ) -> None:
-    """Run the server until `stop` is set; `started` is told where it listens once it is ready.
+    """Run the server until `stop` is set.
 
-    `handshakes` are those that fail meanwhile, as far as somebody reads of them. Settings are read again as
-    `reload` says. `manager` is told how the server is.
+    `started` receives the bound addresses when the server is ready. `handshakes` counts failed TLS
+    handshakes. `reload` triggers a new reading of the settings. `manager` is notified of the server's state.
 
-    Raises StartupError for whatever keeps it from starting, TaskEnded if a part of it fails later.
+    Raises StartupError if the server cannot start, and TaskEnded if a part fails later.
     """
     with explained():
         lock.prepare(settings.state, shared=settings.shared_state)
@@ -77,7 +77,7 @@ async def run(
             )
             await server.run(stop, started)
         except ExceptionGroup as failed:
-            # No `except*`: what is raised in one comes in a group again before Python 3.11.4 (the images').
+            # No `except*`: before Python 3.11.4 (in the images) an error raised in it becomes a group again.
             said, others = failed.split((StartupError, TaskEnded))
             if said is None or others is not None:
                 raise
@@ -85,7 +85,7 @@ async def run(
 
 
 def _addresses(settings: Settings) -> Addresses:
-    """Return where the server listens, as far as settings say it: MeshConfig may name the ADS port."""
+    """Return the configured addresses; the ADS port may be in MeshConfig instead."""
     ads = {"ads_address": settings.ads_address} if "ads_address" in settings.model_fields_set else {}
     joining = {"enrolment_address": settings.enrolment_address, "renewal_address": settings.renewal_address}
     return Addresses(
@@ -105,7 +105,7 @@ def _opened(settings: Settings, now: datetime) -> contextlib.AbstractContextMana
 
 
 def _say(found: AuthorityWithLedger, settings: Settings, now: datetime) -> None:
-    """Say what whoever starts the server should know of its CA and clock."""
+    """Log facts about the CA and the clock that an operator should know."""
     if found.made:
         _log.info("a new CA was made", state=str(settings.state))
     if found.rebuilding is not None:
@@ -119,6 +119,6 @@ def _say(found: AuthorityWithLedger, settings: Settings, now: datetime) -> None:
 
 
 def first(group: BaseExceptionGroup[Exception]) -> Exception:
-    """Return the first single error of a group of groups."""
+    """Return the first single error of nested groups."""
     error = group.exceptions[0]
     return first(error) if isinstance(error, BaseExceptionGroup) else error

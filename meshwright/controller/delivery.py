@@ -1,4 +1,4 @@
-"""What is delivered, and how, as the settings tell: the loop with its certificates, models and paces."""
+"""Delivery, made from the settings: the loop with its certificates, models and paces."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -44,7 +44,7 @@ def delivering(
     clock: Callable[[], datetime],
     waves: OpenWaves | None,
 ) -> Delivery:
-    """Return the loop and all that stands on it, as the settings tell; `waves` follow what it delivers."""
+    """Return the parts of delivery, made from the settings; `waves` follows each wave until the ACKs."""
     ready_types = frozenset(each.ready_type for each in drivers.drivers.values())
     translate, preview = (
         translation(*drivers.drivers.values(), environment=drivers.environment, secrets=secrets)
@@ -78,7 +78,7 @@ def delivering(
 
 
 def counting(metrics: Metrics, issuer: str) -> Callable[[IssuanceCounts], None]:
-    """Return what counts an issuer's certificates of services; its series are there from the start."""
+    """Return a counter of an issuer's service certificates, whose metrics exist from the start."""
     metrics.issued("service", issuer, 0)
     metrics.renewed(issuer, 0)
 
@@ -92,13 +92,13 @@ def counting(metrics: Metrics, issuer: str) -> Callable[[IssuanceCounts], None]:
 
 
 def paces(settings: Settings) -> Paces:
-    """Return how changes are gathered."""
+    """Return the paces of gathering changes."""
     policy = Pace(settings.quiet_seconds, settings.longest_seconds)
     return Paces(policy, Pace(settings.endpoint_quiet_seconds, settings.endpoint_longest_seconds))
 
 
 def mesh_settings(settings: Settings) -> MeshSettings:
-    """Return the settings that the catalog works with."""
+    """Return the settings for the catalog."""
     return MeshSettings(
         TrustDomain(settings.trust_domain),
         settings.cluster_domain,
@@ -116,7 +116,7 @@ def mesh_settings(settings: Settings) -> MeshSettings:
 
 
 def resilience(settings: Settings) -> Resilience:
-    """Return what proxies do about endpoints that fail."""
+    """Return the settings for failing endpoints."""
     return Resilience.of(
         connect_seconds=settings.connect_seconds,
         retries=settings.connect_retries,

@@ -1,4 +1,4 @@
-"""Runs the control planes of the drivers that are wanted: starts them, watches them, ends them in order."""
+"""Runner of the wanted sidecar drivers: start, supervision, and shutdown in order."""
 
 import asyncio
 import contextlib
@@ -28,28 +28,28 @@ from xds.cache import NodeKey
 from xds.limits import Limits
 
 NAMESPACE: Final = "meshwright-system"
-"""The control plane's namespace, where it runs in a cluster."""
+"""The control plane's namespace in a cluster."""
 OVERTIME_SECONDS: Final = 5.0
-"""How much longer than its drain time a driver may take to end, before it is cancelled."""
+"""Seconds beyond its drain time after which a driver is cancelled."""
 
 _log = structlog.get_logger("controller.driver_runner")
 
 
 @dataclass(frozen=True, slots=True)
 class RunningDriver:
-    """A driver that runs: where, and how its health is asked for."""
+    """A running driver: its address and its health probes."""
 
     address: HostPort
     probes: HealthProbes
 
     @property
     def reached_at(self) -> str:
-        """Return the host at which it is reached from here."""
+        """Return the host at which this process reaches the driver."""
         return reached_from_here(self.address.host)
 
 
 class DriverTasks:
-    """The tasks of all drivers, each of which may end when its driver is to end."""
+    """Tasks of all drivers; each may end only when its driver is stopped."""
 
     def __init__(self, group: asyncio.TaskGroup, drain_seconds: float) -> None:
         self._group = group
@@ -69,7 +69,10 @@ class DriverTasks:
                 raise
 
     async def end(self, *, in_order: bool) -> None:
-        """Have every driver end; return when they have, cancelled if they take too long."""
+        """Stop all drivers, and cancel the tasks that take too long.
+
+        Without `in_order` the drivers are cancelled at once.
+        """
         if not in_order:
             self.lifetime.cancel()
         self.lifetime.stop()
@@ -88,9 +91,9 @@ class DriverTasks:
 async def driving(
     parts: Parts, group: asyncio.TaskGroup, stop: asyncio.Event
 ) -> AsyncIterator[Mapping[str, RunningDriver]]:
-    """Run the wanted drivers for as long as the context lasts; raise DriverError or ListenError.
+    """Run the wanted drivers while the context lasts; raise DriverError or ListenError.
 
-    In the end they have the drain time only if the server was told to `stop`.
+    At the end drivers get their drain time only if the server was stopped by `stop`, and not by an error.
     """
     core, drivers = parts.core, parts.proxies.drivers
     view, settings = core.view(), core.settings
@@ -139,7 +142,7 @@ def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> 
 
 
 def _authenticator(parts: Parts, driver: str) -> MeshAuthenticator:
-    """Return what admits the proxies of a driver, by their certificates."""
+    """Return the authenticator for the proxies of a driver."""
     core, identity = parts.core, parts.identity
 
     def not_served(proxy: ProxyName) -> str:
@@ -163,7 +166,7 @@ def _authenticator(parts: Parts, driver: str) -> MeshAuthenticator:
 
 
 def _limits(settings: Settings) -> Limits:
-    """Return the bounds of the drivers' servers."""
+    """Return the limits of the drivers' servers."""
     return Limits(
         streams=settings.max_streams,
         streams_per_certificate=settings.streams_per_certificate,

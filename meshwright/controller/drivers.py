@@ -1,4 +1,4 @@
-"""The sidecar drivers of this server: which are installed, which run, and whose a workload is."""
+"""Sidecar drivers of this server: installed, running, and responsible for a workload."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,9 +31,9 @@ ADS_DRIVER: Final = "envoy"
 
 
 class MeshDrivers:
-    """The drivers by name, and the environment that chooses where MeshConfig does not.
+    """The drivers by name, with the environment that selects one if MeshConfig does not.
 
-    Raises UnknownDriverError if the environment chooses one that is not installed.
+    Raises UnknownDriverError if the environment selects a driver that is not installed.
     """
 
     def __init__(self, drivers: Mapping[str, SidecarDriver], environment: Mapping[str, str]) -> None:
@@ -44,27 +44,27 @@ class MeshDrivers:
 
     @property
     def installed(self) -> lint.InstalledDrivers:
-        """Return what the search for problems must know."""
+        """Return the facts that lint needs."""
         return lint.InstalledDrivers(self.drivers, self.environment, self.running)
 
     def empty(self, reference: Reference) -> Resource | None:
-        """Return what stands for a rejected resource that was never good, as the driver of its type says."""
+        """Return the driver's replacement of a rejected resource that has no good version."""
         for driver in self.drivers.values():
             if reference[0] in driver.types:
                 return driver.empty(reference)
         return None
 
     def reason(self, type_url: TypeUrl, said: str) -> Reason:
-        """Return why a resource is rejected, as the driver of its type says."""
+        """Return the reason of a rejection, as the driver of the type classifies the message."""
         found = (each for each in self.drivers.values() if type_url in each.types)
         driver = next(found, None)
         return Reason.CONTENT if driver is None else driver.reason(said)
 
     def wanted(self, view: View, told: Iterable[str]) -> tuple[str, ...]:
-        """Return the drivers to start: the mesh's, those that objects name, those that we are `told`.
+        """Return the drivers to start: the mesh's, those named by objects, and those in `told` (settings).
 
-        Whom only objects name, and nobody has installed, is a problem of those objects; UnknownDriverError
-        for a driver that we are told to start.
+        A driver that only objects name, and that is not installed, becomes a problem of these objects.
+        UnknownDriverError is raised for an unknown driver in the settings.
         """
         given = tuple(told)
         for name in given:
@@ -79,10 +79,10 @@ class MeshDrivers:
         return tuple(sorted(found & self.drivers.keys()))
 
     def address(self, name: str, view: View, settings: Settings) -> HostPort:
-        """Return where a driver listens.
+        """Return the address of a driver.
 
-        What the server is told wins: `driver_addresses`, and `ads_address` for Envoy's. Else it is the port
-        of MeshConfig's entry, or else the driver's own, at the host of `ads_address`.
+        The settings win: `driver_addresses`, and `ads_address` for Envoy's driver. Otherwise the host is that
+        of `ads_address`, and the port is that of MeshConfig's entry, or the driver's default.
         """
         told = settings.driver_addresses.get(name)
         if told is not None:
@@ -92,7 +92,7 @@ class MeshDrivers:
         return HostPort(settings.ads_address.host, self._port(name, view.config.sidecar))
 
     def not_served(self, view: View | None, proxy: ProxyName, driver: str) -> str:
-        """Say why a driver's server does not serve a proxy: it is another's. Empty if not, or not known."""
+        """Return the reason why a driver's server does not serve a proxy; empty if it does, or if unknown."""
         workload = holder_of(view, proxy) if view is not None else None
         if view is None or workload is None:
             return ""
@@ -100,7 +100,7 @@ class MeshDrivers:
         try:
             its = self.installed.driver_of(view.config.sidecar, named).name
         except DriverError:
-            return ""  # a problem of its own; it keeps what it has
+            return ""  # reported as a problem of its own; the proxy keeps its resources
         return "" if its == driver else f"workload {workload.key} is of sidecar driver {its}, not {driver}"
 
     def _default(self, config: SidecarSettings) -> str:
@@ -120,7 +120,7 @@ class MeshDrivers:
 
 
 class DriverPages:
-    """What drivers show of themselves on the debug server (sidecars.contract.contexts.DebugHandlers)."""
+    """Pages and data of drivers for the debug server (`sidecars.contract.contexts.DebugHandlers`)."""
 
     def __init__(self) -> None:
         self._pages: dict[str, Page] = {}
@@ -128,7 +128,7 @@ class DriverPages:
         self._secrets: list[Callable[[], Iterable[AcknowledgedSecrets]]] = []
 
     def page(self, path: str, shows: str, answer: DebugAnswer) -> None:
-        """Add a page; of two with one path the first stays."""
+        """Add a page; of two pages with one path the first stays."""
 
         async def answered(request: web.Request) -> Document:
             try:
@@ -140,15 +140,15 @@ class DriverPages:
         self._pages.setdefault(path, Page(path, shows, answered, PageLook(shows=shows)))
 
     def streams(self, statuses: Callable[[], tuple[StreamStatus, ...]]) -> None:
-        """Add a driver's streams to those of all."""
+        """Add a driver's streams."""
         self._streams.append(statuses)
 
     def secrets(self, taken: Callable[[], Iterable[AcknowledgedSecrets]]) -> None:
-        """Add what a driver's proxies have taken of secrets."""
+        """Add a driver's source of acknowledged secrets."""
         self._secrets.append(taken)
 
     def taken(self) -> Iterator[AcknowledgedSecrets]:
-        """Yield what proxies have taken of secrets, of all drivers that say so."""
+        """Yield the secrets that proxies have acknowledged, from all drivers that report them."""
         return itertools.chain.from_iterable(each() for each in self._secrets)
 
     def pages(self) -> tuple[Page, ...]:

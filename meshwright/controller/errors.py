@@ -1,17 +1,17 @@
-"""What can keep the program from starting, each in one sentence for whoever started it."""
+"""Errors that prevent the start of the program, each one sentence for the operator."""
 
 
 class StartupError(Exception):
-    """The program cannot start; the message is one sentence that says why and what would be right."""
+    """The program cannot start; the message is one sentence with the cause and the remedy."""
 
 
 class StateInUse(StartupError):
-    """Another process has the state directory: a server, or a command that issues or revokes."""
+    """Another process uses the state directory: a server, or a command that issues or revokes."""
 
 
 class MissingAuthority(StartupError):
-    """The state directory has no CA, and whoever opens it may not make one."""
+    """The state directory has no CA, and the caller may not create one."""
 
 
 class SettingsError(StartupError):
-    """A setting is missing or wrong; the message names it, its value and what would be right."""
+    """A setting is missing or invalid; the message names the setting, its value, and a valid value."""

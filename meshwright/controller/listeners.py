@@ -1,4 +1,4 @@
-"""Where the server is asked besides by proxies: probes, pages, commands, API servers, machines that join."""
+"""Listeners besides those for proxies: probes, pages, commands, the webhook, and enrolment."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ _log = structlog.get_logger("controller.doors")
 
 @contextlib.asynccontextmanager
 async def probes(parts: Parts, sockets: Sockets, health: Health) -> AsyncIterator[HostPort]:
-    """Answer probes and Prometheus, in a thread of its own: also while the event loop is held."""
+    """Serve probes and metrics in a thread of their own, so they answer while the event loop is blocked."""
     which = {"name": "meshwright", "version": version("meshwright")}
     thread = HttpThread(
         lambda: application(health, parts.core.metrics, which),
@@ -60,7 +60,7 @@ async def probes(parts: Parts, sockets: Sockets, health: Health) -> AsyncIterato
 
 @contextlib.asynccontextmanager
 async def pages(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort]:
-    """Show the debug pages."""
+    """Serve the debug pages."""
     settings, clock, reading = parts.core.settings, parts.core.clock, parts.reading
     address, trying = settings.debug_address, TrialRunner(reading, as_read)
     app = site.application(
@@ -77,7 +77,7 @@ async def pages(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort]:
 
 @contextlib.asynccontextmanager
 async def webhook(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort | None]:
-    """Answer API servers, if they are to ask: once the mesh has been read, of which they ask."""
+    """Serve API servers if a webhook is configured; the mesh must have been read before."""
     answering, address = parts.in_cluster.webhook, parts.core.settings.webhook_address
     if answering is None or address is None or sockets.webhook is None:
         yield None
@@ -88,7 +88,7 @@ async def webhook(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort | No
 
 
 def enrolling(parts: Parts) -> "EnrolmentPorts | None":
-    """Return the ports at which machines join and renew; None where there are to be none."""
+    """Return the enrolment ports, or `None` if none is configured."""
     core, identity, watching = parts.core, parts.identity, parts.watching
     if core.settings.enrolment_address is None and core.settings.renewal_address is None:
         return None
@@ -117,7 +117,7 @@ def enrolling(parts: Parts) -> "EnrolmentPorts | None":
 
 @contextlib.asynccontextmanager
 async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
-    """Answer the command line, over the socket in the state directory."""
+    """Serve the command line over the socket in the state directory."""
     core, identity, reading = parts.core, parts.identity, parts.reading
 
     def revoked(entry: LedgerEntry) -> None:
@@ -126,7 +126,7 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
         parts.proxies.events.publish(CertificateRevoked(entry.common_name, entry.serial))
 
     def retried(name: ProxyName) -> tuple[Reference, ...]:
-        """Offer a proxy again what it rejected; return which resources that is."""
+        """Offer a proxy its rejected resources again; return them."""
         return core.delivery.answers.retry(NodeKey(str(name)))
 
     app = web.Application(middlewares=[audited, guarded, explained])
@@ -140,6 +140,8 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
     add_rebuild_commands(app, RebuildCommands(identity.opened.rebuilding, reading))
     add_roots(app, identity.roots, identity.opened.whose.why_not)
     add_token_commands(app, TokenCommands(identity.tokens, reading, core.clock))
-    logging.getLogger(AUDIT).setLevel(logging.INFO)  # whatever the level of everything else is
+    logging.getLogger(AUDIT).setLevel(
+        logging.INFO
+    )  # the audit log is always written, whatever the configured level
     async with serving(app, sockets.unix):
         yield

@@ -1,4 +1,4 @@
-"""What is counted from time to time, and not where it happens: gauges, and handshakes that failed."""
+"""Periodic measurements: gauges and failed handshakes."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ _log = structlog.get_logger("controller.measuring")
 
 
 class ServerMeter:
-    """Looks at the server's parts; `degraded` is what its sources said of themselves the last time."""
+    """Meter of the server's parts; `degraded` are the remarks of the sources at the last measurement."""
 
     def __init__(self, parts: Parts, handshakes: FailedHandshakes) -> None:
         self._parts = parts
@@ -27,7 +27,7 @@ class ServerMeter:
         self.degraded: tuple[str, ...] = ()
 
     def held(self) -> int:
-        """Return how many bytes are held that stay, estimated."""
+        """Return an estimate of the bytes of long-lived objects."""
         view = self._parts.core.delivery.loop.state.view
         values = 0 if view is None else view.graph.size()
         if self._parts.in_cluster.webhook is not None:
@@ -35,7 +35,7 @@ class ServerMeter:
         return estimated(values, self.streams())
 
     def streams(self) -> int:
-        """Return how many streams there are."""
+        """Return the number of open streams."""
         return sum(self._parts.core.delivery.observer.streams.values())
 
     def _report_handshakes(self) -> None:
@@ -46,12 +46,12 @@ class ServerMeter:
             _log.warning("handshakes failed", reason=last.why.value, said=last.said, count=each.count)
 
     async def run(self) -> None:
-        """Measure for good."""
+        """Measure every MEASURE_SECONDS until cancelled."""
         core, gauging = self._parts.core, GaugeBuilder()
         while True:
             core.delivery.observer.report()
             self._report_handshakes()
-            # Probes ask in a thread of their own, and sources are looked at on the event loop.
+            # Probes run in another thread, but sources may only be read on the event loop.
             self.degraded = core.sources.remarks()
             await gauging.count(core.delivery.loop.state.published.snapshots)
             core.metrics.measured(self._gauges(gauging))

@@ -1,4 +1,4 @@
-"""One run of the server: its parts on their feet in order, in one TaskGroup, and to their end in order."""
+"""One run of the server: start of the parts in order, in one TaskGroup, and shutdown in order."""
 
 import asyncio
 import contextlib
@@ -48,9 +48,9 @@ _log = structlog.get_logger("controller.server")
 
 @dataclass(frozen=True, slots=True)
 class BoundAddresses:
-    """Where the server listens: the addresses it was told, with the ports it has; `drivers` by name.
+    """The configured addresses with the ports in use; `drivers` by name.
 
-    `enrolment` are the ports of that name and of `renewal`, as far as there are any.
+    `enrolment` has the entries `enrolment` and `renewal`, if configured.
     """
 
     drivers: Mapping[str, HostPort]
@@ -61,13 +61,13 @@ class BoundAddresses:
 
     @property
     def ads(self) -> HostPort:
-        """Return where Envoys dial in; raise KeyError where there are to be none."""
+        """Return the address for Envoy; raise KeyError without Envoy's driver."""
         return self.drivers[ADS_DRIVER]
 
 
 @contextlib.contextmanager
 def explained() -> Iterator[None]:
-    """Turn what may keep the server from starting into StartupError, in one sentence."""
+    """Turn errors that prevent the start into StartupError with one sentence."""
     try:
         yield
     except (CertificateError, SourceError, DriverError, ListenError, SocketError) as error:
@@ -75,7 +75,7 @@ def explained() -> Iterator[None]:
 
 
 class Server:
-    """One run of the server's parts: in order to its feet, and in order to its end."""
+    """One run of the server's parts."""
 
     def __init__(
         self,
@@ -94,10 +94,14 @@ class Server:
         self._unwell: tuple[str, ...] = ()
 
     async def run(self, stop: asyncio.Event, started: Callable[[BoundAddresses], None]) -> None:
-        """Run until `stop` is set; `started` is told where it listens. Raises a group of what ended it."""
+        """Run until `stop` is set; `started` receives the addresses.
+
+        Raises a group of the errors that ended the run.
+        """
         parts, sockets = self._parts, self._sockets
         health = Health(parts.watching.heartbeat.alive, self._waited_for, self._remarks)
         tasks: list[asyncio.Task[None]] = []
+        # Outside the group, so tasks that still end can send requests to the cluster.
         async with self._cluster(), asyncio.TaskGroup() as group:
             try:
                 tasks.append(spawn(group, "heartbeat", self._beating()))
@@ -107,6 +111,8 @@ class Server:
                     doors.pages(parts, sockets) as debug,
                     doors.commands(parts, sockets),
                 ):
+                    # Probes and commands answer already, because the first read of a large mesh takes a
+                    # while.
                     await self._first()
                     async with (
                         self._drivers(group, stop) as running,
@@ -126,7 +132,7 @@ class Server:
         _log.info("stopped")
 
     def _managed(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """Yield what tells the service manager, by name: from the beginning, and while the server drains."""
+        """Yield tasks for the service manager, which also run before readiness and while draining."""
         if self._manager.listens:
             yield "service manager", self._manager.followed(self._missing, self._remarks)
             yield "service manager's watchdog", self._manager.fed(self._parts.watching.heartbeat.alive)
@@ -155,7 +161,7 @@ class Server:
         await beating(watching.heartbeat, time.monotonic, told=watching.watchdog.late)
 
     async def _first(self) -> None:
-        """Read the mesh for the first time, and follow it: then whoever comes can be answered."""
+        """Read all sources and make the first wave; after it proxies can be served."""
         sources, loop = self._parts.core.sources, self._parts.core.delivery.loop
         with built_to_stay():
             with explained():
@@ -184,7 +190,7 @@ class Server:
     def _works(
         self, running: Mapping[str, RunningDriver]
     ) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """Yield what runs as long as the server does, by name."""
+        """Yield the names and coroutines of all tasks of the running server."""
         parts, core = self._parts, self._parts.core
         yield from core.sources.works(parts.changed)
         yield from core.delivery.works(parts.identity.opened.ledger, core.verdicts.keep, core.clock)
@@ -197,7 +203,7 @@ class Server:
         yield "driver probes", probing(asked, self._are_unwell, core.delivery.observer.own_connection)
 
     def _watching(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """Yield what measures the server and tells of it, by name."""
+        """Yield the names and coroutines of the tasks for monitoring."""
         parts, core = self._parts, self._parts.core
         delivery, exports = core.delivery, parts.watching.span_export
         if exports is not None:
@@ -217,7 +223,7 @@ class Server:
 
     @contextlib.asynccontextmanager
     async def _enrolment(self) -> AsyncIterator[Mapping[str, HostPort]]:
-        """Answer machines that join or renew, if they may."""
+        """Serve machines that join or renew, if configured."""
         if (enrolling := doors.enrolling(self._parts)) is None:
             yield {}
             return
@@ -230,7 +236,7 @@ class Server:
     async def _drivers(
         self, group: asyncio.TaskGroup, stop: asyncio.Event
     ) -> AsyncIterator[Mapping[str, RunningDriver]]:
-        """Serve proxies; what they have open has time to end only if the server was told to stop."""
+        """Serve proxies; streams get a drain time only if the server was stopped regularly."""
         async with contextlib.AsyncExitStack() as stack:
             with explained():
                 running = await stack.enter_async_context(driving(self._parts, group, stop))
@@ -241,7 +247,10 @@ class Server:
                 self._waiting.append("stopping")
 
     def _hold(self, settings: Settings, changed: Sequence[str]) -> None:
-        """Have settings hold that were read again; an unchanged level is left as `log-level` has set it."""
+        """Apply changed settings.
+
+        A log level set by `log-level` stays unless the setting itself has changed.
+        """
         if "log_level" in changed:
             LogLevels().set_level("", settings.log_level.value)
         self._parts.core.delivery.gathering.pace(paces(settings))
@@ -251,7 +260,7 @@ class Server:
 
     @contextlib.asynccontextmanager
     async def _cluster(self) -> AsyncIterator[None]:
-        """Be able to ask the cluster, if there is one, until all who may have ended."""
+        """Open the cluster's API, if any, until all tasks have ended."""
         if (cluster := self._parts.in_cluster.cluster) is None:
             yield
         else:

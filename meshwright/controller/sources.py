@@ -1,4 +1,4 @@
-"""Where the mesh is read from: a directory, a cluster, installed providers, the DNS for what names it."""
+"""Sources of the mesh: a directory, a cluster, installed providers, and DNS."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -20,11 +20,11 @@ from meshwright.providers.installed.source import ProviderSource
 from meshwright.providers.sources import Sources
 
 OURS: Final = (DirectorySource.name, "kubernetes", DnsSource.name)
-"""The names of sources of our own, whether there are such or not."""
+"""Names of the built-in sources, whether or not they are in use."""
 
 
 def as_read(manifests: str) -> tuple[Mapping[ObjectKey, SourcedObject], Problems]:
-    """Return the good objects of manifests that are in no source, and what is wrong with the others."""
+    """Return the valid objects of manifests outside of any source, and the problems of the others."""
     read = Manifests().apply_each([("manifests", manifests)])
     return dict(read.objects()), read.problems()
 
@@ -35,10 +35,9 @@ def sources_of(
     answers: PersistentValue[kept.SavedAnswers],
     clock: Callable[[], datetime],
 ) -> Sources:
-    """Make the sources of one server; where two contradict each other, the directory wins, if there is one.
+    """Make the sources of a server in order of precedence: directory, cluster, installed providers.
 
-    After it come the cluster, if there is one, and the providers as they are named. The DNS begins with the
-    `answers` that were kept, and keeps them. Raises ProviderError.
+    The DNS source starts with the saved `answers`, and saves new ones. Raises ProviderError.
     """
     hold = timedelta(seconds=settings.empty_answer_hold_seconds)
     floor, ceiling = settings.dns_floor_seconds, settings.dns_ceiling_seconds

@@ -1,6 +1,7 @@
-"""What outlives a restart besides keys and the ledger, each in a file of the state directory.
+"""Data that survives a restart, besides keys and the ledger, each in a file of the state directory.
 
-All of it can be found out again, at a price: what is wrong with such a file is said, and ends no server.
+All of it can be recovered in another way, at some cost. Errors in such a file are logged, and never stop a
+server.
 """
 
 from collections.abc import Callable
@@ -22,26 +23,26 @@ _log = structlog.get_logger("controller.kept")
 
 
 class PersistentValue(Protocol[_T]):
-    """A thing that outlives a restart. Ours is a file; what several servers share has its place beside it."""
+    """A value that survives a restart. The implementation is a file; a shared store would be another one."""
 
     def load(self) -> _T:
-        """Return what was kept; what there is without, where nothing was, or nothing that can be used.
+        """Return the saved value, or the default if there is none or it is unusable.
 
-        Never raises: what is wrong is in the log, with what it costs.
+        Never raises; an error is logged with its consequence.
         """
 
     def keep(self, value: _T) -> None:
-        """Keep this in the place of what was kept, whole or not at all. To be called in a thread.
+        """Replace the saved value atomically. Call this in a thread.
 
-        Never raises: what is wrong is in the log, once for each reason until it works again.
+        Never raises; an error is logged once for each cause until writing works again.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[_T]):
-    """How a thing is written to a file, what there is without one, and what it costs to be without.
+    """Format of a value in a file: default, reader, writer, and log lines for errors.
 
-    `read` raises ValueError, which says in a clause why, for what `written` has not written.
+    `read` raises ValueError, with a clause about the cause, for content that `written` has not produced.
     """
 
     file: str
@@ -53,7 +54,7 @@ class Form(Generic[_T]):
 
 
 class StateFile(Generic[_T]):
-    """A thing that is kept in a file, as PersistentValue has it. Of a damaged file nothing is used."""
+    """A value in a file (see PersistentValue). A damaged file is ignored completely."""
 
     def __init__(self, state: Path, form: Form[_T]) -> None:
         self._path = state / form.file
@@ -61,7 +62,7 @@ class StateFile(Generic[_T]):
         self._said = ""
 
     def load(self) -> _T:
-        """Return what the file holds; nothing where there is none that can be used."""
+        """Return the value in the file, or the default."""
         try:
             content = read(self._path)
             return self._form.nothing if content is None else self._form.read(content)
@@ -92,7 +93,7 @@ DNS_ANSWERS: Final[Form[dns.SavedAnswers]] = Form(
     "the kept DNS answers are not used; every name is asked for first",
     "DNS answers are not kept: a restart would begin with older ones",
 )
-"""The last good answers of nameservers."""
+"""The last good answers of DNS servers."""
 
 VERDICTS: Final[Form[tuple[Verdict, ...]]] = Form(
     "rejected-policy.json",
@@ -102,4 +103,4 @@ VERDICTS: Final[Form[tuple[Verdict, ...]]] = Form(
     "what proxies refused is not known; they refuse it once more",
     "what proxies refuse is not kept: after a restart they refuse it again",
 )
-"""What proxies refuse for certain."""
+"""Resources and units of policy that proxies certainly reject."""

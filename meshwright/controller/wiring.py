@@ -1,4 +1,4 @@
-"""Every part of the server, made and joined; nothing runs yet."""
+"""Wiring of all parts of the server; nothing runs yet."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from meshwright.controller.settings.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The server's parts, joined."""
+    """All parts of the server."""
 
     core: CoreParts
     identity: IdentityParts
@@ -28,7 +28,7 @@ class Parts:
 
     @property
     def reading(self) -> ServerReading:
-        """Return what the admin pages may see."""
+        """Return the data for the admin pages."""
         core, watching = self.core, self.watching
         return ServerReading(
             delivery=core.delivery,
@@ -44,7 +44,7 @@ class Parts:
         )
 
     def changed(self) -> None:
-        """Note that some source has changed."""
+        """Handle a change of any source."""
         self.core.delivery.gathering.changed()
         if self.in_cluster.pod_roots is not None:
             self.in_cluster.pod_roots.noticed()
@@ -57,9 +57,9 @@ def join(
     drivers: MeshDrivers,
     clock: Callable[[], datetime],
 ) -> Parts:
-    """Make every part; to be called on the running event loop. Raises CertificateError, or StartupError."""
+    """Make all parts; call this on the running event loop. Raises CertificateError and StartupError."""
     if settings.kubernetes:
-        # The only import of a cluster's libraries: they take memory that others need not have.
+        # The only import of a cluster's libraries, so servers without a cluster do not need their memory.
         from meshwright.controller.parts.cluster import join_in_cluster, reached
 
         cluster = reached(settings, clock)

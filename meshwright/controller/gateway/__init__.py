@@ -1,4 +1,4 @@
-"""The certificate of the gateway that a MeshConfig names, written to a Secret and renewed.
+"""Certificate of the gateway in a MeshConfig, written to a Secret and renewed.
 
-It never configures a gateway.
+The configuration of the gateway itself is left to its owner.
 """

@@ -1,4 +1,4 @@
-"""The certificate of the gateway that a MeshConfig names: written to a Secret, renewed, taken away again."""
+"""Certificate of the gateway in a MeshConfig: written to a Secret, renewed, and removed when unneeded."""
 
 import asyncio
 import json
@@ -32,12 +32,12 @@ _log = structlog.get_logger("controller.gateway")
 
 
 class _Failure(Exception):
-    """Why a Secret is not as it has to be, in one sentence."""
+    """Reason why a Secret could not be brought into its wanted state, in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
-    """What is to be: a Secret or none, below these roots."""
+    """Wanted state: a Secret or none, and the CA certificates."""
 
     wanted: GatewayCertificate | None
     roots: bytes
@@ -45,10 +45,10 @@ class _Goal:
 
 
 class GatewaySecret:
-    """Keeps the Secret that the MeshConfig in force names, for the control plane of the namespace `home`.
+    """Controller of the Secret that the MeshConfig names, for the control plane in the namespace `home`.
 
-    `places` are those that have been written to and are to be cleared once they are named no longer. What is
-    somebody else's stays as it is. `say` takes what is wrong, `issued` is told of each certificate.
+    `places` are the Secrets written so far, to be deleted when they are no longer named. A Secret of another
+    owner is left alone. `say` receives problems, `issued` is called for each new certificate.
     """
 
     def __init__(
@@ -72,17 +72,17 @@ class GatewaySecret:
 
     @property
     def end(self) -> datetime | None:
-        """Return when the certificate ends; None where there is none."""
+        """Return the end of the certificate's validity, or `None`."""
         return None if self._pair is None else self._pair.leaf.not_after
 
     async def run(self) -> None:
-        """Keep it right until cancelled."""
+        """Keep the Secret in its wanted state until cancelled."""
         while True:
             await self.look()
             await asyncio.sleep(PACE_SECONDS)
 
     async def look(self) -> None:
-        """Have it be as it should, where something else is wanted or due, or it is time to look."""
+        """Bring the Secret into its wanted state if the goal has changed, or a renewal or check is due."""
         if (view := self._view()) is None:
             return
         wanted = view.config.ingress_gateway
@@ -99,8 +99,9 @@ class GatewaySecret:
         self._say(tuple(unwritten(view, said) for said in wrong))
 
     async def _round(self, goal: _Goal) -> tuple[str, ...]:
-        """Do what is to be done; return why something of it cannot be."""
+        """Do all pending work; return the errors."""
         place = None if goal.wanted is None else goal.wanted.secret
+        # Each Secret by itself, so an error of one does not prevent the others.
         works = [self._cleared(each) for each in sorted(self._places) if each != place]
         works += [self._written(goal.wanted, goal)] if goal.wanted else []
         self._pair = self._pair if goal.wanted else None
@@ -130,6 +131,7 @@ class GatewaySecret:
         else:
             self._pair = held.pair
             return
+        # Before the Secret is written: after a crash in between, an unneeded Secret is still deleted later.
         await self._note(self._places | {place})
         body = document(place.name, pair, goal.roots, wanted.validity, self._home)
         await self._api.apply(SECRETS, place.namespace, place.name, body, manager=MANAGER)
@@ -145,7 +147,7 @@ class GatewaySecret:
         return outdated(held.pair, self._issuer, wanted.dns_names, self._clock())
 
     async def _cleared(self, place: SecretName) -> None:
-        """Take one of ours away that is wanted no longer."""
+        """Delete a Secret of ours that is no longer named."""
         held = await self._held(place)
         if held is not None and held.home == self._home:
             await self._api.delete(SECRETS, place.namespace, place.name)
@@ -187,4 +189,4 @@ GATEWAY_SECRETS: Final[Form[frozenset[SecretName]]] = Form(
     "Secrets of gateways that are named no longer are not taken away",
     "which Secrets of gateways are ours is not kept: after a restart they would not be taken away",
 )
-"""Where certificates of gateways were written to."""
+"""Names of the Secrets that gateway certificates were written to."""

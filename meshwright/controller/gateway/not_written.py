@@ -1,4 +1,4 @@
-"""The certificate of a gateway that a MeshConfig names, where it is not written: what is said of that."""
+"""Problem of a gateway certificate that cannot be written."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,24 +12,24 @@ from meshwright.mesh.problems.problem import Problem, Problems, Severity
 NOT_WRITTEN: Final = "gateway-certificate-not-written"
 
 PACE_SECONDS: Final = 1.0
-"""How often it is asked whether something else is wanted: nothing goes over the network for it."""
+"""Seconds between two comparisons with the MeshConfig, which need no network."""
 
 _NO_CLUSTER: Final = "needs a cluster to be written to, and this server reads none (setting kubernetes)"
 
 
 class NoGatewaySecret:
-    """Says so where there is no cluster to write to."""
+    """Reporter of the problem on a server without a cluster."""
 
     def __init__(self, view: Callable[[], View | None], say: Callable[[Problems], None]) -> None:
         self._view, self._say = view, say
 
     @property
     def end(self) -> datetime | None:
-        """Return nothing: there is no certificate."""
+        """Return `None`: there is no certificate."""
         return None
 
     async def run(self) -> None:
-        """Say it as long as it is so, until cancelled."""
+        """Report the problem while a MeshConfig names a gateway, until cancelled."""
         while True:
             if (view := self._view()) is not None:
                 self._say((unwritten(view, _NO_CLUSTER),) if view.config.ingress_gateway else ())
@@ -37,7 +37,7 @@ class NoGatewaySecret:
 
 
 def unwritten(view: View, said: str) -> Problem:
-    """Return the problem of the MeshConfig in force."""
+    """Return the problem, attached to the MeshConfig in force."""
     about = config_in_force(view)
     return Problem(
         code=NOT_WRITTEN,

@@ -1,4 +1,4 @@
-"""The Secret with a gateway's certificate, as a cluster has it: what is in it, and what it is to be."""
+"""Secret with a gateway's certificate: parser and document."""
 
 import base64
 import binascii
@@ -15,7 +15,7 @@ from meshwright.specs.annotations import HOME
 TYPE: Final = "kubernetes.io/tls"
 
 _VALIDITY: Final = "meshwright.dev/certificate-validity"
-"""What was asked for, in seconds: the certificate itself may end with whoever signed it."""
+"""The requested validity in seconds. The certificate itself may be shorter, because it ends with its CA."""
 
 _CHAIN: Final = "tls.crt"
 _KEY: Final = "tls.key"
@@ -24,9 +24,9 @@ _ROOTS: Final = "ca.crt"
 
 @dataclass(frozen=True, slots=True)
 class SecretContent:
-    """What a Secret holds: a pair, None where there is none of use, its roots, the validity asked for.
+    """Content of a Secret: key pair (`None` if unusable), CA certificates, and requested validity.
 
-    `home` is the namespace of the control plane that keeps it, empty where none does.
+    `home` is the namespace of the control plane that owns the Secret, empty if none does.
     """
 
     home: str
@@ -36,7 +36,7 @@ class SecretContent:
 
     @classmethod
     def of(cls, raw: Mapping[str, Any]) -> Self:
-        """Read one as the API server has it."""
+        """Parse a Secret from the API server."""
         labels = raw["metadata"].get("labels") or {}
         said = str((raw["metadata"].get("annotations") or {}).get(_VALIDITY, ""))
         chain, key, roots = (_decoded(raw, name) for name in (_CHAIN, _KEY, _ROOTS))
@@ -50,7 +50,7 @@ class SecretContent:
 
 
 def document(name: str, pair: Pair, roots: bytes, validity: timedelta, home: str) -> Mapping[str, Any]:
-    """Return what it is to be, as a server-side apply has it."""
+    """Return the Secret for a server-side apply."""
     data = {_CHAIN: pair.chain_pem, _KEY: pair.key.reveal(), _ROOTS: roots}
     return {
         "metadata": {

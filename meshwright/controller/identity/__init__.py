@@ -1,4 +1,4 @@
 """Certificates and join tokens of proxies, the enrolment ports, and the server's own certificate.
 
-It never decides who may join: `meshwright.enrolment` does.
+Decisions about joining are in `meshwright.enrolment`.
 """

@@ -1,4 +1,4 @@
-"""The ports at which machines join and renew: made and joined from the server's parts."""
+"""Enrolment ports of the server, made from its parts."""
 
 import asyncio
 import time
@@ -31,12 +31,11 @@ from xds.server.tls import TlsIdentity
 
 
 class EnrolmentPorts:
-    """Both ports, as far as the settings have them.
+    """The joining port and the renewal port, each if its address is set.
 
-    `counted` is told what became of each request;
-    `contradicts` says why a name cannot be certified, `confirmations` are what machines say of their roots,
-    `ejections` what their proxies have ejected, `traffic` what they have counted;
-    `further` are kinds of proof besides join tokens.
+    `counted` receives the method and result of each request. `contradicts` returns the reason why a name must
+    not be certified. `confirmations`, `ejections` and `traffic` store the reports of machines. `further` are
+    kinds of proof besides join tokens.
     """
 
     def __init__(
@@ -66,9 +65,9 @@ class EnrolmentPorts:
 
     @asynccontextmanager
     async def serving(self, tls: Callable[[], TlsIdentity]) -> AsyncIterator[Mapping[str, HostPort]]:
-        """Answer machines for as long as the context lasts; yields where, by what for.
+        """Serve machines while the context lasts; yield the addresses by port name.
 
-        Raises CertificateError for tokens or proofs that cannot be used, ListenError.
+        Raises CertificateError for unusable tokens or proofs, and ListenError.
         """
         settings, listening = self._settings, dict[str, HostPort]()
         async with AsyncExitStack() as stack:
@@ -104,7 +103,7 @@ class EnrolmentPorts:
         )
 
     def _holder_of(self, shown: bytes, address: str) -> LedgerEntry:
-        """Return the entry of whose certificate it is, as every RPC asks it."""
+        """Return the ledger entry of a certificate, with the same checks as for every RPC."""
         try:
             return self._authenticator.admit(Peer(shown, address)).entry
         except StreamRefused as refused:

@@ -1,4 +1,4 @@
-"""Join tokens on request: what the socket's commands and the command line without a server do."""
+"""Join tokens for commands, over the socket or without a server."""
 
 import secrets
 from collections.abc import Callable
@@ -11,14 +11,14 @@ from meshwright.enrolment.tokens import JoinToken, TokenRecord, TokenRequest, re
 
 
 def open_tokens(state: Path) -> SqliteTokens:
-    """Open the tokens of a state directory: the one place that says where they are. Raises StateError."""
+    """Open the tokens of a state directory; raise StateError. Only this function knows their place."""
     return SqliteTokens.open(state / TOKENS_FILE)
 
 
 class JoinTokens:
-    """Makes, lists and revokes tokens; may be used from several threads, and beside a server.
+    """Creation, listing and revocation of tokens; safe from several threads, and beside a running server.
 
-    `trust_bundle` are the roots (PEM) by which who joins will know the server.
+    `trust_bundle` returns the CA certificates (PEM) whose pins go into tokens.
     """
 
     def __init__(self, state: Path, trust_bundle: Callable[[], bytes], clock: Callable[[], datetime]) -> None:
@@ -27,7 +27,7 @@ class JoinTokens:
         self._clock = clock
 
     def create(self, wanted: TokenRequest, made_by: str) -> tuple[JoinToken, TokenRecord]:
-        """Make a token, whose secret is kept nowhere; raise CertificateError."""
+        """Create a token, whose secret is not stored; raise CertificateError."""
         token = JoinToken(secrets.token_hex(6), secrets.token_urlsafe(32), pins(self._trust_bundle()))
         record = recorded(wanted, token.id, made_by, self._clock())
         with self._open() as store:
@@ -35,12 +35,12 @@ class JoinTokens:
         return token, record
 
     def tokens(self) -> tuple[TokenRecord, ...]:
-        """Return all of them; raise StateError."""
+        """Return all tokens; raise StateError."""
         with self._open() as store:
             return store.tokens()
 
     def revoke(self, token: str) -> TokenRecord:
-        """Have a token entitle nobody any more; raise CertificateError."""
+        """Revoke a token; raise CertificateError."""
         with self._open() as store:
             return store.revoke(token, self._clock())
 

@@ -1,7 +1,7 @@
-"""Signs of a ledger that is older than its CA: proxies show certificates that it does not know.
+"""Detection of a ledger that is older than its CA: proxies show certificates missing in the ledger.
 
-The CA gives no proxy certificate away before it stands in the ledger. A certificate below the CA that is not
-there is therefore one that an older ledger has forgotten, unless another server signs with the same CA.
+The CA enters each proxy certificate in the ledger before giving it away. A certificate of the CA that is
+missing there was therefore forgotten by an older ledger, unless another server signs with the same CA.
 """
 
 from collections import OrderedDict
@@ -23,14 +23,14 @@ _log = structlog.get_logger("controller.older_ledger")
 
 
 class OlderLedger:
-    """Certificates of this CA that the ledger does not know, and that were refused; for one event loop."""
+    """Refused certificates of this CA that are missing in the ledger; for one event loop."""
 
     def __init__(self) -> None:
         self._serials: OrderedDict[str, None] = OrderedDict()
         self._lines = RepeatedLines(_again)
 
     def show(self, shown: PeerCertificate, pem: bytes, address: str, now: datetime) -> None:
-        """Note a certificate that was refused."""
+        """Record a refused certificate."""
         del pem, now
         self._serials[shown.serial] = None
         if len(self._serials) > REMEMBERED:
@@ -41,7 +41,7 @@ class OlderLedger:
             _log.error("the ledger does not know a certificate of its CA", **said, do=DO)
 
     def remarks(self) -> tuple[str, ...]:
-        """Return what is to be said with readiness."""
+        """Return the remark for the readiness page, if any."""
         many = len(self._serials)
         if not many:
             return ()

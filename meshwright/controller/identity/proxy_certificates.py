@@ -1,4 +1,4 @@
-"""Proxy certificates on request: what the socket's commands and the command line without a server do."""
+"""Proxy certificates for commands, over the socket or without a server."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -20,13 +20,13 @@ from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 
 _LEFT: Final = frozenset({"lost+found", ".ca.new"})
-"""What may be in a directory in which nobody has begun: of its file system, or of a start that died."""
+"""Files allowed in an otherwise empty state directory: of its file system, or of an interrupted start."""
 
 
 class ProxyIssuing:
-    """Issues and revokes with one CA and ledger; may be used from several threads.
+    """Issuing and revoking with one CA and ledger; safe from several threads.
 
-    `made` says that the CA is new, `whose` where it is.
+    `made` is True if the CA is new; `whose` describes its owner.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class ProxyIssuing:
         return self._issue(request.name, asked(request, self._terms()))
 
     def issue_for(self, name: ProxyName) -> ProxyCertificate:
-        """Issue a certificate for as long as is usual; raise CertificateError."""
+        """Issue a certificate with the default validity; raise CertificateError."""
         return self._issue(name, self._terms())
 
     def _issue(self, name: ProxyName, terms: ProxyTerms) -> ProxyCertificate:
@@ -68,7 +68,10 @@ class ProxyIssuing:
         joined_by: str,
         judge: Judge,
     ) -> SignedProxy:
-        """Sign for a key that stays where it was made; raise CertificateError, and what `judge` does."""
+        """Sign a request, whose key never leaves its machine.
+
+        Raise CertificateError and the errors of `judge`.
+        """
         terms, now = self._terms().asking(validity), self._clock()
         said = terms.claim_within, terms.term, joined_by, judge
         signed = sign_proxy(self._issuer, self._ledger, name, request, terms.validity, now, *said)
@@ -77,15 +80,15 @@ class ProxyIssuing:
         return signed
 
     def revoke(self, serial: str, why: str = "") -> LedgerEntry:
-        """Revoke a certificate, for this reason; raise CertificateError."""
+        """Revoke a certificate with a reason; raise CertificateError."""
         return self._ledger.revoke(serial, self._clock(), why)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """Return what the ledger knows; raise StateError."""
+        """Return all entries of the ledger; raise StateError."""
         return self._ledger.entries()
 
     def trust_bundle(self) -> bytes:
-        """Return the roots as PEM."""
+        """Return the CA certificates as PEM."""
         return self._issuer.trust_bundle()
 
     @property
@@ -95,16 +98,16 @@ class ProxyIssuing:
 
     @property
     def changes_roots(self) -> bool:
-        """Say whether the root is being changed."""
+        """Return whether a change of the CA is in progress."""
         return bool(self._issuer.other)
 
     def replaces(self, certificate_pem: bytes) -> bool:
-        """Say whether a certificate is of the root that does not sign any more, or not yet."""
+        """Return whether a certificate was signed by the CA that does not sign now."""
         return self.changes_roots and self._issuer.signer_of(certificate_pem) != self._issuer.fingerprint
 
 
 def asked(request: ProxyRequest, otherwise: ProxyTerms) -> ProxyTerms:
-    """Return the terms that are asked for, and the others where none are."""
+    """Return the requested lifetimes, with defaults for missing ones."""
     validity, within = (
         None if days is None else timedelta(days=days) for days in (request.validity_days, request.claim_days)
     )
@@ -122,11 +125,11 @@ def without_server(
     new: bool = False,
     custody: Custody | None = None,
 ) -> Iterator[ProxyIssuing]:
-    """Open a state directory that no server uses, for as long as the context lasts.
+    """Open a state directory that no server uses, while the context lasts.
 
-    It is made only if it may be `new`, and only where nothing else is: a path that was mistaken is no new
-    mesh. `custody` says where its keys are. Raises StartupError if a server does use it, CertificateError if
-    it cannot be used.
+    The directory is only created if `new` is True, and only in an empty place, because a mistyped path must
+    not become a new mesh. `custody` describes the place of the keys. Raises StartupError if a server uses the
+    directory, and CertificateError if it is unusable.
     """
     if not begun(state):
         _require_room(state, new=new)
@@ -144,7 +147,7 @@ def _require_room(state: Path, *, new: bool) -> None:
             path.name for path in state.iterdir() if not path.match("*.lock") and path.name not in _LEFT
         )
     except OSError:
-        return  # it is not there yet, or nobody can look: who locks it says why
+        return  # missing or unreadable; the lock reports the cause
     if others:
         raise StartupError(
             f"there is no CA in {state}, but other things ({', '.join(others[:3])}): name the state "

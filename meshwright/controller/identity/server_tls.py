@@ -1,4 +1,4 @@
-"""The certificate that drivers' servers show, and its renewal."""
+"""Certificate of the drivers' servers, and its renewal."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _log = structlog.get_logger("controller.server_tls")
 
 
 class ServerTls:
-    """What drivers' servers show in handshakes."""
+    """Certificate shown by the drivers' servers in handshakes."""
 
     def __init__(
         self,
@@ -28,9 +28,9 @@ class ServerTls:
         now: datetime,
         patient: Callable[[datetime], bool] = lambda _: False,
     ) -> None:
-        """Raise CertificateError if there is no certificate to begin with.
+        """Make the first certificate; raise CertificateError if none can be made.
 
-        `patient` says whether agents may not have heard yet of what signs.
+        `patient` returns whether agents may not know the present CA yet.
         """
         self._patient = patient
         self._issuer = issuer
@@ -40,17 +40,17 @@ class ServerTls:
         self._shown, self._identity = self._made(now)
 
     def identity(self) -> TlsIdentity:
-        """Return what to show now; may be called from any thread."""
+        """Return the present certificate; may be called from any thread."""
         return self._identity
 
     async def renewing(self, clock: Callable[[], datetime]) -> None:
-        """Renew the certificate whenever it is due, until cancelled; one that cannot be is said and kept."""
+        """Renew the certificate when due, until cancelled. After an error the old one stays."""
         while True:
             await asyncio.sleep(look_again_after(self._shown, clock()).total_seconds())
             await self.look(clock())
 
     async def look(self, now: datetime) -> None:
-        """Renew the certificate if it is due, or roots are others; that it cannot be is said once."""
+        """Renew the certificate if it is due or the CA has changed; log an error once."""
         try:
             self._shown, self._identity = await asyncio.to_thread(self._made, now)
         except CertificateError as error:
@@ -61,7 +61,7 @@ class ServerTls:
             self._said = ""
 
     def _made(self, now: datetime) -> tuple[ServerCertificate, TlsIdentity]:
-        # One of a root that agents have not heard of yet would keep them from hearing of it.
+        # A certificate of a CA that agents do not know yet would prevent them from learning of this CA.
         patient = self._patient(now)
         certificate = ads_server_certificate(self._issuer, self._pairs, now, self._hosts, patient=patient)
         key, roots = certificate.key.reveal(), self._issuer.trust_bundle()

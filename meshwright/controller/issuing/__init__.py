@@ -1,4 +1,4 @@
-"""The issuer of service certificates, and what keeps it able to sign.
+"""Issuer of service certificates, kept able to sign.
 
-It never signs: `certs.issuers` does.
+Signing itself is in `certs.issuers`.
 """

@@ -1,4 +1,4 @@
-"""Following an authority whose CA is somebody else's: what depends on roots looks at them as they change."""
+"""Watch over a CA managed by somebody else: a change is passed on to everything that depends on it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,15 +14,15 @@ from meshwright.controller.issuing.periodic import tending
 from meshwright.enrolment.trust import Confirmations
 
 _MISSED: Final = 3
-"""Who has not asked for so many times as long as it waits between two is away."""
+"""Number of missed trust requests after which a machine counts as absent."""
 
 _log = structlog.get_logger("controller.following")
 
 
 class ForeignAuthorityWatch:
-    """Looks after the authority of an opened state directory, if there is anything to look at.
+    """Watch over the CA of an opened state directory; does nothing for a CA of our own.
 
-    `stepped` has whatever depends on roots look at them.
+    `stepped` informs everything that depends on CA certificates.
     """
 
     def __init__(self, found: AuthorityWithLedger, stepped: Callable[[], Awaitable[None]]) -> None:
@@ -32,13 +32,13 @@ class ForeignAuthorityWatch:
         self._is_noted = True
 
     async def running(self, clock: Callable[[], datetime]) -> None:
-        """Look, until cancelled."""
+        """Check until cancelled."""
         await tending("authority", self._found.whose.kind.value, LOOKING, self.look, clock)
 
     async def look(self, now: datetime) -> None:
-        """Take the CA that is there now, if it is another; raise CertificateError where it is bad.
+        """Load the present CA.
 
-        Then the one before goes on.
+        Raise CertificateError if the new one is unusable, and keep the old one then.
         """
         tend = self._found.whose.tend
         if tend is None:
@@ -49,7 +49,7 @@ class ForeignAuthorityWatch:
             await self._follow()
 
     async def _follow(self) -> None:
-        """Have roots looked at that are others, and then the ledger know who signs, as soon as it can."""
+        """Pass a change on, then write the new signer to the ledger as soon as possible."""
         if (stands := self._stands()) != self._followed:
             self._followed, self._is_noted = stands, False
             _log.info("roots of the authority are others", signer=stands[0])
@@ -63,7 +63,7 @@ class ForeignAuthorityWatch:
         return authority.fingerprint, authority.trust_bundle()
 
     def _note_signer(self) -> None:
-        """Have the ledger know who signs; while it is rebuilt nobody does."""
+        """Write the signer to the ledger, unless the ledger is being rebuilt."""
         ledger, signer = self._found.ledger, self._found.authority.fingerprint
         if self._found.rebuilding is None and ledger.authority() != signer:
             ledger.change_authority(signer)
@@ -72,10 +72,10 @@ class ForeignAuthorityWatch:
 def patience(
     found: AuthorityWithLedger, confirmations: Confirmations, trust_seconds: int
 ) -> Callable[[datetime], bool]:
-    """Return what says whether machines may not have heard yet of the CA that signs now.
+    """Return a function that tells whether machines may not know the present signing CA yet.
 
-    They have when there was time for it, and all that still ask, every `trust_seconds`, have said so. A root
-    of our own that changes waits for them by its stages.
+    They know it once they had time, and all that still send trust requests (every `trust_seconds`) have
+    confirmed it. A change of our own CA waits for machines by its stages instead.
     """
     succeeding = found.whose.succeeding
 

@@ -1,4 +1,4 @@
-"""Who signs service certificates, as the settings tell, and what keeps it able to."""
+"""Issuer of service certificates, made from the settings."""
 
 import asyncio
 import os
@@ -26,24 +26,24 @@ from meshwright.controller.settings.settings import Settings
 from meshwright.delivery.certificates.issuing import ConcurrentIssuing, IssuingStrategy, SequentialIssuing
 
 SILENT_SECONDS: Final = 5.0
-"""How long an issuer is waited for without a word."""
+"""Seconds to wait for an issuer before a log line."""
 
 _log = structlog.get_logger("controller.issuing")
 
 
 @dataclass(frozen=True, slots=True)
 class IssuerAccess:
-    """An issuer, and how it is asked."""
+    """An issuer with its strategy of asking."""
 
     opened: OpenedIssuer
     asking: IssuingStrategy
 
     async def tending(self, clock: Callable[[], datetime]) -> None:
-        """Keep its logins and roots current, until cancelled; what fails is said once."""
+        """Keep logins and CA certificates current, until cancelled; each error is logged once."""
         await tending("issuer", self.opened.kind.value, self.opened.seconds, self._tended, clock)
 
     def close(self) -> None:
-        """Begin with nothing more, and end at once whatever is being asked of another machine."""
+        """Start no requests, and abort requests to other machines."""
         self.asking.close()
         self.opened.close()
 
@@ -54,9 +54,9 @@ class IssuerAccess:
 async def issuing(
     settings: Settings, found: AuthorityWithLedger, now: datetime, stop: asyncio.Event
 ) -> IssuerAccess | None:
-    """Open it; None if told to stop meanwhile: one across a network may be silent for a while.
+    """Open the issuer; return `None` if `stop` is set meanwhile, because a remote issuer may be slow.
 
-    Raises CertificateError where it cannot sign and never could.
+    Raises CertificateError if the issuer cannot sign.
     """
     exchanges = Exchanges()
     opening = asyncio.create_task(
@@ -74,13 +74,13 @@ async def issuing(
         opened = await opening
         return IssuerAccess(opened, ConcurrentIssuing() if opened.remote else SequentialIssuing())
     exchanges.stop()
-    with suppress(CertificateError):  # nobody waits for it any more
+    with suppress(CertificateError):  # the result is not needed any more
         (await opening).close()
     return None
 
 
 def told(settings: Settings) -> Told:
-    """Return what the settings tell of who signs."""
+    """Return the issuer's part of the settings."""
     match settings.issuer:
         case IssuerKind.BUILT_IN:
             return None
@@ -93,12 +93,12 @@ def told(settings: Settings) -> Told:
 
 
 def making(settings: Settings) -> KeyPairOptions:
-    """Return how the settings have keys and certificates made."""
+    """Return the options for keys and certificates."""
     return KeyPairOptions(settings.service_certificate_key, timedelta(seconds=settings.certificate_backdate))
 
 
 def custody(settings: Settings) -> Custody:
-    """Return where the settings tell the keys of the mesh to be."""
+    """Return the place of the mesh's keys."""
     directory, certificate = settings.authority_directory, settings.authority_certificate
     authority = None
     if directory is not None or certificate is not None:

@@ -1,4 +1,4 @@
-"""Looking again and again after who signs: what fails is said once, and that it is well again."""
+"""Periodic checks of an issuer or CA; an error is logged once, and its end as well."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -18,9 +18,9 @@ async def tending(
     look: Callable[[datetime], Awaitable[None]],
     clock: Callable[[], datetime],
 ) -> None:
-    """Look after an issuer or an authority every so many seconds, until cancelled.
+    """Call `look` every `seconds`, until cancelled; `look` raises CertificateError.
 
-    `role` is what it is, `kind` which of them. What is raised is CertificateError.
+    `role` is `issuer` or `authority`, and `kind` its implementation; both appear in the log.
     """
     said = ""
     while True:

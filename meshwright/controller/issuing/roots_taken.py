@@ -1,4 +1,8 @@
-"""Whether all sidecars have taken the roots of a new issuer: then what it signs may take others' place."""
+"""Wait until every connected sidecar has acknowledged a new issuer's CA certificates.
+
+Only then may certificates signed by the new issuer replace the old ones, because peers could not verify them
+before.
+"""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator
@@ -14,7 +18,7 @@ from meshwright.delivery.timing.time_slices import in_slices
 from meshwright.sidecars.contract.contexts import AcknowledgedSecrets
 
 LOOK_SECONDS: Final = 2.0
-"""So often it is looked who has taken them, while anybody has not."""
+"""Seconds between two checks while a sidecar lacks the CA certificates."""
 
 _NAMED: Final = 10
 
@@ -22,21 +26,21 @@ _log = structlog.get_logger("controller.hearing")
 
 
 class RootsWaiter(Protocol):
-    """Who waits for its roots to be taken."""
+    """An issuer whose CA certificates must be acknowledged."""
 
     def awaited(self, now: datetime) -> TrustBundle | None:
-        """Return the roots, None where nothing is waited for."""
+        """Return the CA certificates to be acknowledged, or `None`."""
 
     def have_taken(self, roots: TrustBundle) -> None:
-        """Note that all have taken them. Raises StateError."""
+        """Record that all sidecars have acknowledged them. Raises StateError."""
 
 
 async def hearing(
     issuer: RootsWaiter, taken: Callable[[], Iterator[AcknowledgedSecrets]], clock: Callable[[], datetime]
 ) -> None:
-    """Tell the issuer once everybody who is connected has taken its roots, until cancelled.
+    """Inform the issuer once all connected sidecars have acknowledged its CA certificates, until cancelled.
 
-    `taken` says what they have. Who has not, and what fails, is said once.
+    `taken` yields the acknowledged secrets. Missing sidecars and errors are logged once.
     """
     said = ""
     while True:
@@ -63,8 +67,9 @@ async def hearing(
 
 
 def without(roots: TrustBundle, taken: Collection[AcknowledgedSecrets]) -> list[str]:
-    """Return who has not taken these roots, by name."""
+    """Return the names of proxies that lack these CA certificates, sorted."""
 
+    # Thousands of proxies share a few bundles, so each bundle is parsed once.
     @cache
     def holds(bundle_pem: bytes) -> bool:
         return TrustBundle.of([bundle_pem]).holds(roots)

@@ -1,6 +1,6 @@
-"""The cluster that a mesh may be read from: how it is reached, its source, what is kept of it.
+"""Access to the cluster from which the mesh is read, with its source and saved state.
 
-A server without a cluster does not import it, so that it has none of its libraries in memory.
+A server without a cluster does not import this module, to save the memory of its libraries.
 """
 
 import os
@@ -33,14 +33,14 @@ ANSWER: Final[Form[kept.SavedState]] = Form(
     "what the cluster said last is not used; the server begins when the API server answers",
     "what the cluster says is not kept: a restart without the API server would begin with what is older",
 )
-"""What the API server said last."""
+"""The last state reported by the API server."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """How a cluster is reached and which of its namespaces count, as settings have it.
+    """Access to a cluster and selection of its namespaces, from the settings.
 
-    `home` is the control plane's own namespace, empty for that of our Pod.
+    `home` is the control plane's own namespace, empty for the namespace of this Pod.
     """
 
     kubeconfig: Path | None = None
@@ -51,7 +51,7 @@ class ClusterAccess:
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
-        """Return what settings say."""
+        """Return the access described by the settings."""
         return cls(
             settings.kubeconfig, settings.kube_context, settings.namespaces, settings.namespace_selector
         )
@@ -59,9 +59,9 @@ class ClusterAccess:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster and what is read from it; `home` is the control plane's own namespace.
+    """A cluster with its source; `home` is the control plane's own namespace.
 
-    Whoever lets the source work has `api` open meanwhile.
+    `api` must be open while the source works.
     """
 
     api: Api
@@ -78,9 +78,10 @@ def cluster(
     hold: timedelta = HOLD,
     patience: timedelta = PATIENCE,
 ) -> Cluster:
-    """Find a cluster, and make what reads it; nothing is asked yet. Raises StartupError.
+    """Find a cluster and make its source, without any request. Raises StartupError.
 
-    It begins with the `answers` that were kept, and keeps them; the times are the source's.
+    The source starts with the saved `answers`, and saves new ones. `hold` and `patience` are those of the
+    source.
     """
     here = asked.home or home(os.environ)
     if not is_dns_label(here):

@@ -1,6 +1,6 @@
-"""Injection, put together: where its configuration stands, what it looks up, who is told of what is wrong.
+"""Sidecar injection, assembled: configuration, look-ups, and reports of problems.
 
-A server without a cluster does not import it.
+A server without a cluster does not import this module.
 """
 
 import socket
@@ -43,7 +43,7 @@ def injection_of(
     configured: CurrentConfig,
     followers: Sequence[Callable[[], None]],
 ) -> Injection:
-    """Return what answers API servers that ask about pods; `followers` are told of other configurations."""
+    """Return the injection webhook's handler; `followers` are called after a change of the configuration."""
 
     def mesh_config() -> MeshConfig:
         view = delivered.loop.state.view
@@ -67,7 +67,7 @@ def injection_of(
 def configured_by(
     settings: Settings, cluster: Cluster, metrics: Metrics, clock: Callable[[], datetime]
 ) -> CurrentConfig:
-    """Return the configuration of injection, from the file or ConfigMap that settings name."""
+    """Return the configuration of injection, from the file or ConfigMap in the settings."""
     place = settings.injection_config_map
     if place is None:
         return InjectionFile(settings.injection_config, cluster.home, metrics)

@@ -1,4 +1,4 @@
-"""The configuration of injection: read from a file as a whole, and again as it changes."""
+"""Configuration of injection in a file, read again after changes."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,13 +10,13 @@ from meshwright.controller.settings.config_file import only_document
 from meshwright.kubernetes.injection.configuration.current import CurrentConfig, ReadCounter
 
 LOOK_SECONDS: Final = 0.2
-"""How often the file is looked at; it is read when two looks in turn find the same that was not read yet."""
+"""Seconds between two checks. A changed file is read when two checks in a row find the same state."""
 
 
 class InjectionFile(CurrentConfig):
-    """A configuration in a file, or the default one without.
+    """Configuration from a file, or the default without one.
 
-    Where a ConfigMap is mounted a link is exchanged, so that the file is another one.
+    In a mounted ConfigMap a symbolic link is replaced, so the file's identity changes as well.
     """
 
     def __init__(self, path: Path | None, home: str, counted: ReadCounter) -> None:
@@ -27,11 +27,11 @@ class InjectionFile(CurrentConfig):
 
     @property
     def is_one(self) -> bool:
-        """Say whether there is a file to follow."""
+        """Return whether there is a file to follow."""
         return self._path is not None
 
     async def following(self, changed: Callable[[], None]) -> None:
-        """Read it whenever it is another, and say that it has changed, until cancelled."""
+        """Read the file after each change, and call `changed`, until cancelled."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             before, self._seen = self._seen, self._stands()
@@ -41,7 +41,7 @@ class InjectionFile(CurrentConfig):
                 changed()
 
     def _stands(self) -> tuple[int, ...] | None:
-        """Return what tells a file from the one before; None if it is not there."""
+        """Return the identity of the file's present version, or `None` if it is missing."""
         try:
             found = None if self._path is None else self._path.stat()
         except OSError:

@@ -1,6 +1,6 @@
-"""ServiceAccount tokens judged by the cluster that the mesh is read from, and Pods found in the mesh.
+"""Proof by ServiceAccount token, with the cluster's API server as judge and the view for Pods.
 
-A server without a cluster does not import it.
+A server without a cluster does not import this module.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ TOKEN_REVIEWS: Final = Resource(
 
 
 def kubernetes_proof(api: Api, view: Callable[[], View | None]) -> KubernetesProof:
-    """Return what judges tokens by this API server, and finds Pods in this view."""
+    """Return the judge of tokens that asks this API server, and finds Pods in this view."""
 
     async def review(asked: Mapping[str, Any]) -> Mapping[str, Any]:
         try:

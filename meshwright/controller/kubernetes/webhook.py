@@ -1,6 +1,6 @@
-"""The webhook of a server: what it shows, what it asks, and how the cluster is told of it.
+"""Webhook of a server: certificate, second mesh for trials, and registration in the cluster.
 
-A server without a cluster does not import it.
+A server without a cluster does not import this module.
 """
 
 import asyncio
@@ -40,10 +40,10 @@ _log = structlog.get_logger("controller.webhook")
 
 
 class WebhookTls:
-    """What the webhook shows in handshakes: one context, whose certificate is exchanged as it is renewed."""
+    """TLS context of the webhook; a renewed certificate is loaded into the same context."""
 
     def __init__(self, issuer: Issuer, pairs: Pairs, host: str, now: datetime) -> None:
-        """Raise CertificateError if there is no certificate to begin with."""
+        """Make the first certificate; raise CertificateError if none can be made."""
         self._issuer, self._pairs, self._host = issuer, pairs, host
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -53,20 +53,20 @@ class WebhookTls:
 
     @property
     def chain(self) -> bytes:
-        """Return the certificate that is shown, and those above it, as PEM."""
+        """Return the present certificate with its intermediate certificates, as PEM."""
         return self._shown.chain_pem
 
     async def renewing(self, clock: Callable[[], datetime]) -> None:
-        """Renew it whenever it is due, until cancelled; one that cannot be is said and kept."""
+        """Renew the certificate when due, until cancelled. After an error the old one stays."""
         while True:
             await asyncio.sleep(look_again_after(self._shown, clock()).total_seconds())
             await self.look(clock())
 
     async def look(self, now: datetime) -> None:
-        """Renew it if it is due, or another root signs; why it cannot be is said once."""
+        """Renew the certificate if it is due or another CA signs; log an error once."""
         try:
             await asyncio.to_thread(self.renew, now)
-        except (CertificateError, OSError) as error:  # of TLS, or of descriptors that are used up
+        except (CertificateError, OSError) as error:  # OSError: TLS errors, or too many open files
             if str(error) != self._said:
                 _log.error("webhook certificate not renewed", reason=str(error))
             self._said = str(error)
@@ -74,7 +74,7 @@ class WebhookTls:
             self._said = ""
 
     def renew(self, now: datetime) -> None:
-        """Show another certificate from now on, if the one that is shown is due. Raises CertificateError."""
+        """Load a new certificate if the present one is due. Raises CertificateError."""
         certificate = self._made(now)
         if certificate.serial != self._shown.serial:
             self._load(certificate)
@@ -88,7 +88,7 @@ class WebhookTls:
 
 
 class Webhook:
-    """All of it, made and joined; nothing runs yet. `place` is where API servers reach it."""
+    """The webhook with its parts; nothing runs yet. `place` is its address for API servers."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Webhook:
         injection: Injection | None = None,
         revision: str = "",
     ) -> None:
-        """Raise CertificateError if there is no certificate to begin with."""
+        """Make the parts; raise CertificateError if there is no certificate."""
         self.tls = WebhookTls(issuer, pairs, place.host, clock())
         self._metrics, self._clock = metrics, clock
         self._judge = Judge(
@@ -134,32 +134,32 @@ class Webhook:
 
     @property
     def values(self) -> int:
-        """How many derived values are remembered for it."""
+        """The number of cached derived values."""
         return self._judge.values
 
     def remarks(self) -> tuple[str, ...]:
-        """Say what is not as it should be."""
+        """Return remarks about degraded parts."""
         injection = () if self.injection is None else self.injection.remarks()
         return (*injection, *(said for each in self.registrations for said in each.remarks()))
 
     def waited_for(self) -> tuple[str, ...]:
-        """Say what the cluster is yet to be told for the first time; what it does not allow is a remark."""
+        """Return registrations not attempted successfully yet. A forbidden one is a remark instead."""
         return tuple(f"{each.what}'s registration" for each in self.registrations if not each.is_settled)
 
     async def look(self) -> None:
-        """Have its certificate, and what the cluster is told of roots, be as roots are now."""
+        """Renew the certificate and update the registrations after a change of CA."""
         await self.tls.look(self._clock())
         if self.injection is not None:
             self.injection.look()
         self._look_again()
 
     def _look_again(self) -> None:
-        """Have the cluster told of what may be others now: roots, or which mesh's namespaces are ours."""
+        """Check the registrations now, because CA certificates or namespaces may have changed."""
         for each in self.registrations:
             each.look()
 
     def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """Yield what runs as long as the server does, by name."""
+        """Yield the names and coroutines of all tasks of the webhook."""
         yield "webhook certificate", self.tls.renewing(self._clock)
         yield "webhook's second mesh", self._judge.tidying()
         for each in self.registrations:
@@ -169,7 +169,7 @@ class Webhook:
 
     @asynccontextmanager
     async def serving(self, listening: socket) -> AsyncIterator[None]:
-        """Answer API servers for as long as the context lasts, with the configuration of injection."""
+        """Serve API servers while the context lasts, with the configuration of injection loaded."""
         if self.injection is not None:
             await self.injection.first()
         app = application(self._judge, self._metrics.reviewed)

@@ -1,4 +1,1 @@
-"""Gauges, spans, taps and the readings that the admin pages show of a running server.
-
-It never changes what it reads.
-"""
+"""Gauges, spans, taps, and the data of a running server for the admin pages; everything is read-only."""

@@ -1,4 +1,4 @@
-"""Asking a driver's health probes: over the network, as anybody would."""
+"""Health probes of drivers, sent over the network like those of Kubernetes."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -12,18 +12,18 @@ from meshwright.sidecars.contract.health import HealthProbe, HealthProbes, Probe
 
 PROBE_SECONDS: Final = 30.0
 STARTUP_SECONDS: Final = 30.0
-"""How long a driver that has started may take until its startup probe succeeds."""
+"""Maximum seconds until the startup probe of a driver succeeds."""
 _PAUSE_SECONDS: Final = 0.1
 
 _log = structlog.get_logger("controller.probing")
 
 
 Own = Callable[[], AbstractContextManager[None]]
-"""Makes what surrounds a connection that is `counted` (sidecars.contract.health.HealthProbe)."""
+"""Context manager around a connection that the observer must not count (`HealthProbe.counted`)."""
 
 
 async def carry_out(probe: HealthProbe, host: str, own: Own = nullcontext) -> str:
-    """Ask once; return what is wrong, empty for success. Never raises for what the network does."""
+    """Probe once; return the failure, empty for success. Network errors are never raised."""
     try:
         async with asyncio.timeout(probe.timeout_seconds):
             if probe.scheme is ProbeScheme.HTTP:
@@ -42,12 +42,12 @@ async def _http(probe: HealthProbe, host: str) -> str:
     bracketed = f"[{host}]" if ":" in host else host
     url = f"http://{bracketed}:{probe.port}{probe.path}"
     async with aiohttp.ClientSession() as session, session.get(url, allow_redirects=False) as response:
-        # A redirect is an answer: nobody but the driver is asked on its behalf.
+        # A redirect counts as success and is not followed, because only the driver itself is probed.
         return "" if 200 <= response.status < 400 else f"status {response.status}"
 
 
 async def started(probe: HealthProbe, host: str, own: Own = nullcontext) -> str:
-    """Ask until it succeeds, for STARTUP_SECONDS at most; return what was wrong at last."""
+    """Probe until success, for at most STARTUP_SECONDS; return the last failure, empty for success."""
     words = ""
     try:
         async with asyncio.timeout(STARTUP_SECONDS):
@@ -63,10 +63,9 @@ async def probing(
     unwell: Callable[[tuple[str, ...]], None],
     own: Own = nullcontext,
 ) -> None:
-    """Ask every driver's liveness and readiness from time to time, until cancelled; `probes` have their host.
+    """Probe liveness and readiness of all drivers periodically, until cancelled; equal probes are sent once.
 
-    Two that are the same are asked once.
-    `unwell` is told which drivers do not answer, each time.
+    `probes` has the probes and the host by driver. `unwell` receives the names of failing drivers each time.
     """
     while True:
         await asyncio.sleep(PROBE_SECONDS)

@@ -1,4 +1,4 @@
-"""The numbers of this moment, from what the server's parts say."""
+"""Current values of all gauges, computed from the server's parts."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -18,10 +18,10 @@ from xds.protocol.resources.snapshot import Snapshot
 
 
 class ResourceCounts:
-    """Counts distinct resources by type: one that many groups share is one.
+    """Counts of distinct resources by type; a resource shared by many groups counts once.
 
-    Looks at the groups that are other than the last time, at the parts that their snapshots do not share with
-    any, and of a part that took another's place at what differs.
+    Only changed groups are examined, and of these only the parts that are not shared. Of a part that replaced
+    another one only the difference is counted.
     """
 
     def __init__(self) -> None:
@@ -31,14 +31,14 @@ class ResourceCounts:
         self._counts: Counter[str] = Counter()
 
     def of(self, snapshots: Layers[GroupKey, Snapshot]) -> dict[str, int]:
-        """Return the counts in these snapshots, by the short names of types."""
+        """Return the counts in these snapshots by short type, for example `{"Cluster": 12}`."""
         *_, counts = self.steps(snapshots)
         return counts or {}
 
     def steps(self, snapshots: Layers[GroupKey, Snapshot]) -> Iterator[dict[str, int] | None]:
-        """Yield None after each group and part that is counted, and in the end the counts.
+        """Yield `None` after each counted group and part, and the counts at the end.
 
-        To be gone through: else it is not known what was counted.
+        Always consume the iterator completely; otherwise the state is inconsistent.
         """
         before, self._snapshots = self._snapshots, snapshots
         moves: Counter[ResourceSet] = Counter()
@@ -65,7 +65,7 @@ class ResourceCounts:
         yield {kind: count for kind, count in self._counts.items() if count}
 
     def _move(self, moves: Mapping[ResourceSet, int]) -> tuple[list[ResourceSet], dict[ResourceSet, None]]:
-        """Count in how many snapshots parts stand; return those that stand in any now, and in none now."""
+        """Count the snapshots of each part; return the added and the removed parts."""
         come, gone = list[ResourceSet](), dict[ResourceSet, None]()
         for part, by in moves.items():
             before = self._parts.get(part, 0)
@@ -90,7 +90,7 @@ class ResourceCounts:
                     self._uses[key] = uses
                 else:
                     del self._uses[key]
-                if uses in (0, by):  # the last use went, or the first came
+                if uses in (0, by):  # the last use was removed, or the first one added
                     self._counts[kind] += by
 
 
@@ -99,24 +99,24 @@ def _parts(snapshot: Snapshot | None) -> tuple[ResourceSet, ...]:
 
 
 def _less(parts: Iterable[ResourceSet], others: Iterable[ResourceSet]) -> list[ResourceSet]:
-    """Return parts that are not among others."""
+    """Return the parts that are not among others."""
     there = set(others)
     return [each for each in parts if each not in there]
 
 
 def withheld_counts(counts: Mapping[TypeUrl, int]) -> dict[str, int]:
-    """Return by the short names of types what is withheld, each resource as often as from a proxy."""
+    """Return the counts of withheld resources by short type; a resource counts once per proxy."""
     return {short_type(type_url): count for type_url, count in counts.items()}
 
 
 class GaugeBuilder:
-    """Makes Gauges; remembers what it has counted."""
+    """Builder of Gauges, which keeps its counts between measurements."""
 
     def __init__(self) -> None:
         self._resources = ResourceCounts()
 
     async def count(self, snapshots: Layers[GroupKey, Snapshot]) -> None:
-        """Count resources, in slices: what `gauges` then finds to count is what has changed meanwhile."""
+        """Count resources in slices, so `gauges` only has to count later changes."""
         await Slices().result(self._resources.steps(snapshots))
 
     def gauges(
@@ -140,7 +140,10 @@ class GaugeBuilder:
         reporting_proxies: int = 0,
         ejected_endpoints: int = 0,
     ) -> Gauges:
-        """Return what is measured now; `lateness` is the worst since the measurement before."""
+        """Return the current values.
+
+        `lateness` is the longest delay of the event loop since the last measurement.
+        """
         fresh = {each.name: each.freshness() for each in sources}
         return Gauges(
             streams=dict(streams),
@@ -169,7 +172,7 @@ class GaugeBuilder:
 
 
 def _objects(counts: Mapping[str, Counts]) -> dict[tuple[str, str], int]:
-    """Return what sources hold, by source and by what became of it."""
+    """Return the objects of sources by source and state."""
     return {
         (name, state): number
         for name, each in counts.items()

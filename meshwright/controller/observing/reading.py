@@ -1,4 +1,4 @@
-"""What the admin pages may see of the running server."""
+"""Data of the running server for the admin pages."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ from xds.stream_status import StreamStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerReading:
-    """What the admin pages read, over the server's parts: `statuses` of the open streams, `late` moments."""
+    """Reader of the server's parts; `statuses` returns open streams, `late` the delays of the event loop."""
 
     delivery: Delivery
     sources: Sources
@@ -51,7 +51,7 @@ class ServerReading:
     observed: Traffic
 
     def late_moments(self) -> tuple[LateMoment, ...]:
-        """Return when the event loop was held last."""
+        """Return the last delays of the event loop."""
         return self.late()
 
     def streams(self) -> tuple[StreamStatus, ...]:
@@ -59,29 +59,32 @@ class ServerReading:
         return self.statuses()
 
     def proxies(self) -> tuple[ProxyStatus, ...]:
-        """Return every proxy that is or should be here."""
+        """Return every connected, expected and former proxy."""
         return self.delivery.registry.statuses(self.delivery.quarantine.streams.any_of)
 
     def ejected(self) -> Mapping[str, tuple[ProxyName, ...]]:
-        """Return who has ejected endpoints, by their address."""
+        """Return the proxies that have ejected endpoints, by address."""
         return self.ejections.by_address(self.clock())
 
     def traffic(self) -> Traffic:
-        """Return what proxies have counted, by the clock `time.monotonic`."""
+        """Return the counted calls; their clock is `time.monotonic`."""
         return self.observed
 
     def dead_after(self) -> timedelta:
-        """Return how long a proxy is gone that is dead, where callers have ejected it."""
+        """Return the time after which a disconnected proxy that callers have ejected counts as dead."""
         return timedelta(seconds=self.told().dead_after_seconds)
 
     def snapshot(self, name: ProxyName) -> Snapshot | None:
-        """Return what is published for a proxy; for one that is not here what would be, made now."""
+        """Return a proxy's snapshot.
+
+        For a disconnected proxy the snapshot that it would get, computed now.
+        """
         node = NodeKey(str(name))
         found, model = self.delivery.cache.snapshot(node), self.delivery.loop.model
         return model.serving.previewed(node) if found is None and model is not None else found
 
     def pushes(self, name: ProxyName) -> tuple[Push, ...]:
-        """Return the last responses that a proxy was sent, newest first."""
+        """Return the last responses to a proxy, newest first."""
         node = NodeKey(str(name))
         self.delivery.journal.settle((node,))
         return self.delivery.history.pushes(node, time.monotonic(), self.clock())
@@ -91,17 +94,17 @@ class ServerReading:
         return self.delivery.history.replaced(type_url, resource, version)
 
     def rejected(self, name: ProxyName) -> tuple[Reference, ...]:
-        """Return what a proxy has rejected and is withheld from it."""
+        """Return the resources that a proxy has rejected and that are withheld."""
         return self.delivery.quarantine.findings.rejected_by(NodeKey(str(name)))
 
     def refusal(self, name: ProxyName, type_url: TypeUrl, resource: ResourceName) -> str:
-        """Return why a proxy rejected a resource."""
+        """Return the proxy's reason for rejecting a resource."""
         model = self.delivery.loop.model
         found = self.delivery.quarantine.findings.rejections_of(NodeKey(str(name)), (type_url, resource))
         return clause(model.serving, found[0]) if model is not None and found else ""
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """Return the parts of policy that are not in force for some proxies."""
+        """Return the parts of policy that are excluded for some proxies."""
         model = self.delivery.loop.model
         return (
             ()
@@ -112,18 +115,18 @@ class ServerReading:
     def objects_behind(
         self, name: ProxyName, type_url: TypeUrl, resource: ResourceName
     ) -> tuple[InputObject, ...]:
-        """Return the inputs that a proxy's resource was made from."""
+        """Return the inputs of a proxy's resource."""
         model = self.delivery.loop.model
         return () if model is None else model.serving.behind(NodeKey(str(name)), type_url, resource)
 
     def unreceived(self, name: ProxyName) -> str:
-        """Return which response a proxy may not be able to take."""
+        """Return the large responses that a proxy may be unable to receive."""
         proxy = self.delivery.registry.find(NodeKey(str(name)))
         large = () if proxy is None else proxy.large.unanswered()
         return "; ".join(str(each) for each in large if each.is_suspect)
 
     def failure(self, name: ProxyName) -> str:
-        """Return why a proxy's group could not be computed."""
+        """Return the reason why a proxy's group could not be computed, else an empty text."""
         state = self.delivery.loop.state
         if state.view is None or not state.published.failed:
             return ""
@@ -142,21 +145,21 @@ class ServerReading:
         return self.sources.objects()
 
     async def problems(self) -> Problems:
-        """Return what is wrong with the input; what is still to be looked at for it is now."""
+        """Return the current problems, after a pending search has finished."""
         await self.delivery.loop.linting.finish()
         return self.delivery.loop.state.problems
 
     def newest(self) -> tuple[object, Problems]:
-        """Return what the newest wave came to, and what was found by now."""
+        """Return the newest state with the problems found so far."""
         state = self.delivery.loop.state
         return state, state.problems
 
     def answers(self) -> int:
-        """Return how many responses proxies have answered."""
+        """Return the number of answered responses."""
         return self.delivery.history.answers
 
     def failures(self) -> tuple[tuple[str, str, bool], ...]:
-        """Return the groups that failed."""
+        """Return the failed groups."""
         return tuple(
             (each.group, each.error, each.kept == each.proxies)
             for each in self.delivery.loop.state.published.failures
@@ -172,15 +175,15 @@ class ServerReading:
         return None if proxy is None else self.delivery.held_certificates.of(proxy)
 
     def trust_bundle(self) -> bytes:
-        """Return the roots."""
+        """Return the CA certificates."""
         return self.opened.authority.trust_bundle()
 
     def ledger(self) -> tuple[LedgerEntry, ...]:
-        """Return the proxy certificates."""
+        """Return the entries of all proxy certificates."""
         return self.opened.ledger.entries()
 
     def authority(self) -> AuthorityStatus:
-        """Return who signs them."""
+        """Return the status of the CA that signs proxy certificates."""
         return self.opened.whose.standing()
 
     def freshness(self) -> Mapping[str, Freshness]:
@@ -188,11 +191,11 @@ class ServerReading:
         return {each.name: each.freshness() for each in self.sources.all}
 
     def counts(self) -> Mapping[str, Counts]:
-        """Return what each source holds."""
+        """Return the number of objects in each source."""
         return {each.name: each.counts() for each in self.sources.all}
 
     def listening(self) -> Mapping[str, str]:
-        """Return where the server listens."""
+        """Return the server's addresses."""
         return self.listens()
 
     def settings(self) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""Requests that are watched: who answers for which services, and what proxies tell."""
+"""Taps of a server, with the services that each proxy answers for."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from xds.cache import NodeKey
 
 
 def taps(table: TapTable, view: Callable[[], View | None], changed: Callable[[], None]) -> Taps:
-    """Return who watches: nobody yet. `changed` is called when the `table` has changed."""
+    """Return an empty set of subscriptions; `changed` is called when the `table` has changed."""
 
     def served(proxy: ProxyName) -> tuple[ServiceKey, ...]:
         found = view()
@@ -27,5 +27,5 @@ def taps(table: TapTable, view: Callable[[], View | None], changed: Callable[[],
 
 
 def told(found: Taps, node: NodeKey, requests: Sequence[TappedRequest]) -> bool:
-    """Take what a proxy tells; say whether anybody watches it."""
+    """Pass reported requests on; return True if anyone subscribes to a service of the proxy."""
     return found.told(ProxyName.parse(node), requests, time.monotonic())

@@ -1,7 +1,7 @@
-"""The parts of a server that reads its mesh from a Kubernetes cluster.
+"""Parts of a server that reads its mesh from a Kubernetes cluster.
 
-`meshwright.controller.wiring` imports this module if the settings name a cluster, and nothing else imports
-what is behind it: its libraries take some megabytes that a server without a cluster need not have.
+Only `meshwright.controller.wiring` imports this module, and only if the settings name a cluster, because the
+libraries behind it take some megabytes of memory.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ from meshwright.kubernetes.status.reporter import Reporter
 
 
 def reached(settings: Settings, clock: Callable[[], datetime]) -> Cluster:
-    """Return the cluster that settings name, whose source delivery needs. Raises StartupError."""
+    """Return the cluster in the settings, whose source delivery needs. Raises StartupError."""
     hold = timedelta(seconds=settings.empty_answer_hold_seconds)
     return cluster(ClusterAccess.of(settings), clock, StateFile(settings.state, ANSWER), hold=hold)
 
@@ -45,7 +45,7 @@ def join_in_cluster(
     drivers: MeshDrivers,
     proxies: ProxyIssuing,
 ) -> ClusterParts:
-    """Join what a cluster has with delivery. Raises CertificateError."""
+    """Make the parts of a cluster and connect them with delivery. Raises CertificateError."""
     settings, configured = core.settings, None
     if settings.injection:
         configured = configured_by(settings, found, core.metrics, core.clock)
@@ -66,7 +66,7 @@ def join_in_cluster(
 def _pod_roots(
     core: CoreParts, found: Cluster, opened: AuthorityWithLedger, configured: CurrentConfig | None
 ) -> PodRoots | None:
-    """Return who keeps the ConfigMap by which pods join; None where none can."""
+    """Return the writer of the ConfigMaps that Pods need to join, or `None` if Pods cannot join."""
     settings = core.settings
     name = settings.roots_config_map
     if not name or "kubernetes" not in settings.enrolment_proofs:

@@ -1,6 +1,6 @@
-"""The parts that need a Kubernetes cluster, and what a server has in their place without one.
+"""Record of the parts that need a cluster, and its contents on a server without one.
 
-Their types are imported for type checkers only: without a cluster their libraries take no memory.
+The types are imported for type checkers only, so a server without a cluster does not load their libraries.
 """
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 
 class GatewayKeeper(Protocol):
-    """Keeps the certificate of the gateway that a MeshConfig names, or says that nobody can."""
+    """Controller of the gateway certificate, or its replacement without a cluster."""
 
     @property
     def end(self) -> datetime | None:
-        """Return when the certificate ends; None where there is none."""
+        """Return the end of the certificate's validity, or `None`."""
 
     async def run(self) -> None:
-        """Keep it right until cancelled."""
+        """Keep the certificate in its wanted state until cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterParts:
-    """The parts that a cluster has.
+    """Parts of a cluster; each optional one is `None` if unused.
 
-    `cluster` is that from which the mesh is read, `reporter` tells the owners of its objects what became of
-    them, `pod_roots` keeps the ConfigMaps by which pods join; each is None where there is none. `proofs` are
-    the kinds of proof of enrolment that the cluster judges, by name.
+    The mesh is read from `cluster`. `reporter` writes conditions and Events for owners of objects.
+    `pod_roots` writes the ConfigMaps with the CA certificates that Pods need to join. `proofs` are the kinds
+    of enrolment proof that the cluster judges, by name.
     """
 
     cluster: "Cluster | None"
@@ -49,17 +49,17 @@ class ClusterParts:
     proofs: Mapping[str, Callable[[], Proof]]
 
     def waited_for(self) -> tuple[str, ...]:
-        """Return what the cluster is yet to be told for the first time."""
+        """Return the registrations in the cluster that are still missing."""
         return () if self.webhook is None else self.webhook.waited_for()
 
     def remarks(self) -> tuple[str, ...]:
-        """Return what is not as it should be."""
+        """Return remarks about degraded parts."""
         webhook = () if self.webhook is None else self.webhook.remarks()
         pods = () if self.pod_roots is None else self.pod_roots.remarks()
         return (*webhook, *pods)
 
     def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """Yield what runs as long as the server does, by name."""
+        """Yield the names and coroutines of all tasks of these parts."""
         for part in (self.reporter, self.webhook, self.pod_roots):
             if part is not None:
                 yield from part.works()
@@ -67,13 +67,13 @@ class ClusterParts:
 
 
 def without_cluster(core: CoreParts) -> ClusterParts:
-    """Return the record of a server that reads no cluster."""
+    """Return the record of a server without a cluster."""
     gateway = NoGatewaySecret(core.view, saying(core.delivery, None, "gateway"))
     return ClusterParts(None, None, None, None, gateway, {})
 
 
 def saying(delivered: Delivery, reporter: "Reporter | None", who: str) -> Callable[[Problems], None]:
-    """Return what tells the problems that `who` finds between waves: in the log, and to objects' owners."""
+    """Return a reporter for problems that `who` finds between waves: to the log, and to owners of objects."""
 
     def say(problems: Problems) -> None:
         said = delivered.loop.state.said

@@ -1,4 +1,4 @@
-"""The parts that all others need: settings, sources, and the delivery to proxies."""
+"""Parts that all others need: settings, sources, and delivery."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ from meshwright.traffic.taps import TapTable
 class CoreParts:
     """Settings, clock, metrics, sources and delivery.
 
-    `settings` are those of the start, `reloading` has those in force. `verdicts` outlive a restart. `tapped`
-    is what delivery has sidecars report. Delivery notes in `waves` what becomes of each wave, None where no
-    collector takes spans.
+    `settings` are those at the start, and `reloading` has those in force. `verdicts` survive a restart.
+    `tapped` are the requests to be reported by sidecars. `waves` follows each wave, `None` without a
+    collector of traces.
     """
 
     settings: Settings
@@ -42,7 +42,7 @@ class CoreParts:
     delivery: Delivery
 
     def view(self) -> View | None:
-        """Return the newest view, None before the first wave."""
+        """Return the newest view, `None` before the first wave."""
         return self.delivery.loop.state.view
 
 
@@ -54,7 +54,7 @@ def join_core(
     cluster: Source | None,
     clock: Callable[[], datetime],
 ) -> CoreParts:
-    """Join the sources, among them that of a cluster if there is one, with delivery. Raises ProviderError."""
+    """Connect the sources, including the cluster's if given, with delivery. Raises ProviderError."""
     metrics, tapped = Metrics(), TapTable()
     verdicts = StateFile(settings.state, VERDICTS)
     sources = sources_of(settings, cluster, StateFile(settings.state, DNS_ANSWERS), clock)

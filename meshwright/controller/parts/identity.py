@@ -1,4 +1,4 @@
-"""The parts that issue certificates, say whom to trust, and change the mesh's root."""
+"""Parts for certificates, trust, and the change of the mesh's CA."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
@@ -30,11 +30,11 @@ from meshwright.sidecars.contract.contexts import AcknowledgedSecrets
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityParts:
-    """The CA with its ledger, the issuer of service certificates, and the changes of roots.
+    """The CA with its ledger, the issuer of service certificates, and the change of the CA.
 
-    `proxy_certificates` issues and revokes on request, `tokens` makes join tokens. `confirmations`
-    are what machines have said of the roots that they trust. `roots` is None where the root is not ours to
-    change; `foreign_ca` follows a CA that is somebody else's.
+    `proxy_certificates` issues and revokes on request, `tokens` makes join tokens. `confirmations` are the CA
+    bundles that machines have confirmed. `roots` is `None` if the CA is not managed by this server;
+    `foreign_ca` then follows it.
     """
 
     opened: AuthorityWithLedger
@@ -51,7 +51,7 @@ class IdentityParts:
     def works(
         self, taken: Callable[[], Iterator[AcknowledgedSecrets]], clock: Callable[[], datetime]
     ) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """Yield what runs as long as the server does, by name; `taken` says which roots proxies have."""
+        """Yield the names and coroutines of all tasks; `taken` yields the secrets acknowledged by proxies."""
         yield "issuer", self.issuing.tending(clock)
         yield "issuer's roots", hearing(self.issuing.opened.issuer, taken, clock)
         yield "server certificate", self.tls.renewing(clock)
@@ -63,7 +63,7 @@ class IdentityParts:
 
 
 def proxy_issuing(core: CoreParts, opened: AuthorityWithLedger) -> ProxyIssuing:
-    """Return what issues proxy certificates, for as long as the settings in force say."""
+    """Return the issuer of proxy certificates, with lifetimes from the settings in force."""
 
     def terms() -> ProxyTerms:
         settings = core.reloading.settings
@@ -87,7 +87,10 @@ def join_identity(
     in_cluster: ClusterParts,
     proxies: ProxyParts,
 ) -> IdentityParts:
-    """Join all that depends on roots with the changes of roots. Raises CertificateError."""
+    """Connect everything that depends on CA certificates with the change of the CA.
+
+    Raises CertificateError.
+    """
     settings, confirmations = core.settings, Confirmations()
     patient = patience(opened, confirmations, settings.trust_seconds)
     pairs = PairFiles(settings.state, opened.seal)

@@ -1,4 +1,4 @@
-"""The parts that watch the server and the mesh, and decide nothing."""
+"""Parts that observe the server and the mesh, without decisions."""
 
 import time
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorParts:
-    """The heartbeat of the event loop and its watchdog, spans, and what proxies report.
+    """Heartbeat of the event loop, its watchdog, spans, and reports of proxies.
 
-    `span_export` is None where there is no collector. `ejections` are whom proxies leave alone, `traffic`
-    what they have counted, `taps` who watches requests. `listening` is filled as soon as the server serves:
-    addresses by what they are for.
+    `span_export` is `None` without a collector. `ejections` are the endpoints ejected by proxies, `traffic`
+    the counted calls, `taps` the subscriptions to requests. `listening` has the server's addresses by
+    purpose, once it serves.
     """
 
     heartbeat: Heartbeat
@@ -39,7 +39,7 @@ class MonitorParts:
 
 
 def join_monitors(core: CoreParts, opened: AuthorityWithLedger) -> MonitorParts:
-    """Join what watches with delivery. Raises StartupError."""
+    """Connect the monitors with delivery. Raises StartupError."""
     settings, loop = core.settings, core.delivery.loop
     return MonitorParts(
         heartbeat=Heartbeat(time.monotonic, settings.heartbeat_seconds),
@@ -54,7 +54,10 @@ def join_monitors(core: CoreParts, opened: AuthorityWithLedger) -> MonitorParts:
 
 
 def _span_export(core: CoreParts) -> "SpanExport | None":
-    """Return who sends spans, None where no collector takes them: then gRPC's messages are not imported."""
+    """Return the exporter of spans, or `None` without a collector.
+
+    Its gRPC messages are then not imported.
+    """
     settings = core.settings
     if settings.trace_collector is None or core.waves is None:
         return None

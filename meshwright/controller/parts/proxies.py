@@ -1,4 +1,4 @@
-"""The parts that sidecar drivers work with."""
+"""Parts that sidecar drivers work with."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from meshwright.sidecars.contract.events import Broker
 
 @dataclass(frozen=True, slots=True)
 class ProxyParts:
-    """The sidecar drivers, the pages that they show, and the events that they are told of."""
+    """The sidecar drivers, their debug pages, and the broker of their events."""
 
     drivers: MeshDrivers
     pages: DriverPages
@@ -16,5 +16,5 @@ class ProxyParts:
 
 
 def join_proxies(drivers: MeshDrivers) -> ProxyParts:
-    """Return the drivers without pages and events, which come when they start."""
+    """Return the drivers; pages and events are added when they start."""
     return ProxyParts(drivers, DriverPages(), Broker())

@@ -1,4 +1,6 @@
-"""The needs of any long-running process: tasks, logs, a lock, addresses, memory.
+"""Parts that any long-running process needs: tasks, log, lock, addresses, memory.
+
+The package knows nothing of meshes.
 
 It never knows a mesh.
 """

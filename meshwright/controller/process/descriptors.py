@@ -1,4 +1,4 @@
-"""How many file descriptors this process may have: as many as the system lets it."""
+"""Limit of open file descriptors, raised as far as the system allows."""
 
 import resource
 from typing import Final
@@ -6,15 +6,18 @@ from typing import Final
 import structlog
 
 ENOUGH: Final = 4096
-"""Each proxy takes one, and each connection in its handshake; fewer than this is said."""
+"""Number of descriptors below which a warning is logged.
+
+Each proxy takes one, as does each connection during its handshake.
+"""
 _MOST: Final = 1024 * 1024
-"""Linux' own bound (fs.nr_open); a hard limit above it, such as «unlimited», could not be taken."""
+"""Linux's own limit (fs.nr_open). A higher hard limit, such as "unlimited", cannot be set."""
 
 _log = structlog.get_logger("controller.process.descriptors")
 
 
 def raise_limit() -> None:
-    """Raise the soft limit to the hard one; say so if that is few."""
+    """Raise the soft limit to the hard limit; log a warning if the result is low."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _MOST if hard == resource.RLIM_INFINITY else min(hard, _MOST)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -24,7 +27,7 @@ def raise_limit() -> None:
 
 
 def remarks() -> tuple[str, ...]:
-    """Return what is wrong with the limit there is, for readiness."""
+    """Return a remark for the readiness page if the limit is low."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= ENOUGH:
         return ()

@@ -1,7 +1,8 @@
-"""Whether the state directory can be written: tried from time to time, and said when that changes.
+"""Periodic check that the state directory is writable; changes are logged.
 
-A server that cannot write goes on: what it holds is served, who has a valid certificate is let in. What
-proxies do meanwhile the ledger remembers (certs.ledger), and is written from here when that can be done.
+A server that cannot write stays in operation: the last snapshots are served, and proxies with valid
+certificates are admitted. The ledger remembers their events (`certs.ledger`), and this module has them
+written once that is possible.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ _log = structlog.get_logger("controller.process.room")
 
 
 class StateRoom:
-    """Looks whether the state directory and its ledger can be written; `trouble` says why not, if so."""
+    """Check of the state directory and its ledger; `trouble` is the present error, or empty."""
 
     def __init__(
         self, state: Path, ledger_path: Path, ledger: Ledger, monotonic: Callable[[], float] = time.monotonic
@@ -39,22 +40,24 @@ class StateRoom:
         self.trouble = ""
 
     def remarks(self) -> tuple[str, ...]:
-        """Return what readiness has to say besides; may be called from any thread."""
+        """Return the remark for the readiness page; may be called from any thread."""
         if not self.trouble:
             return ()
         remembered = f"what is remembered to be written later concerns {self._ledger.unwritten} proxies"
         return (f"{self.trouble}; what is valid is served on, {remembered}",)
 
     async def watching(self) -> None:
-        """Look every LOOK_SECONDS, until cancelled."""
+        """Check every LOOK_SECONDS, until cancelled."""
         while True:
             self.take(await asyncio.to_thread(self.look))
             await asyncio.sleep(LOOK_SECONDS)
 
     def look(self) -> str:
-        """Try to write, also what the ledger remembers; return what is wrong. For a thread."""
+        """Try to write, including the ledger's pending events; return the error. Call this in a thread."""
         if found := self._moved() or probed(self._state):
-            return self._moved() or found  # asked again: the try fails as well where it has just gone
+            return (
+                self._moved() or found
+            )  # checked again, because a directory removed just now also fails the attempt to write
         if self._ledger.unwritten:
             try:
                 self._ledger.write_unwritten()
@@ -63,7 +66,7 @@ class StateRoom:
         return ""
 
     def take(self, found: str) -> None:
-        """Take over what a look has found, and say it where it is new."""
+        """Record the result of a check, and log a change."""
         before, self.trouble = self.trouble, found
         if found and found != before:
             self._since = self._since if before else self._monotonic()
@@ -82,9 +85,10 @@ class StateRoom:
 
 
 def probed(directory: Path) -> str:
-    """Write a small file and remove it; return what is wrong, empty if nothing is.
+    """Write and remove a small file; return the error, empty for success.
 
-    Root may ask of another user's directory: nothing that stands there by that name is written to.
+    Root may call this for another user's directory, so an existing file or link of this name is never written
+    to.
     """
     path = directory / _PROBE_FILE
     try:
@@ -95,7 +99,7 @@ def probed(directory: Path) -> str:
         finally:
             os.close(descriptor)
             path.unlink(missing_ok=True)
-    except FileExistsError:  # server and `check` ask at one moment: the other could write
+    except FileExistsError:  # another process checks at the same moment, and could write
         return ""
     except OSError as error:
         return f"the state directory {directory} cannot be written: {_reason(directory, error)}"

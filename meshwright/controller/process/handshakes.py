@@ -1,4 +1,4 @@
-"""Handshakes that failed: why, by what gRPC's core says of one, and how many are to be said together."""
+"""Failed TLS handshakes: the cause in a line of gRPC's core, and counts for the log."""
 
 import enum
 import re
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Final
 
 SAID_SECONDS: Final = 10.0
-"""The least time between two lines about one reason: a flood of connections must not be one of lines."""
+"""Minimum seconds between two log lines about one cause, because a flood must not fill the log."""
 
 _FAILED: Final = "Handshake failed with error "
 _CODE: Final = re.compile(r"OPENSSL_internal:([A-Z0-9_]+)(?:: (.*))?$")
 
 
 class Failure(enum.StrEnum):
-    """Why a handshake failed; stable, for logs and metrics."""
+    """Cause of a failed handshake; the values are stable, for logs and metrics."""
 
     EXPIRED = "certificate-expired"
     NOT_YET_VALID = "certificate-not-yet-valid"
@@ -52,14 +52,14 @@ _BY_CODE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FailedHandshake:
-    """One that failed, and the library's words."""
+    """One failed handshake, with the message of the TLS library."""
 
     why: Failure
     said: str
 
 
 def failed_handshake(line: str) -> FailedHandshake | None:
-    """Read a line of gRPC's core, without its time and place; None where it is about something else."""
+    """Parse a line of gRPC's core, without time and place; `None` for any other line."""
     if not line.startswith(_FAILED):
         return None
     said = line.removeprefix(_FAILED)
@@ -73,14 +73,14 @@ def failed_handshake(line: str) -> FailedHandshake | None:
 
 @dataclass(frozen=True, slots=True)
 class FailureSummary:
-    """So many failed for one reason; `last` has the words of one of them."""
+    """Number of handshakes that failed for one cause; `last` is the most recent one."""
 
     last: FailedHandshake
     count: int
 
 
 class FailedHandshakes:
-    """Those that were not said yet, noted by any thread; times are seconds of a monotonic clock."""
+    """Failed handshakes not logged yet; `note` is safe from any thread, times are monotonic seconds."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -90,20 +90,20 @@ class FailedHandshakes:
         self._said: dict[Failure, float] = {}
 
     def note(self, failed: FailedHandshake) -> None:
-        """Take one in."""
+        """Count a failed handshake."""
         with self._lock:
             self._counts[failed.why] += 1
             self._uncounted[failed.why] += 1
             self._last[failed.why] = failed
 
     def counted(self) -> Counter[Failure]:
-        """Return how many there were since it was asked last."""
+        """Return the counts since the last call."""
         with self._lock:
             found, self._uncounted = self._uncounted, Counter()
             return found
 
     def due(self, now: float) -> tuple[FailureSummary, ...]:
-        """Return what is to be said now, and take it for said."""
+        """Return the counts to be logged at the time `now`, and reset them."""
         with self._lock:
             due = [why for why in self._counts if now - self._said.get(why, -SAID_SECONDS) >= SAID_SECONDS]
             self._said |= dict.fromkeys(due, now)

@@ -1,4 +1,4 @@
-"""Log levels while a program runs: of all of it, or of one logger or package."""
+"""Log levels of a running program: the general level, and those of single loggers or packages."""
 
 import logging
 import sys
@@ -10,7 +10,7 @@ from meshwright.controller.process.logs import LogLevel
 from meshwright.mesh.problems.spelling import nearest
 
 KEPT: Final = "admin.audit"
-"""The logger of administrative actions: whoever could silence it could act without being seen."""
+"""The logger of administrative actions, which cannot be silenced, so no action goes unseen."""
 
 _PACKAGES: Final = {
     "meshwright.kubernetes.admission": "admission",
@@ -19,16 +19,16 @@ _PACKAGES: Final = {
     "meshwright.kubernetes.status": "reporting",
     "meshwright.traffic": "observed",
 }
-"""Packages whose loggers have another name than the package has inside `meshwright`."""
+"""Packages with a logger name that differs from their place inside `meshwright`."""
 
 _LISTED: Final = with_parents(LOGGER_NAMES)
 
 
 class LogLevels:
-    """The levels in force; a logger without one of its own has its package's, and at last that of all."""
+    """The levels in force. A logger without a level has its package's, and finally the general one."""
 
     def levels(self) -> Mapping[str, str]:
-        """Return the levels by logger, sorted; that of everything else stands under the empty name, first."""
+        """Return the levels by logger, sorted; the general level has the empty name and is first."""
         table = logging.root.manager.loggerDict
         own = {
             name: each.level
@@ -39,9 +39,9 @@ class LogLevels:
         return {name: logging.getLevelName(level).lower() for name, level in sorted(found.items())}
 
     def set_level(self, logger: str, level: str | None) -> None:
-        """Give a logger or package a level, or take its own away (None); the empty name is everything else.
+        """Set the level of a logger or package, or remove it (`None`); the empty name sets the general level.
 
-        Raises ValueError, with what would be right, for a level or a name that there is not.
+        Raises ValueError with the valid values for an unknown level or name.
         """
         if level is not None and level not in set(LogLevel):
             raise ValueError(f"level is {level!r:.60}: must be {', '.join(LogLevel)}")
@@ -58,7 +58,7 @@ class LogLevels:
 
 
 def _logger(module: str) -> str:
-    """Return the name of a module's logger. Users know the name, so it does not follow the module's place."""
+    """Return the name of a module's logger. Users know this name, so it stays when a module moves."""
     for package, logger in _PACKAGES.items():
         if module == package or module.startswith(f"{package}."):
             return logger + module.removeprefix(package)

@@ -1,4 +1,4 @@
-"""The addresses at which the server is asked, taken before anything runs: a port in use is found first."""
+"""Sockets of the server, bound before anything else runs, so a port in use is found first."""
 
 import contextlib
 import os
@@ -19,9 +19,9 @@ _log = structlog.get_logger("controller.process.listening")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addresses:
-    """The addresses at which to listen, and the path of the Unix socket.
+    """The addresses to listen on, and the path of the Unix socket.
 
-    `grpc` are those that gRPC servers take later, by the names of their settings.
+    `grpc` are addresses that gRPC servers bind later, by the names of their settings.
     """
 
     grpc: Mapping[str, HostPort]
@@ -33,7 +33,7 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True)
 class Sockets:
-    """Sockets that listen already."""
+    """Listening sockets."""
 
     http: socket
     debug: socket
@@ -43,9 +43,9 @@ class Sockets:
 
 @contextlib.contextmanager
 def bound(addresses: Addresses) -> Iterator[Sockets]:
-    """Listen on every address but those of gRPC, which are only tried: grpcio says not why it fails.
+    """Listen on every address; those of gRPC are only tried, because grpcio does not report a cause.
 
-    Raises StartupError, which names the setting and the address, and SocketError for the Unix socket.
+    Raises StartupError with the setting and the address, and SocketError for the Unix socket.
     """
     with contextlib.ExitStack() as stack:
         for name, address in addresses.grpc.items():
@@ -61,7 +61,7 @@ def bound(addresses: Addresses) -> Iterator[Sockets]:
 
 
 def _removed(path: Path) -> None:
-    """Remove the socket; one that stays (on a read-only file system) is replaced by the next server."""
+    """Remove the socket's file. If that fails (read-only file system), the next server replaces the file."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""One server per state directory: an exclusive lock that ends with the process that holds it."""
+"""Exclusive lock of a state directory, for one server or command at a time; released with its process."""
 
 import contextlib
 import fcntl
@@ -20,18 +20,18 @@ _log = structlog.get_logger("controller.process.lock")
 LOCK_FILE: Final = "server.lock"
 
 COMMAND_SECONDS: Final = 5.0
-"""How long a server that starts waits for a command that has the directory for a moment."""
+"""Seconds that a starting server waits for a command to release the directory."""
 
 _PAUSE_SECONDS: Final = 0.05
 _SHOWN: Final = 3
 _PID_LENGTH: Final = 10
-"""The holder's number is written over the one before, in one length: that takes no room on a full disk."""
+"""Fixed length of the process id in the file, so rewriting needs no space on a full disk."""
 
 
 def prepare(state: Path, *, shared: bool = False) -> None:
-    """Create the state directory (0700) if it is missing; raise StartupError if it cannot be written.
+    """Create the state directory (mode 0700) if missing; raise StartupError if it is not writable.
 
-    So it is if others can get at what is in it, unless it is to be `shared`: then that is said in the log.
+    StartupError is also raised if other users have access, unless `shared` is True; then a warning is logged.
     """
     try:
         make_private(state)
@@ -51,10 +51,10 @@ def prepare(state: Path, *, shared: bool = False) -> None:
 
 @contextlib.contextmanager
 def held(state: Path, seconds: float = 0.0) -> Iterator[None]:
-    """Hold the lock of `state`, waiting for it so long; raise StateInUse if another process keeps it.
+    """Hold the lock of `state`, after waiting up to `seconds`; raise StateInUse if another process keeps it.
 
-    Raises StartupError if there can be no lock. The thread waits. The kernel gives the lock back when its
-    holder dies, so a crash leaves nothing to clean up.
+    Raises StartupError if a lock is impossible. Blocks the thread. The kernel releases the lock with its
+    process, so a crash needs no clean-up.
     """
     path = state / LOCK_FILE
     try:
@@ -70,7 +70,9 @@ def held(state: Path, seconds: float = 0.0) -> Iterator[None]:
                     f"the state directory {state} is in use by another meshwright (process {holder})"
                 )
             time.sleep(_PAUSE_SECONDS)
-        with contextlib.suppress(OSError):  # a full disk locks nobody out: the number is for people
+        with contextlib.suppress(
+            OSError
+        ):  # the process id is only for people; a full disk must not prevent the lock
             os.pwrite(descriptor, f"{os.getpid():<{_PID_LENGTH}}\n".encode("ascii"), 0)
             os.truncate(descriptor, _PID_LENGTH + 1)
         yield
@@ -79,7 +81,7 @@ def held(state: Path, seconds: float = 0.0) -> Iterator[None]:
 
 
 def holder(state: Path) -> int | None:
-    """Return the process that had the lock last, or has it; None where that cannot be read."""
+    """Return the id of the process that holds or last held the lock, or `None` if unreadable."""
     try:
         return int((state / LOCK_FILE).read_text("ascii"))
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
 """Names of the loggers in the source.
 
 Users set levels by these names, so a name stays when its module moves. structlog makes a logger with its
-first line. Before that the standard library does not know the name, and this list does. A unit test compares
+first line. Before then the standard library does not know the name, and this list does. A unit test compares
 the list with the source.
 """
 

@@ -1,7 +1,7 @@
-"""How log lines look: JSON for programs, colours for people, secrets for nobody.
+"""Format of log lines: JSON for programs, colours for people, and secrets removed in both.
 
-JSON escapes control characters by itself. In lines for people they are escaped here: they hold names, paths
-and messages of others, and a terminal would take some of that for commands.
+JSON escapes control characters by itself. Lines for people are escaped here, because names, paths and
+messages from others could otherwise contain commands for the terminal.
 """
 
 import enum
@@ -26,11 +26,11 @@ _PEM: Final = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
 )
 _TEXTS: Final = frozenset({"exception", "stack"})
-"""What is long text of many lines: a key in it is cut out of it, the rest stays."""
+"""Fields with text of many lines; a key is cut out of the text, and the rest stays."""
 
 
 class LogLevel(enum.StrEnum):
-    """The least severity that is written."""
+    """Minimum severity of written lines."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -39,7 +39,7 @@ class LogLevel(enum.StrEnum):
 
 
 class LogFormat(enum.StrEnum):
-    """AUTO is CONSOLE on a terminal and JSON elsewhere."""
+    """Format of log lines. AUTO is CONSOLE on a terminal and JSON elsewhere."""
 
     AUTO = "auto"
     JSON = "json"
@@ -48,14 +48,14 @@ class LogFormat(enum.StrEnum):
 
 @functools.lru_cache(maxsize=1024)
 def _secret_name(name: str) -> bool:
-    """Say whether a value under this name is withheld; `key` alone is an object's name, not a secret."""
+    """Return whether a value under this name is removed. A plain `key` is an object's name, not a secret."""
     words = name.lower().split("_")
     return not _SECRET_WORDS.isdisjoint(words) or (len(words) > 1 and words[-1] in ("key", "keys"))
 
 
 def _redacted(value: object) -> object:
     match value:
-        case str():  # the most of them first: whether something is a Mapping is the dearest question
+        case str():  # most frequent type first, because the check for a Mapping is the most expensive
             return REDACTED if _PEM_MARK in value else value
         case bytes():
             return REDACTED if _PEM_MARK.encode() in value else value
@@ -71,9 +71,9 @@ def _redacted(value: object) -> object:
 
 
 def redact(_logger: WrappedLogger, _method: str, event: MutableMapping[str, object]) -> EventDict:
-    """Replace what is named like a secret, or holds a PEM private key: the second line of defence.
+    """Replace values with a secret's name or a PEM private key, also in mappings and sequences.
 
-    The first is that key types hide their bytes. Looks into mappings and sequences.
+    This is the second line of defence. The first is that types of keys hide their bytes.
     """
     return {name: _field(name, value) for name, value in event.items()}
 
@@ -85,7 +85,7 @@ def _field(name: str, value: object) -> object:
 
 
 def is_json(style: LogFormat, stream: TextIO) -> bool:
-    """Say whether lines that go there are JSON."""
+    """Return whether lines to this stream are JSON."""
     return style is LogFormat.JSON or (style is LogFormat.AUTO and not stream.isatty())
 
 
@@ -93,7 +93,7 @@ _LEVELS: Final = {
     **{name.lower(): level for name, level in logging.getLevelNamesMapping().items()},
     "exception": logging.ERROR,
 }
-"""By the method that is called."""
+"""Levels by name of the logging method."""
 
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, default=repr)
 
@@ -103,12 +103,12 @@ def _as_json(_logger: WrappedLogger, _method: str, event: MutableMapping[str, ob
 
 
 def for_people(stream: TextIO) -> tuple[Processor, ...]:
-    """Return the processors that make a line for people, with colours on a terminal."""
+    """Return the processors of a line for people, with colours on a terminal."""
     return (_printable, structlog.dev.ConsoleRenderer(colors=stream.isatty()))
 
 
 def _printable(_logger: WrappedLogger, _method: str, event: MutableMapping[str, object]) -> EventDict:
-    """Escape control characters: newlines too, but in what is long text of many lines."""
+    """Escape control characters; line ends too, except in text of many lines."""
     return {
         name: (printable if name in _TEXTS else on_one_line)(value) if isinstance(value, str) else value
         for name, value in event.items()
@@ -120,10 +120,10 @@ def _renderers(style: LogFormat, stream: TextIO) -> tuple[Processor, ...]:
 
 
 class DirectLogger:
-    """One of our loggers, whose lines are finished: they are written, and no record is made of each.
+    """Logger that writes finished lines directly, without a record for each.
 
-    The level is that of the standard library's logger of this name, for whoever sets levels there. A line
-    that cannot be written is reported as a library's would be.
+    The level is that of the standard library's logger of this name. A line that cannot be written is handled
+    as in the standard library.
     """
 
     __slots__ = ("_handler", "is_enabled_for", "name")
@@ -140,7 +140,7 @@ class DirectLogger:
         try:
             handler.stream.write(line + handler.terminator)
             handler.stream.flush()
-        except Exception:  # noqa: BLE001 - as every handler does: whoever says something is not ended by it
+        except Exception:  # noqa: BLE001 - as every handler does: logging must not end the caller
             handler.handleError(logging.makeLogRecord({"name": self.name, "msg": line}))
         finally:
             handler.release()
@@ -149,16 +149,17 @@ class DirectLogger:
 
 
 def _at_level(logger: DirectLogger, method: str, event: EventDict) -> EventDict:
-    """Let through what the logger's level does; quicker than structlog's own, which asks all its parents."""
+    """Drop lines below the logger's level; faster than structlog's own check, which asks all parents."""
     if not logger.is_enabled_for(_LEVELS[method]):
         raise structlog.DropEvent
     return event
 
 
 def _wanted(record: logging.LogRecord) -> bool:
-    """Say whether a library's record is written: of its debugging only what was asked for by its name.
+    """Return whether a library's record is written; debug records only for loggers with a level of their own.
 
-    Our own lines come by no record. A library tells each step of what it does, with all that it handles.
+    Our own lines are not records. Libraries write debug records of each step, with all the data that they
+    handle.
     """
     if record.levelno >= logging.INFO:
         return True
@@ -169,14 +170,14 @@ def _wanted(record: logging.LogRecord) -> bool:
 
 
 def configure(level: LogLevel, style: LogFormat, stream: TextIO | None = None) -> None:
-    """Send every line, ours and the libraries', to `stream` (standard error) in one form."""
+    """Write all lines, ours and the libraries', to `stream` (default: standard error) in one format."""
     target = styled(stream or sys.stderr)
     shared: list[Processor] = [
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
-        # As text, before secrets are looked for in it. Without local variables: keys are among them.
+        # Before `redact`, which searches the text. Local variables are left out, because they include keys.
         structlog.processors.format_exc_info,
         redact,
     ]
@@ -191,15 +192,15 @@ def configure(level: LogLevel, style: LogFormat, stream: TextIO | None = None) -
             ],
         )
     )
-    # Who wrote a record, and where, is in no line of ours: it is not asked for each.
+    # Our lines have neither thread nor source line, so these are not determined for each record.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    logging._srcfile = None  # noqa: SLF001 - as the manual of the library has it
+    logging._srcfile = None  # noqa: SLF001 - documented in the logging manual
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.value.upper())
     for chatty in ("aiohttp.access", "watchfiles"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
-    logging.getLogger("envoy").setLevel(logging.DEBUG)  # it writes what its own level lets through
+    logging.getLogger("envoy").setLevel(logging.DEBUG)  # Envoy filters by its own level
     structlog.configure(
         processors=[
             _at_level,

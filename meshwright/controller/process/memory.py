@@ -1,22 +1,20 @@
-"""Keeping the garbage collector from holding the event loop.
+"""Tuning of the garbage collector, so collections do not block the event loop.
 
-A mesh of a thousand services with its proxies is more than a million objects that stay. Looking through all
-of them takes the collector up to a second, and finds nothing: what the server lets go of has no cycles, or
-few. So each object is looked at twice at most: when it is young, and once more when many have stayed; what is
-alive then is frozen: never looked at again, freed like anything else when its last reference goes.
+A mesh of a thousand services has more than a million long-lived objects. A full collection takes up to a
+second and finds nothing, because released objects have few or no cycles. Therefore each object is examined at
+most twice: when young, and once more when many have survived. Survivors are frozen (`gc.freeze`): never
+examined again, and freed by their reference count like any object.
 
-The collector counts what is allocated less what is freed. A wave that puts new values in the place of old
-ones makes hundreds of thousands of objects between two collections, and the next one takes as long as all of
-them. So it is called many times a second while there is work, and finds little each time; its own count is
-for computations that do not let it be called. How many objects there are it does not say (a list of them
-would hold them, which breaks what other threads are just making): what the young took is the measure of those
-that stayed.
+The collector counts allocations minus deallocations. A wave that replaces values makes hundreds of thousands
+of objects between two collections, and the next collection takes as long as all of them. So collections are
+triggered here, many times a second while there is work; the collector's own thresholds only matter during
+computations without a break. The number of young objects cannot be read cheaply (a list of them would hold
+them, and disturb other threads), so the CPU time of the last collection is the measure.
 
-Waves and streams leave no cycles (tests see to it). One of a library that comes loose after it was frozen is
-found in the end: when twice as much is frozen as was alive when all was looked through last, and what the
-server has come to remember since then, all is looked through again, but not while somebody is connected: it
-is one pause, of a tenth of a second for each 200 000 objects. Only where it is four times as much, memory
-matters more.
+Waves and streams leave no cycles (tests check this). A frozen cycle of a library is found by a thorough
+collection: when twice as much is frozen as was alive after the last one, plus the growth of the server, and
+only while no proxy is connected, because of the pause (a tenth of a second for each 200 000 objects). At four
+times as much, memory matters more, and the collection happens anyway.
 """
 
 import asyncio
@@ -31,43 +29,45 @@ from typing import Final, Literal
 import structlog
 
 THRESHOLDS: Final = (10_000, 5, 1)
-"""Allocations before the youngest generation is looked through; how much more seldom older ones are."""
+"""Allocations until the young generation is collected, and factors for the older generations."""
 
 YOUNG_SECONDS: Final = 0.05
-"""How often it is asked whether the young objects may be many."""
+"""Seconds between two checks of the young generation."""
 
 USED_SECONDS: Final = 0.005
-"""CPU of the whole process after which they may: an idle server makes few, however long it is."""
+"""CPU seconds of the process until a collection of the young generation; an idle server allocates little."""
 
 FEW_SECONDS: Final = 0.0001
-"""CPU that a look at few young objects takes: an idle server's, which stay where they are."""
+"""CPU seconds of a collection that found few young objects; those stay young."""
 
 STAYED_SECONDS: Final = 0.003
-"""CPU for many young objects after which those that stayed are looked through as well, and frozen."""
+"""CPU seconds of young collections after which survivors are collected and frozen."""
 
 THOROUGH_SECONDS: Final = 600.0
-"""How often it is looked whether so much is frozen that all must be looked through."""
+"""Seconds between two checks whether a thorough collection is needed."""
 
 TRIM_SECONDS: Final = 15.0
-"""How often what is free in the midst of the heaps is given back."""
+"""Seconds between two returns of free memory inside the heaps to the system."""
 
 _ARENA_MAX: Final = (-8, 2)
 _MMAP_THRESHOLD: Final = (-3, 128 * 1024)
-"""glibc's mallopt(3): which setting, and its value. With less a storm takes a fifth more of CPU: most of what
-is asked for is short-lived, and each block of its own must be cleared by the system. With a megabyte the
-responses to a storm stay in the heaps, whose free parts lie between what connections keep.
+"""Parameters of glibc's mallopt(3): number and value.
+
+With a lower threshold a storm of connections takes a fifth more CPU time, because most blocks are short-lived
+and the system must clear each separate one. With a megabyte the responses of a storm stay in the heaps, whose
+free parts lie between long-lived blocks of connections.
 """
 
 LEAST: Final = 500_000
-"""So many frozen objects are never too many."""
+"""Number of frozen objects that is always acceptable."""
 
 _TOO_MANY: Final = 2
 _FAR_TOO_MANY: Final = 4
-"""How many times what should be frozen is, before all is looked through: with nobody there, and anyway."""
+"""Factors for a thorough collection: without connected proxies, and in any case."""
 
 _PER_VALUE: Final = 8
 _PER_STREAM: Final = 250
-"""Objects of a derived value, and of a stream; rather too few, or garbage would be taken for them."""
+"""Estimated objects per derived value and per stream; rather too few, or garbage would be counted as used."""
 
 _YOUNGEST: Final = 0
 _MIDDLE: Final = 1
@@ -77,7 +77,7 @@ _log = structlog.get_logger("controller.process.memory")
 
 @contextlib.contextmanager
 def tended() -> Iterator[None]:
-    """Collect as this module says while the block runs; the collector is as it was before in the end."""
+    """Tune the collector inside the block, and restore it at the end."""
     before = gc.get_threshold()
     gc.callbacks.append(_freeze)
     gc.set_threshold(*THRESHOLDS)
@@ -90,12 +90,11 @@ def tended() -> Iterator[None]:
 
 
 def returning() -> bool:
-    """Have glibc give memory back that is free again; return whether there is a glibc that can be told.
+    """Configure glibc to return free memory to the system; return False without glibc.
 
-    It takes large blocks from the system one by one, and gives them back so, but only as long as none was
-    freed: then it takes blocks of up to 32 MiB from its heaps, of which it has eight for each processor, and
-    what is free in these stays. gRPC's threads use them all: after requests of megabytes a server kept twice
-    what it needed.
+    By default glibc maps large blocks separately and returns them, but only until one was freed: then blocks
+    of up to 32 MiB come from its heaps, eight per processor, and free memory in these stays. gRPC's threads
+    use all heaps, so after requests of megabytes a server kept twice the memory that it needed.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
@@ -104,9 +103,10 @@ def returning() -> bool:
 
 
 async def trimming() -> None:
-    """Have glibc give back the free pages in the midst of its heaps from time to time, until cancelled.
+    """Return free pages inside glibc's heaps to the system every TRIM_SECONDS, until cancelled.
 
-    It does so by itself only at their ends. It takes a millisecond or two, and not the event loop's.
+    glibc by itself only returns memory at the ends of its heaps. A call takes one or two milliseconds, in a
+    thread.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     while True:
@@ -117,7 +117,7 @@ async def trimming() -> None:
 
 @contextlib.contextmanager
 def built_to_stay() -> Iterator[None]:
-    """Collect nothing meanwhile, and freeze what was made: for the first wave."""
+    """Disable collections inside the block, and freeze its objects at the end; for the first wave."""
     gc.disable()
     try:
         yield
@@ -127,22 +127,22 @@ def built_to_stay() -> Iterator[None]:
 
 
 def estimated(values: int, streams: int) -> int:
-    """Return how many objects so many derived values and open streams are made of at least."""
+    """Return the minimum number of objects in this many derived values and open streams."""
     return _PER_VALUE * values + _PER_STREAM * streams
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryScan:
-    """How many objects were alive when all were looked through, and how many were `estimated` then."""
+    """Result of a thorough collection: objects alive, and the `estimated` number at that time."""
 
     alive: int
     held: int
 
 
 async def tending(held: Callable[[], int], connected: Callable[[], bool]) -> None:
-    """Look through what is young often, and through all when there is reason to, until cancelled.
+    """Collect young objects often, and all objects when necessary, until cancelled.
 
-    `held` is `estimated` of this moment, `connected` says whether somebody is there.
+    `held` returns the present `estimated` number, and `connected` whether a proxy is connected.
     """
     last = MemoryScan(gc.get_freeze_count(), held())
     rounds, young = round(THOROUGH_SECONDS / YOUNG_SECONDS), YoungScan()
@@ -154,11 +154,11 @@ async def tending(held: Callable[[], int], connected: Callable[[], bool]) -> Non
 
 
 class YoungScan:
-    """Looks through young objects, and through those that have stayed when they may be many.
+    """Collector of young objects, and of survivors when there may be many.
 
-    Both at once: right after the young were looked through on their own, the survivors would be looked
-    through a second time, and most are of a wave that is still being made. While each look finds many, each
-    is of both. `clock` is the CPU of the calling thread in seconds, `used` that of the process.
+    Both are collected at once: right after a young collection the survivors would be examined a second time,
+    and most belong to a wave in progress. While each collection finds many, each includes survivors. `clock`
+    is the CPU time of the calling thread in seconds, and `used` the CPU time of the process.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class YoungScan:
         self._spent = 0.0
 
     def look(self) -> None:
-        """Collect what is young if it may be much, and freeze what has stayed if that is much."""
+        """Collect young objects if there may be many, and freeze survivors if there are many."""
         if self._used() - self._looked < USED_SECONDS:
             return
         many = self._spent > STAYED_SECONDS
@@ -185,9 +185,9 @@ class YoungScan:
 
 
 def thorough(last: MemoryScan, held: int, *, connected: bool) -> MemoryScan:
-    """Look through everything if far more is frozen than there should be; return the last look.
+    """Collect all objects if far more are frozen than expected; return the last result.
 
-    There should be what was alive then, and what the server remembers besides since then.
+    Expected are the objects alive after the last thorough collection, plus the growth of `held` since then.
     """
     frozen, times = gc.get_freeze_count(), _FAR_TOO_MANY if connected else _TOO_MANY
     if frozen <= max(times * (last.alive + max(0, held - last.held)), LEAST):
@@ -203,6 +203,6 @@ def thorough(last: MemoryScan, held: int, *, connected: bool) -> MemoryScan:
 
 
 def _freeze(phase: Literal["start", "stop"], info: dict[str, int]) -> None:
-    """Freeze what has survived two collections, or one of everything that is not frozen."""
+    """Freeze the survivors of two collections, or of a full one."""
     if phase == "stop" and info["generation"] >= _MIDDLE:
         gc.freeze()

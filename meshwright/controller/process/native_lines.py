@@ -1,9 +1,9 @@
-"""What native libraries write to standard error, raw: read, and said as lines of ours.
+"""Lines that native libraries write to standard error, read through a pipe and logged as our own.
 
-gRPC's core has no other way to say why a handshake failed. So descriptor 2 leads to a pipe for as long as a
-server runs, and `sys.stderr` to where it led before. What is no line of gRPC's goes on, with control
-characters escaped, unless the log is JSON: then it is a line of that. Python's own report of a crash goes
-where descriptor 2 led before.
+gRPC's core reports the cause of a failed handshake in no other way. While a server runs, descriptor 2 leads
+to a pipe, and `sys.stderr` to the original target. Lines of other libraries are passed on with control
+characters escaped, or become JSON lines if the log is JSON. Python's report of a crash goes to the original
+target.
 """
 
 import contextlib
@@ -24,22 +24,21 @@ from meshwright.mesh.terminal.screened_stream import ScreenedStream
 
 VERBOSITY: Final = "GRPC_VERBOSITY"
 NEEDED: Final = "INFO"
-"""Less, and gRPC does not say that a handshake failed."""
+"""Minimum verbosity at which gRPC reports failed handshakes."""
 
 _LINE: Final = re.compile(r"([IWEF])\d{4} [\d:.]+ +\d+ ([\w./-]+:\d+)\] (.*)")
 _LEVELS: Final = {"I": "info", "W": "warning", "E": "error", "F": "critical"}
 _MOST_BYTES: Final = 65536
-"""Of one look, and about of a line: a longer one is more than one."""
+"""Maximum bytes of one read, and of a line; a longer line is split."""
 
 _log = structlog.get_logger("controller.native")
 
 
 class NativeLines:
-    """The lines of this process' native libraries; a context manager, to be entered before gRPC is imported.
+    """Reader of native lines; a context manager, to be entered before gRPC is imported.
 
-    Handshakes that failed are counted. Other lines of gRPC's are said only if its environment variable was
-    set, by somebody who wants to see them: it has one for much of what a stranger does. What it ends the
-    process with is said in any case.
+    Failed handshakes are counted. Other lines of gRPC are only logged if its environment variable was set by
+    the operator, because strangers cause many of them. A line before gRPC ends the process is always logged.
     """
 
     def __init__(self) -> None:
@@ -51,7 +50,7 @@ class NativeLines:
         self._reader: threading.Thread | None = None
 
     def say_all(self) -> None:
-        """Say what is no line of gRPC's, too: where the log is JSON, every line is."""
+        """Log lines of other libraries too, for a log in JSON, in which every line must be JSON."""
         self._says_all = True
 
     def __enter__(self) -> Self:
@@ -75,7 +74,7 @@ class NativeLines:
         faulthandler.disable()
         sys.stderr.flush()
         assert self._python is not None  # noqa: S101 - it was entered
-        os.dup2(self._original, 2)  # the pipe's last end: its reader comes to the end of it
+        os.dup2(self._original, 2)  # closes the last writing end, so the reader finishes
         if self._reader is not None:
             self._reader.join(1.0)
         sys.stderr = self._python
@@ -98,7 +97,7 @@ class NativeLines:
         found = _LINE.match(text)
         if found is None:
             if not self._says_all:
-                with contextlib.suppress(OSError):  # its disk is full, or nobody reads there any more
+                with contextlib.suppress(OSError):  # the disk is full, or the reader has ended
                     os.write(self._original, f"{on_one_line(text)}\n".encode(errors="backslashreplace"))
             elif text.strip():
                 _log.warning("standard error says", source="stderr", said=text)

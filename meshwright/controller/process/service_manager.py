@@ -1,6 +1,6 @@
-"""What a service manager, such as systemd, is told of this process: sd_notify(3), and its watchdog.
+"""Notification of a service manager such as systemd (sd_notify(3)), and its watchdog.
 
-Own code: it is one datagram, and the libraries for it bring C or have no keeper.
+Our own code, because it is a single datagram, and the libraries for it need C code or are unmaintained.
 """
 
 import asyncio
@@ -14,36 +14,39 @@ from typing import Final, Self
 import structlog
 
 SOON_SECONDS: Final = 0.25
-"""How often it is asked whether the program is ready, before it is."""
+"""Seconds between two checks until the program is ready."""
 LATER_SECONDS: Final = 5.0
-"""How often afterwards: what is said then is for people."""
+"""Seconds between two later status messages, which are for people."""
 
 _LONGEST_STATUS: Final = 1000
 
 _log = structlog.get_logger("controller.process.service_manager")
 
 Missing = Callable[[], Awaitable[tuple[str, ...]]]
-"""What keeps a program from being ready; nothing if it is."""
+"""Function that returns the parts that are not ready yet; empty if the program is ready."""
 Remarks = Callable[[], tuple[str, ...]]
-"""What is wrong besides."""
+"""Function that returns remarks about degraded parts."""
 
 
 def socket_address(text: str) -> str | None:
-    """Return where the manager listens, by its variable; None if that is no Unix socket: path, or `@name`."""
+    """Return the address in NOTIFY_SOCKET (path, or `@name`), or `None` if it is not a Unix socket."""
     if len(text) < 2 or text[0] not in "/@":
         return None
     return "\0" + text[1:] if text[0] == "@" else text
 
 
 def watchdog_seconds(microseconds: str, pid: str, own: int) -> float | None:
-    """Return after how long a silent process is killed; None where nobody watches this one (`own`)."""
+    """Return the seconds until a silent process is killed.
+
+    `None` without a watchdog for the process `own`.
+    """
     if pid not in ("", str(own)) or not microseconds.isascii() or not microseconds.isdigit():
         return None
     return int(microseconds) / 1e6 or None
 
 
 def sentence(missing: tuple[str, ...], remarks: tuple[str, ...]) -> str:
-    """Say in one line how the program is; what is wrong besides may be why it is not ready."""
+    """Return the status in one line; a remark may be the reason why the program is not ready."""
     if missing:
         words = f"not ready: {', '.join((*remarks, *missing))}"
     else:
@@ -52,9 +55,10 @@ def sentence(missing: tuple[str, ...], remarks: tuple[str, ...]) -> str:
 
 
 class ServiceManager:
-    """Who started this process and waits for its word; nobody does without an address.
+    """The manager that started this process; without an address all notifications are ignored.
 
-    `watchdog` is in seconds. Nothing here blocks: what the manager has no room for is said again.
+    `watchdog` is in seconds. Calls never block: if the manager's queue is full, the message is repeated
+    later.
     """
 
     def __init__(self, address: str | None = None, watchdog: float | None = None) -> None:
@@ -67,7 +71,7 @@ class ServiceManager:
 
     @classmethod
     def of(cls, environment: MutableMapping[str, str]) -> Self:
-        """Read the variables, and take them away: a child that finds them would speak for this process."""
+        """Read and remove the environment variables, because a child process must not notify in our name."""
         text, microseconds, pid = (
             environment.pop(name, "") for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
         )
@@ -78,11 +82,11 @@ class ServiceManager:
 
     @property
     def listens(self) -> bool:
-        """Say whether anybody is to be told anything."""
+        """Return whether a manager receives notifications."""
         return self._address is not None
 
     async def followed(self, missing: Missing, remarks: Remarks) -> None:
-        """Say that the program is ready as soon as it is, and how it is, until cancelled."""
+        """Report readiness once, and the status after each change, until cancelled."""
         while True:
             lacking = await missing()
             if not (self._stopping or lacking or self._ready):
@@ -91,7 +95,7 @@ class ServiceManager:
             await asyncio.sleep(LATER_SECONDS if self._ready else SOON_SECONDS)
 
     async def fed(self, alive: Callable[[], bool]) -> None:
-        """Say twice in its time that this event loop turns, as long as `alive`, until cancelled."""
+        """Feed the watchdog twice per interval while `alive` returns True, until cancelled."""
         if self._watchdog is None:
             await asyncio.Event().wait()
             return
@@ -102,7 +106,7 @@ class ServiceManager:
 
     @contextlib.contextmanager
     def reloading(self) -> Iterator[None]:
-        """Say that settings are read again, and when that is over; what is not ready yet stays so."""
+        """Report a reload and its end, if the program is ready."""
         if not self._ready or self._stopping:
             yield
             return
@@ -110,11 +114,11 @@ class ServiceManager:
         try:
             yield
         finally:
-            # If there is no room for the word, `followed` says it.
+            # If the queue is full, `followed` repeats the message.
             self._ready = self._tell("READY=1")
 
     def stopping(self) -> None:
-        """Say that the program ends, once."""
+        """Report the shutdown, once."""
         if not self._stopping:
             self._stopping = True
             self._tell("STOPPING=1", "STATUS=stopping")
@@ -124,11 +128,11 @@ class ServiceManager:
             self._status = status
 
     def _tell(self, *fields: str) -> bool:
-        """Send fields, and say whether they are under way; what keeps them from it is logged once."""
+        """Send fields; return whether they were sent, and log an error once."""
         if self._address is None:
             return True
         try:
-            # A socket for each: the manager's may be another one after it was restarted.
+            # A new socket each time, because a restarted manager has a new one.
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sending:
                 sending.sendto("\n".join(fields).encode(errors="backslashreplace"), self._address)
         except OSError as error:

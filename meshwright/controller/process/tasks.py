@@ -1,4 +1,4 @@
-"""Named, guarded tasks: the end of one that should never end is an error that ends the program."""
+"""Supervised tasks: if a task that should run for ever ends, the program ends with an error."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -9,11 +9,11 @@ _log = structlog.get_logger("controller.process.tasks")
 
 
 class TaskEnded(Exception):
-    """A task that lives as long as the program ended by itself."""
+    """A task that should run as long as the program has ended."""
 
 
 async def guard(name: str, work: Coroutine[object, object, None]) -> None:
-    """Run `work`, which must not end but by cancellation; raise TaskEnded, with the cause, if it does."""
+    """Run `work` until it is cancelled; raise TaskEnded, with the cause, if it ends in another way."""
     try:
         await work
     except asyncio.CancelledError:
@@ -25,5 +25,5 @@ async def guard(name: str, work: Coroutine[object, object, None]) -> None:
 
 
 def spawn(group: asyncio.TaskGroup, name: str, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
-    """Start `work` in `group` under `name`, guarded."""
+    """Start `work` in `group` under `name`, supervised."""
     return group.create_task(guard(name, work), name=name)

@@ -1,4 +1,4 @@
-"""Who held the event loop, and for how long: told by the heartbeat, for metrics, the log and a page."""
+"""Delays of the event loop, measured by the heartbeat: for metrics, the log and a page."""
 
 from collections import deque
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from meshwright.admin.metrics.registry import Metrics
 from meshwright.admin.readers import LateMoment
 
 NOTED_SECONDS: Final = 0.02
-"""What is remembered: the loop is to be held no longer than this."""
+"""Longest acceptable delay; longer ones are remembered."""
 LOGGED_SECONDS: Final = 0.1
 REMEMBERED: Final = 64
 
@@ -19,9 +19,9 @@ _log = structlog.get_logger("controller.process.watchdog")
 
 
 class Watchdog:
-    """Hears of every beat of the loop, and remembers the last that were late.
+    """Receiver of heartbeats, which remembers the last delays.
 
-    `doing` says what the wave that is being made is at, or nothing.
+    `doing` returns the present step of a wave, or an empty text.
     """
 
     def __init__(self, metrics: Metrics, doing: Callable[[], str], clock: Callable[[], datetime]) -> None:
@@ -31,7 +31,7 @@ class Watchdog:
         self._moments: deque[LateMoment] = deque(maxlen=REMEMBERED)
 
     def late(self, seconds: float) -> None:
-        """Take note of how late a beat came."""
+        """Record the delay of a heartbeat."""
         self._metrics.loop_beat(seconds)
         if seconds <= NOTED_SECONDS:
             return
@@ -41,5 +41,5 @@ class Watchdog:
             _log.warning("the event loop was held", seconds=round(seconds, 3), doing=doing)
 
     def moments(self) -> tuple[LateMoment, ...]:
-        """Return the last late moments, newest first."""
+        """Return the last delays, newest first."""
         return tuple(reversed(self._moments))

@@ -1,4 +1,4 @@
-"""The change of the mesh's root: its steps, the evidence for each, and roots that objects declare.
+"""Change of the mesh's CA: its steps, the evidence for each, and CAs declared by objects.
 
-It never makes a CA or a certificate: `certs.roots` does.
+Making a CA or a certificate is left to `certs.roots`.
 """

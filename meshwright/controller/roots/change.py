@@ -1,4 +1,4 @@
-"""Changing the mesh's root while it serves: steps on command, and on evidence from everyone concerned."""
+"""Change of the mesh's CA in operation: steps on command, taken when all participants are ready."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
@@ -15,41 +15,42 @@ from certs.roots.rotation import Rotation, aborted, advanced, without
 from certs.roots.status import ChangeStatus, given_up, status_of
 
 LOOK_SECONDS: Final = 2.0
-"""So often it is looked whether anybody still holds the next step back."""
+"""Seconds between two checks of the participants."""
 
 _log = structlog.get_logger("controller.root_change")
 
 
 class Rule(Protocol):
-    """Who says which roots there are to be, if anybody does."""
+    """Authority over the wanted CAs: objects, or commands."""
 
     def refusal(self) -> str:
-        """Return why commands may not change the root; empty where they may."""
+        """Return the reason why commands must not change the CA; empty if they may."""
 
     def held(self, rotation: Rotation) -> str:
-        """Return why the next stage is not wanted yet; empty where it is."""
+        """Return the reason why the next stage is not wanted yet; empty if it is."""
 
 
 class ManualApproval:
-    """Leaves it to commands."""
+    """Rule that leaves changes to commands."""
 
     def refusal(self) -> str:
-        """Return nothing."""
+        """Return an empty text."""
         return ""
 
     def held(self, rotation: Rotation) -> str:
-        """Return nothing."""
+        """Return an empty text."""
         del rotation
         return ""
 
 
 class RootChange:
-    """Takes the steps of a change of the root, one at a time, whoever asks.
+    """Change of the CA, one step at a time.
 
-    `said` returns what proxies say now. `stepped` has whatever depends on
-    roots look at them, after each step. Steps raise CertificateError, and then nothing is other. `held` is
-    why none can be taken at all, if so: without a ledger nobody is known, and nobody would be waited for.
-    `rule` is who says which roots there are: if it says any, commands are refused, but to give up.
+    `said` returns the acknowledgements of proxies. After each step `stepped` informs everything that depends
+    on CA certificates. A step that raises CertificateError changes nothing. `held` is a reason against all
+    steps, for example a lost ledger: without it the participants are unknown, and a step would wait for none
+    of them. `rule` decides about the wanted CAs; if objects declare them, commands other than `give_up` are
+    refused.
     """
 
     def __init__(
@@ -74,25 +75,25 @@ class RootChange:
 
     @property
     def stage(self) -> int:
-        """Return the number of the stage that a change is at, from 1; 0 where there is none."""
+        """Return the number of the present stage, from 1; 0 without a change."""
         rotation = self._authority.rotation
         return 0 if rotation is None else rotation.stage.number
 
     async def status(self) -> ChangeStatus:
-        """Return how it stands; raise StateError where the ledger cannot be read."""
+        """Return the status of the change; raise StateError if the ledger cannot be read."""
         rotation = self._authority.rotation
         if rotation is None:
             return ChangeStatus(None)
         return await self._held_by(rotation)
 
     async def begin(self) -> ChangeStatus:
-        """Begin a change to a new root on command; raise RequestError if there is one, or objects rule."""
+        """Begin a change on command; raise RequestError if one is in progress, or objects declare the CAs."""
         self._require_command()
         await self.begin_by(self._authority.begin)
         return await self._taken()
 
     async def begin_by(self, begin: Callable[[datetime, datetime], Rotation]) -> None:
-        """Have the authority begin a change, now and since a moment; raise RequestError if there is one."""
+        """Begin a change with `begin(now, since)`; raise RequestError if one is in progress."""
         async with self._turn:
             self._require_ledger()
             if (rotation := self._authority.rotation) is not None:
@@ -105,22 +106,25 @@ class RootChange:
             await self._have_stepped()
 
     async def abort(self) -> ChangeStatus:
-        """Take the change back on command; raise RequestError if there is none, or it is being taken back."""
+        """Abort the change on command.
+
+        Raise RequestError if there is none, or it is being aborted already.
+        """
         self._require_command()
         await self.take(aborted)
         return await self._taken()
 
     async def take(self, act: Callable[[Rotation, datetime], Rotation]) -> None:
-        """Have the change under way be another; raise RequestError where that cannot be."""
+        """Replace the change in progress; raise RequestError if `act` does not allow it."""
         async with self._turn:
             await self._step(act(self._under_way(), await self._moment()))
 
     async def give_up(self, proxies: Collection[str], older_than: timedelta | None = None) -> ChangeStatus:
-        """Wait no longer for these proxies, by name, and for those last heard of so long ago.
+        """Stop waiting for these proxies, and for those not heard of for `older_than`.
 
-        The webhook may be among them: what API servers cannot verify they let through, and no call is lost.
-        So may pods that are yet to join: they wait until they know the new root.
-        Raises RequestError where one of the names holds nothing back: it may be mistyped.
+        The webhook may be among them, because API servers that cannot verify it let requests through. So may
+        Pods that have not joined yet: they wait until they know the new CA. Raises RequestError if one of the
+        names is not waited for, because the name may be mistyped.
         """
         async with self._turn:
             rotation, now = self._under_way(), self._clock()
@@ -129,10 +133,7 @@ class RootChange:
         return await self._taken()
 
     async def stepping(self) -> None:
-        """Take each step as soon as nobody holds it back, until cancelled.
-
-        What fails is tried again, and said once.
-        """
+        """Take each step as soon as all participants are ready, until cancelled; an error is logged once."""
         reason = ""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
@@ -148,16 +149,17 @@ class RootChange:
                 reason = str(error)
 
     async def _taken(self) -> ChangeStatus:
-        """Return how it stands after what was asked for was done: it was, also where that cannot be read."""
+        """Return the status after a successful command, also if the status itself cannot be read."""
         try:
             return await self.status()
         except StateError as error:
             raise StateError(f"it is done, and who holds it back cannot be said: {error}") from error
 
     async def _moment(self) -> datetime:
-        """Return when a stage begins: no certificate that there is already counts as issued in it.
+        """Return the beginning of a stage, not before the last issued certificate.
 
-        A clock that was set back would have it so, and nobody be waited for who holds one.
+        If the clock was set back, a certificate issued before would otherwise count as issued in the new
+        stage, and its holder would not be waited for.
         """
         last = await asyncio.to_thread(self._ledger.last_issued_at)
         return self._clock() if last is None else max(self._clock(), last)
@@ -170,7 +172,7 @@ class RootChange:
             return
         found = await self._held_by(rotation)
         if found.is_server_behind:
-            await self._stepped()  # what it could not make anew after the step
+            await self._stepped()  # parts that failed to follow the last step try again
         if found.is_held:
             return
         self._require_ledger()
@@ -181,7 +183,7 @@ class RootChange:
         await asyncio.to_thread(self._authority.step, rotation, self._clock())
         await self._have_stepped()
         self._is_noted = False
-        try:  # after it is so: an opening takes it over as well
+        try:  # after the step itself; an interrupted server repeats this at its next start
             await asyncio.to_thread(self._note_signer)
         except StateError as error:
             _log.warning("the ledger does not say yet which root signs", reason=str(error))

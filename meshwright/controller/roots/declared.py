@@ -1,4 +1,4 @@
-"""Roots that MeshRootCertificates declare: the mesh's root is changed until it is as they say."""
+"""CAs declared by MeshRootCertificates: the mesh's CA is changed until it matches them."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -29,9 +29,9 @@ _ERROR: Final = "error"
 
 
 class DeclaredRule:
-    """The rule for changes of the root that objects of the view set, if there are any.
+    """Rule by the MeshRootCertificates in the view, if there are any.
 
-    `found` is what the last look at their Secrets found, None before the first.
+    `found` is the result of the last look at their Secrets, `None` before the first.
     """
 
     def __init__(self, view: Callable[[], View | None]) -> None:
@@ -39,14 +39,14 @@ class DeclaredRule:
         self.found: DeclaredRootSecrets | None = None
 
     def refusal(self) -> str:
-        """Return why commands may not change the root: where there is an object in use."""
+        """Return the reason why commands must not change the CA: an object is in use."""
         view = self._view()
         if view is None or not (used := wanted(view)):
             return ""
         return f"which roots there are is what MeshRootCertificates say, such as {used[0].key}: change them"
 
     def held(self, rotation: Rotation) -> str:
-        """Return why the next stage is not wanted yet: before the first look nobody knows."""
+        """Return the reason why the next stage is not wanted yet; before the first look it is unknown."""
         if self.found is None:
             return "they have not been looked at yet"
         if self.found.errors:
@@ -55,11 +55,11 @@ class DeclaredRule:
 
 
 class DeclaredRoots:
-    """Has `change` come to what objects of the view declare, and the change's `rule` know what was found.
+    """Controller that changes the CA to the declared ones.
 
-    `say` takes what is wrong with objects, `state` how each stands, in OSM's words. `why_not` is why there
-    is no change to be had, if so. As long as an object cannot be taken, nothing is done and the CA in force
-    goes on.
+    `say` receives problems of objects, `state` the state of each object in OSM's words. `why_not` is the
+    reason if the CA cannot be changed by this server. While an object is invalid nothing is changed, and the
+    present CA stays in force.
     """
 
     def __init__(
@@ -79,13 +79,13 @@ class DeclaredRoots:
         self._state = state
 
     async def run(self) -> None:
-        """Look from time to time, until cancelled."""
+        """Check every LOOK_SECONDS until cancelled."""
         while True:
             await self.look()
             await asyncio.sleep(LOOK_SECONDS)
 
     async def look(self) -> None:
-        """Do what is next, if anything is, and say what cannot be done."""
+        """Take the next step, if any, and report errors."""
         if (view := self._view()) is None:
             return
         used = wanted(view)[:MOST]
@@ -102,7 +102,7 @@ class DeclaredRoots:
     async def _follow(
         self, authority: ChangingAuthority, change: RootChange, used: Sequence[MeshRootCertificate]
     ) -> Mapping[PolicyKey, str]:
-        """Take the next step towards what is declared; return what keeps objects from being taken."""
+        """Take the next step towards the declared CAs; return the errors by object."""
         rotation, signer = authority.rotation, Fingerprint(authority.fingerprint)
         other = Fingerprint(authority.other)
         found = await asyncio.to_thread(self._secrets.found, used, signer, other, self._clock())
@@ -122,7 +122,7 @@ class DeclaredRoots:
         return {}
 
     def _tell(self, view: View, errors: Mapping[PolicyKey, str]) -> None:
-        """Say of each object how it stands."""
+        """Report the problems and the state of each object."""
         self._say(ordered(_problem(view, key, said) for key, said in errors.items()))
         authority, found = self._authority, self._rule.found
         by_name = {} if found is None else {each.name: each for each in found.roots}

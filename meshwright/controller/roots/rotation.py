@@ -1,4 +1,4 @@
-"""The change of the mesh's root, joined with everything that it concerns."""
+"""Change of the mesh's CA, connected with the parts that it concerns."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
@@ -42,10 +42,10 @@ def root_change(
     *,
     elsewhere: bool,
 ) -> RootChange | None:
-    """Return what changes the root; None where it is not ours to change.
+    """Return the change of the CA, or `None` if the CA is not managed by this server.
 
-    `stepped` has whatever depends on roots look at them; `elsewhere` says that service certificates are of
-    another issuer.
+    `stepped` informs everything that depends on CA certificates; `elsewhere` is True if another issuer signs
+    service certificates.
     """
     authority = found.whose.changing
     if authority is None:
@@ -74,7 +74,7 @@ def declared_roots(
     reporter: "Reporter | None",
     clock: Callable[[], datetime],
 ) -> DeclaredRoots:
-    """Return what has the root be as MeshRootCertificates say, and tells what is wrong with them."""
+    """Return the controller of declared CAs, with its reports."""
 
     def state(states: Mapping[ObjectKey, str]) -> None:
         if reporter is not None:
@@ -102,7 +102,7 @@ async def roots_changed(
     pods: "PodRoots | None",
     clock: Callable[[], datetime],
 ) -> None:
-    """Have whatever depends on roots look at them."""
+    """Inform everything that depends on CA certificates."""
     await tls.look(clock())
     if webhook is not None:
         await webhook.look()
@@ -117,7 +117,7 @@ def _ours(
 ) -> ServerEvidence:
     identity = tls.identity()
     shown = (identity.chain,) if webhook is None else (identity.chain, webhook.tls.chain)
-    # Of those that are another's nobody asks ours.
+    # A registration owned by another control plane does not call our webhook.
     asked = [] if webhook is None else [each for each in webhook.registrations if not each.state.another_s]
     held = [authority.held_in(each.trusted) for each in asked]
     joining = None if pods is None else pods.trusted

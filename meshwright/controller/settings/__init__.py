@@ -1,4 +1,4 @@
-"""Settings of the server: their values, rules, reference page and schema, and reading them again.
+"""Settings of the server: values, rules, reference page, schema, and reload.
 
-It never starts anything: the modules turn text into values and values into text.
+Nothing is started here: the modules convert text to values and values to text.
 """

@@ -1,4 +1,4 @@
-"""Settings of an installation, judged before there is a server: as the server will when it starts."""
+"""Validation of an installation's settings before there is a server, with the server's own rules."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ from meshwright.controller.settings.settings import Settings
 
 
 class _FromTheChart(Settings):
-    """The same settings, of which neither the environment nor a file of this machine says anything."""
+    """The same settings, read neither from the environment nor from a file of this machine."""
 
     @classmethod
     def settings_customise_sources(
@@ -22,14 +22,14 @@ class _FromTheChart(Settings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Take what the chart says, and nothing else."""
+        """Read only the given values."""
         return (init_settings,)
 
 
 def wrong(settings: Mapping[str, object], state: Path) -> str:
-    """Return what is wrong with the settings of a chart as a sentence; empty where nothing is.
+    """Return the error in the settings of a chart as a sentence, empty if they are valid.
 
-    `settings` are the scalars of a YAML file as they are written, so that `off` is a word.
+    `settings` has the scalars of a YAML file as written, so `off` is a word.
     """
     given = {"state": state, **settings}
     try:

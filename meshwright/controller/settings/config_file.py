@@ -1,4 +1,4 @@
-"""The config file: a YAML mapping of settings, read by the reader of manifests."""
+"""Config file: a YAML mapping of settings, parsed like a manifest."""
 
 from pathlib import Path
 
@@ -8,10 +8,10 @@ from meshwright.specs.codes import Code
 
 
 def read_config(path: Path) -> dict[str, object]:
-    """Read a config file; raise SettingsError, which names file and line, if it is no mapping of settings.
+    """Read a config file; raise SettingsError with file and line if it is not a mapping of settings.
 
-    Scalars are text as it is written, as in the environment: what a setting is to be, the setting knows. So
-    `off` is a word where a word is wanted, and no where a yes or no is.
+    Scalars stay text as written, as in the environment, because only the setting knows its type. So `off` is
+    a word for a setting with words, and False for a switch.
     """
     document = only_document(path, "the config file", as_text=True)
     if not isinstance(document, dict | None):
@@ -22,9 +22,9 @@ def read_config(path: Path) -> dict[str, object]:
 
 
 def only_document(path: Path, what: str, *, as_text: bool = False) -> object:
-    """Return the one document of a YAML file, None of an empty one; raise SettingsError.
+    """Return the only document of a YAML file, `None` for an empty file; raise SettingsError.
 
-    The error calls the file `what`, and names it and the line. `as_text` leaves scalars as they are written.
+    The error calls the file `what`, and names path and line. With `as_text` scalars stay as written.
     """
     try:
         return only_in(path.read_text("utf-8-sig"), f"{what} {path}", as_text=as_text)
@@ -35,7 +35,10 @@ def only_document(path: Path, what: str, *, as_text: bool = False) -> object:
 
 
 def only_in(text: str, what: str, *, as_text: bool = False) -> object:
-    """Return the one document of a text, None of an empty one; raise SettingsError, which calls it `what`."""
+    """Return the only document of a text, `None` if empty.
+
+    Raise SettingsError, which calls the text `what`.
+    """
     found = documents(text, as_text=as_text)
     if len(found) > 1:
         raise SettingsError(f"{what} must have one document, but line {found[1].line} begins a second one")
@@ -46,7 +49,7 @@ def only_in(text: str, what: str, *, as_text: bool = False) -> object:
 
 
 def _named(path: Path, document: dict[str, object]) -> dict[str, object]:
-    """Return the settings by their names, which may be written with hyphens."""
+    """Return the settings by name; names may be written with hyphens."""
     settings: dict[str, object] = {}
     for name, value in document.items():
         known = name.replace("-", "_")

@@ -1,4 +1,4 @@
-"""What is wrong with settings, in a sentence for whoever gave them."""
+"""Errors in settings as sentences for the operator."""
 
 import os
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ ENVIRONMENT_PREFIX: Final = "MESHWRIGHT_"
 
 
 def sentence(error: ValidationError, flags: Mapping[str, object], fields: Mapping[str, FieldInfo]) -> str:
-    """Return what is wrong first: the setting as its source spells it, the value, what would be right."""
+    """Return the first error: the setting as spelled in its source, the value, and a valid value."""
     first = error.errors(include_url=False)[0]
     name = str(first["loc"][0]) if first["loc"] else ""
     if first["type"] == "missing":
@@ -29,13 +29,13 @@ def sentence(error: ValidationError, flags: Mapping[str, object], fields: Mappin
     if not name:
         return right
     right = f"{right[0].lower()}{right[1:]}"
-    if not fields[name].repr:  # what may be a secret is not said, but where it stands
+    if not fields[name].repr:  # the value may be a secret, so only its place is named
         return ": ".join((spelled(name, flags), *map(str, first["loc"][1:]), right))
     return f"{spelled(name, flags)} is {str(first['input'])[:200]!r}: {right}"
 
 
 def spelled(name: str, flags: Mapping[str, object]) -> str:
-    """Return a setting's name as who gave it wrote it: a flag, a variable, or in the config file."""
+    """Return a setting's name as spelled in its source: a flag, a variable, or in the config file."""
     variable = ENVIRONMENT_PREFIX + name.upper()
     if name in flags:
         return f"--{name.replace('_', '-')}"

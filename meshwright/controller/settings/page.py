@@ -1,4 +1,4 @@
-"""The reference of all settings: docs/settings.md, made from the settings themselves."""
+"""Reference page docs/settings.md, generated from the settings."""
 
 import enum
 import typing
@@ -67,7 +67,7 @@ Do not edit this page: `meshwright serve --settings` prints it.
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A setting: its name and variable, what it is to be, its default as it is written, what it is for."""
+    """A setting: name, variable, type, default as text, and meaning."""
 
     name: str
     variable: str
@@ -78,7 +78,7 @@ class Row:
 
 
 def rows() -> tuple[Row, ...]:
-    """Return all settings in the order in which they are defined."""
+    """Return all settings in the order of their definition."""
     return tuple(
         Row(
             name,
@@ -93,7 +93,7 @@ def rows() -> tuple[Row, ...]:
 
 
 def as_records() -> list[dict[str, object]]:
-    """Return all settings for programs."""
+    """Return all settings as plain data."""
     return [asdict(row) for row in rows()]
 
 
@@ -121,7 +121,7 @@ def _what(field: FieldInfo) -> str:
 
 
 def _plain(kind: object) -> object:
-    """Return the type that a value has if there is one, without its checks."""
+    """Return the type of a value if present, without its constraints."""
     of = [each for each in typing.get_args(kind) if each is not type(None)]
     if typing.get_origin(kind) is tuple:
         return tuple
@@ -144,7 +144,7 @@ def _bounds(field: FieldInfo) -> Iterator[str]:
 
 
 def _inner(kind: object) -> Iterator[object]:
-    """Yield the checks of a value that may be missing."""
+    """Yield the constraints of an optional value."""
     for each in typing.get_args(kind):
         for check in typing.get_args(each)[1:]:
             yield from getattr(check, "metadata", ())

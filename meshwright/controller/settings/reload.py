@@ -1,4 +1,4 @@
-"""Settings that are read again while the server runs: which then hold, and which need a restart."""
+"""Reload of settings while the server runs: some take effect at once, others need a restart."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from meshwright.controller.errors import SettingsError
 from meshwright.controller.settings.settings import Settings
 
 Apply = Callable[[Settings, Sequence[str]], None]
-"""Has settings hold, of which these names are others than before."""
+"""Function that applies settings; the names are those of changed settings."""
 
 IN_PLACE: Final = frozenset(
     {
@@ -25,16 +25,16 @@ IN_PLACE: Final = frozenset(
         "quiet_seconds",
     }
 )
-"""What can become another while the server runs; everything else is for a restart."""
+"""Settings that take effect at once; all others need a restart."""
 
 _log = structlog.get_logger("controller.reloading")
 
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """How a server is told to read its settings again: `asked` is set for it, `read` raises SettingsError.
+    """Request to read the settings again: `asked` is set for it, and `read` raises SettingsError.
 
-    It reads them, and has them hold, within `meanwhile`.
+    Reading and applying happen inside the context `meanwhile`.
     """
 
     asked: asyncio.Event
@@ -43,19 +43,19 @@ class Reload:
 
 
 def other(before: Settings, after: Settings) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the settings that are others, sorted: those that can hold at once, and the rest."""
+    """Return the names of changed settings, sorted: those that take effect at once, and the others."""
     names = [each for each in sorted(Settings.model_fields) if getattr(before, each) != getattr(after, each)]
     return tuple(n for n in names if n in IN_PLACE), tuple(n for n in names if n not in IN_PLACE)
 
 
 class SettingsReloader:
-    """The settings in force, and their change; `settings` is what was read last of those that hold."""
+    """The settings in force: those at the start, with later changes that took effect."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
     def take(self, read: Settings, apply: Apply) -> None:
-        """Have new settings hold as far as they can, and say what holds and what needs a restart."""
+        """Apply new settings as far as possible, and log the changes and the settings that need a restart."""
         holds, waits = other(self.settings, read)
         self.settings = self.settings.model_copy(update={name: getattr(read, name) for name in holds})
         apply(self.settings, holds)
@@ -66,7 +66,10 @@ class SettingsReloader:
             _log.info("settings read again", **said)
 
     async def run(self, reload: Reload, apply: Apply) -> None:
-        """Read them whenever asked, until cancelled; what cannot be read changes nothing, and is said."""
+        """Read the settings whenever asked, until cancelled.
+
+        Invalid settings are logged and change nothing.
+        """
         while True:
             await reload.asked.wait()
             reload.asked.clear()

@@ -1,4 +1,4 @@
-"""Which settings must go together: each is right by itself, and together they may say too much."""
+"""Rules for combinations of settings, each of which is valid by itself."""
 
 from collections.abc import Collection
 from typing import Final
@@ -14,11 +14,11 @@ _OF_ISSUERS: Final = (
     (IssuerKind.VAULT, "vault_"),
     (IssuerKind.CERT_MANAGER, "cert_manager_"),
 )
-"""How the settings begin that say nothing where another issuer signs."""
+"""Prefixes of the settings of each issuer, which have no effect with another issuer."""
 
 
 def check(settings: Fields) -> None:
-    """Raise ValueError for the first that does not fit the others: a sentence for people."""
+    """Raise ValueError for the first invalid combination, as a sentence for people."""
     _ordered(settings)
     _survivable(settings)
     _collected(settings)
@@ -102,7 +102,7 @@ def _who_signs(settings: Fields) -> None:
 
 
 def _names_files(told: Collection[str], of: str) -> bool:
-    """Say whether a CA in files is told of in one of the two ways, and not in both."""
+    """Return whether a CA in files is named in exactly one of the two ways."""
     pair = sum(f"{of}_{each}" in told for each in ("certificate", "key"))
     directory, roots = f"{of}_directory" in told, f"{of}_roots" in told
     return not (pair or roots) if directory else pair == 2

@@ -1,8 +1,8 @@
-"""JSON schema of the settings, as a YAML file may have them: the chart's values.schema.json has it.
+"""JSON schema of the settings in YAML, for the chart's values.schema.json.
 
-The server reads a value of YAML and its text alike: a whole number may be `"5"`, a switch `yes`, a list
-`a,b`. The schema accepts all forms that the server accepts, and refuses any other. It leaves to the server
-what only the server can judge, such as whether an address can be parsed in full.
+The server reads a YAML value like its text: a number may be `"5"`, a switch `yes`, a list `a,b`. The schema
+accepts all forms that the server accepts, and rejects others. Details such as complete addresses are left to
+the server.
 """
 
 from collections.abc import Mapping
@@ -22,11 +22,11 @@ _OF_TYPES: Final[Mapping[str, Schema]] = {
     "IssuerReference": {"type": "string", "pattern": "^[^/ ]+/[^/ ]+$"},
     "Nameserver": {"type": "string", "minLength": 1},
 }
-"""Values that are text in YAML, by their types in the program."""
+"""Schemas of values that are text in YAML, by their types in the program."""
 
 
 def settings_schema() -> dict[str, Schema]:
-    """Return the schema of each setting by its name, with what the setting is for."""
+    """Return the schema of each setting by name, with its description."""
     whole = Settings.model_json_schema()
     definitions = whole["$defs"]
     meanings = {each.name: each.meaning for each in rows()}
@@ -37,7 +37,7 @@ def settings_schema() -> dict[str, Schema]:
 
 
 def _form(found: Schema, definitions: Mapping[str, Schema]) -> Schema:
-    """Return the schema of a value with all the forms in which YAML may have it."""
+    """Return the schema of a value with all its forms in YAML."""
     if "anyOf" in found:
         return {"anyOf": [_form(each, definitions) for each in found["anyOf"]]}
     if "$ref" in found:

@@ -1,4 +1,4 @@
-"""Settings of the server: flags, then environment `MESHWRIGHT_*`, then the config file, then defaults."""
+"""Settings of the server, from flags, environment (`MESHWRIGHT_*`), config file, and defaults."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -16,10 +16,10 @@ from meshwright.controller.settings.rules import check
 from meshwright.sidecars.contract.selection import VARIABLES
 
 _OF_A_CLUSTER: Final = ("kubeconfig", "kube_context", "namespaces", "namespace_selector")
-"""Settings that say nothing where no cluster is read: who gives one has forgotten to say so."""
+"""Settings without effect if no cluster is read; setting one suggests a forgotten `--kubernetes`."""
 
 _REACHED_BY: Final = ("kubeconfig", "kube_context")
-"""Those of them that say where cert-manager is, too."""
+"""Settings that are also used to reach cert-manager."""
 
 _NO_SOURCE: Final = (
     "no source for the mesh is configured: give --mesh DIR (or MESHWRIGHT_MESH) or --kubernetes, or set "
@@ -28,9 +28,9 @@ _NO_SOURCE: Final = (
 
 
 class Settings(Fields):
-    """What `meshwright serve` is told; durations are in seconds.
+    """Settings of `meshwright serve`; durations are in seconds.
 
-    Where a value stands in several places, flags win over environment, environment over file.
+    A flag overrides the environment, and the environment overrides the file.
     """
 
     @model_validator(mode="after")
@@ -40,7 +40,7 @@ class Settings(Fields):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Name what the mesh is read from, as `sources_named`."""
+        """Names of the sources of the mesh; see `sources_named`."""
         cluster = self.kube_context if self.kubernetes else None
         return sources_named(self.mesh, cluster, self.providers)
 
@@ -53,16 +53,16 @@ class Settings(Fields):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic-settings names the parameters
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Order the sources; the file's name comes from a flag or the environment itself."""
+        """Set the order of the sources; the config file itself is named by a flag or the environment."""
         config = init_settings().get("config") or env_settings().get("config")
         from_file = InitSettingsSource(settings_cls, read_config(Path(config)) if config else {})
         return init_settings, env_settings, from_file
 
 
 def sources_named(mesh: Path | None, context: str | None, providers: Iterable[str]) -> tuple[str, ...]:
-    """Name what a mesh is read from, in its precedence, for people; empty where nothing is told.
+    """Return the names of a mesh's sources for people, in order of precedence; empty without any.
 
-    `context` is that of a cluster, empty for its current one; None where no cluster is read.
+    `context` is the context of a cluster, empty for the current one, `None` if no cluster is read.
     """
     found = [] if mesh is None else [f"the mesh directory {mesh}"]
     if context is not None:
@@ -71,11 +71,10 @@ def sources_named(mesh: Path | None, context: str | None, providers: Iterable[st
 
 
 def load(flags: Mapping[str, object], *, nothing_to_read: bool = False) -> Settings:
-    """Build the settings from `flags` (None: not given) and the environment; raise SettingsError.
+    """Return the settings from `flags` (`None`: not given) and the environment; raise SettingsError.
 
-    The error names the first wrong setting as its source spells it, the value, and what would be right. That
-    there is no source at all is one, and so is how a cluster is read where none is, but for who can do with
-    `nothing_to_read`.
+    The error names the first invalid setting as spelled in its source, its value, and a valid value. Missing
+    sources are an error, as are cluster settings without a cluster, unless `nothing_to_read` is True.
     """
     given = {name: value for name, value in flags.items() if value is not None}
     try:
@@ -95,5 +94,5 @@ def load(flags: Mapping[str, object], *, nothing_to_read: bool = False) -> Setti
 
 
 def variables() -> frozenset[str]:
-    """Return the variables of the environment that the server reads: settings, and what chooses sidecars."""
+    """Return the environment variables that the server reads: settings, and the selection of sidecars."""
     return frozenset(ENVIRONMENT_PREFIX + name.upper() for name in Settings.model_fields) | VARIABLES

@@ -1,4 +1,4 @@
-"""How values of settings are read, from a config file, a variable or a flag, and how pages show them."""
+"""Parsers of setting values from file, variable or flag, and their form on pages."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from meshwright.providers.dns.nameserver import Nameserver
 from meshwright.providers.kubernetes.scope import selector
 
 _MAPPED: Final = 96
-"""Bits before those of an IPv4 address within one of IPv6."""
+"""Number of bits before the IPv4 address in a mapped IPv6 address."""
 
 
 _UPGRADE: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}(/[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64})?")
@@ -51,7 +51,7 @@ def _as_text_or_none(value: object) -> str | None:
 
 
 def _addresses(value: object) -> object:
-    """Read addresses by name: a mapping, or text such as `document=127.0.0.1:15129,other=...`."""
+    """Parse addresses by name: a mapping, or text such as `document=127.0.0.1:15129,other=...`."""
     if isinstance(value, str):
         pairs = [part.partition("=") for part in value.split(",") if part.strip()]
         if not all(name.strip() and equals for name, equals, _ in pairs):
@@ -61,7 +61,7 @@ def _addresses(value: object) -> object:
 
 
 def _providers(value: object) -> object:
-    """Read providers by name with their options: mappings, or text such as `mine:file=a,seconds=5;other`."""
+    """Parse providers by name with options: mappings, or text such as `mine:file=a,seconds=5;other`."""
     if isinstance(value, dict):
         return {name: _as_text(options) for name, options in value.items()}
     if not isinstance(value, str):
@@ -79,12 +79,12 @@ def _providers(value: object) -> object:
 
 
 def _withheld(value: Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:
-    """Return providers as pages and logs have them: any option may be a secret."""
+    """Return providers for pages and logs with all options redacted, because any may be a secret."""
     return {name: dict.fromkeys(options, "[redacted]") for name, options in value.items()}
 
 
 def _as_text(options: object) -> object:
-    """Return options as a provider gets them: a number of YAML's as its text, no options as none."""
+    """Return options as a provider gets them: numbers as text, and missing options as an empty mapping."""
     if options is None:
         return {}
     if not isinstance(options, dict):
