@@ -1,4 +1,17 @@
-"""The policy for a group of proxies, which every driver translates, and the objects that it was made from.
+"""Policy of a group of proxies, as every sidecar driver translates it, with the objects behind each part.
+
+    reachable, outbound, destinations (calls made) + inbound, access (calls received) -> group_policy.outline
+
+`group_policy` puts the policy of one group together. The modules of `objects/` evaluate single kinds of
+objects, for example TrafficSplits, and `values/` are the results, in words of the mesh and not of Envoy.
+`units` and `exclusions` let the quarantine take a rejected part out; `provenance` finds the objects behind a
+part.
+
+All functions of the view are derived values (`meshwright.engine`), so a change only runs the functions that
+have read the changed object. `catalog.oracle` decides single requests from the same objects without this
+package, and tests compare both.
+
+Read next: `values/proxy`, `group_policy`, then `access` for the table of rules.
 
 It never asks the oracle, because tests compare the two.
 """

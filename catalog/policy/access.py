@@ -1,4 +1,4 @@
-"""What one TrafficTarget admits on one port: the table of rules and protocols.
+"""Access by one TrafficTarget on one port: the table of rules and protocols.
 
 | rules of the target | HTTP port | TCP port |
 |---|---|---|
@@ -7,10 +7,10 @@
 | both | requests that match, on the TCPRoute's ports | the TCPRoute's ports |
 | none | nothing | nothing |
 
-A TCPRoute that names no ports has all. Ports are those that the workload is called at (a service's target
-ports). A rule that refers to what does not exist is refused, but keeps its place in the table: a target
-with HTTP rules never becomes one of TCP rules only because its route group is missing. Of the matches that a
-rule names, those count that are there.
+A TCPRoute without ports covers all ports. Ports are those of the workload (target ports of a service). A rule
+with a missing object is refused but keeps its place in the table, so a target with HTTP rules never becomes
+one with TCP rules only because its route group is missing. Of the matches that a rule names, the existing
+ones count.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,7 +39,7 @@ class FullAccess:
 
 @dataclass(frozen=True, slots=True)
 class MatchingAccess:
-    """Requests that fit any of `matches` are admitted; there is at least one."""
+    """Requests are admitted if one of `matches` fits; there is at least one."""
 
     matches: tuple[HTTPMatch, ...]
 
@@ -49,7 +49,7 @@ Grant = NoAccess | FullAccess | MatchingAccess
 
 @derived
 def grant(view: View, target: TrafficTarget, port: Port, protocol: Protocol) -> Grant:
-    """Return what a target admits on a port of its destination's workloads."""
+    """Return the access that a target gives on a port of its destination's workloads."""
     if not in_force(target) or target.port not in (None, port):
         return NoAccess()
     kinds = {rule.kind for rule in target.rules}
@@ -64,7 +64,7 @@ def grant(view: View, target: TrafficTarget, port: Port, protocol: Protocol) -> 
 
 
 def in_force(target: TrafficTarget) -> bool:
-    """Say whether a target may speak for its destination: only from the destination's own namespace."""
+    """Return whether a target may admit callers: only if it is in the namespace of its destination."""
     return target.key.namespace == target.destination.namespace
 
 
@@ -75,9 +75,9 @@ def may_call(
     port: Port,
     protocol: Protocol,
 ) -> bool:
-    """Say whether a client may send anything at all to a port of a server identity's workloads.
+    """Return whether a client may send anything at all to a port of a server identity's workloads.
 
-    Without a client: whether everybody may.
+    Without a client: whether every client may.
     """
     if server is None:
         return False
@@ -90,7 +90,7 @@ def may_call(
 
 
 def rule_matches(view: View, namespace: Namespace, rule: Rule) -> tuple[HTTPMatch, ...]:
-    """Return the matches that an HTTPRouteGroup rule names and that are there, in the order of the group."""
+    """Return the existing matches that an HTTPRouteGroup rule names, in the order of the group."""
     key = PolicyKey(namespace, rule.name)
     group = http_route_groups(view).get(key)
     if group is None or not rule.matches:
@@ -101,14 +101,14 @@ def rule_matches(view: View, namespace: Namespace, rule: Rule) -> tuple[HTTPMatc
 
 
 def unknown_matches(view: View, namespace: Namespace, rule: Rule) -> tuple[str, ...]:
-    """Return the matches that an HTTPRouteGroup rule names and that its group does not have, sorted."""
+    """Return the names of missing matches in an HTTPRouteGroup rule, sorted."""
     known = _places_by_name(view, PolicyKey(namespace, rule.name)) if rule.matches else {}
     return tuple(sorted(name for name in set(rule.matches) if name not in known))
 
 
 @derived
 def _places_by_name(view: View, key: PolicyKey) -> Mapping[str, tuple[int, ...]]:
-    """Return where in an HTTPRouteGroup the matches of each name stand: many rules may name a few each."""
+    """Return the positions of an HTTPRouteGroup's matches by name, because many rules name a few each."""
     group = http_route_groups(view).get(key)
     found: dict[str, list[int]] = {}
     for place, match in enumerate(group.matches if group is not None else ()):

@@ -1,7 +1,7 @@
-"""Destinations: the places that routes lead to, who may answer there, and at which endpoints.
+"""Destinations of routes: the identities that may answer there, and their endpoints.
 
-Endpoints change far more often than anything else. They are apart from the rest of a destination, so that
-whoever looks at that alone is not concerned by them.
+Endpoints change far more often than the rest of a destination, so they are separate: readers of the rest are
+not recomputed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,15 +23,15 @@ from meshwright.mesh.service import Protocol, ServiceKey, ServicePort
 from meshwright.mesh.values.cached_hash import SharedTuple
 
 Answering = tuple[tuple[ServicePort, tuple[tuple[ServiceIdentity, Port], ...]], ...]
-"""Who may answer at the ports of a service, each with the port of its workload."""
+"""Identities that may answer at the ports of a service, each with the port of its workload."""
 
 
 def destinations(
     view: View, client: ServiceIdentity | None, services: Iterable[OutboundService]
 ) -> SharedTuple[ServiceDestination]:
-    """Return the services' ports that the routes of these name, sorted; without endpoints.
+    """Return the destinations of the services' routes, sorted, without endpoints.
 
-    Identities are there before their endpoints are admitted, so that admission changes no cluster.
+    Identities are present before their endpoints are admitted to traffic, so admission changes no cluster.
     """
     named: dict[tuple[ServiceKey, str, bool], bool] = {}
     for service in services:
@@ -88,7 +88,7 @@ def _destination(
 
 
 def _checking(view: View, policy: UpstreamPolicy, target_port: str) -> HealthCheck | None:
-    """Return how the endpoints of a target port are asked; by requests where it speaks that, and no other."""
+    """Return the health check of a target port; with requests only if the port speaks that protocol alone."""
     found, key = policy.checking, policy.service
     if found is None or found.request is None:
         return found
@@ -97,27 +97,30 @@ def _checking(view: View, policy: UpstreamPolicy, target_port: str) -> HealthChe
 
 
 def asked_in(found: HealthCheck) -> Protocol:
-    """Return what a port has to speak whose endpoints are asked by requests."""
+    """Return the protocol that a port must speak for a health check with requests."""
     return Protocol.HTTP if found.grpc is None else Protocol.GRPC
 
 
 def who_may_answer(view: View, found: ServiceDestination) -> Answering:
-    """Return who may answer at a destination when its caller calls; nobody where the one called does."""
+    """Return the identities that may answer the destination's caller.
+
+    Empty if the called endpoint itself answers.
+    """
     if found.as_called:
         return ()
     return answering_at(view, found.caller, found.service, found.target_port)
 
 
 def answering_at(view: View, client: ServiceIdentity | None, key: ServiceKey, target_port: str) -> Answering:
-    """Return who may answer a client at a target port of a service."""
+    """Return the identities that may answer a client at a target port of a service."""
     return tuple((each, permitted(view, client, key, each)) for each in _ports(view, key, target_port))
 
 
 @derived
 def endpoints_of(view: View, key: ServiceKey, answering: Answering) -> tuple[DestinationEndpoint, ...]:
-    """Return the endpoints that take traffic, of those who may answer; sorted.
+    """Return the endpoints that take traffic and may answer, sorted.
 
-    All clients that may call the same have the same: when an endpoint moves they are found once for all.
+    Clients with the same permissions share one value, so a moved endpoint is handled once for all of them.
     """
     found = {
         DestinationEndpoint(each.address, each.port, each.locality, each.weight, each.other_addresses)

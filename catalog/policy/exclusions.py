@@ -1,9 +1,8 @@
-"""Policy without units that may not be sent (`catalog.policy.units`), and what two policies admit both.
+"""Policy without excluded units (`catalog.policy.units`), and the intersection of two policies.
 
-To leave out a unit denies what it alone would admit, and never admits anything. A request that only a split
-without its match would have taken goes where it goes without the split. Calls are tried again as the mesh's
-defaults have it where no Retry says it, logged as proxies do by themselves where no Telemetry does, and
-limited and led to endpoints as where nobody says it.
+Without a unit, everything that only this unit admits is denied, and nothing more is admitted. Requests that a
+split without the excluded match would have taken go where they would go without the split. Retries, logs,
+limits and load balancing fall back to their defaults.
 """
 
 from collections.abc import Set as AbstractSet
@@ -24,12 +23,12 @@ T = TypeVar("T")
 
 
 def admits(value: object) -> bool:
-    """Say whether a policy, or a part of it, decides who is admitted."""
+    """Return whether a policy, or a part of it, decides about admission."""
     return isinstance(value, InboundPort) or (isinstance(value, ProxyPolicy) and bool(value.inbound))
 
 
 def without(value: T, left_out: AbstractSet[Unit]) -> T:
-    """Return a policy, or a part of it, without these units; anything else as it is."""
+    """Return a policy, or a part of it, without these units; any other value unchanged."""
     match value:
         case ProxyPolicy():
             return replace(
@@ -68,9 +67,9 @@ def without(value: T, left_out: AbstractSet[Unit]) -> T:
 
 
 def narrowed(value: T, to: object) -> T:
-    """Return a policy, or an inbound port, that admits what it did and `to` admits as well.
+    """Return a policy, or an inbound port, that admits only what both `value` and `to` admit.
 
-    Ports that `to` does not have admit nobody. All else of it stays.
+    A port missing in `to` admits no caller. All other parts stay as in `value`.
     """
     match value, to:
         case ProxyPolicy(), ProxyPolicy():
@@ -96,7 +95,7 @@ def _outside_without(port: OutsidePort, left_out: AbstractSet[Unit]) -> OutsideP
 
 
 def _host_without(host: OutsideHost, left_out: AbstractSet[Unit]) -> OutsideHost:
-    """Return what is left for a host: where no route is, its requests are refused."""
+    """Return the remaining routes of a host; without routes its requests are refused."""
     found = []
     for route in host.routes:
         matches = route.matches and tuple(each for each in route.matches if each not in left_out)
@@ -124,7 +123,9 @@ def _routes_without(
 ) -> tuple[OutboundRoute, ...]:
     found = [each for each in (_route_without(each, left_out) for each in routes) if each is not None]
     if not found or found[-1].matches is not None:
-        found.append(OutboundRoute(None, ()))  # what a split for all requests took, nobody answers
+        found.append(
+            OutboundRoute(None, ())
+        )  # requests of the excluded split for all requests get no backend
     return tuple(found)
 
 
@@ -139,7 +140,7 @@ def _route_without(route: OutboundRoute, left_out: AbstractSet[Unit]) -> Outboun
 
 
 def _treated_without(rule: RequestRule, left_out: AbstractSet[Unit]) -> RequestRule | None:
-    """Return what is left of a rule: requests that it is no more for are as without it."""
+    """Return the remaining rule; requests that it no longer covers are handled as without it."""
     if rule in left_out:
         return None
     if rule.matches is None:
@@ -163,7 +164,7 @@ def _both(access: Access, now: Access) -> Access:
 def _common(
     rules: tuple[AccessRule, ...], allowed: tuple[AccessRule, ...], *, mesh_at_will: bool = False
 ) -> tuple[AccessRule, ...]:
-    """Return what rules admit that `allowed` do; `mesh_at_will` where callers of the mesh are, by no rule."""
+    """Return the intersection of two sets of rules; with `mesh_at_will` callers of the mesh need no rule."""
     by_object = {each.by: each for each in allowed}
     found = (
         each if mesh_at_will and not each.from_outside else _narrower(each, by_object.get(each.by))
@@ -173,7 +174,10 @@ def _common(
 
 
 def _narrower(rule: AccessRule, now: AccessRule | None) -> AccessRule | None:
-    """Return what an object admitted and admits; what another one admits in its place is not looked for."""
+    """Return the intersection of two rules of one object.
+
+    Other objects that admit the same are not considered.
+    """
     if now is None:
         return None
     admitted = frozenset(now.callers)

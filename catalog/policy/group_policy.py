@@ -1,4 +1,4 @@
-"""The policy of one group of proxies: inbound and outbound put together."""
+"""Policy of one group of proxies, put together from inbound and outbound parts."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ __all__ = ["ProxyPolicy", "outline", "proxy_policy"]
 
 @derived
 def proxy_policy(view: View, group: ProxyGroup) -> ProxyPolicy:
-    """Return what a group of proxies needs."""
+    """Return the complete policy of a group of proxies."""
     found = outline(view, group)
     return replace(found, reachable=tuple(_with_endpoints(view, each) for each in found.reachable))
 
@@ -42,9 +42,9 @@ def _with_endpoints(view: View, part: ReachableServices) -> ReachableServices:
 
 @derived
 def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
-    """Return what a group of proxies needs, but for the endpoints: destinations have none.
+    """Return the policy of a group of proxies without the endpoints of its destinations.
 
-    Endpoints change far more often than all the rest; whoever reads this is not concerned by it.
+    Endpoints change far more often than the rest, and readers of the outline are not affected by them.
     """
     parts = reachable(view, group)
     if group.locality:
@@ -79,14 +79,14 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
 def _closed(
     view: View, parts: tuple[ReachableServices, ...], outside: tuple[OutsidePort, ...], *, passthrough: bool
 ) -> SharedTuple[SocketAddress]:
-    """Return where nobody is called though there is a way out: at every port, or at those of Egresses."""
+    """Return the addresses without a way out: at every port, or only at the ports of Egresses."""
     if passthrough:
         return closed(view, parts)
     return closed_at(view, parts, frozenset(each.port for each in outside))
 
 
 def interception_kind(group: ProxyGroup) -> InterceptionKind:
-    """Return how traffic comes to the proxies of a group."""
+    """Return the way in which traffic reaches the proxies of a group."""
     match group.interception:
         case Transparent():
             return InterceptionKind.TRANSPARENT
@@ -99,7 +99,7 @@ def _transparent(group: ProxyGroup) -> Transparent:
 
 
 def tls_range(view: View) -> TlsRange:
-    """Return the TLS settings of the mesh, by which the keys of service certificates can be used."""
+    """Return the TLS settings of the mesh, limited to those that fit the keys of service certificates."""
     sidecar, keys = mesh_wide.sidecar(view).value(), view.settings.service_keys
     return TlsRange(
         minimum=sidecar.tls_min_version,

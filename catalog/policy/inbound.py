@@ -1,4 +1,4 @@
-"""Inbound policy: at which ports a workload is called, and whom each port admits."""
+"""Inbound policy: the ports of a workload, and the callers admitted at each."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -39,9 +39,10 @@ from meshwright.mesh.workload import Explicit, Transparent
 
 LOOPBACK: Final = IpAddress("127.0.0.1")
 LOOPBACK_IPV6: Final = IpAddress("::1")
-"""Where an application is reached behind transparent interception: it listens on it or on all addresses.
+"""Addresses of an application behind transparent interception.
 
-Where IPv6 is led to its proxy it may listen at that alone, as a web server does at `[::]:80`.
+It listens on IPv4 loopback or on all addresses. If IPv6 is redirected too, it may listen on IPv6 only, as a
+web server at `[::]:80` does.
 """
 
 
@@ -49,8 +50,8 @@ Where IPv6 is led to its proxy it may listen at that alone, as a web server does
 def inbound_ports(view: View, group: ProxyGroup) -> tuple[InboundPort, ...]:
     """Return the inbound ports of a group of proxies, sorted by number.
 
-    They are the target ports of the services it backs. A pure client in explicit interception has none, and
-    a port that another listener holds already is left out (`catalog.relations.conflicts`).
+    They are the target ports of its services. A pure client in explicit interception has none. A port held by
+    another listener is left out (`catalog.relations.conflicts`).
     """
     if isinstance(group.interception, Explicit) and group.interception.application_address is None:
         return ()
@@ -73,7 +74,7 @@ def _port(
     found = access(view, group.identity, number, protocol)
     if outsiders:
         found = replace(found, rules=(*found.rules, *outsiders))
-    # Who shows no certificate is told from the mesh by the name that it asks for.
+    # Callers without a certificate are distinguished from those of the mesh by the requested server name.
     told_apart = services if admitted(found, EncryptedRange) else ()
     return InboundPort(
         port=number,
@@ -94,7 +95,10 @@ def _port(
 
 @derived
 def access(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol) -> Access:
-    """Return whom of the mesh a port of an identity's workloads admits: the union of TrafficTargets."""
+    """Return the callers of the mesh admitted at a port of an identity's workloads.
+
+    They are the union over all TrafficTargets with this destination.
+    """
     if is_permissive(view, identity.namespace):
         return EveryoneInTheMesh()
     return OnlyRules(tuple(_rules(view, identity, port, protocol)))
@@ -124,7 +128,7 @@ def _rules(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol
 
 
 def _named(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol) -> tuple[NamedMatch, ...]:
-    """Return the matches by which TrafficTargets admit requests, each by the first group that has it."""
+    """Return the matches by which TrafficTargets admit requests, each with the first group that has it."""
     found: dict[HTTPMatch, PolicyKey] = {}
     targets = () if is_permissive(view, identity.namespace) else targets_by_destination(view).found(identity)
     for target in targets:
@@ -138,22 +142,22 @@ def _named(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol
 
 
 def _escaped_slashes(protocol: Protocol, services: Iterable[Service]) -> EscapedSlashes:
-    """Return what becomes of escaped slashes at a port: kept if any of its services says so.
+    """Return the handling of escaped slashes at a port: kept if one of its services asks for it.
 
-    It is one application that answers for all of them, and its rules are the port's, not a service's.
+    One application answers for all these services, and its rules belong to the port.
     """
     kept = any(each.escaped_slashes is EscapedSlashes.KEEP for each in services)
     return EscapedSlashes.KEEP if kept and protocol.is_http else EscapedSlashes.REJECT
 
 
 def _tapped(view: View, services: Iterable[Service]) -> Tapped:
-    """Return which requests at a port are watched: those to any of its services that are."""
+    """Return the tapped requests at a port: those of all its services."""
     found = (choice for each in services for choice in view.taps.get(each.key) or ())
     return tuple(sorted(set(found)))
 
 
 def _rates(view: View, protocol: Protocol, services: Iterable[Service]) -> RateLimits:
-    """Return how much a port takes; where no request is seen, connections alone are counted."""
+    """Return the rate limits of a port; on a port without HTTP only those of connections."""
     found = rate_limits(view, tuple(each.key for each in services))
     return found if protocol.is_http else found.of_connections
 

@@ -1,9 +1,12 @@
-"""Outbound policy: which services a client may call, where, and who stands behind them.
+"""Outbound policy: the services that a client may call, their addresses, and the identities behind them.
 
-A client sees only what policy lets it reach: services that workloads of some TrafficTarget's destination
-back, at ports the target admits, the apex of a split with such a backend, and every service of a permissive
-namespace; a narrowing leaves out of that what it does not name. The server's sidecar decides again, request
-by request.
+A client only sees services that policy lets it reach:
+
+- services with workloads of a TrafficTarget's destination, at the ports that the target admits;
+- the apex of a split with such a backend;
+- every service of a permissive namespace.
+
+A scope removes services that it does not name. The server's sidecar decides again, for each request.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,20 +37,20 @@ from meshwright.mesh.workload import Endpoint
 
 @derived
 def visible(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
-    """Return the services that a client may be able to reach by some port, sorted."""
+    """Return the services that a client may be able to reach at some port, sorted."""
     return tuple(sorted({*granted(view, client), *open_services(view)}))
 
 
 @derived
 def granted(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
-    """Return the services that a client may reach by some TrafficTarget, but those open to all; sorted."""
+    """Return the services that a client may reach by TrafficTargets, without those open to all; sorted."""
     direct = {
         service
         for target in targets_by_source(view).found(client)
         if in_force(target)
         for service in services_of_identity(view, target.destination)
     }
-    # An apex is seen for the sake of its backends: nobody need stand behind it.
+    # An apex is visible because of its backends; it needs no workloads of its own.
     apexes = {split.apex for service in direct for split in splits_by_backend(view).found(service)}
     seen = direct.union(apex for apex in apexes if apex in view.services)
     return tuple(sorted(each for each in seen if not is_permissive(view, each.namespace)))
@@ -56,7 +59,7 @@ def granted(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
 def answering(
     view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
 ) -> tuple[ServiceIdentity, ...]:
-    """Return those behind a service's port that a client may call, sorted; at which addresses is not said."""
+    """Return the identities behind a service's port that a client may call, sorted."""
     return tuple(dict.fromkeys(identity for identity, _ in permitted(view, client, key, port)))
 
 
@@ -64,7 +67,10 @@ def answering(
 def permitted(
     view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
 ) -> tuple[tuple[ServiceIdentity, Port], ...]:
-    """Return those behind a service's port that a client may call, each with the workload's port; sorted."""
+    """Return the identities behind a service's port that a client may call, with the workload's port.
+
+    Sorted.
+    """
     protocol = protocol_of(view, key, port)
     behind = _behind(view).value(key, port)
     return tuple(each for each in behind if may_call(view, client, *each, protocol))
@@ -72,13 +78,13 @@ def permitted(
 
 @derived
 def who_is_behind(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[ServiceIdentity, Port], ...]:
-    """Return who is behind a service's port in the mesh, and at which port of the workload, sorted."""
+    """Return the identities behind a service's port in the mesh, with the workload's port, sorted."""
     found = {(each.identity, each.port) for each in endpoints(view, key, port) if each.identity is not None}
     return tuple(sorted(found))
 
 
 _behind: Final = IN_VIEW.firewalls(who_is_behind)
-"""Endpoints come, go and move; who answers there remains the same, and all that may call them read that."""
+"""A firewall: endpoints change often, but their identities rarely, and all clients read only these."""
 
 
 def allowed_endpoints(
@@ -91,7 +97,7 @@ def allowed_endpoints(
 
 @derived
 def spoken_there(view: View, key: ServiceKey, port: ServicePort) -> Protocol:
-    """Return what is spoken on a service's port."""
+    """Return the protocol of a service's port."""
     return spoken(port, backing(view, key))
 
 
@@ -99,16 +105,16 @@ _protocols: Final = IN_VIEW.firewalls(spoken_there)
 
 
 def protocol_of(view: View, key: ServiceKey, port: ServicePort) -> Protocol:
-    """Return what is spoken on a service's port; who reads it is not concerned by what else workloads say."""
+    """Return the protocol of a service's port; readers do not depend on other attributes of workloads."""
     return _protocols(view).value(key, port)
 
 
 def routes(
     view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
 ) -> tuple[OutboundRoute, ...]:
-    """Return where a client's calls to a service's port go; empty where it may reach nobody there.
+    """Return the routes of a client's calls to a service's port; empty if the client may reach no backend.
 
-    Here and below a client is as `catalog.relations.permissive.asked_for` says: None is anybody.
+    Here and below a client is a result of `catalog.relations.permissive.asked_for`: `None` means any client.
     """
     return routes_where(view, key, port, partial(reaches, view, client))
 
@@ -116,7 +122,10 @@ def routes(
 def routes_where(
     view: View, key: ServiceKey, port: ServicePort, reached: Callable[[Place], bool]
 ) -> tuple[OutboundRoute, ...]:
-    """Return the same by whom places are `reached`; it is asked of places behind the service alone."""
+    """Return the routes if the places in `reached` may be called.
+
+    Only places behind the service are asked.
+    """
     found: list[OutboundRoute] = []
     protocol = protocol_of(view, key, port)
     for split in splits.in_force(view, key, protocol):
@@ -130,14 +139,14 @@ def routes_where(
 
 
 def _as_policies_say(view: View, protocol: Protocol, route: OutboundRoute) -> OutboundRoute:
-    """Say what the UpstreamPolicies of a route's backends ask of the route."""
+    """Apply the UpstreamPolicies of a route's backends to the route."""
     keys, farther = keys_of(view, protocol, route.backends), fails_over(view, protocol, route.backends)
     return replace(route, keys=keys, fails_over=farther) if keys or farther else route
 
 
 @derived
 def places_behind(view: View, key: ServiceKey) -> tuple[Place, ...]:
-    """Return where calls to a service may lead: its own ports, and those of its splits' backends."""
+    """Return the places to which calls to a service may lead: its own ports, and those of split backends."""
     found: dict[Place, None] = {}
     for port in view.services[key].ports:
         found[key, port] = None
@@ -148,17 +157,17 @@ def places_behind(view: View, key: ServiceKey) -> tuple[Place, ...]:
 
 
 def reaches(view: View, client: ServiceIdentity | None, place: Place) -> bool:
-    """Say whether a client may call anybody at a place."""
+    """Return whether a client may call any workload at a place."""
     return bool(permitted(view, client, *place))
 
 
 def called_at(
     view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
 ) -> tuple[SocketAddress, ...]:
-    """Return where a service is called: at its own address, or its virtual one; sorted.
+    """Return the addresses of a service for its callers, own or virtual, sorted.
 
-    A headless service is called at the endpoints that the client may call, with their port; at all of them
-    where a split says who answers.
+    A headless service is called at the endpoints that the client may call, with their ports, or at all
+    endpoints if a split decides about the backend.
     """
     service = view.services[key]
     if not service.headless:
@@ -171,14 +180,14 @@ def called_at(
 
 
 def escaped_slashes(view: View, key: ServiceKey, protocol: Protocol) -> EscapedSlashes:
-    """Return what becomes of escaped slashes in calls to a service."""
+    """Return the handling of escaped slashes in calls to a service."""
     return view.services[key].escaped_slashes if protocol.is_http else EscapedSlashes.REJECT
 
 
 def _itself(
     view: View, key: ServiceKey, port: ServicePort, reached: Callable[[Place], bool]
 ) -> tuple[WeightedBackend, ...]:
-    # Where all is permitted a service that nobody is behind is there all the same, and answers 503.
+    # In a permissive namespace a service without workloads is visible as well, and answers 503.
     shown = is_permissive(view, key.namespace) or reached((key, port))
     return (WeightedBackend(key, str(port.target_port), 1),) if shown else ()
 
@@ -186,7 +195,7 @@ def _itself(
 def _shares(
     view: View, split: TrafficSplit, port: ServicePort, reached: Callable[[Place], bool]
 ) -> tuple[WeightedBackend, ...]:
-    """Return the shares of a split that a client may call; none where their weights are all zero."""
+    """Return the shares of a split that a client may call; empty if all their weights are zero."""
     shares = tuple(
         WeightedBackend(place[0], str(place[1].target_port), weight)
         for place, weight in _backends(view, split, port)
@@ -196,7 +205,7 @@ def _shares(
 
 
 def _backends(view: View, split: TrafficSplit, port: ServicePort) -> Iterator[tuple[Place, int]]:
-    """Yield the places of a split's backends that stand for a port of its apex, with their weights."""
+    """Yield the places of a split's backends for a port of its apex, with their weights."""
     for key, weight in splits.known_weights(view, split).items():
         backend_port = splits.backend_port(port, view.services[key])
         if backend_port is not None:

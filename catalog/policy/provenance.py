@@ -1,8 +1,8 @@
-"""Provenance: the inputs that one part of a group's policy was made from.
+"""Provenance: the objects behind one part of a group's policy.
 
-What a function of the catalog reads is recorded (see the package engine). A resource is about one part
-of its policy; that part is what a few of those functions come to, and what they had read is what the
-resource was made from. Nothing is kept for it: it is looked up when somebody asks.
+The engine records the reads of every function of the catalog. A resource is about one part of its policy, and
+this part is the result of a few functions; the inputs that these have read are the inputs of the resource.
+Nothing is stored for this purpose: provenance is looked up on request.
 """
 
 import contextlib
@@ -67,14 +67,14 @@ from meshwright.mesh.service import ServiceKey, ServicePort
 from meshwright.mesh.workload import WorkloadKey
 
 ISSUER: Final = FromSource("certificates")
-"""The origin of certificates and roots."""
+"""Origin of certificates and CA certificates."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputObject:
-    """One input: an object, with the place where it was read.
+    """One input: an object and the place where it was read.
 
-    Kinds that are no objects are `certificate` (of the identity that is named) and `trust bundle`.
+    Two kinds are not objects: `certificate` (with the name of its identity) and `trust bundle`.
     """
 
     key: ObjectKey
@@ -86,7 +86,7 @@ class InputObject:
 
 _ways: Final = derived(routes)
 _plain: Final = derived(plain_rule)
-"""Remembered for whoever asks where they come from; to all others they are a part of what is reachable."""
+"""Cached for provenance only; elsewhere these are parts of larger derived values."""
 
 
 @derived
@@ -99,8 +99,8 @@ def _treated(
 def made_from(view: View, group: ProxyGroup, part: Part) -> tuple[InputObject, ...]:
     """Return the inputs behind a part of a group's policy, sorted.
 
-    They are all that was read and is there: the objects that decided against something among them. Which
-    objects there are in all, and the server's settings, are left out.
+    All objects that were read and exist are included, also those that had no effect. The set of all objects
+    and the server's settings are left out.
     """
     keys = {key for node in _nodes(view, group, part) for key in _read(view, node)}
     keys.update(_named(view, group, part))
@@ -117,7 +117,7 @@ def made_from(view: View, group: ProxyGroup, part: Part) -> tuple[InputObject, .
 
 
 def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
-    """Yield the derived values that a part is."""
+    """Yield the derived values of a part."""
     identity = group.identity
     match part:
         case WholePolicy():
@@ -153,7 +153,7 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
 
 
 def _named(view: View, group: ProxyGroup, part: Part) -> Iterator[ObjectKey]:
-    """Yield the objects that a part is about by its very name."""
+    """Yield the objects that a part names itself."""
     match part:
         case InboundAdmission(services=services) | Application(services):
             yield from map(_service, services)
@@ -165,7 +165,7 @@ def _named(view: View, group: ProxyGroup, part: Part) -> Iterator[ObjectKey]:
                 yield ObjectKey.of(RETRY, retry.key)
             if (policy := routing.policy_of(view, called)) is not None:
                 yield ObjectKey.of(ROUTE_POLICY, policy.key)
-            # By what of a request endpoints are chosen.
+            # The hash keys of a route come from the UpstreamPolicies of its backends.
             there = places_behind(view, called) if called in view.services else ()
             for answering in dict.fromkeys(place[0] for place in there):
                 yield from _upstream_policy(view, answering)
@@ -199,7 +199,7 @@ def _upstream_policy(view: View, key: ServiceKey) -> Iterator[ObjectKey]:
 
 
 def _ports(view: View, called: ServiceKey, number: Port) -> Iterable[ServicePort]:
-    """Return the service's ports that are offered at a number; a headless one is called at its targets."""
+    """Return the service's ports with a number; a headless service is called at its target ports."""
     service = view.services.get(called)
     if service is None:
         return ()
@@ -208,15 +208,15 @@ def _ports(view: View, called: ServiceKey, number: Port) -> Iterable[ServicePort
 
 
 def _read(view: View, node: Derivation) -> Iterator[ObjectKey]:
-    with contextlib.suppress(Exception):  # what came to an error was made from what it had read as well
+    with contextlib.suppress(Exception):  # an error also depends on the values read before it
         view.graph.answer(node)
     for source in sources(node):
         yield from _objects(view, source)
 
 
 def _objects(view: View, source: Source) -> Iterator[ObjectKey]:
-    # A source knows the name of its table and a key. Entries of indexes, whose names are no tables', are
-    # passed over: what they led to was read for itself.
+    # A source has the name of its table and a key. Entries of indexes, which have other names, are
+    # skipped, because the objects found by them were read separately.
     kind = kind_in(source.origin)
     match source.key:
         case WorkloadKey() as key if kind and key in view.workloads:
@@ -238,7 +238,7 @@ def _objects(view: View, source: Source) -> Iterator[ObjectKey]:
 
 
 def _present(view: View, key: ObjectKey) -> Iterator[ObjectKey]:
-    """Yield what is there: an object that is looked for in vain has no part in it."""
+    """Yield the key of an existing object; a missing object has no effect."""
     if key in view.sourced:
         yield key
 

@@ -1,11 +1,11 @@
-"""What a group of proxies may call: what everybody may, derived once for all, and what it alone may.
+"""Services that a group of proxies may call: a part common to all groups, and a part of its own.
 
-In transparent interception nothing that a permissive namespace offers depends on who calls: all groups whose
-calls are led alike and that are narrowed alike have the very same part. Beside it stands what TrafficTargets
-let the group's own identity call elsewhere. Two services at one address and port cannot be told apart. The
-one that is healthier there has it, then the older, then the first by name: where the one is everybody's and
-the other the group's own, the group has a part of its own that is both. So has one that tries again what it
-calls among that: the others do not.
+In transparent interception the services of permissive namespaces do not depend on the caller, so all groups
+with the same redirection and scope share one part. The services that TrafficTargets admit for the group's
+identity are the other part. Two services at the same address and port cannot be distinguished: the healthier
+one there wins, then the older one, then the first by name. If one is common and the other is the group's own,
+the group gets a single part of its own with both. The same holds for a group with a Retry for a common
+service, because others must not get its retries.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -45,7 +45,7 @@ from meshwright.mesh.workload import Explicit, Transparent
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """The service ports that may be called, and all the places at which a call is for one of them."""
+    """Callable service ports, with all addresses at which a call is for one of them."""
 
     services: tuple[OutboundService, ...] = ()
     places: frozenset[SocketAddress] = frozenset()
@@ -53,7 +53,7 @@ class _Offer:
 
 @derived
 def reachable(view: View, group: ProxyGroup) -> tuple[ReachableServices, ...]:
-    """Return what a group of proxies may call: everybody's part if there is one, and its own."""
+    """Return the services that a group of proxies may call: the common part, if any, and its own."""
     match group.interception:
         case Explicit():
             found: tuple[ReachableServices, ...] = (_explicit(view, group, group.interception),)
@@ -64,7 +64,7 @@ def reachable(view: View, group: ProxyGroup) -> tuple[ReachableServices, ...]:
 
 @derived
 def open_to_all(view: View, scope: Scope, ipv6: bool) -> ReachableServices:
-    """Return what all may call who are narrowed to `scope`; without IPv6 addresses if those are not led."""
+    """Return the services that every client with this `scope` may call; IPv6 addresses only if `ipv6`."""
     return replace(_part(view, None, _open(view, scope, ipv6).services), common=True)
 
 
@@ -74,10 +74,10 @@ def _open(view: View, scope: Scope, ipv6: bool) -> _Offer:
 
 
 def derive_open(view: View, group: ProxyGroup) -> Iterator[None]:
-    """Derive what all may call and a group may, if it is not known, and yield after each service of it.
+    """Derive the common part for a group, if it is not cached; yield after each service.
 
-    Else the first group of all would have it derived at one go: thousands of services. What is raised is
-    raised again by `reachable`.
+    Otherwise the first group would derive thousands of services in one step, and block the event loop. An
+    error is raised again by `reachable`.
     """
     match group.interception:
         case Explicit():
@@ -118,10 +118,10 @@ def _part(
 
 
 def _together(view: View, client: ServiceIdentity | None, keys: Iterable[ServiceKey], ipv6: bool) -> _Offer:
-    """Return what services offer a client, each at the addresses that no other one has.
+    """Return the offers of services to a client, without addresses that belong to another service.
 
-    Of two the older has an address and port, but for an endpoint of a headless service that is healthier
-    there: the network may have given the address of a former Pod to one of another namespace.
+    The older service keeps an address and port, except against an endpoint of a headless service that is
+    healthier there: the network may have reused the address of a former Pod for a Pod of another namespace.
     """
     offers: dict[ServiceKey, _Offer] = {}
     holders: dict[SocketAddress, ServiceKey] = {}
@@ -150,9 +150,9 @@ def _offered_to_all(view: View, key: ServiceKey, ipv6: bool) -> _Offer:
 
 
 def _offered(view: View, client: ServiceIdentity | None, key: ServiceKey, ipv6: bool) -> _Offer:
-    """Return what a service offers a client: the very same for all by whom the same is reached behind it.
+    """Return the offer of a service; the same object for all clients that reach the same places.
 
-    A headless service is called at the endpoints that a client may call, and offers each its own.
+    A headless service is called at the endpoints that a client may call, so its offer differs per client.
     """
     if view.services[key].headless:
         return _free(view, client, key, ipv6, partial(reaches, view, client))
@@ -173,7 +173,10 @@ def _free(
     reached: Callable[[Place], bool],
     taken: Collection[SocketAddress] = (),
 ) -> _Offer:
-    """Return what a service offers at places that are not taken to whom these are `reached`, sorted."""
+    """Return the offer of a service without `taken` addresses.
+
+    Clients may call the places in `reached`.
+    """
     here: set[SocketAddress] = set()
     found: dict[Port, OutboundService] = {}
     for port in sorted(view.services[key].ports, key=lambda each: each.port):
@@ -199,25 +202,25 @@ def _free(
                 escaped_slashes=slashes,
                 rules=rules(view, key, port, protocol, reached),
             )
-            # Two ports of a headless service may have endpoints of one number: the first has them.
+            # Two ports of a headless service may have endpoints with the same number: the first port wins.
             found.setdefault(number, offered)
     return _Offer(tuple(found[each] for each in sorted(found)), frozenset(here))
 
 
 def _retried(service: OutboundService, retry: Retry | None) -> OutboundService:
-    """Let a client try again what it says; of connections that are no requests nothing is."""
+    """Apply a client's Retry to HTTP calls; other connections have no requests to repeat."""
     if retry is None or not service.protocol.is_http:
         return service
     return replace(service, retries=retry.retries)
 
 
 def _is_led(where: SocketAddress, ipv6: bool) -> bool:
-    """Say whether calls to an address are led to the proxy: IPv6 only where that is asked for."""
+    """Return whether calls to an address reach the proxy: IPv6 only if redirected."""
     return ipv6 or ":" not in where.address
 
 
 def _as_called(route: OutboundRoute) -> OutboundRoute:
-    """Let the endpoint that is called answer, but where a split says who does."""
+    """Let the called endpoint answer, unless a split decides."""
     if route.split is not None:
         return route
     called = tuple(replace(each, as_called=True) for each in route.backends)

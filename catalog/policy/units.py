@@ -1,12 +1,13 @@
-"""Units: the parts of policy that can be left out by themselves.
+"""Units: parts of policy that can be excluded separately.
 
-A unit is a part of policy as a value: a match of an HTTPRouteGroup wherever a rule or a split names it, what
-an object (a TrafficTarget) admits where it names no matches, a TrafficSplit for all requests, permissive
-mode. Equal parts are one unit, an edited one is another: what is known of a unit lapses by itself. Its id is
-made from its content, and is the same in every process. A rule of a RoutePolicy is one, and each of its
-matches; what a Retry says is tried again; what a Telemetry says is logged; what an UpstreamTrafficSetting
-limits, rates and connections each; of an UpstreamPolicy whom it ejects, whom it asks, and each key of a
-consistent hash.
+A unit is a value: a match of an HTTPRouteGroup (wherever a rule or split names it), the access by an object
+without matches (a TrafficTarget), a TrafficSplit for all requests, or permissive mode. Further units are a
+rule of a RoutePolicy and each of its matches, the retries of a Retry, the log of a Telemetry, the rates and
+the connection limits of an UpstreamTrafficSetting, and of an UpstreamPolicy its outlier detection, its health
+check, and each hash key.
+
+Equal parts are one unit. An edited part is another unit, so knowledge about the old one expires by itself.
+The id of a unit is made from its content, and is the same in every process.
 """
 
 import functools
@@ -27,15 +28,15 @@ from meshwright.mesh.policies.smi import HTTPMatch
 from meshwright.mesh.policies.upstreams import HashKey, HealthCheck, OutlierDetectionOverride
 
 Limiting = RateLimits | ConnectionLimits
-"""What UpstreamTrafficSettings say."""
+"""Units of UpstreamTrafficSettings."""
 
 
 Reaching = OutlierDetectionOverride | HealthCheck | HashKey
-"""What UpstreamPolicies say."""
+"""Units of UpstreamPolicies."""
 
 
 Calling = RequestRule | Retries | AccessLogPolicy | Limiting | Reaching
-"""What is done with calls that are admitted; they are made without it as well."""
+"""Units about the handling of admitted calls, which are also made without it."""
 
 
 Unit = HTTPMatch | AccessRule | OutboundRoute | EveryoneInTheMesh | Calling
@@ -49,12 +50,12 @@ _IDS: Final = 4096
 
 @functools.lru_cache(_IDS)
 def unit_id(unit: Unit) -> UnitId:
-    """Return 32 hexadecimal digits that are the same for equal units, in every process."""
+    """Return 32 hexadecimal digits, the same for equal units in every process."""
     return UnitId(hashlib.sha256(repr(unit).encode()).hexdigest()[:32])
 
 
 def describe(unit: Unit) -> str:
-    """Return in a few words what a unit is."""
+    """Return a short name of a unit, for example `match read` or `TrafficSplit shop/cart`."""
     match unit:
         case HTTPMatch(name):
             return f"match {name}"
@@ -77,7 +78,7 @@ def describe(unit: Unit) -> str:
 
 
 def units(value: object) -> Iterator[Unit]:
-    """Yield the units of a policy or of a part of it, some more than once; none of anything else."""
+    """Yield the units of a policy or of a part of it, possibly repeated; empty for any other value."""
     match value:
         case ProxyPolicy():
             ranges = (each for port in value.outside for each in port.ranges)
@@ -104,7 +105,7 @@ def _of_inbound(port: InboundPort) -> Iterator[Unit]:
         yield port.rates
     if isinstance(port.access, EveryoneInTheMesh):
         yield EveryoneInTheMesh()
-    # By matches where there are any: one that is refused must not cost its neighbours.
+    # Each match is a unit of its own, so a rejected match does not exclude its neighbours.
     for rule in port.access.rules:
         yield from (rule,) if rule.matches is None else rule.matches
 

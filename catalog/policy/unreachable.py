@@ -1,8 +1,8 @@
-"""Where nobody is called: addresses of the mesh's services at which a workload may not call anybody.
+"""Addresses of the mesh's services at which a workload may call no one.
 
-With passthrough, what is unknown to a proxy goes to wherever it was going, and so may what an Egress names,
-at its ports. To such an address there is no way: behind it are sidecars that take no plain text, or nobody at
-all, and the caller would wait in vain.
+With passthrough, unknown destinations go out of the mesh, and so does traffic that an Egress allows. For
+these addresses there is no way out: behind them are sidecars that refuse plain text, or no workloads, and the
+caller would wait in vain.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ def closed(view: View, parts: Iterable[ReachableServices]) -> SharedTuple[Socket
 def closed_at(
     view: View, parts: Iterable[ReachableServices], ports: frozenset[Port]
 ) -> SharedTuple[SocketAddress]:
-    """Return the same at some ports alone, whether there is passthrough or not."""
+    """Return the addresses at some ports only, with or without passthrough."""
     found = [each for port in sorted(ports) for each in _at(view, port)]
     opened = {each for part in parts for each in _opened(view, part, ports)} if found else set()
     return SharedTuple(each for each in found if each not in opened)
@@ -40,7 +40,7 @@ def closed_at(
 
 @derived
 def _opened(view: View, part: ReachableServices, ports: frozenset[Port]) -> frozenset[SocketAddress]:
-    """Return the addresses at some ports that are in one part."""
+    """Return the addresses of one part at some ports."""
     del view
     return frozenset(each for each in _places(part) if each.port in ports)
 
@@ -53,7 +53,7 @@ def _at(view: View, port: Port) -> tuple[SocketAddress, ...]:
 
 @derived
 def _beside(view: View, part: ReachableServices) -> SharedTuple[SocketAddress]:
-    """Return the addresses that are not in one part, which many groups may have."""
+    """Return the addresses that are not in one part, which many groups may share."""
     opened = set(_places(part))
     return SharedTuple(each for each in _all(view).value() if each not in opened)
 
@@ -64,7 +64,7 @@ def _places(part: ReachableServices) -> Iterator[SocketAddress]:
 
 @derived
 def addresses(view: View) -> tuple[SocketAddress, ...]:
-    """Return the addresses of the mesh's services, sorted; none without egress, where nobody asks."""
+    """Return the addresses of the mesh's services, sorted; empty without `enableEgress`, when unused."""
     if not mesh_wide.egress(view).value():
         return ()
     return tuple(sorted({each for key in view.services for each in _addresses(view, key)}))
@@ -75,9 +75,9 @@ _all: Final = IN_VIEW.firewall(addresses)
 
 @derived
 def _addresses(view: View, key: ServiceKey) -> tuple[SocketAddress, ...]:
-    """Return where a Service is called, if it is of the mesh; nothing for a headless one.
+    """Return the addresses of a service of the mesh; empty for any other, and for a headless one.
 
-    The endpoints of a headless Service are called by their own addresses, and may take plain text.
+    Endpoints of a headless service are called by their own addresses, and may accept plain text.
     """
     service = view.services[key]
     addresses = called_addresses(view, service)

@@ -1,11 +1,11 @@
-"""Who is asked about requests that policy admits: by ExternalAuthorizations, or else for all of the mesh.
+"""External authorization of admitted requests, by ExternalAuthorization objects or for the whole mesh.
 
-Of several for one port of an identity's workloads one counts: those that name ServiceAccounts go before those
-for the whole namespace, then those that name ports; then the oldest (`metadata.creationTimestamp`; those
-without one last), then the first by name. One that asks nobody counts as the others do.
+Of several objects for one port of an identity's workloads one counts: those with ServiceAccounts before those
+for the whole namespace, then those with ports, then the oldest (`metadata.creationTimestamp`; those without
+one last), then the first by name. An object that turns authorization off counts like the others.
 
-None of it is a unit that can be left out (`catalog.policy.units`): without it requests would pass that
-somebody was to be asked about.
+External authorization is not a unit that can be excluded (`catalog.policy.units`), because requests would
+pass without the required check.
 """
 
 from catalog.policy.values.inbound import ExternalAuthorizer
@@ -21,14 +21,17 @@ from meshwright.mesh.service import Protocol
 
 
 def precedence(found: ExternalAuthorization) -> tuple[bool, bool, bool, str, PolicyKey]:
-    """Return the sort key of an ExternalAuthorization among those for one port of an identity's workloads."""
+    """Return the sort key of an ExternalAuthorization for one port of an identity's workloads."""
     return (not found.accounts, not found.ports, not found.created, found.created, found.key)
 
 
 def asked_at(
     view: View, identity: ServiceIdentity, port: Port, protocol: Protocol
 ) -> ExternalAuthorizer | None:
-    """Return who is asked at a port; None for nobody. Where no request is seen, nobody is asked about any."""
+    """Return the authorizer at a port, or `None`.
+
+    Always `None` on ports without HTTP, which have no requests.
+    """
     if not protocol.is_http:
         return None
     there = external_authorizations_in(view).found(identity.namespace)

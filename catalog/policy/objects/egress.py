@@ -1,22 +1,22 @@
-"""What Egress objects let a group of proxies send out of the mesh.
+"""Traffic out of the mesh that Egress objects allow a group of proxies.
 
-Of one port, for one identity: Egresses unite, each with its own hosts, ranges and matches.
+For one port and one identity Egresses unite, each with its own hosts, ranges and matches.
 
-| protocol | what passes | where it goes |
+| protocol | allowed | target |
 |---|---|---|
-| tcp, tcp-server-first | every connection to its ranges | where it was going |
-| https | TLS that asks for one of its hosts, in its ranges | where it was going |
-| http without ranges | requests for its hosts | to the host, as the DNS knows it |
-| http with ranges | requests for its hosts, in its ranges | where they were going |
+| tcp, tcp-server-first | every connection to its ranges | original destination |
+| https | TLS for one of its hosts, in its ranges | original destination |
+| http without ranges | requests for its hosts | the host, by DNS |
+| http with ranges | requests for its hosts, in its ranges | original destination |
 
-Without hosts, https is for every name, and http for every host in its ranges. A Host header may name any
-host, whatever address was called; so it leads where the DNS says, or to addresses that the Egress itself
-names, and to no others. In a range of tcp all that is sent passes, and nothing is looked at.
+Without hosts, https allows every name, and http every host in its ranges. A Host header can name any host,
+whatever the called address is. A request therefore goes to the address in DNS, or to ranges of the Egress
+itself, and nowhere else. In a range of tcp all data passes unread.
 
-An Egress never covers the mesh itself (`catalog.relations.membership`): left out are hosts that are names of
-its services, and ranges that are one address of a service. Where a server speaks first nothing waits for a
-client: there https is not in force, because its names cannot be read; nor is http where all else passes as
-well (`enableEgress`).
+An Egress never covers the mesh itself (`catalog.relations.membership`): hosts that are services of the mesh,
+and ranges of a single address of such a service, are left out. On a port where servers speak first, the proxy
+cannot wait for the client. There https is not in force, because its names cannot be read; neither is http if
+all else passes as well (`enableEgress`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -43,14 +43,14 @@ from meshwright.mesh.service import ExternalHost, Protocol
 from meshwright.mesh.values.networks import Network, NetworkSet
 
 _ELSEWHERE: Final = OutsideHost(ANY_HOST, (OutsideRoute(None),))
-"""With passthrough: requests for hosts that no Egress names go on to where they were going."""
+"""With passthrough, requests for hosts without an Egress go to their original destination."""
 
 
 @dataclass(frozen=True, slots=True)
 class _EgressPortRule:
-    """What one Egress says of one port: `hosts` without those of the mesh, `*` where it names none.
+    """Rule of one Egress for one port: `hosts` without those of the mesh, `*` if the Egress names none.
 
-    `ranges` and `names` are `networks` and `hosts` once more, to be searched.
+    `ranges` and `names` are `networks` and `hosts` in a form for fast search.
     """
 
     by: PolicyKey
@@ -63,17 +63,17 @@ class _EgressPortRule:
     setting: UpstreamTrafficSetting | None = None
 
     def holds_in(self, network: Network | None) -> bool:
-        """Say whether it holds in all of a network; None is wherever no range says anything."""
+        """Return whether the rule covers a whole network; `None` is the space outside all ranges."""
         return not self.networks or (network is not None and self.ranges.holds(network))
 
     def is_for(self, name: str) -> bool:
-        """Say whether one of its hosts is a name, or a pattern that covers it."""
+        """Return whether one of the hosts equals a name or is a pattern for it."""
         return any(pattern in self.names for pattern in patterns(name))
 
 
 @dataclass(frozen=True, slots=True)
 class _MeshAddresses:
-    """What of some ports is the mesh's: single addresses as networks, and ports where servers speak first."""
+    """Addresses of the mesh at some ports, as networks, and the ports where servers speak first."""
 
     addresses: frozenset[tuple[Port, str]]
     server_first: frozenset[Port]
@@ -87,7 +87,7 @@ def beside(
     *,
     passthrough: bool,
 ) -> tuple[OutsidePort, ...]:
-    """Return what Egresses have `named`, but for what is the mesh's: in these parts, or closed."""
+    """Return `named` without addresses of the mesh: those of services in `parts`, and those in `closed`."""
     if not named:
         return ()
     numbers = frozenset(each.port for each in named)
@@ -100,7 +100,10 @@ def beside(
 
 @derived
 def said(view: View, client: ServiceIdentity) -> tuple[OutsidePort, ...]:
-    """Return what all Egresses say of an identity, whatever services of the mesh it may call; sorted."""
+    """Return the union of all Egresses for an identity, before the mesh's own addresses are removed.
+
+    Sorted.
+    """
     by_port: dict[Port, list[_EgressPortRule]] = {}
     for egress in egresses_by_source(view).found(client):
         hosts = tuple(
@@ -125,7 +128,7 @@ def said(view: View, client: ServiceIdentity) -> tuple[OutsidePort, ...]:
 
 
 def _ports(by_port: Mapping[Port, list[_EgressPortRule]]) -> Iterator[OutsidePort]:
-    """Yield what may be called, by port; what is the same for several ports is found once."""
+    """Yield the allowed traffic by port; equal ports are computed once."""
     known: dict[tuple[int, ...], OutsidePort] = {}
     for number in sorted(by_port):
         found = by_port[number]
@@ -137,7 +140,7 @@ def _ports(by_port: Mapping[Port, list[_EgressPortRule]]) -> Iterator[OutsidePor
 
 @derived
 def _of_part(view: View, part: ReachableServices, numbers: frozenset[Port]) -> _MeshAddresses:
-    """Return what of these ports the services of a part have, which many groups may share."""
+    """Return the addresses of a part's services at these ports; the part may be shared by many groups."""
     del view
     found = [each for each in part.services if each.port in numbers]
     return _MeshAddresses(
@@ -147,7 +150,7 @@ def _of_part(view: View, part: ReachableServices, numbers: frozenset[Port]) -> _
 
 
 def _port_beside(port: OutsidePort, ours: Iterable[_MeshAddresses], *, passthrough: bool) -> OutsidePort:
-    """Return what may be called at a port beside what the mesh has there."""
+    """Return the allowed traffic at a port without the mesh's own addresses."""
     taken = {each for part in ours for each in part.addresses}
     waits = not port.server_first and not any(port.port in part.server_first for part in ours)
     ranges: list[OutsideRange] = []
@@ -169,7 +172,7 @@ def _with_elsewhere(hosts: tuple[OutsideHost, ...]) -> tuple[OutsideHost, ...]:
 
 
 def _matches(view: View, egress: Egress) -> tuple[HTTPMatch, ...] | None:
-    """Return the matches of an Egress, None for every request; a group that is not there has none."""
+    """Return the matches of an Egress, `None` for every request; a missing group has no matches."""
     if not egress.route_groups:
         return None
     rules = (Rule(RouteKind.HTTP, each) for each in egress.route_groups)
@@ -199,7 +202,7 @@ def _port(number: Port, found: list[_EgressPortRule]) -> OutsidePort:
 
 
 def _outcome(holding: list[_EgressPortRule]) -> OutsideRange:
-    """Return what passes where all of this holds; for which networks that is, is not said."""
+    """Return the traffic allowed where all these rules hold, without the networks."""
     if any(each.protocol.is_tcp for each in holding):
         return OutsideRange(connections=True)
     https = {host for each in holding if each.protocol is EgressProtocol.HTTPS for host in each.hosts}
@@ -210,7 +213,7 @@ def _outcome(holding: list[_EgressPortRule]) -> OutsideRange:
 
 
 def _hosts(http: list[_EgressPortRule]) -> Iterator[OutsideHost]:
-    """Yield the hosts that are named; each has what is said of all names that it is among."""
+    """Yield the named hosts, each with the rules for its name and for patterns that cover it."""
     for name in sorted({host for each in http for host in each.hosts if each.networks or _in_dns(host)}):
         ways: dict[ExternalHost | None, list[_EgressPortRule]] = {}
         for each in http:
@@ -223,7 +226,7 @@ def _hosts(http: list[_EgressPortRule]) -> Iterator[OutsideHost]:
 
 
 def _routes(ways: list[tuple[ExternalHost | None, list[_EgressPortRule]]]) -> Iterator[OutsideRoute]:
-    """Yield the routes of a host: what ranges bound comes before what the DNS says."""
+    """Yield the routes of a host: rules with ranges come before those by DNS."""
     for host, those in ways:
         if any(each.matches is None for each in those):
             yield OutsideRoute(None, host, _limits(host, those))
@@ -234,7 +237,7 @@ def _routes(ways: list[tuple[ExternalHost | None, list[_EgressPortRule]]]) -> It
 
 
 def _limits(host: ExternalHost | None, those: Iterable[_EgressPortRule]) -> ConnectionLimits:
-    """Return what goes to a host at once; of several settings one counts, as for a service."""
+    """Return the connection limits of a host; of several settings one counts, as for a service."""
     found = (each.setting for each in those if host is not None)
     named = (each for each in found if each is not None and host == ExternalHost(each.host))
     setting = min(named, key=precedence, default=None)

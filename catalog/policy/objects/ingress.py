@@ -1,7 +1,7 @@
-"""Whom IngressBackends admit from outside the mesh, by service and target port.
+"""Callers from outside the mesh that IngressBackends admit, by service and target port.
 
 Of several for one service and port one counts: the oldest (`metadata.creationTimestamp`; those without one
-last), then the first by name. It is for ports that speak HTTP.
+last), then the first by name. Only ports with HTTP are supported.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,13 +23,13 @@ from meshwright.mesh.values.cached_hash import SharedTuple
 
 
 def precedence(found: IngressBackend) -> tuple[bool, str, PolicyKey]:
-    """Return the sort key of an IngressBackend among those of one service and port."""
+    """Return the sort key of an IngressBackend for one service and port."""
     return (not found.created, found.created, found.key)
 
 
 @derived
 def deciding(view: View, key: ServiceKey, port: Port) -> tuple[IngressBackend, IngressPort] | None:
-    """Return the IngressBackend that counts for a service's target port, with its part for that."""
+    """Return the IngressBackend in force for a service's target port, with its part for this port."""
     found = [
         (each, backend)
         for each in ingress_by_service(view).found(key)
@@ -40,7 +40,7 @@ def deciding(view: View, key: ServiceKey, port: Port) -> tuple[IngressBackend, I
 
 @derived
 def ingress_rule(view: View, key: ServiceKey, port: Port) -> AccessRule | None:
-    """Return whom a service's target port admits from outside the mesh; None for nobody."""
+    """Return the rule for callers from outside at a service's target port, or `None`."""
     if (decided := deciding(view, key, port)) is None:
         return None
     found, backend = decided
@@ -51,7 +51,7 @@ def ingress_rule(view: View, key: ServiceKey, port: Port) -> AccessRule | None:
 
 
 def ingress_rules(view: View, services: Iterable[ServiceKey], port: Port) -> tuple[AccessRule, ...]:
-    """Return whom a port of these services' workloads admits from outside: a rule for each object."""
+    """Return the rules for callers from outside at a port of these services' workloads, one per object."""
     by: dict[ObjectKey, AccessRule] = {}
     for rule in (ingress_rule(view, each, port) for each in services):
         if rule is not None:
@@ -62,7 +62,7 @@ def ingress_rules(view: View, services: Iterable[ServiceKey], port: Port) -> tup
 
 
 def requests(view: View, namespace: Namespace, names: Iterable[str]) -> tuple[HTTPMatch, ...] | None:
-    """Return the requests of HTTPRouteGroups by their names: of no names all (None), of none there none."""
+    """Return the matches of HTTPRouteGroups: without names `None` (all requests), for missing groups none."""
     if not (named := tuple(names)):
         return None
     groups = (http_route_groups(view).get(PolicyKey(namespace, name)) for name in named)
@@ -72,14 +72,14 @@ def requests(view: View, namespace: Namespace, names: Iterable[str]) -> tuple[HT
 def source_ranges(
     view: View, services: Iterable[ServiceKey], ranges: Iterable[IpRange]
 ) -> tuple[IpRange, ...]:
-    """Return where clients may be: the ranges, and the addresses behind the services, sorted."""
+    """Return the addresses of clients: the ranges, and the addresses behind the services, sorted."""
     behind = (address for key in services for address in addresses_behind(view, key))
     single = (IpRange(f"{each}/{128 if ':' in each else 32}") for each in behind)
     return tuple(sorted({*ranges, *single}))
 
 
 def _callers(view: View, found: IngressBackend, backend: IngressPort) -> tuple[Caller, ...]:
-    # Each of many callers has all places or server names: their hashes are computed once for all.
+    # Shared, because each of many callers has all places and server names; their hash is computed once.
     places = SharedTuple(source_ranges(view, found.services, found.ranges))
     server_names = SharedTuple(backend.server_names)
     match backend.proof:
@@ -94,16 +94,16 @@ def _callers(view: View, found: IngressBackend, backend: IngressPort) -> tuple[C
 def _named(
     found: IngressBackend, server_names: tuple[str, ...], places: tuple[IpRange, ...]
 ) -> Iterator[AuthenticatedName]:
-    """Yield who must show a name; where places are named and nobody is there, nobody may."""
+    """Yield the required certificate names; if places are configured but empty, no caller is admitted."""
     if places or not (found.services or found.ranges):
         for name in found.principals:
             yield AuthenticatedName(name, places, server_names)
 
 
 def _sorted(callers: set[Caller]) -> tuple[Caller, ...]:
-    """Return callers in an order; those of several types have none of their own.
+    """Return callers in a fixed order, also across types.
 
-    By name or place first: what they have in common may be long, and is compared where those are equal.
+    Names and places are compared first, because the remaining attributes may be long and are mostly equal.
     """
     return tuple(sorted(callers, key=_order))
 

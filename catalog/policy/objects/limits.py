@@ -1,8 +1,8 @@
-"""UpstreamTrafficSettings: which is in force for a service, and what it limits where.
+"""UpstreamTrafficSettings: the one in force for a service, and its limits.
 
-A setting counts for a service of its own namespace, by any of the names that all namespaces call it by. Of
-several the oldest is in force (`metadata.creationTimestamp`; those without one last), then the first by name.
-Connections are limited at the callers, rates at the workloads behind the service.
+A setting counts for a service of its own namespace, by any DNS name valid in all namespaces. Of several the
+oldest is in force (`metadata.creationTimestamp`; those without one last), then the first by name. Connections
+are limited at the callers, rates at the workloads of the service.
 """
 
 from catalog.store.osm import settings_by_host
@@ -14,17 +14,17 @@ from meshwright.mesh.service import ServiceKey
 
 
 def precedence(setting: UpstreamTrafficSetting) -> tuple[bool, str, PolicyKey]:
-    """Return the sort key of a setting among those of one host."""
+    """Return the sort key of a setting for one host."""
     return (not setting.created, setting.created, setting.key)
 
 
 def setting_of(view: View, key: ServiceKey) -> UpstreamTrafficSetting | None:
-    """Return the setting in force for a service, None where there is none."""
+    """Return the setting in force for a service, or `None`."""
     return min(rivals(view, key), key=precedence, default=None)
 
 
 def rivals(view: View, key: ServiceKey) -> tuple[UpstreamTrafficSetting, ...]:
-    """Return the settings that would count for a service, each by itself."""
+    """Return all settings for a service, each of which would be in force without the others."""
     names = key.host_names(view.settings.cluster_domain)
     found = (each for name in names for each in settings_by_host(view).found(name))
     return tuple(each for each in found if each.key.namespace == key.namespace)
@@ -32,22 +32,23 @@ def rivals(view: View, key: ServiceKey) -> tuple[UpstreamTrafficSetting, ...]:
 
 @derived
 def connection_limits(view: View, key: ServiceKey) -> ConnectionLimits:
-    """Return what each caller's proxy lets go to a service at once."""
+    """Return the connection limits of each caller's proxy for a service."""
     setting = setting_of(view, key)
     return ConnectionLimits() if setting is None else setting.connections
 
 
 @derived
 def rate_limits(view: View, services: tuple[ServiceKey, ...]) -> RateLimits:
-    """Return what a workload takes at a port at which these services are called."""
+    """Return the rate limits of a workload at a port of these services."""
     setting = counting(view, services)
     return RateLimits() if setting is None else setting.rates
 
 
 def counting(view: View, services: tuple[ServiceKey, ...]) -> UpstreamTrafficSetting | None:
-    """Return the setting whose rates hold at a port of these services.
+    """Return the setting with the rates in force at a port of these services.
 
-    A workload cannot tell by which of them it was called: it is the first of those that limit a rate.
+    A workload cannot distinguish by which service it was called, so the first setting with rates counts for
+    all.
     """
     found = (setting_of(view, each) for each in services)
     limiting = (each for each in found if each is not None and each.rates != RateLimits())

@@ -1,8 +1,8 @@
-"""Whom MutualTLS objects let in without a certificate: callers in plain text, by workload and port.
+"""Callers in plain text that MutualTLS objects admit, by workload and port.
 
-Of several for one port of an identity's workloads one counts: those that name ServiceAccounts go before those
-for the whole namespace, then those that name ports; then the oldest (`metadata.creationTimestamp`; those
-without one last), then the first by name. Where there is none, nobody calls in plain text.
+Of several for one port of an identity's workloads one counts: those with ServiceAccounts before those for the
+whole namespace, then those with ports, then the oldest (`metadata.creationTimestamp`; those without one
+last), then the first by name. Without any, plain text is refused.
 """
 
 from collections.abc import Iterator
@@ -26,19 +26,19 @@ EVERYWHERE: Final = (IpRange("0.0.0.0/0"), IpRange("::/0"))
 
 
 def precedence(found: MutualTLS) -> tuple[bool, bool, bool, str, PolicyKey]:
-    """Return the sort key of a MutualTLS among those for one port of an identity's workloads."""
+    """Return the sort key of a MutualTLS for one port of an identity's workloads."""
     return (not found.accounts, not found.ports, not found.created, found.created, found.key)
 
 
 def deciding(view: View, identity: ServiceIdentity, port: Port) -> MutualTLS | None:
-    """Return the MutualTLS that counts at a port of an identity's workloads."""
+    """Return the MutualTLS in force at a port of an identity's workloads."""
     return min(_for(view, identity, port), key=precedence, default=None)
 
 
 def plain_rule(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol) -> AccessRule | None:
-    """Return who may call a port in plain text, and what; None for nobody.
+    """Return the rule for callers in plain text at a port, or `None`.
 
-    On a port that speaks no HTTP no request is seen: who is let in for some of them alone is not let in.
+    A port without HTTP has no visible requests, so callers admitted only for some requests are refused there.
     """
     found = deciding(view, identity, port)
     if found is None or (said := admitted_by(view, found)) is None:
@@ -51,7 +51,7 @@ def plain_rule(view: View, identity: ServiceIdentity, port: Port, protocol: Prot
 
 
 def admitted_by(view: View, found: MutualTLS) -> PlainText | None:
-    """Return who may call in plain text by an object; None for nobody."""
+    """Return the callers in plain text that an object admits, or `None`."""
     if found.mode is TlsMode.STRICT:
         return None
     if found.plaintext is None and is_permissive(view, found.key.namespace):
@@ -60,7 +60,7 @@ def admitted_by(view: View, found: MutualTLS) -> PlainText | None:
 
 
 def callers_of(view: View, said: PlainText) -> tuple[IpRange, ...]:
-    """Return the ranges in which callers may be, sorted; endpoints of a Service that has none are nowhere."""
+    """Return the ranges of callers, sorted; a Service without endpoints adds none."""
     return EVERYWHERE if said.from_everywhere else source_ranges(view, said.services, said.ranges)
 
 

@@ -1,8 +1,8 @@
-"""Retries: what a client tries again of its calls to a service.
+"""Retries: the failed calls to a service that a client repeats.
 
 Of several Retry objects of one source for one service the oldest is in force (`metadata.creationTimestamp`;
-those without one last), then the first by name. What it says replaces what holds for the mesh. A split's apex
-is a service that is called; which backend answers makes no difference.
+those without one last), then the first by name. It replaces the setting of the mesh. For a split the called
+service counts (the apex), whichever backend answers.
 """
 
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ from meshwright.mesh.service import ServiceKey
 
 
 def precedence(retry: Retry) -> tuple[bool, str, PolicyKey]:
-    """Return the sort key of a Retry among those of one source and destination."""
+    """Return the sort key of a Retry for one source and destination."""
     return (not retry.created, retry.created, retry.key)
 
 
 def in_force(view: View, client: ServiceIdentity) -> Mapping[ServiceKey, Retry]:
-    """Return the Retry objects that hold for a client, by the service that is called."""
+    """Return the Retry objects in force for a client, by called service."""
     found: dict[ServiceKey, Retry] = {}
     for retry in sorted(retries_by_source(view).found(client), key=precedence):
         for key in retry.destinations:
@@ -30,5 +30,5 @@ def in_force(view: View, client: ServiceIdentity) -> Mapping[ServiceKey, Retry]:
 
 
 def retry_of(view: View, client: ServiceIdentity, key: ServiceKey) -> Retry | None:
-    """Return the Retry that holds for a client's calls to a service."""
+    """Return the Retry in force for a client's calls to a service."""
     return in_force(view, client).get(key)

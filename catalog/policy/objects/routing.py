@@ -1,9 +1,8 @@
-"""RoutePolicies: which is in force for a service, and what becomes of requests to it.
+"""RoutePolicies: the one in force for a service, and its rules for requests.
 
-A policy counts for a service of its own namespace, whoever calls. Of several the oldest is in force
-(`metadata.creationTimestamp`; those without one last), then the first by name. It is asked of the service
-that is called: a split's apex, and not the backend that answers. A rule whose HTTPRouteGroups, or the matches
-that it names of them, are not there fits no request.
+A policy counts for a service of its own namespace, for all callers. Of several the oldest is in force
+(`metadata.creationTimestamp`; those without one last), then the first by name. The called service counts: a
+split's apex, not the backend that answers. A rule with missing HTTPRouteGroups or matches fits no request.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,25 +17,26 @@ from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import Protocol, ServiceKey, ServicePort
 
 Place = tuple[ServiceKey, ServicePort]
-"""A service's port."""
+"""A service with one of its ports."""
 
 
 def precedence(policy: RoutePolicy) -> tuple[bool, str, PolicyKey]:
-    """Return the sort key of a RoutePolicy among those of one service."""
+    """Return the sort key of a RoutePolicy for one service."""
     return (not policy.created, policy.created, policy.key)
 
 
 def policy_of(view: View, key: ServiceKey) -> RoutePolicy | None:
-    """Return the RoutePolicy in force for a service, None where there is none."""
+    """Return the RoutePolicy in force for a service, or `None`."""
     return min(route_policies_by_service(view).found(key), key=precedence, default=None)
 
 
 def rules(
     view: View, key: ServiceKey, port: ServicePort, protocol: Protocol, reached: Callable[[Place], bool]
 ) -> tuple[RequestRule, ...]:
-    """Return the rules for requests to a service's port, in order; none where no request is seen.
+    """Return the rules for requests to a service's port, in order; empty on a port without HTTP.
 
-    Those behind one for all requests are not asked. A copy goes to whom the client has `reached`.
+    Rules after one for all requests never apply, and are left out. Copies go only to places that the client
+    has `reached`.
     """
     policy = policy_of(view, key) if protocol.is_http else None
     found: list[RequestRule] = []
@@ -62,9 +62,9 @@ def mirrors(view: View, key: ServiceKey, port: ServicePort) -> Iterator[Place]:
 
 
 def mirrored(view: View, key: ServiceKey, port: ServicePort, actions: RouteActions) -> Place | None:
-    """Return who gets copies of requests to a port: the same port of another service, by number or name.
+    """Return the receiver of copies: the same port, by number or name, of another service.
 
-    A headless service has no place of its own, and gets none.
+    A headless service has no address of its own, and gets no copies.
     """
     if actions.mirror is None:
         return None

@@ -1,9 +1,10 @@
-"""TrafficSplits: which are in force for a service, in which order, and who gets a share.
+"""TrafficSplits in force for a service, their order, and the shares of their backends.
 
-Precedence on one apex: those with `matches` before those without, then the oldest
-(`metadata.creationTimestamp`; those without one last), then by name. The first whose matches fit a request
-decides it. Of those without matches only the first is in force. Where no request is seen (TCP), those with
-matches do not apply. Splits do not nest: a backend means that service's endpoints.
+Precedence on one apex: those with `matches` first, then the oldest (`metadata.creationTimestamp`; those
+without one last), then by name. The first split whose matches fit decides a request. Of those without matches
+only the first is in force. On TCP ports, which have no visible requests, splits with matches do not apply.
+Splits do not nest: a backend means the endpoints of its service. For example, of two splits without matches
+for `shop/cart` only the older one counts.
 """
 
 from typing import Final
@@ -14,16 +15,16 @@ from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey, TrafficSplit
 from meshwright.mesh.service import Protocol, Service, ServiceKey, ServicePort
 
 GREATEST_TOTAL_WEIGHT: Final = 2**32 - 1
-"""Shares are counted in 32 bits by proxies; a split with a greater sum is refused."""
+"""Maximum sum of weights, because proxies count shares in 32 bits; a split above it is refused."""
 
 
 def precedence(split: TrafficSplit) -> tuple[bool, bool, str, PolicyKey]:
-    """Return the sort key of a split among those of one apex."""
+    """Return the sort key of a split for one apex."""
     return (not split.matches, not split.created, split.created, split.key)
 
 
 def known_weights(view: View, split: TrafficSplit) -> dict[ServiceKey, int]:
-    """Return the weights of the backends that exist, sorted; one named twice has the sum."""
+    """Return the weights of existing backends, sorted; a backend named twice has the sum."""
     weights: dict[ServiceKey, int] = {}
     for backend in split.backends:
         key = ServiceKey(split.key.namespace, backend.service)
@@ -33,7 +34,7 @@ def known_weights(view: View, split: TrafficSplit) -> dict[ServiceKey, int]:
 
 
 def matches(view: View, split: TrafficSplit) -> tuple[HTTPMatch, ...] | None:
-    """Return the requests a split is for, None where it is for all; empty where a group is unknown."""
+    """Return the requests of a split, `None` for all; empty if a route group is missing."""
     if not split.matches:
         return None
     groups = [http_route_groups(view).get(PolicyKey(split.key.namespace, name)) for name in split.matches]
@@ -43,7 +44,7 @@ def matches(view: View, split: TrafficSplit) -> tuple[HTTPMatch, ...] | None:
 
 
 def refused(view: View, split: TrafficSplit) -> bool:
-    """Say whether a split is out of force as a whole: its apex then stands for itself."""
+    """Return whether a split is not in force at all; calls then go to the apex itself."""
     total = sum(known_weights(view, split).values())
     return (
         split.apex not in view.services
@@ -54,7 +55,10 @@ def refused(view: View, split: TrafficSplit) -> bool:
 
 
 def in_force(view: View, apex: ServiceKey, protocol: Protocol) -> tuple[TrafficSplit, ...]:
-    """Return the splits that decide calls to a service, in order; at most the last is for all requests."""
+    """Return the splits that decide calls to a service, in order.
+
+    At most the last one is for all requests.
+    """
     ordered = sorted(
         (each for each in splits_by_apex(view).found(apex) if not refused(view, each)), key=precedence
     )
@@ -64,7 +68,7 @@ def in_force(view: View, apex: ServiceKey, protocol: Protocol) -> tuple[TrafficS
 
 
 def backend_port(apex_port: ServicePort, backend: Service) -> ServicePort | None:
-    """Return the backend's port that stands for the apex's: the same number, else the same name."""
+    """Return the backend's port that corresponds to the apex's: the same number, else the same name."""
     same_number = backend.port(apex_port.port)
     if same_number is not None or not apex_port.name:
         return same_number

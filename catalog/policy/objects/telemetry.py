@@ -1,4 +1,4 @@
-"""What a group of proxies tells of its traffic, by the Telemetry objects that count for it."""
+"""Access logs and traces of a group of proxies, by the Telemetry objects in force."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from meshwright.mesh.config import Tracing
 
 
 def logging(view: View, group: ProxyGroup) -> AccessLogPolicy:
-    """Return what access logs are; an ExtensionService that is not there is told nothing."""
+    """Return the access log; an export to a missing ExtensionService is left out."""
     found = next((each for each in told(view, group.telemetry) if each.access_log is not None), None)
     if found is None or found.access_log is None:
         return AccessLogPolicy()
@@ -24,7 +24,7 @@ def logging(view: View, group: ProxyGroup) -> AccessLogPolicy:
 
 
 def tracing(view: View, group: ProxyGroup) -> Tracing | None:
-    """Return what is traced: as much as a Telemetry says, else as the mesh has it."""
+    """Return the tracing with its sampling: that of a Telemetry, else of the mesh."""
     found = mesh_wide.tracing(view).value()
     if found is None:
         return None

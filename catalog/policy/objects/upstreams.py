@@ -1,9 +1,8 @@
-"""UpstreamPolicies: which is in force for a service, and how its endpoints are reached.
+"""UpstreamPolicies: the one in force for a service, and how its endpoints are called.
 
-A policy counts for a service of its own namespace, whoever calls. Of several the oldest is in force
-(`metadata.creationTimestamp`; those without one last), then the first by name. It is asked of the service
-that answers: a split's backend, and not the apex. What it prefers of endpoints that are near depends on where
-the caller is (`nearby`).
+A policy counts for a service of its own namespace, for all callers. Of several the oldest is in force
+(`metadata.creationTimestamp`; those without one last), then the first by name. The answering service counts:
+a split's backend, not the apex. A preference for near endpoints depends on the caller's locality (`nearby`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,19 +21,19 @@ from meshwright.mesh.values.cached_hash import SharedTuple
 
 
 def precedence(policy: UpstreamPolicy) -> tuple[bool, str, PolicyKey]:
-    """Return the sort key of an UpstreamPolicy among those of one service."""
+    """Return the sort key of an UpstreamPolicy for one service."""
     return (not policy.created, policy.created, policy.key)
 
 
 def policy_of(view: View, key: ServiceKey) -> UpstreamPolicy | None:
-    """Return the UpstreamPolicy in force for a service, None where there is none."""
+    """Return the UpstreamPolicy in force for a service, or `None`."""
     return min(upstream_policies_by_service(view).found(key), key=precedence, default=None)
 
 
 def keys_of(view: View, protocol: Protocol, backends: Iterable[WeightedBackend]) -> tuple[HashKey, ...]:
-    """Return by which keys of a request endpoints are chosen, of all that may answer it, in their order.
+    """Return the keys of a request by which endpoints are chosen, over all possible backends, in their order.
 
-    A proxy makes one hash of all the keys that a route has. Where no request is seen there is none.
+    A proxy makes one hash of all keys of a route. Ports without HTTP have no keys.
     """
     if not protocol.is_http:
         return ()
@@ -43,7 +42,7 @@ def keys_of(view: View, protocol: Protocol, backends: Iterable[WeightedBackend])
 
 
 def fails_over(view: View, protocol: Protocol, backends: Iterable[WeightedBackend]) -> bool:
-    """Say whether a request that failed near may be tried again farther away, at some backend's endpoints."""
+    """Return whether a failed request may be repeated at endpoints farther away, for at least one backend."""
     if not protocol.is_http:
         return False
     nearest = (each.nearest for each in _policies(view, backends))
@@ -52,9 +51,9 @@ def fails_over(view: View, protocol: Protocol, backends: Iterable[WeightedBacken
 
 @derived
 def nearby(view: View, part: ReachableServices, locality: str) -> ReachableServices:
-    """Return a part of what may be called, as callers of a locality call it; one value for all of them.
+    """Return reachable services as seen from a locality; the value is shared by all callers there.
 
-    A destination without a preference, or for callers of whom it is not known where they are, is as it was.
+    A destination without a preference, or for callers with an unknown locality, is unchanged.
     """
     found = tuple(_near(view, each, locality) for each in part.destinations)
     if all(mine is its for mine, its in zip(found, part.destinations, strict=True)):
@@ -63,7 +62,7 @@ def nearby(view: View, part: ReachableServices, locality: str) -> ReachableServi
 
 
 def _policies(view: View, backends: Iterable[WeightedBackend]) -> Iterator[UpstreamPolicy]:
-    """Yield the policies of backends whose endpoints are chosen among."""
+    """Yield the policies of backends that choose among endpoints."""
     for each in backends:
         policy = policy_of(view, each.upstream) if isinstance(each.upstream, ServiceKey) else None
         if policy is not None and not each.as_called:

@@ -1,4 +1,4 @@
-"""Places that proxies open connections to: services of the mesh, and hosts outside the mesh."""
+"""Places to which proxies open connections: services of the mesh, and hosts outside the mesh."""
 
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
 
 @dataclass(frozen=True, slots=True, order=True)
 class DestinationEndpoint:
-    """Who is behind a destination, at one address or else another; `weight` is relative, at least 1."""
+    """Endpoint of a destination, with alternative addresses; `weight` is relative, at least 1."""
 
     address: IpAddress
     port: Port
@@ -28,7 +28,7 @@ class DestinationEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class CallerLocality:
-    """Where callers are that prefer what is near: `place` is their region, or region and zone."""
+    """Locality of callers that prefer near endpoints: `place` is a region, or region and zone."""
 
     place: str
     within: LocalityScope
@@ -38,13 +38,13 @@ class CallerLocality:
 @hashed_once
 @dataclass(frozen=True, slots=True)
 class ServiceDestination(CachedHash):
-    """A service's target port as a place that connections are opened to.
+    """A service's target port as a place to connect to.
 
-    `identities` are those that may answer there; none means that nobody may. `server_name` is the name that
-    the caller asks for in TLS. `as_called`: see `WeightedBackend`; there are no endpoints then. `caller` is
-    who calls, None where that makes no difference: everybody in the mesh may. `limits` hold for each caller.
-    `ejecting` is in place of what holds for the mesh, None: nothing is. Without `checking` none is asked.
-    `near`: where its callers are, if they prefer what is near.
+    `identities` may answer there; if empty, none may. `server_name` is the name requested in TLS. With
+    `as_called` (see `WeightedBackend`) there are no endpoints. `caller` is the client, or `None` if all
+    clients of the mesh are equal. `limits` hold for each caller. `ejecting` replaces the mesh's outlier
+    detection, unless `None`. `checking` is the active health check, if any. `near` is the locality of callers
+    with a preference for near endpoints.
     """
 
     service: ServiceKey
@@ -64,10 +64,10 @@ class ServiceDestination(CachedHash):
 
 @dataclass(frozen=True, slots=True)
 class TlsOrigination:
-    """TLS that the proxy speaks for the application to a host outside the mesh.
+    """TLS that the proxy adds for the application to a host outside the mesh.
 
-    It asks for `server_name`, a name in the DNS, which the host's certificate must be for; `roots` (PEM) must
-    vouch for it. There is no TLS without either.
+    The host's certificate must be valid for `server_name` (a DNS name) and signed by `roots` (PEM). Both are
+    required.
     """
 
     server_name: str
@@ -76,10 +76,10 @@ class TlsOrigination:
 
 @dataclass(frozen=True, slots=True)
 class ExternalDestination:
-    """A port of a host outside the mesh as a place that connections are opened to: without the mesh's TLS.
+    """A port of a host outside the mesh as a place to connect to, without the mesh's TLS.
 
-    Where it is, is asked of the DNS by the proxy. Without `tls` what the application sends goes on as it is.
-    `limits` hold for each caller.
+    The proxy looks the host up in DNS. Without `tls` the application's data is forwarded unchanged. `limits`
+    hold for each caller.
     """
 
     host: ExternalHost

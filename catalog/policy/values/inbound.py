@@ -1,4 +1,4 @@
-"""Calls that a group of proxies receives: ports, the rules that admit callers, and rate limits."""
+"""Received calls of a group of proxies: ports, rules that admit callers, and rate limits."""
 
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -17,10 +17,10 @@ from meshwright.mesh.tap import Tapped
 
 @dataclass(frozen=True, slots=True)
 class AccessRule:
-    """What one object (TrafficTarget, IngressBackend, MutualTLS) admits on one port: callers, with requests.
+    """Access by one object (TrafficTarget, IngressBackend, MutualTLS) on one port: callers, with requests.
 
-    `matches` is None where every request, or every connection, is admitted; it is never empty. Of one port's
-    rules no two are `by` one object.
+    `matches` is `None` if every request or connection is admitted, and never empty. Each rule of a port is
+    `by` another object.
     """
 
     by: ObjectKey
@@ -29,21 +29,24 @@ class AccessRule:
 
     @property
     def from_outside(self) -> bool:
-        """Say whether it admits anybody who is not of the mesh."""
+        """True if the rule admits callers from outside the mesh."""
         return not all(isinstance(each, ServiceIdentity) for each in self.callers)
 
 
 @dataclass(frozen=True, slots=True)
 class EveryoneInTheMesh:
-    """Permissive: any caller with a service certificate of the trust domain; and from outside, by `rules`."""
+    """Permissive access for every caller with a certificate of the trust domain.
 
-    # Rules are units of their own (`left_out`), by their own text.
+    `rules` for those outside.
+    """
+
+    # Without repr, because rules are units of their own, and the id of a unit is made from its repr.
     rules: tuple[AccessRule, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class OnlyRules:
-    """What some rule admits, and nothing else; without rules nobody is admitted."""
+    """Access by rules only; without rules no caller is admitted."""
 
     rules: tuple[AccessRule, ...] = ()
 
@@ -55,20 +58,20 @@ C = TypeVar("C", ServiceIdentity, IpRange, EncryptedRange, AuthenticatedName)
 
 
 def admitted(access: Access, kind: type[C]) -> tuple[C, ...]:
-    """Return the callers of one kind whom some rule admits to anything, sorted."""
+    """Return the callers of one kind that any rule admits, sorted."""
     return tuple(sorted({each for rule in access.rules for each in rule.callers if isinstance(each, kind)}))
 
 
 @dataclass(frozen=True, slots=True)
 class PortAccess:
-    """What a port admits, divided by how callers come to it: by `proven` in TLS, by `plain` in plain text."""
+    """Access at a port, divided into callers with TLS (`proven`) and in plain text (`plain`)."""
 
     proven: Access
     plain: OnlyRules
 
 
 def divided(access: Access) -> PortAccess:
-    """Divide what a port admits; a rule of both kinds of callers is in both parts, with its own of each."""
+    """Divide the access at a port; a rule with both kinds of callers is in both parts."""
     plain = (_of_callers(each, plain=True) for each in access.rules)
     proven = (_of_callers(each, plain=False) for each in access.rules)
     return PortAccess(
@@ -84,7 +87,7 @@ def _of_callers(rule: AccessRule, *, plain: bool) -> AccessRule:
 
 @dataclass(frozen=True, slots=True)
 class ExternalAuthorizer:
-    """Who is asked about requests that policy admits: `by` an object, None: by all of the mesh."""
+    """External authorizer of admitted requests; `by` is an object, or `None` for the whole mesh."""
 
     authorizer: Authorizer
     by: PolicyKey | None = None
@@ -92,7 +95,7 @@ class ExternalAuthorizer:
 
 @dataclass(frozen=True, slots=True)
 class NamedMatch:
-    """A match by which TrafficTargets admit requests, and the HTTPRouteGroup that has it."""
+    """A match by which TrafficTargets admit requests, with its HTTPRouteGroup."""
 
     group: PolicyKey
     match: HTTPMatch
@@ -100,14 +103,15 @@ class NamedMatch:
 
 @dataclass(frozen=True, slots=True)
 class InboundPort:
-    """A port at which the workload is called, and who may.
+    """A port of the workload with its admitted callers.
 
-    `listen` is where the proxy binds in explicit interception, None in transparent; `application` is where
-    the application listens, `otherwise` where it may listen instead. `rates`: how much it takes of those who
-    may call. `asked`: who may refuse what policy admits. `mesh_names` are those that callers of the mesh ask
-    for in TLS, where some rule admits who shows no certificate; else there are none. `named`: the matches
-    by which requests may be counted, sorted by group and name. `tapped`: which requests are told of, one by
-    one.
+    - `listen` is the proxy's address in explicit interception, `None` in transparent.
+    - `application` is the application's address, and `otherwise` an alternative one.
+    - `rates` limits admitted callers, and `asked` may refuse admitted requests.
+    - `mesh_names` are the TLS server names of callers of the mesh; only set if a rule admits callers without
+      certificate.
+    - `named` are matches for counting requests, sorted by group and name.
+    - `tapped` selects requests that are reported one by one.
     """
 
     port: Port

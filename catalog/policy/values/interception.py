@@ -1,4 +1,4 @@
-"""How traffic comes to a proxy, and the addresses at which it listens."""
+"""Interception of traffic by a proxy, and the addresses at which the proxy listens."""
 
 import enum
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from meshwright.mesh.names import IpAddress, Port
 
 
 class InterceptionKind(enum.StrEnum):
-    """How traffic comes to the proxy: redirected by the kernel, or because the proxy binds the addresses."""
+    """Way of traffic to the proxy: redirected by the kernel, or by the addresses that the proxy binds."""
 
     TRANSPARENT = "transparent"
     EXPLICIT = "explicit"

@@ -1,4 +1,4 @@
-"""Calls that a group of proxies makes: service ports, their routes, and the backends of each route."""
+"""Calls made by a group of proxies: service ports, their routes, and the backends of each route."""
 
 from dataclasses import dataclass
 
@@ -14,9 +14,9 @@ from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
 
 @dataclass(frozen=True, slots=True, order=True)
 class WeightedBackend:
-    """A share of the calls: an upstream's target port (a number, or a port's name) and a relative weight.
+    """A share of the calls: an upstream's target port (number or name) and a relative weight.
 
-    `as_called`: the endpoint that was called answers, and no other is chosen (headless services).
+    With `as_called` the called endpoint answers, and no other is chosen (headless services).
     """
 
     upstream: Upstream
@@ -27,10 +27,10 @@ class WeightedBackend:
 
 @dataclass(frozen=True, slots=True)
 class OutboundRoute:
-    """Where requests go that fit any of `matches` (None: all). Without backends nobody may answer them.
+    """Route of requests that fit any of `matches` (`None`: all); without backends they get no answer.
 
-    `keys`: what of a request decides, where endpoints are chosen by consistent hash. `fails_over`: of some
-    backend those endpoints come first that are near; what failed there is tried again farther away.
+    `keys` are the parts of a request that select the endpoint by consistent hash. With `fails_over` near
+    endpoints are preferred, and a failed request is repeated at endpoints farther away.
     """
 
     matches: tuple[HTTPMatch, ...] | None
@@ -42,9 +42,9 @@ class OutboundRoute:
 
 @dataclass(frozen=True, slots=True)
 class RequestRule:
-    """What becomes of requests that fit any of `matches` (None: all), `by` a RoutePolicy.
+    """Handling of requests that fit any of `matches` (`None`: all), `by` a RoutePolicy.
 
-    `mirror` is who gets copies, where that is somebody whom the workload may call.
+    `mirror` gets copies, if the workload may call it.
     """
 
     by: PolicyKey
@@ -58,11 +58,10 @@ class RequestRule:
 class OutboundService(CachedHash):
     """A port of a service, or of a host outside the mesh, that the workload may call.
 
-    `addresses` are those it is called at in transparent interception, `listen` where the proxy offers it in
-    explicit. `port` is the service's; of a headless service, whose endpoints are called without a
-    translation of ports, it is theirs. The first of `routes` that fits decides, and the last fits everything.
-    `retries`: what the workload tries again, where a policy of its own says that. The first of `rules` that
-    fits a request says what becomes of it, whichever route it takes; nothing does where none fits.
+    `addresses` are the called addresses in transparent interception, `listen` the proxy's own in explicit.
+    `port` is the service's port; for a headless service the endpoints' port, because it is not translated.
+    The first of `routes` that fits a request decides, and the last one fits all. `retries` come from a Retry
+    of the workload. The first of `rules` that fits applies, whichever route is taken.
     """
 
     upstream: Upstream
@@ -77,5 +76,5 @@ class OutboundService(CachedHash):
 
     @property
     def fails_over(self) -> bool:
-        """Whether what failed near is tried again farther away, on some route."""
+        """True if any route repeats failed requests farther away."""
         return any(each.fails_over for each in self.routes)

@@ -1,7 +1,7 @@
-"""What a group of proxies may call outside the mesh, in mesh words: ports, ranges of addresses, hosts.
+"""Calls out of the mesh in words of the mesh: ports, ranges of addresses, hosts.
 
-Where several ranges have an address the narrowest decides, and has all that the wider ones let pass: so a
-proxy that looks for the narrowest, as Envoy does, never misses what another Egress says.
+If an address is in several ranges, the narrowest decides, and includes all that the wider ones allow. A proxy
+that looks for the narrowest range, as Envoy does, therefore never misses another Egress.
 """
 
 from dataclasses import dataclass, field, replace
@@ -15,9 +15,9 @@ from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
 
 @dataclass(frozen=True, slots=True)
 class OutsideRoute:
-    """Requests that fit any of `matches` (None: all) go to the host, wherever the DNS says that it is.
+    """Requests that fit any of `matches` (`None`: all) go to the host, at its address in DNS.
 
-    Without a host they go where they were going. `limits` are of calls to the host.
+    Without a host they go to their original destination. `limits` hold for calls to the host.
     """
 
     matches: tuple[HTTPMatch, ...] | None
@@ -27,10 +27,10 @@ class OutsideRoute:
 
 @dataclass(frozen=True, slots=True)
 class OutsideHost:
-    """What becomes of requests for a host; the first route that fits decides, and what fits none is refused.
+    """Routes of requests for a host; the first that fits decides, and requests that fit none are refused.
 
-    `name` is a name in lower case or an address, `*.` and a name for all below it, or `*` for all that no
-    other one has. The host with the longest name that covers a request's decides, and it alone.
+    `name` is a lower-case name or an address, `*.example.com` for all names below, or `*` for all other
+    hosts. Only the host with the longest matching name counts.
     """
 
     name: str
@@ -39,10 +39,10 @@ class OutsideHost:
 
 @dataclass(frozen=True, slots=True)
 class OutsideRange:
-    """What passes at a port to addresses in these networks; without any, to all that no other range has.
+    """Allowed traffic at a port to addresses in these networks; without any, to all other addresses.
 
-    `connections`: all of them, and nothing in them is looked at; there is nothing else then. `server_names`:
-    TLS that asks for such a name (`*`: any), to where it was going. `hosts`: requests in plain text.
+    With `connections` all connections pass unread, and the other attributes are empty. `server_names` are TLS
+    names (`*`: any) whose connections go to their original destination. `hosts` are requests in plain text.
     """
 
     networks: tuple[str, ...] = ()
@@ -54,10 +54,10 @@ class OutsideRange:
 @hashed_once
 @dataclass(frozen=True, slots=True)
 class OutsidePort(CachedHash):
-    """A port outside at which something may be called; `by` are the Egresses that say so, sorted.
+    """A port with allowed traffic out of the mesh; `by` are the Egresses, sorted.
 
-    `told_apart`: requests are told from whatever else is sent there, for that passes too. `server_first`:
-    servers speak first there, so that nothing waits for what clients send.
+    With `told_apart` requests must be distinguished from other data, which passes as well. With
+    `server_first` servers speak first, so the proxy must not wait for the client's data.
     """
 
     port: Port
@@ -68,15 +68,15 @@ class OutsidePort(CachedHash):
 
     @property
     def reads_tls(self) -> bool:
-        """Say whether it must be seen which name a client asks for in TLS."""
+        """True if the TLS server name of clients must be read."""
         return any(each.server_names for each in self.ranges)
 
     @property
     def without_routes(self) -> "OutsidePort":
-        """The same without what only requests are asked for, and by whom it is."""
+        """The same value without attributes that only routes and provenance need."""
         ranges = (replace(each, hosts=_SOME if each.hosts else ()) for each in self.ranges)
         return replace(self, ranges=tuple(ranges), by=())
 
 
 _SOME = (OutsideHost("*", ()),)
-"""That there are hosts."""
+"""Placeholder for any hosts."""

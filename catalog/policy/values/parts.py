@@ -1,4 +1,4 @@
-"""Parts of a policy: what a resource of a proxy is about, so that its provenance can be looked up."""
+"""Parts of a policy that a resource is about, for the look-up of its provenance."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from meshwright.mesh.service import Protocol, ServiceKey
 
 @dataclass(frozen=True, slots=True)
 class WholePolicy:
-    """All of a policy."""
+    """The whole policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +19,12 @@ class AllInbound:
 
 @dataclass(frozen=True, slots=True)
 class AllOutbound:
-    """All services that may be called."""
+    """All callable services."""
 
 
 @dataclass(frozen=True, slots=True)
 class InboundAdmission:
-    """Whom an inbound port of these services admits."""
+    """The admission at an inbound port of these services."""
 
     port: Port
     protocol: Protocol
@@ -40,7 +40,7 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Where calls to a service's port go."""
+    """The routes of calls to a service's port."""
 
     service: ServiceKey
     port: Port
@@ -48,7 +48,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class DestinationPolicy:
-    """A destination: where it is, and who may answer there."""
+    """A destination: its endpoints, and the identities that may answer."""
 
     service: ServiceKey
     target_port: str
@@ -56,12 +56,12 @@ class DestinationPolicy:
 
 @dataclass(frozen=True, slots=True)
 class OutsideAccess:
-    """What may be called outside the mesh."""
+    """The allowed calls out of the mesh."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeshWide:
-    """What the mesh's configuration alone decides."""
+    """The configuration of the mesh alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class IdentityCertificate:
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """The roots of a trust domain."""
+    """The CA certificates of a trust domain."""
 
     trust_domain: TrustDomain
 
@@ -91,4 +91,4 @@ Part = (
     | IdentityCertificate
     | Roots
 )
-"""What a resource is about, in mesh words; parts are cheap to make, for each resource has one."""
+"""The part that a resource is about; cheap to make, because each resource has one."""

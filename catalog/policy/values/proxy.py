@@ -1,4 +1,4 @@
-"""ProxyPolicy: everything that a group of proxies needs. Every sidecar driver translates it."""
+"""ProxyPolicy: the complete policy of a group of proxies, translated by every sidecar driver."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ReachableServices:
-    """Services that may be called, and the destinations of their routes; `common` to many groups or not."""
+    """Callable services with the destinations of their routes; `common` if shared by many groups."""
 
     services: SharedTuple[OutboundService] = field(default_factory=SharedTuple)
     destinations: SharedTuple[Destination] = field(default_factory=SharedTuple)
@@ -33,18 +33,18 @@ class ReachableServices:
 
     @classmethod
     def of(cls, services: Iterable[OutboundService], destinations: Iterable[Destination] = ()) -> Self:
-        """Make one of what is sorted already."""
+        """Return a value from sorted services and destinations."""
         return cls(SharedTuple(services), SharedTuple(destinations))
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyPolicy:
-    """Everything that a group of proxies needs; all sequences sorted, so equal needs are equal values.
+    """The complete policy of a group of proxies; all sequences are sorted, so equal needs are equal values.
 
-    What may be called is in `reachable`: what everybody may call first, then what the group itself may; no
-    service is in both. `outside`: what Egresses let it call; `passthrough`: calls to unknown destinations
-    pass; of either, but to those in `closed`. `transparent`: how connections are led to the proxy (all four
-    in transparent interception only).
+    `reachable` has the callable services: first the common ones, then the group's own, without duplicates.
+    `outside` are calls allowed by Egresses, and with `passthrough` calls to unknown destinations pass; both
+    except to addresses in `closed`. `transparent` describes the redirection of connections. These four only
+    matter in transparent interception.
     """
 
     identity: ServiceIdentity
@@ -68,17 +68,17 @@ class ProxyPolicy:
 
     @property
     def outbound(self) -> tuple[OutboundService, ...]:
-        """The service ports that may be called, sorted."""
+        """The callable service ports, sorted."""
         return services(self.reachable)
 
     @property
     def destinations(self) -> tuple[Destination, ...]:
-        """The places that routes lead to, sorted."""
+        """The destinations of all routes, sorted."""
         return _merged([each.destinations for each in self.reachable], _destination_order)
 
     @property
     def terms(self) -> MeshTerms:
-        """What holds for every other proxy as well."""
+        """The terms that hold for every other proxy as well."""
         return shared_terms(
             self.trust_domain,
             self.tls,

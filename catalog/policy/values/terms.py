@@ -1,4 +1,4 @@
-"""Terms that hold for every proxy of the mesh: trust domain, TLS, headers, tracing, logs and resilience."""
+"""Terms for every proxy of the mesh: trust domain, TLS, headers, tracing, logs and resilience."""
 
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,7 +16,7 @@ from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
 
 @dataclass(frozen=True, slots=True)
 class TlsRange:
-    """The TLS versions, cipher suites and curves a proxy may speak inside the mesh; empty is its default."""
+    """Allowed TLS versions, cipher suites and curves inside the mesh; empty means the proxy's default."""
 
     minimum: TlsVersion
     maximum: TlsVersion
@@ -26,9 +26,9 @@ class TlsRange:
 
 @dataclass(frozen=True, slots=True)
 class AccessLogPolicy:
-    """What access logs are, `by` a Telemetry; None is as proxies have it by themselves.
+    """Access log, `by` a Telemetry; `None` means the proxy's default.
 
-    `collector` is who is told of them, where the log is exported.
+    `collector` receives exported log entries.
     """
 
     by: PolicyKey | None = None
@@ -39,11 +39,11 @@ class AccessLogPolicy:
 @hashed_once
 @dataclass(frozen=True, slots=True)
 class MeshTerms(CachedHash):
-    """What holds for every proxy of the mesh: whom it believes, how it speaks TLS, which headers it takes.
+    """Terms that hold for every proxy of the mesh.
 
-    `denials`: to whom it says why it has denied a request. `tracing`: whom it tells of all. `resilience`:
-    what it does about endpoints that fail. `logs`: what it writes of requests and connections.
-    `long_lived`: which HTTP upgrades it passes, and when it ends quiet TCP connections.
+    `denials` selects the callers that get the reason of a denial. `tracing` is the export of traces.
+    `resilience` is the handling of failing endpoints. `logs` are access logs. `long_lived` has the allowed
+    HTTP upgrades, and the idle timeout of TCP connections.
     """
 
     trust_domain: TrustDomain
@@ -57,9 +57,9 @@ class MeshTerms(CachedHash):
 
     @property
     def of_destinations(self) -> "MeshTerms":
-        """What of it concerns destinations: what is denied, asked, told and written does not."""
+        """The subset of terms that concerns destinations."""
         return shared_terms(self.trust_domain, self.tls, self.headers, resilience=self.resilience)
 
 
 shared_terms: Final = lru_cache(64)(MeshTerms)
-"""The very same for all policies: they stand in the keys of whatever is made once for a mesh."""
+"""Constructor that returns the same object for equal terms, because they are in the keys of shared values."""
