@@ -1,9 +1,9 @@
-"""Listeners of explicit interception that would share an address and port: they would share connections.
+"""Conflicts of listeners in explicit interception, which would share connections.
 
-Every sidecar in explicit interception binds its workload's ports and its upstreams' local addresses. Two
-that are the same are said. Of two in one namespace that of the younger workload is left out, else the later
-one by name; a workload's inbound ports come first. Of two namespaces neither is: what somebody claims to be
-his takes no listener from anybody else.
+Every sidecar in explicit interception binds its workload's ports and its upstreams' local addresses. Equal
+ones are reported. Of two in one namespace the listener of the younger workload is left out, then of the later
+one by name; a workload's inbound ports precede its upstreams. Between two namespaces both stay, because a
+claim in one namespace must not remove a listener of another.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,20 +24,22 @@ from meshwright.mesh.service import Service
 from meshwright.mesh.workload import Explicit, Workload, WorkloadKey
 
 Place = tuple[str, str, Port]
-"""Where claims may meet: on a machine's port, at an address and port, on every address of a machine."""
+"""Place where claims may meet: a port of a machine, an address and port, or all addresses of a machine."""
 
 Spot = tuple[WorkloadKey, int]
-"""Where a claim is found: its workload, and its place among what that claims."""
+"""Position of a claim: its workload, and its index among the workload's claims."""
 
 Rank = tuple[bool, str, WorkloadKey, int]
-"""The order of claims: by the workload's age, then its name, then as the workload has them."""
+"""Order of claims: by the workload's age, then its name, then the index."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Claim:
-    """An address and port that one sidecar binds; `host` is its workload's address: it tells machines apart.
+    """An address and port that one sidecar binds.
 
-    `index` is the place among the workload's upstreams, -1 for an inbound port.
+    `host` is its workload's address and identifies the machine.
+
+    `index` is the index among the workload's upstreams, -1 for an inbound port.
     """
 
     workload: WorkloadKey
@@ -53,27 +55,30 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A claim that is left out, or shared, and the earlier one that has its address and port."""
+    """A claim that is left out or shared, and the earlier one with its address and port."""
 
     refused: Claim
     holder: Claim
 
 
 def conflicts(view: View, key: WorkloadKey) -> tuple[Conflict, ...]:
-    """Return the claims of a workload in explicit interception that others hold already, in its order."""
+    """Return the claims of a workload that others already hold in its namespace, in the workload's order."""
     found = ((claim, holder(view, key, place)) for place, claim in enumerate(claims_of(view, key)))
     return tuple(Conflict(claim, held) for claim, held in found if held is not None)
 
 
 def shared(view: View, key: WorkloadKey) -> tuple[Conflict, ...]:
-    """Return the claims of a workload that meet an earlier one of another namespace: both are in force."""
+    """Return the claims of a workload that meet an earlier one of another namespace; both are in force."""
     own = ((place, claim) for place, claim in enumerate(claims_of(view, key)) if not holder(view, key, place))
     found = ((claim, _first(view, key, place, at_home=False)) for place, claim in own)
     return tuple(Conflict(claim, met) for claim, met in found if met is not None)
 
 
 def claims_of(view: View, key: WorkloadKey) -> tuple[Claim, ...]:
-    """Return what a workload's sidecar would bind, in its order; most are transparent, and bind nothing."""
+    """Return the addresses that a workload's sidecar would bind, in order.
+
+    Empty in transparent interception.
+    """
     workload = view.workloads.get(key)
     return () if workload is None or not isinstance(workload.interception, Explicit) else _bound(view, key)
 
@@ -86,12 +91,12 @@ def _bound(view: View, key: WorkloadKey) -> tuple[Claim, ...]:
 
 @derived
 def holder(view: View, key: WorkloadKey, place: int) -> Claim | None:
-    """Return who keeps a workload from what it claims at a place; None where it has what it claims."""
+    """Return the claim that prevents a workload's claim, or `None`."""
     return _first(view, key, place, at_home=True)
 
 
 def _first(view: View, key: WorkloadKey, place: int, *, at_home: bool) -> Claim | None:
-    """Return the first earlier claim in force that one meets, of its own namespace or of all others."""
+    """Return the first earlier claim in force that meets this one, in its own or in all other namespaces."""
     claim = claims_of(view, key)[place]
     for rival, there in _rivals(view, claim, _rank(view, key, place)):
         of_home = rival.workload.namespace == key.namespace
@@ -101,7 +106,7 @@ def _first(view: View, key: WorkloadKey, place: int, *, at_home: bool) -> Claim 
 
 
 def places(claim: Claim) -> tuple[Place, ...]:
-    """Return where a claim is found by those that might meet it."""
+    """Return the places under which a claim is indexed."""
     found = [("on", _machine(claim), claim.port), ("at", claim.address, claim.port)]
     if ip_address(claim.address).is_unspecified:
         found.append(("everywhere", _machine(claim), claim.port))
@@ -109,7 +114,7 @@ def places(claim: Claim) -> tuple[Place, ...]:
 
 
 def _rivals(view: View, claim: Claim, own: Rank) -> Iterator[tuple[Claim, Spot]]:
-    """Yield the earlier claims that might be met: those at the address, then those on every address."""
+    """Yield earlier claims that may be met: first those at the address, then those on all addresses."""
     machine, port = _machine(claim), claim.port
     if ip_address(claim.address).is_unspecified:
         yield from _earlier(view, ("on", machine, port), own)
@@ -132,7 +137,7 @@ def _rank(view: View, key: WorkloadKey, number: int) -> Rank:
 
 @derived
 def _numbers(view: View, key: WorkloadKey) -> Mapping[Place, tuple[int, ...]]:
-    """Return the claims of a workload by where they are found: one may have thousands of upstreams."""
+    """Return the indexes of a workload's claims by place; one may have thousands of upstreams."""
     found: dict[Place, list[int]] = {}
     for number, claim in enumerate(claims_of(view, key)):
         for place in places(claim):
@@ -141,7 +146,7 @@ def _numbers(view: View, key: WorkloadKey) -> Mapping[Place, tuple[int, ...]]:
 
 
 def claims(workload: Workload, services: list[Service], given: GivenPorts = ()) -> tuple[Claim, ...]:
-    """Return what a workload's sidecar binds: nothing without a sidecar or in transparent interception."""
+    """Return the claims of a workload's sidecar; empty without a sidecar or in transparent interception."""
     if workload.uuid is None or not isinstance(workload.interception, Explicit):
         return ()
     key, host = workload.key, workload.address
@@ -162,16 +167,16 @@ def _places(view: View, key: WorkloadKey) -> tuple[Place, ...]:
 
 
 claimants: Final = IN_VIEW.derived_index("claims by place", workloads, _places)
-"""The workloads that claim something at a place."""
+"""The workloads with a claim at a place."""
 
 
 def _machine(claim: Claim) -> str:
-    """Name the machine: workloads on loopback addresses are on one."""
+    """Return the name of the machine: all workloads on loopback addresses share one."""
     return "loopback" if ip_address(claim.host).is_loopback else claim.host
 
 
 def _same_machine(one: Claim, other: Claim) -> bool:
-    """Say whether two claims meet: a loopback or unspecified address is another one on each machine."""
+    """Return whether two claims meet: loopback and unspecified addresses differ between machines."""
     if one.workload == other.workload or one.host == other.host:
         return True
     local = [ip_address(each) for each in (one.address, other.address)]

@@ -1,4 +1,4 @@
-"""Groups of proxies that need the same configuration, so that it is computed and encoded once."""
+"""Groups of proxies with the same configuration, which is computed and encoded once per group."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,14 +30,16 @@ from meshwright.mesh.workload import (
 @hashed_once
 @dataclass(frozen=True, slots=True)
 class ProxyGroup(CachedHash):
-    """What a proxy's configuration depends on, of the proxy itself.
+    """Properties of a proxy that its configuration depends on.
 
-    `workload` and `address` are set in explicit interception alone, where each proxy binds addresses of
-    its own; `ports` are there because a service may name its target port, and a workload its protocol.
-    `scope` is how the workload itself narrows its view; None leaves that to its namespace. `driver` is
-    the sidecar driver that the workload or else its namespace names, empty where neither does. `telemetry`
-    are the Telemetry objects that count for it. `locality` is where it is, if that makes a difference.
-    `given` are the ports that slices of Services without selector give.
+    - `workload` and `address` are only set in explicit interception, where each proxy binds its own
+      addresses.
+    - `ports` are included because a service may name its target port, and a workload its protocol.
+    - `scope` is the workload's own scope; `None` leaves the scope to its namespace.
+    - `driver` is the sidecar driver named by the workload, else by its namespace, else empty.
+    - `telemetry` are the Telemetry objects in force for the workload.
+    - `locality` is only set if a policy needs it.
+    - `given` are the ports in slices of Services without selector.
     """
 
     identity: ServiceIdentity
@@ -81,17 +83,17 @@ def group_of(view: View, workload: Workload) -> ProxyGroup:
 
 
 def driver_of(view: View, workload: Workload) -> str:
-    """Return the sidecar driver that a workload names, or else its namespace; empty where neither does."""
+    """Return the sidecar driver named by a workload, else by its namespace, else an empty text."""
     return workload.driver or namespace_driver(view, workload.key.namespace)
 
 
 def namespace_driver(view: View, namespace: Namespace) -> str:
-    """Return the sidecar driver that a namespace's annotation names; empty for none."""
+    """Return the sidecar driver in a namespace's annotation, or an empty text."""
     return _drivers(view).get(namespace, "")
 
 
 def groups_of(view: View, key: WorkloadKey) -> tuple[ProxyGroup, ...]:
-    """Return the group of a workload's proxy; nothing where it has none of its own."""
+    """Return the group of a workload's proxy as a tuple; empty if another workload claims the sidecar."""
     workload = view.workloads[key]
     claimant = None if workload.sidecar is None else claimant_of(view, workload.sidecar)
     if claimant is None or claimant.key != key:
@@ -104,7 +106,7 @@ members: Final = IN_VIEW.derived_index("workloads by group", workloads, groups_o
 
 
 def groups(view: View) -> Mapping[ProxyGroup, tuple[ProxyName, ...]]:
-    """Return all groups with the names of their proxies, sorted; groups in the order of their first one."""
+    """Return all groups with the names of their proxies, sorted, in the order of their first proxy."""
     found = {group: proxies(view, group) for group in members(view)}
     return dict(sorted(found.items(), key=lambda each: each[1]))
 

@@ -1,4 +1,4 @@
-"""Names for machines without mesh DNS: lines of a hosts file, as one namespace sees them."""
+"""Lines of a hosts file for machines without mesh DNS, as seen from one namespace."""
 
 from collections.abc import Iterator
 
@@ -12,11 +12,11 @@ from meshwright.mesh.workload import Health
 
 
 def hosts(view: View, namespace: Namespace) -> tuple[tuple[IpAddress, tuple[str, ...]], ...]:
-    """Return address and names of every service, sorted by name.
+    """Return the addresses and names of every service, sorted by name.
 
-    Services of the namespace also have their bare name. A headless service has a line per endpoint, as its
-    DNS answer would, where the workload's own name comes first: `node-0.nodes.default` and so on. Virtual
-    addresses are those of IPv4: where IPv6 is not led to a proxy, those of IPv6 lead nowhere.
+    Services of the namespace also have their short name. A headless service has a line per endpoint, like its
+    DNS answer, beginning with the workload's own name, for example `node-0.nodes.default`. Virtual addresses
+    are IPv4 only, because IPv6 ones lead nowhere unless IPv6 is redirected to the proxy.
     """
     return tuple(
         line

@@ -1,4 +1,4 @@
-"""Which service certificates the mesh needs, and for which names."""
+"""Identities that need service certificates, with their DNS names."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from meshwright.mesh.identity import ServiceIdentity
 
 
 def service_identities(view: View) -> Mapping[ServiceIdentity, tuple[str, ...]]:
-    """Return each identity that has a workload with a sidecar, with the DNS names of its services, sorted."""
+    """Return each identity with a sidecar, and the DNS names of its services, sorted."""
     return {
         identity: dns_names(view, identity)
         for identity in sorted(by_identity(view))
@@ -20,7 +20,7 @@ def service_identities(view: View) -> Mapping[ServiceIdentity, tuple[str, ...]]:
 
 @derived
 def dns_names(view: View, identity: ServiceIdentity) -> tuple[str, ...]:
-    """Return the full names of the services that an identity's workloads back, sorted."""
+    """Return the full names of the services of an identity's workloads, sorted."""
     services = {
         service
         for workload in by_identity(view).found(identity)

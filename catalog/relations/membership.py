@@ -1,13 +1,13 @@
-"""Which Services are of the mesh, so that policy decides who calls them, and which stand outside it.
+"""Membership of Services in the mesh: policy decides about calls to members; other Services are outside.
 
-A Service is of the mesh if one of these holds:
+A Service is a member if one of these holds:
 
-- The mesh gave it its address.
-- A TrafficSplit stands for it.
-- Workloads stand behind it, and every one of them has a sidecar.
+- The mesh gave the Service its address.
+- A TrafficSplit has the Service as its apex.
+- The Service has workloads, and each has a sidecar.
 
 Any other Service, such as `default/kubernetes` or an external database, is outside the mesh: an Egress or
-`enableEgress` lets calls to it pass. Sidecars, lint and explain all go by this one definition.
+`enableEgress` allows calls to it. Sidecars, lint and explain all use this one definition.
 """
 
 from catalog.relations.backends.workloads import backing
@@ -22,7 +22,7 @@ from meshwright.mesh.service import ServiceKey
 
 @derived
 def belongs_to_the_mesh(view: View, key: ServiceKey) -> bool:
-    """Say whether a Service is of the mesh; one that is not in the view is not."""
+    """Return whether a Service is a member of the mesh; False for a missing one."""
     service = view.services.get(key)
     if service is None:
         return False
@@ -35,7 +35,7 @@ def belongs_to_the_mesh(view: View, key: ServiceKey) -> bool:
 
 @derived
 def has_outsiders(view: View, key: ServiceKey) -> bool:
-    """Say whether a workload without a sidecar, or a foreign address, stands behind a Service."""
+    """Return whether a Service has a workload without a sidecar, or an unknown address."""
     if any(each.uuid is None for each in backing(view, key)):
         return True
     addresses = (address for found in slices_by_service(view).found(key) for address, _ in found.healths)
@@ -43,6 +43,6 @@ def has_outsiders(view: View, key: ServiceKey) -> bool:
 
 
 def service_of_the_mesh(view: View, host: str, namespace: Namespace) -> ServiceKey | None:
-    """Return the Service of the mesh that a host or an address is for whoever calls from a namespace."""
+    """Return the Service of the mesh behind a host or address, as seen from a namespace, or `None`."""
     key = service_called(view, host, namespace)
     return key if key is not None and belongs_to_the_mesh(view, key) else None

@@ -1,4 +1,4 @@
-"""Which hosts and addresses are the mesh's, and so no places outside it; what limits calls to others."""
+"""Hosts and addresses of the mesh's services, for the distinction from places outside."""
 
 from typing import Final
 
@@ -14,13 +14,13 @@ from meshwright.mesh.service import ServiceKey
 services_by_port: Final = IN_VIEW.index(
     "services by port", services, lambda _, service: tuple({port.port: None for port in service.ports})
 )
-"""The services that have a port, by its number."""
+"""The services with a port, by port number."""
 
 
 def service_called(view: View, host: str, namespace: Namespace) -> ServiceKey | None:
-    """Return the service of the mesh that a host is for whoever calls from a namespace; None if it is none.
+    """Return the service behind a host, as seen from a namespace, or `None`.
 
-    By any of the names that a service has in the DNS, those of its endpoints among them, or by its address.
+    All DNS names of a service are recognised, including those of its endpoints, as is its address.
     """
     if key := next(iter(sorted(by_own_address(view).get(IpAddress(host), ()))), None):
         return key
@@ -35,7 +35,7 @@ def service_called(view: View, host: str, namespace: Namespace) -> ServiceKey | 
 
 
 def setting_named(view: View, egress: Egress) -> UpstreamTrafficSetting | None:
-    """Return the UpstreamTrafficSetting that an Egress names; None for none, or one that is not there."""
+    """Return the UpstreamTrafficSetting named by an Egress; `None` if missing or not named."""
     if egress.limits is None:
         return None
     return settings(view).get(PolicyKey(egress.key.namespace, egress.limits))

@@ -1,7 +1,7 @@
-"""Which namespaces are permissive: their workloads accept every client that has a certificate of the mesh.
+"""Permissive namespaces: their workloads admit every client with a certificate of the mesh.
 
-The MeshConfig says so for all of them, a Namespace's annotation for its own workloads. The namespace of the
-server decides, whoever calls.
+The MeshConfig sets the default, and a Namespace's annotation overrides it for its own workloads. The
+namespace of the server decides, whoever calls.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _said: Final = IN_VIEW.column(namespaces, lambda found: found.permissive)
 
 @dataclass(frozen=True, slots=True)
 class PermissiveNamespaces:
-    """Whether namespaces are permissive where they do not say, and those that say otherwise, sorted."""
+    """The default of the mesh, and the namespaces that differ from it, sorted."""
 
     mesh_wide: bool
     exceptions: tuple[Namespace, ...]
@@ -28,7 +28,7 @@ class PermissiveNamespaces:
 
 @derived
 def permissive_namespaces(view: View) -> PermissiveNamespaces:
-    """Return which namespaces are permissive; who needs to know it of one asks `is_permissive`."""
+    """Return the permissive namespaces; for a single namespace use `is_permissive`."""
     everywhere = mesh_wide.permissive(view).value()
     said = _said(view).items()
     return PermissiveNamespaces(everywhere, tuple(name for name, open_ in said if open_ is (not everywhere)))
@@ -39,16 +39,16 @@ open_namespaces: Final = IN_VIEW.firewall(permissive_namespaces)
 
 @derived
 def is_permissive(view: View, namespace: Namespace) -> bool:
-    """Say whether a namespace's workloads accept every client of the mesh."""
+    """Return whether a namespace's workloads admit every client of the mesh."""
     said = _said(view).get(namespace)
     return mesh_wide.permissive(view).value() if said is None else said
 
 
 def asked_for(view: View, client: ServiceIdentity | None, key: ServiceKey) -> ServiceIdentity | None:
-    """Return whom a service looks at when a client calls: nobody where its namespace lets everybody in.
+    """Return the client that matters for calls to a service: `None` if its namespace admits every client.
 
-    Behind it, and behind the backends of its splits, are workloads of that namespace alone. So whatever
-    follows from who is asked for is the same for all clients of a permissive namespace, and computed once.
+    A service and the backends of its splits only have workloads in their own namespace. Therefore values
+    derived from the result are equal for all clients of a permissive namespace, and computed once.
     """
     return None if is_permissive(view, key.namespace) else client
 

@@ -1,6 +1,6 @@
-"""Which MeshRootCertificates are in use: of this trust domain, not inactive, and the two oldest at most.
+"""MeshRootCertificates in use: of this trust domain, not inactive, and the two oldest at most.
 
-`metadata.creationTimestamp` settles it (those without one come last), then the namespace and the name.
+The order is by `metadata.creationTimestamp` (those without one come last), then namespace and name.
 """
 
 from typing import Final
@@ -11,26 +11,26 @@ from meshwright.mesh.policies.roots import MeshRootCertificate, Role
 from meshwright.mesh.policies.smi import PolicyKey
 
 MOST: Final = 2
-"""How many roots a mesh can trust at once: one that comes, and one that goes."""
+"""Maximum number of CAs that a mesh trusts at once: the old one and the new one."""
 
 
 def precedence(root: MeshRootCertificate) -> tuple[bool, str, PolicyKey]:
-    """Return the sort key of a MeshRootCertificate among all."""
+    """Return the sort key of a MeshRootCertificate."""
     return (not root.created, root.created, root.key)
 
 
 def is_of_mesh(view: View, root: MeshRootCertificate) -> bool:
-    """Say whether it is for the mesh's trust domain, or names none."""
+    """Return whether a MeshRootCertificate is for the mesh's trust domain, or for any."""
     return root.trust_domain in ("", view.settings.trust_domain)
 
 
 def wanted(view: View) -> tuple[MeshRootCertificate, ...]:
-    """Return those that ask to be used, the oldest first: the first two are."""
+    """Return the MeshRootCertificates that are not inactive, oldest first; the first two are used."""
     found = (root for root in root_certificates(view).values() if is_of_mesh(view, root))
     return tuple(sorted((root for root in found if root.role is not Role.INACTIVE), key=precedence))
 
 
 def in_use(view: View) -> tuple[MeshRootCertificate, ...]:
-    """Return those that are used, the oldest first; none where none of them is active."""
+    """Return the MeshRootCertificates in use, oldest first; empty if none of them is active."""
     found = wanted(view)[:MOST]
     return found if any(root.role is Role.ACTIVE for root in found) else ()

@@ -1,9 +1,9 @@
-"""Which Telemetry objects are for a workload's proxy, and which of them count.
+"""Telemetry objects in force for a workload's proxy.
 
-One that selects the workload by its labels comes before one for its whole namespace, and that before one for
-the mesh: without a selector, in the namespace of the MeshConfig in force. Of equals the oldest counts
+An object that selects the workload by labels wins over one for its whole namespace, and this over one for the
+mesh (without a selector, in the namespace of the MeshConfig in force). Of equals the oldest wins
 (`metadata.creationTimestamp`; those without one last), then the first by name. Access logs and sampling are
-decided each by themselves.
+decided separately.
 """
 
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ from meshwright.mesh.workload import Workload
 
 
 def precedence(found: Telemetry) -> tuple[bool, bool, str, PolicyKey]:
-    """Return the sort key of a Telemetry among those of one namespace that are for a workload."""
+    """Return the sort key of a Telemetry among those of one namespace for a workload."""
     return (not found.selector, not found.created, found.created, found.key)
 
 
 @derived
 def of_namespace(view: View, namespace: Namespace) -> tuple[Telemetry, ...]:
-    """Return those that may be for workloads of a namespace, in the order in which they count."""
+    """Return the objects that may apply to workloads of a namespace, in order of precedence."""
     found = sorted(telemetries_in(view).found(namespace), key=precedence)
     home = config_in_force(view)
     if home is not None and home.namespace != namespace:
@@ -34,7 +34,7 @@ def of_namespace(view: View, namespace: Namespace) -> tuple[Telemetry, ...]:
 
 
 def telling(view: View, workload: Workload) -> tuple[PolicyKey, ...]:
-    """Return those that count for a workload's proxy: each says something that no earlier one does."""
+    """Return the objects in force for a workload's proxy; each sets something that no earlier one sets."""
     return tuple(each.key for each in _counting(view, workload))
 
 
@@ -50,10 +50,10 @@ def _counting(view: View, workload: Workload) -> Iterator[Telemetry]:
 
 
 def selects(found: Telemetry, workload: Workload) -> bool:
-    """Say whether a workload has all labels that a Telemetry asks for."""
+    """Return whether a workload has all labels of a Telemetry's selector."""
     return not found.selector or set(found.selector) <= set(workload.labels)
 
 
 def told(view: View, keys: tuple[PolicyKey, ...]) -> tuple[Telemetry, ...]:
-    """Return the Telemetry objects of these keys; one that has gone is no more among them."""
+    """Return the Telemetry objects of these keys, without missing ones."""
     return tuple(each for key in keys if (each := telemetries(view).get(key)) is not None)

@@ -1,4 +1,4 @@
-"""Edits: how the mesh differs from what a view knows of it."""
+"""Edits: the difference between the mesh and the contents of a view."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -22,11 +22,11 @@ _WORKLOADS: Final = frozenset(FORMS[WORKLOAD])
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """What is now known under each key, None for what is gone. What is not named stays as it was.
+    """New values by key, `None` for removed entries; entries not named stay.
 
-    Workloads and slices are objects like others. `admissions` say whose workloads may get traffic (see
-    `catalog.relations.backends.readiness`), `taps` which requests to a service are watched. Edits of a view
-    that knows nothing are all that it is to know.
+    Workloads and slices are ordinary objects. `admissions` has the workloads that may get traffic (see
+    `catalog.relations.backends.readiness`), `taps` the tapped requests by service. Applied to an empty view,
+    edits are its whole contents.
     """
 
     objects: Mapping[ObjectKey, SourcedObject | None] = field(default_factory=lambda: MappingProxyType({}))
@@ -41,10 +41,11 @@ class Edits:
         return len(self.objects) + len(self.admissions) + len(self.taps) + (self.settings is not None)
 
     def parts(self, size: int) -> Iterator["Edits"]:
-        """Yield the edits in parts of at most `size`, the whole if it is no larger.
+        """Yield the edits in parts of at most `size`, or whole if no larger.
 
-        Settings and what workloads are in come first, then slices, admissions and workloads: what a workload
-        is in is there before it. Of each kind what goes comes first, for another may take its name.
+        Settings and the surroundings of workloads come first, then slices, admissions and workloads, so
+        everything that a workload depends on is present before it. Of each kind removals come first, because
+        a new object may reuse a name.
         """
         if len(self) <= size:
             yield self
@@ -61,12 +62,12 @@ class Edits:
 
 
 def _rank(key: ObjectKey) -> int:
-    """Return when an object's turn is among others of an edit."""
+    """Return the order of an object within an edit."""
     return 1 if key.kind in _SLICES else 0
 
 
 def difference(before: Mapping[K, V], after: Mapping[K, V]) -> dict[K, V | None]:
-    """Return what is other in a mapping than in one before, None for what is gone; looks at all."""
+    """Return the changed entries of a mapping, `None` for removed ones; compares all entries."""
     gone: dict[K, V | None] = {key: None for key in before if key not in after}
     return {**gone, **{key: value for key, value in after.items() if before.get(key) != value}}
 

@@ -1,4 +1,4 @@
-"""Workloads and slices in a view: what several relations find them by."""
+"""Indexes of workloads and slices for the relations."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.workload import PodTemplate, Workload, WorkloadKey
 
 templates: Final[DeclaredPart[View, Table[ObjectKey, PodTemplate]]] = kind(PodTemplate, None, "pod templates")
-"""Pods to come, by the object that they will be made from; they back nothing."""
+"""Templates of future Pods, by the object that creates them; they are not endpoints."""
 
 
 def _sidecars(_: WorkloadKey, workload: Workload) -> tuple[SidecarKey, ...]:
@@ -21,7 +21,7 @@ def _sidecars(_: WorkloadKey, workload: Workload) -> tuple[SidecarKey, ...]:
 
 
 def sliced_services(_: EndpointSlice, found: EndpointSlice) -> tuple[ServiceKey, ...]:
-    """Find a slice by its service."""
+    """Return the service of a slice, as a key of the index."""
     return (ServiceKey(found.namespace, ServiceName(found.service)),)
 
 
@@ -42,7 +42,7 @@ slices_by_address: Final = IN_VIEW.index("slices by address", slices, _sliced_ad
 
 
 def claimant_of(view: View, sidecar: SidecarKey) -> Workload | None:
-    """Return the workload that has a UUID in a namespace: of several the healthiest, then the oldest."""
+    """Return the workload with a UUID in a namespace; of several the healthiest, then the oldest."""
     found = [view.workloads[each] for each in by_sidecar(view).get(sidecar, ())]
     if len(found) < 2:
         return found[0] if found else None
@@ -50,6 +50,6 @@ def claimant_of(view: View, sidecar: SidecarKey) -> Workload | None:
 
 
 def holder_of(view: View, name: ProxyName) -> Workload | None:
-    """Return the workload whose sidecar has this name, the whole of it; None where there is none."""
+    """Return the workload whose sidecar has exactly this name, or `None`."""
     found = claimant_of(view, name.sidecar)
     return found if found is not None and found.proxy_name == name else None

@@ -1,6 +1,6 @@
-"""What the MeshConfig in force says, setting by setting.
+"""Settings of the MeshConfig in force, one firewall each.
 
-Very many read one of them and no other: who reads it here is not concerned where another one changes.
+Each setting has many readers that need no other one, so they are not affected by changes of the others.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""The objects behind what a view knows: how each is called, and where it was read."""
+"""Objects behind the contents of a view: their keys and origins."""
 
 from typing import Final
 
@@ -10,22 +10,22 @@ from meshwright.mesh.origins import FromSource, Origin
 from meshwright.mesh.workload import WorkloadKey
 
 ELSEWHERE: Final = FromSource("no source")
-"""The origin of what is not there, or no longer."""
+"""Origin of missing objects."""
 
 
 def origin_of(view: View, key: ObjectKey) -> Origin:
-    """Return where an object was read."""
+    """Return the place where an object was read."""
     sourced = view.sourced.get(key)
     return ELSEWHERE if sourced is None else sourced.origin
 
 
 def workload_object(view: View, key: WorkloadKey) -> ObjectKey:
-    """Return the object key of a workload: that of the Pod it was read from, else that of a Workload."""
+    """Return the object key of a workload: the Pod from which it was read, else a Workload."""
     return _written(view, ObjectKey.of(WORKLOAD, key))
 
 
 def slice_object(view: View, namespace: Namespace, name: str) -> ObjectKey:
-    """Return the object key of a slice: that of the Endpoints it was read from, else that of a slice."""
+    """Return the object key of a slice: the Endpoints from which it was read, else an EndpointSlice."""
     return _written(view, ObjectKey(ENDPOINT_SLICE, namespace, name))
 
 

@@ -1,4 +1,4 @@
-"""OSM's own policies in a view, and what they are found by."""
+"""OSM's policies in a view, with their indexes."""
 
 from typing import Final
 
@@ -43,7 +43,7 @@ settings_by_host: Final = IN_VIEW.index(
     "UpstreamTrafficSettings by host", settings, lambda _, found: (found.host,)
 )
 ingress_by_service: Final = IN_VIEW.index("IngressBackends by service", ingress_backends, _services)
-"""IngressBackends by the services that they open."""
+"""IngressBackends by the services that they expose."""
 
 egresses: Final = kind(Egress, EGRESS, "Egresses", lambda found: found.key)
 
@@ -75,6 +75,6 @@ extension_services: Final = kind(
 
 
 def server_of(view: View, found: ExternalAuthorization) -> HostPort | None:
-    """Return where the ExtensionService is that an object names; None for none, or one that is not there."""
+    """Return the address of the ExtensionService named by an object; `None` if missing or not named."""
     service = None if found.service is None else extension_services(view).get(found.service)
     return None if service is None else service.server

@@ -1,4 +1,4 @@
-"""Our own policies in a view, and what they are found by."""
+"""Our own policies in a view, with their indexes."""
 
 from typing import Final
 

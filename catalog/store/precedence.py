@@ -1,6 +1,7 @@
-"""The order in which objects that claim the same have it: health, then age, then name.
+"""Precedence of objects with the same claim: health, then age, then name.
 
-Age is `metadata.creationTimestamp` as Kubernetes writes it; objects without one, as most in files, come last.
+Age is `metadata.creationTimestamp` as written by Kubernetes; objects without one, as most in files, come
+last.
 """
 
 from typing import Final
@@ -11,10 +12,10 @@ BEST_FIRST: Final = (Health.READY, Health.DRAINING, Health.UNREADY)
 
 
 def health_rank(health: Health) -> int:
-    """Return the place of a health among all, the best first."""
+    """Return the rank of a health, best first."""
     return BEST_FIRST.index(health)
 
 
 def age(created: str) -> tuple[bool, str]:
-    """Return a sorting key for `metadata.creationTimestamp`: the oldest first, none last."""
+    """Return a sort key for `metadata.creationTimestamp`: oldest first, missing ones last."""
     return (not created, created)

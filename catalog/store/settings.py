@@ -1,4 +1,4 @@
-"""What the operator of the control plane decides, not the manifests."""
+"""Settings of the control plane's operator that affect the mesh, as opposed to manifests."""
 
 import enum
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ from meshwright.mesh.tls_keys import ServiceKeys
 DEFAULT_TRUST_DOMAIN: Final = TrustDomain("cluster.local")
 
 VIRTUAL_IPV6: Final = IPv6Network("2001:2::/96")
-"""Of the addresses that nobody has outside a laboratory (RFC 5180), as 240.0.0.0/8 is of IPv4."""
+"""A range for benchmarks (RFC 5180) that is not used outside laboratories, like 240.0.0.0/8 in IPv4."""
 
 
 class EndpointAdmission(enum.StrEnum):
-    """What a sidecar must have done once before its workload gets traffic.
+    """Condition for traffic to a workload, to be met once by its sidecar.
 
-    OFF: nothing. IDENTITY: it has authenticated with its certificate. READY: it has acknowledged listeners.
+    OFF: none. IDENTITY: authentication with its certificate. READY: acknowledgement of its listeners.
     """
 
     OFF = "off"
@@ -28,10 +28,10 @@ class EndpointAdmission(enum.StrEnum):
 
 
 class Admission(enum.Enum):
-    """What is known of a proxy by its certificates and streams: whether its workload may get traffic.
+    """Admission of a proxy's workload to traffic, by the proxy's certificates and streams.
 
-    ADMITTED: it has done what the mode asks for. WITHDRAWN: its certificates were revoked, and whatever the
-    mode its workload gets none until the proxy comes with another one.
+    ADMITTED: the condition of the mode is met. WITHDRAWN: the proxy's certificates were revoked; in every
+    mode its workload gets no traffic until the proxy connects with a new certificate.
     """
 
     ADMITTED = enum.auto()
@@ -39,10 +39,10 @@ class Admission(enum.Enum):
 
 
 class DenialReasons(enum.StrEnum):
-    """To whom a sidecar says why it has denied a request.
+    """Receivers of the reason when a sidecar denies a request.
 
-    CALLERS: to callers of the mesh, in a header of the answer, and in its access log. LOG: there alone. OFF:
-    to nobody; it does not look for the reason then.
+    CALLERS: callers of the mesh, in a header of the response, and the access log. LOG: the access log only.
+    OFF: none, and the reason is not determined.
     """
 
     CALLERS = "callers"
@@ -51,9 +51,9 @@ class DenialReasons(enum.StrEnum):
 
 
 class MethodOverrides(enum.StrEnum):
-    """What a sidecar does with headers by which an application takes another method than the request's.
+    """Handling of headers that make an application use another method than the request's.
 
-    KEEP: they reach the application, as any header does. REMOVE: its sidecar takes them away.
+    KEEP: they reach the application like any header. REMOVE: the application's sidecar removes them.
     """
 
     KEEP = "keep"
@@ -61,12 +61,12 @@ class MethodOverrides(enum.StrEnum):
 
 
 METHOD_OVERRIDE_HEADERS: Final = ("x-http-method", "x-http-method-override", "x-method-override")
-"""The headers that web frameworks know for this, sorted."""
+"""The headers that web frameworks use for this purpose, sorted."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderLimits:
-    """How many headers a request or a response may have, and how long they may be taken together."""
+    """Maximum number of headers of a request or response, and their maximum total size."""
 
     count: int = 1000
     kibibytes: int = 64
@@ -74,14 +74,15 @@ class HeaderLimits:
 
 @dataclass(frozen=True, slots=True)
 class MeshSettings:
-    """The mesh's names, the ranges from which services get addresses that have none, and who gets traffic.
+    """Names of the mesh, ranges of virtual addresses, and defaults for all proxies.
 
-    `endpoint_admission` is OFF where no server is asked: then nobody knows who connected. `headers` bounds
-    what proxies take. `denials`: who is told why a request was denied. `trace_sampling`: how many of a
-    hundred requests are traced, where the MeshConfig has a collector. `resilience`: what proxies do about
-    endpoints that fail. `method_overrides`: whether headers that name another method reach applications.
-    `long_lived`: which HTTP upgrades proxies pass, and when they end quiet TCP connections.
-    `service_keys`: the kind of the keys of service certificates.
+    - `endpoint_admission` is OFF for tools without a server, which do not know the connected proxies.
+    - `headers` limits headers at proxies, and `denials` selects the receivers of reasons.
+    - `trace_sampling` is the percentage of traced requests, if the MeshConfig has a collector.
+    - `resilience` is the handling of failing endpoints.
+    - `method_overrides` is the handling of headers that name another method.
+    - `long_lived` has the allowed HTTP upgrades and the idle timeout of TCP connections.
+    - `service_keys` is the kind of key of service certificates.
     """
 
     trust_domain: TrustDomain = DEFAULT_TRUST_DOMAIN

@@ -1,4 +1,4 @@
-"""SMI's policies in a view, and what they are found by."""
+"""SMI's policies in a view, with their indexes."""
 
 from typing import Final
 

@@ -1,8 +1,7 @@
-"""The view: everything that is known of the mesh.
+"""The view: everything known about the mesh.
 
-It stores; what it is searched by is declared by whoever searches (`IN_VIEW`). What a function looks up in a
-view is recorded; a change of the mesh is a change of the view, and concerns what had looked at it (see the
-package engine).
+A view stores objects; its indexes are declared by the modules that search them (`IN_VIEW`). Reads of a view
+are recorded, so a change only concerns functions that have read a changed entry (see `meshwright.engine`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +26,7 @@ from meshwright.mesh.workload import Workload
 __all__ = ["DEFAULT_TRUST_DOMAIN", "IN_VIEW", "MeshSettings", "UnreadError", "View", "kind"]
 
 PREFERRED_CONFIG: Final = "osm-mesh-config"
-"""The name of the MeshConfig that counts where there are several."""
+"""Name of the MeshConfig that wins if there are several."""
 
 _HERE: Final = "here"
 K = TypeVar("K")
@@ -35,14 +34,14 @@ V = TypeVar("V")
 
 
 class UnreadError(TypeError):
-    """An object's value is of a type that no table was declared for: it would be accepted without a word."""
+    """Error for an object whose type has no declared table and would be silently ignored."""
 
 
 class View:
-    """What is known of the mesh. Every sequence in it is sorted; a missing key means "none".
+    """Everything known about the mesh; sequences in the values are sorted.
 
-    Objects of a kind stand in the table that was declared for it (`kind`). Only `apply` changes a view, in
-    one thread; others may look.
+    Each object is in the table declared for its kind (`kind`). Only `apply` changes a view, in one thread;
+    other threads may read.
     """
 
     def __init__(self, settings: MeshSettings) -> None:
@@ -61,7 +60,7 @@ class View:
 
     @classmethod
     def build(cls, objects: Mapping[ObjectKey, SourcedObject], settings: MeshSettings) -> Self:
-        """Make a view of objects; the order in which they are given does not matter."""
+        """Return a view of objects; their order does not matter."""
         view = cls(settings)
         view.apply(Edits(objects))
         return view
@@ -73,16 +72,16 @@ class View:
 
     @property
     def config(self) -> MeshConfig:
-        """The MeshConfig in force; the defaults (everything closed) where there is none."""
+        """The MeshConfig in force; the defaults (everything closed) if there is none."""
         return _config_in_force(self).value()
 
     def known(self) -> Edits:
-        """Return the edits by which a view that knows nothing comes to know this; nothing is recorded."""
+        """Return the edits that turn an empty view into this one; the read is not recorded."""
         taps = dict(self.taps.held())
         return Edits(dict(self.sourced.held()), dict(self.admissions.held()), taps=taps)
 
     def edits_to(self, known: Edits) -> Edits:
-        """Return the edits by which the view comes to know exactly what these tell one that knows nothing."""
+        """Return the edits that turn this view into the one described by `known`."""
         return Edits(
             difference(self.sourced.held(), known.objects),
             difference(self.admissions.held(), known.admissions),
@@ -90,11 +89,13 @@ class View:
         )
 
     def apply(self, edits: Edits) -> None:
-        """Change the view, at once and as a whole; raise UnreadError, without a change, as it says."""
+        """Apply edits as one change; raise UnreadError, without a change, for an object without a table."""
         self.graph.apply(list(self._edits(edits)))
 
     def _edits(self, edits: Edits) -> Iterator[Edit]:
-        here: list[Edit] = []  # after all that goes: a Pod may take the place of a Workload of its name
+        here: list[
+            Edit
+        ] = []  # written after all removals, because a Pod may replace a Workload of the same name
         for key, sourced in edits.objects.items():
             before, after = _placed(self.sourced.held().get(key)), _placed(sourced)
             yield _edit(self.sourced, key, sourced)
@@ -112,12 +113,12 @@ class View:
 
 
 IN_VIEW: Final = Declarations[View]()
-"""What every view has; see engine.declared."""
+"""The tables and indexes of every view; see `engine.declarations`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Where values of a type stand: the kind of their objects, their table, and their key there."""
+    """Place for values of a type: the kind of their objects, their table, and their key."""
 
     kind: Kind | None
     table: DeclaredPart[View, Table[Any, Any]]
@@ -126,7 +127,7 @@ class _Kind:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where one object's value stands."""
+    """Place of one object's value."""
 
     table: DeclaredPart[View, Table[Any, Any]]
     key: object
@@ -138,10 +139,11 @@ _kinds: Final[dict[type, _Kind | None]] = {}
 def kind(
     value: type[V], of: Kind | None, table: str, key_of: Callable[[V], K] | None = None
 ) -> DeclaredPart[View, Table[K, V]]:
-    """Declare the table of a kind of objects: those whose value has that type.
+    """Declare the table for a kind of objects, whose values have this type.
 
-    `of` is the objects' kind, None where they are of several, and nothing that is served is made of them;
-    `table` is the table's name. `key_of` gives a value's key there; without it that is the object's own.
+    `of` is the kind of the objects, or `None` for several kinds with no effect on proxies. `table` is the
+    table's name. `key_of` returns the key of a value; the default is the object's own key. For example,
+    `kind(Service, SERVICE, "services", lambda service: service.key)`.
     """
     declared: DeclaredPart[View, Table[K, V]] = IN_VIEW.table(table)
     if key_of is None:
@@ -152,12 +154,12 @@ def kind(
 
 
 def without_table(*values: type) -> None:
-    """Declare types of values that are known, and stand in no table for their objects' sake."""
+    """Declare types of values that are known and need no table."""
     _kinds.update(dict.fromkeys(values))
 
 
 def kind_in(table: str) -> Kind | None:
-    """Return the kind of the objects in a table, by its name; None for what holds no objects."""
+    """Return the kind of the objects in a table, by its name; `None` for any other table."""
     return next((each.kind for each in _kinds.values() if each and each.table.name == table), None)
 
 
@@ -165,8 +167,8 @@ services: Final = kind(Service, SERVICE, "services", lambda service: service.key
 namespaces: Final = kind(NamespaceObject, NAMESPACE, "namespaces", lambda found: found.name)
 workloads: Final = kind(Workload, WORKLOAD, "workloads", lambda workload: workload.key)
 slices: Final = kind(EndpointSlice, ENDPOINT_SLICE, "slices", lambda found: found)
-"""Slices by themselves: another form of one is another slice."""
-without_table(ServiceIdentity)  # a ServiceAccount says no more than its name, which others refer to
+"""The slice itself is the key, so a changed slice is another entry."""
+without_table(ServiceIdentity)  # of a ServiceAccount only the name matters, and others refer to it
 configs: Final[DeclaredPart[View, Table[ObjectKey, MeshConfig]]] = kind(
     MeshConfig, MESH_CONFIG, "MeshConfigs"
 )
@@ -184,9 +186,9 @@ _key_in_force: Final = IN_VIEW.firewall(_config_key)
 
 
 def config_in_force(view: View) -> ObjectKey | None:
-    """Return the MeshConfig that counts, None where there is none.
+    """Return the key of the MeshConfig in force, or `None`.
 
-    Of several one named `osm-mesh-config` counts, then the oldest, then the first by namespace and name.
+    Of several the one named `osm-mesh-config` wins, then the oldest, then the first by namespace and name.
     """
     return _key_in_force(view).value()
 

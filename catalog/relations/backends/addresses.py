@@ -1,6 +1,6 @@
-"""Virtual addresses: where a service is called that has no address of its own.
+"""Virtual addresses of services without an address of their own.
 
-It has one of IPv4, and one of IPv6 that ends in the same 32 bits: no two services have the same there either.
+Such a service has an IPv4 address and an IPv6 address with the same last 32 bits, so both are unique.
 """
 
 import functools
@@ -19,9 +19,9 @@ from meshwright.mesh.service import Service, ServiceKey
 
 
 def called_addresses(view: View, service: Service) -> tuple[IpAddress, ...]:
-    """Return where a service is called that has addresses: its own, or its virtual ones; else nothing.
+    """Return the addresses of a service, own or virtual; empty for a headless service.
 
-    Raises ValueError as `virtual_address`.
+    Raises ValueError like `virtual_address`.
     """
     found = own_addresses(view, service)
     if service.cluster_ip is not None or not found:
@@ -30,19 +30,22 @@ def called_addresses(view: View, service: Service) -> tuple[IpAddress, ...]:
 
 
 def own_addresses(view: View, service: Service) -> tuple[IpAddress, ...]:
-    """Return the same without virtual addresses of IPv6."""
+    """Return the addresses without virtual IPv6 addresses."""
     address = service.cluster_ip or virtual_address(view, service.key)
     return () if address is None else (address, *service.other_addresses)
 
 
 @functools.lru_cache(maxsize=65536)
 def in_ipv6(virtual: IpAddress, network: IPv6Network) -> IpAddress:
-    """Return the virtual address of IPv6 that belongs to one of IPv4; the network leaves 32 bits for it."""
+    """Return the virtual IPv6 address for a virtual IPv4 address; the network has 32 free bits.
+
+    For example, `240.0.0.1` in `2001:2::/96` becomes `2001:2::f000:1`.
+    """
     return IpAddress(str(IPv6Address(int(network.network_address) + int(IPv4Address(virtual)))))
 
 
 def _own(view: View, key: ServiceKey) -> Collection[IpAddress]:
-    """Return the addresses that a service was given, or where it is at home; none where it needs none."""
+    """Return the configured addresses of a service, or its home address; empty if none is needed."""
     service, network = view.services[key], view.settings.virtual_addresses
     if service.cluster_ip is not None:
         return (service.cluster_ip, *service.other_addresses)
@@ -54,12 +57,12 @@ by_own_address: Final = IN_VIEW.derived_index("services by own address", service
 
 @derived
 def virtual_address(view: View, key: ServiceKey) -> IpAddress | None:
-    """Return a service's virtual address, None where it needs none; raise ValueError where none is left.
+    """Return a service's virtual address, or `None` if none is needed; raise ValueError if none is left.
 
-    It is a hash of the name, its home, or the next free one: the same services have the same addresses in
-    every process. Where two hash to one address the older keeps it, else the first by key; so only such a
-    pair can be moved by a third's coming or going. Network and broadcast address and those that were given
-    are left out.
+    The address is a hash of the name (its home), or the next free address, so equal services have equal
+    addresses in every process. If two services have one home, the older keeps it, then the first by key;
+    therefore only such a pair can move when a third service appears or disappears. The network's own and
+    broadcast address and configured addresses are never used.
     """
     service = view.services.get(key)
     if service is None or not _is_virtual(service):
@@ -69,9 +72,9 @@ def virtual_address(view: View, key: ServiceKey) -> IpAddress | None:
 
 @derived
 def moved(view: View) -> Mapping[ServiceKey, IpAddress]:
-    """Return the services that are not at home because another one is there.
+    """Return the services that are not at home because another service is there.
 
-    Raises ValueError where the network is too small for all.
+    Raises ValueError if the network is too small.
     """
     network = view.settings.virtual_addresses
     _check(view, network)
@@ -79,13 +82,13 @@ def moved(view: View) -> Mapping[ServiceKey, IpAddress]:
 
 
 _moved: Final = IN_VIEW.mapping_firewall(moved)
-"""All services look for themselves in it: only who is in it, or was, is concerned."""
+"""A firewall read by key: a change only concerns services that are, or were, in the mapping."""
 
 
 def _placed(view: View, network: IPv4Network) -> Iterator[tuple[ServiceKey, IpAddress]]:
-    """Yield the services that cannot have their home, each with the address that it gets; the oldest first.
+    """Yield the services without their home, each with its address, oldest first.
 
-    Only services that share a home, and those whose home was given to one of these, are looked at.
+    Only services with a shared home are examined, and those whose home was given to one of these.
     """
     at, placed = by_own_address(view), set[IpAddress]()
     virtual = (key for address in at.several() for key in at[address] if _is_virtual(view.services[key]))
@@ -104,7 +107,7 @@ def _placed(view: View, network: IPv4Network) -> Iterator[tuple[ServiceKey, IpAd
 
 
 def _holds(view: View, other: ServiceKey, key: ServiceKey) -> bool:
-    """Say whether one that has an address as its own, or its home there, keeps another one from it."""
+    """Return whether a service keeps an address, its own or its home, against another service."""
     return _by_age(view, other) < _by_age(view, key) or not _is_virtual(view.services[other])
 
 
@@ -128,12 +131,12 @@ def _check(view: View, network: IPv4Network) -> None:
 
 
 def home(key: ServiceKey, network: IPv4Network) -> IpAddress:
-    """Return the address that a service has if nobody else is there; the network has room for one."""
+    """Return the preferred address of a service; the network must have room for one."""
     return _address(int(network.network_address) + 1 + _hash(key) % _size(network))
 
 
 def _next(address: IpAddress, network: IPv4Network) -> IpAddress:
-    """Return the address after one of a network's, the first after the last."""
+    """Return the next address of a network, cyclically."""
     first = int(network.network_address) + 1
     return _address(first + (int(IPv4Address(address)) + 1 - first) % _size(network))
 

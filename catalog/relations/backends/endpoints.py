@@ -1,4 +1,4 @@
-"""Where a service's port is reached, and who answers there."""
+"""Endpoints of a service's port: their addresses, health and identities."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -25,13 +25,13 @@ Place = tuple[IpAddress, Port]
 
 @derived
 def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint, ...]:
-    """Return the endpoints of a service's port, from workloads and endpoint slices, sorted.
+    """Return the endpoints of a service's port from workloads and EndpointSlices, sorted.
 
-    They are there whether they are ready or not: who answers does not hang on that. A workload is one
-    endpoint, with all addresses at which it is called, whatever else slices know of it, of which there is one
-    for each family; its own word (weight, locality) holds, and it is ready where neither itself nor the
-    slices deny it. One with weight 0 is no endpoint: it is taken out of use. Of several
-    workloads with one address the healthiest has it (`catalog.relations.backends.precedence`).
+    Endpoints are included whether ready or not, because identities must not depend on readiness. A workload
+    is one endpoint with all its addresses, although slices list each address family separately. The
+    workload's own weight and locality win; it is ready if neither itself nor a slice denies it. A workload
+    with weight 0 is out of use, and no endpoint. Of several workloads with one address the healthiest has it
+    (`catalog.relations.backends.precedence`).
     """
     service = view.services.get(key)
     if service is None:
@@ -45,7 +45,7 @@ def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint,
             continue
         for number in target_numbers(view, workload, service, port):
             places = [(address, number) for address in workload.addresses]
-            # Noted, not only passed over: a slice that repeats an address must not bring it back.
+            # Recorded even with weight 0, so a slice with the same address does not bring it back.
             known.update(places)
             if workload.weight > 0:
                 said = [sliced[each] for each in places if each in sliced]
@@ -68,9 +68,10 @@ def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint,
 
 
 def health_at(view: View, key: ServiceKey, where: Place) -> int:
-    """Return the rank of how well a service can be called at an address and port, the best first.
+    """Return the rank of a service's health at an address and port, best first.
 
-    A service is always well at an address of its own. A headless one is called at its endpoints.
+    A service with an address of its own is always healthy there. A headless service is called at its
+    endpoints.
     """
     if not view.services[key].headless:
         return health_rank(Health.READY)
@@ -79,7 +80,7 @@ def health_at(view: View, key: ServiceKey, where: Place) -> int:
 
 @derived
 def _ranks(view: View, key: ServiceKey) -> Mapping[Place, int]:
-    """Return how well a service can be called at each of its endpoints, the best of all its ports."""
+    """Return the health ranks of a service's endpoints; of several ports the best."""
     found: dict[Place, int] = {}
     for port in view.services[key].ports:
         for each in endpoints(view, key, port):
@@ -91,9 +92,9 @@ def _ranks(view: View, key: ServiceKey) -> Mapping[Place, int]:
 
 @derived
 def addresses_behind(view: View, key: ServiceKey) -> tuple[IpAddress, ...]:
-    """Return every address behind a service, whatever its port and however it is, sorted.
+    """Return every address behind a service, whatever its port and health, sorted.
 
-    It is where calls of whoever stands behind it come from.
+    Calls from the service's workloads come from these addresses.
     """
     if key not in view.services:
         return ()
@@ -104,23 +105,23 @@ def addresses_behind(view: View, key: ServiceKey) -> tuple[IpAddress, ...]:
 
 
 def sidecars_at(view: View, namespace: Namespace, address: IpAddress, port: Port) -> tuple[Workload, ...]:
-    """Return the workloads whose sidecar may be listening at an address and port.
+    """Return the workloads whose sidecar may listen at an address and port.
 
-    Only workloads of the service's own namespace count: a slice must not borrow another namespace's.
+    Only workloads in the service's namespace count, because a slice must not use those of another namespace.
     """
     there = [
         each
         for each in by_address(view).found(address)
         if each.key.namespace == namespace and each.uuid is not None and not is_superseded(view, each)
     ]
-    # Where several share an address their ports tell them apart; one alone may have named none.
+    # Several at one address are distinguished by their ports; a single one need not declare any.
     if len(there) > 1:
         there = [each for each in there if any(known.number == port for known in each.ports)]
     return tuple(there)
 
 
 def _takes_calls(view: View, namespace: Namespace, address: IpAddress, port: Port) -> bool:
-    """Say whether calls to an address come to the sidecar there, if one is known."""
+    """Return whether calls to an address reach the sidecar there, if one is known."""
     there = sidecars_at(view, namespace, address, port)
     return not there or any(address in each.called_at for each in there)
 
@@ -128,7 +129,7 @@ def _takes_calls(view: View, namespace: Namespace, address: IpAddress, port: Por
 def _sliced(
     slices: Collection[EndpointSlice], service: Service, port: ServicePort
 ) -> tuple[Mapping[Place, Health], Mapping[IpAddress, str]]:
-    """Return what slices say of a service's port: how each place is, the best of what they say; the zones."""
+    """Return the health of each place in slices (the best of several), and the zones of addresses."""
     found: dict[Place, Health] = {}
     for each in slices:
         for number in slice_numbers(each, service, port):
@@ -144,7 +145,7 @@ def _own_health(service: Service, workload: Workload) -> Health:
 
 
 def _health_at(sliced: Mapping[Place, Health], number: Port, address: IpAddress) -> int:
-    """Return the rank of what slices say of an address; of which they say nothing is ready."""
+    """Return the health rank of an address in slices; addresses not in a slice are ready."""
     return health_rank(sliced.get((address, number), Health.READY))
 
 
@@ -158,7 +159,7 @@ def _of_slice(
     address, number = place
     there = sidecars_at(view, key.namespace, address, number)
     identities = {each.identity for each in there}
-    # Without an identity: nobody is there, or who is cannot be told.
+    # No identity if there is no sidecar, or several with different identities.
     identity, proxies = (identities.pop(), _proxies(there)) if len(identities) == 1 else (None, ())
     return Endpoint(
         key, port.port, address, number, identity, locality=_locality(zone), proxies=proxies, health=health
@@ -166,9 +167,9 @@ def _of_slice(
 
 
 def _each_once(found: Iterable[Endpoint]) -> Iterator[Endpoint]:
-    """Yield endpoints, those of one sidecar's port as one: it has a slice for each family.
+    """Yield endpoints; those of one sidecar's port, in slices of both address families, become one.
 
-    It is as well as it is at its best; which of its addresses is the first goes by their order.
+    Its health is the best of them; the order of its addresses decides which is the first.
     """
     alone: dict[tuple[ProxyName, Port], list[Endpoint]] = {}
     for each in found:
@@ -205,7 +206,7 @@ def _of_workload(
 
 
 def _locality(zone: str) -> str:
-    """Return a locality of which the zone alone is known."""
+    """Return a locality of which only the zone is known."""
     return f"/{zone}" if zone else ""
 
 

@@ -1,4 +1,4 @@
-"""Where a workload's proxy is, for those whom a policy lets prefer what is near."""
+"""Locality of a workload's proxy, for policies that prefer near endpoints."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -22,9 +22,9 @@ _is_asked: Final = IN_VIEW.firewall(_asked)
 
 
 def locality_of(view: View, workload: Workload) -> str:
-    """Return `region/zone/sub-zone` or the beginning of it; empty where it is not known, or nobody asks.
+    """Return `region/zone/sub-zone` or a prefix; empty if unknown, or if no policy needs it.
 
-    What the workload says itself counts, else the zone that an EndpointSlice has for its address.
+    The workload's own value wins, else the zone of its address in an EndpointSlice. For example: `eu/eu-1`.
     """
     if not _is_asked(view).value():
         return ""
@@ -36,10 +36,10 @@ def locality_of(view: View, workload: Workload) -> str:
 
 
 def zones_of(slices: Iterable[EndpointSlice]) -> Mapping[IpAddress, str]:
-    """Return the zones that slices have for addresses.
+    """Return the zones of addresses in slices.
 
-    Of several for one address that of the slice in which the address is healthiest counts, then the first by
-    name: a slice of a former Pod says where that Pod was.
+    Of several slices with one address the one with its best health wins, then the first by name: a slice of a
+    former Pod has the zone of that Pod.
     """
     found: dict[IpAddress, tuple[int, str]] = {}
     for each in slices:

@@ -1,4 +1,4 @@
-"""Ports: which number a service's target port is at a workload, and what is spoken there."""
+"""Target ports: the number at a workload, and the protocol."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -10,22 +10,22 @@ from meshwright.mesh.workload import Workload, WorkloadPort
 
 
 def target_number(port: ServicePort, workload_ports: Iterable[WorkloadPort]) -> Port | None:
-    """Return the number of a service port's target at a workload; None where it has no port of that name."""
+    """Return the number of a service port's target at a workload, or `None` for an unknown port name."""
     if isinstance(port.target_port, int):
         return port.target_port
     return next((each.number for each in workload_ports if each.name == port.target_port), None)
 
 
 def declared_protocol(number: Port, workload_ports: Iterable[WorkloadPort]) -> Protocol | None:
-    """Return what the workload itself says is spoken on its port, or None where it says nothing."""
+    """Return the protocol that a workload declares for its port, or `None`."""
     return next((each.protocol for each in workload_ports if each.number == number and each.protocol), None)
 
 
 def spoken(port: ServicePort, workloads: Iterable[Workload]) -> Protocol:
     """Return the protocol of a service's port.
 
-    What the service says wins (`appProtocol`, name, well-known number). Where that is only the default,
-    what its workloads declare is taken, if those that declare something agree.
+    The service wins (`appProtocol`, name, well-known number). If that gives only the default, the protocol
+    declared by its workloads is used, if those with a declaration agree.
     """
     if port.protocol_source != "default":
         return port.protocol
@@ -39,10 +39,10 @@ def spoken(port: ServicePort, workloads: Iterable[Workload]) -> Protocol:
 
 
 GivenPorts = tuple[tuple[ServiceKey, tuple[tuple[Port, Port], ...]], ...]
-"""The ports of a workload that EndpointSlices give: by Service pairs of its port and the workload's."""
+"""Ports of a workload from EndpointSlices: per Service pairs of its port and the workload's port."""
 
 ServedPorts = tuple[tuple[Port, Protocol, tuple[Service, ...]], ...]
-"""Ports of a workload with the protocol and the services that are called there, sorted."""
+"""Ports of a workload with their protocol and services, sorted."""
 
 
 def served(
@@ -50,8 +50,8 @@ def served(
 ) -> ServedPorts:
     """Return the ports at which a workload serves these services: number, protocol and services, sorted.
 
-    A workload's own word on the protocol wins; then the oldest service that does not merely take the default;
-    then the oldest service. Of the same age the first by name counts.
+    The workload's own protocol wins, then that of the oldest service without the default, then that of the
+    oldest service. Services of the same age are ordered by name.
     """
     found: dict[Port, list[tuple[Service, ServicePort]]] = {}
     by_slices = dict(given)
@@ -70,7 +70,7 @@ def served(
 
 
 def slice_numbers(found: EndpointSlice, service: Service, port: ServicePort) -> Iterator[Port]:
-    """Yield the numbers that a slice has for a service's port: matched by name, as Kubernetes does."""
+    """Yield the port numbers of a slice for a service's port, matched by name as in Kubernetes."""
     alone = len(service.ports) == 1 and len(found.ports) == 1
     for name, number in found.ports:
         if name == port.name or alone:

@@ -1,7 +1,7 @@
-"""Which of several workloads with one address has it.
+"""Precedence between workloads with one address.
 
-The rule of `catalog.store.precedence`, with one exception: of two equally healthy workloads the younger one
-has it, because a network gives an address again only after the former holder has ended.
+The rule of `catalog.store.precedence` with one exception: of two equally healthy workloads the younger wins,
+because a network reuses an address only after its former holder has ended.
 """
 
 from catalog.store.inventory import by_address
@@ -11,10 +11,10 @@ from meshwright.mesh.workload import Transparent, Workload
 
 
 def is_superseded(view: View, workload: Workload) -> bool:
-    """Return whether another workload of the namespace has a workload's address by now.
+    """Return whether another workload of the namespace now has a workload's address.
 
-    Kubernetes keeps the object of a Pod whose node is gone, or that a finalizer holds, while the network may
-    give its address to another Pod. Only a workload in transparent interception has an address of its own.
+    Kubernetes keeps the object of a Pod on a lost node, or with a finalizer, while the network may give its
+    address to another Pod. Only a workload in transparent interception has an address of its own.
     """
     if not _is_alone(workload):
         return False
@@ -30,7 +30,7 @@ def is_superseded(view: View, workload: Workload) -> bool:
 
 
 def _holder(rivals: list[Workload]) -> Workload:
-    """Return the healthiest; of several the youngest; of several the first by name."""
+    """Return the healthiest workload; of several the youngest, then the first by name."""
     by_name = sorted(rivals, key=lambda each: each.key)
     youngest_first = sorted(by_name, key=lambda each: age(each.created), reverse=True)
     return min(youngest_first, key=lambda each: health_rank(each.health))

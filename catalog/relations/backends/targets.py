@@ -1,8 +1,8 @@
-"""At which port of a workload calls to a service's port arrive.
+"""Target ports of calls to a service's port at a workload.
 
-Usually the Service says it: its target port, a number or the name of a port of the workload. A Service
-without selector says nothing about workloads. Its EndpointSlices do, and there the port of the slice alone
-counts, as for every implementation of Services, because the target port may be another program's.
+Usually the Service defines them: a number, or the name of a port of the workload. A Service without selector
+defines nothing for workloads. Its EndpointSlices do, and then only the port of the slice counts, as in every
+implementation of Services, because the target port may belong to another program.
 """
 
 from catalog.relations.backends.ports import GivenPorts, ServedPorts, served, slice_numbers, target_number
@@ -17,7 +17,7 @@ from meshwright.mesh.workload import Workload, WorkloadKey
 
 @derived
 def given_ports(view: View, key: WorkloadKey) -> GivenPorts:
-    """Return the ports of a workload that the slices of Services without selector give, by Service.
+    """Return the ports of a workload in slices of Services without selector, by Service.
 
     Sorted; nearly always empty.
     """
@@ -47,7 +47,7 @@ def given_ports(view: View, key: WorkloadKey) -> GivenPorts:
 
 
 def target_numbers(view: View, workload: Workload, service: Service, port: ServicePort) -> tuple[Port, ...]:
-    """Return the ports of a workload to which calls to a service's port go, sorted."""
+    """Return the ports of a workload that receive calls to a service's port, sorted."""
     for key, numbers in given_ports(view, workload.key):
         if key == service.key:
             return tuple(number for called, number in numbers if called == port.port)
@@ -56,6 +56,6 @@ def target_numbers(view: View, workload: Workload, service: Service, port: Servi
 
 
 def served_by(view: View, workload: Workload) -> ServedPorts:
-    """Return the ports at which a workload serves the services that it stands behind, as `served` does."""
+    """Return the ports at which a workload serves its services, like `served`."""
     services = [view.services[each] for each in services_of(view, workload.key)]
     return served(services, workload.ports, given_ports(view, workload.key))

@@ -1,4 +1,4 @@
-"""Which workloads stand behind which services: one relation, looked at from both sides."""
+"""Relation of workloads and services, from both sides."""
 
 from typing import Final
 
@@ -17,14 +17,14 @@ from meshwright.mesh.service import Service, ServiceKey
 from meshwright.mesh.workload import Workload, WorkloadKey
 
 Label = tuple[Namespace, str, str]
-"""A label as one namespace has it: namespace, name, value."""
+"""A label in one namespace: namespace, name, value."""
 
 
 def telling_label(service: Service) -> Label | None:
-    """Return the label of a service's selector by which it is looked for; None without a selector.
+    """Return the label of a service's selector under which the service is indexed; `None` without a selector.
 
-    One must do, for a label that all workloads have would tie every service to every workload. The one
-    whose value is the service's name is likely to be its own; else the first.
+    One label must be chosen, because a label that all workloads have would tie every service to every
+    workload. A label whose value is the service's name is likely to be its own; else the first is taken.
     """
     if not service.selector:
         return None
@@ -52,11 +52,12 @@ _by_primary: Final = IN_VIEW.index("workloads by primary", workloads, _primaries
 
 @derived
 def backing(view: View, key: ServiceKey) -> tuple[Workload, ...]:
-    """Return the workloads behind a service, sorted by key.
+    """Return the workloads of a service, sorted by key.
 
-    A workload backs every Service of its namespace whose selector matches its labels, every Service without
-    selector that bears the name of its primary service, and every Service of which an EndpointSlice names
-    its address. Where a Service without selector has slices, a Pod's ServiceAccount makes it no part of it.
+    A workload belongs to every Service of its namespace whose selector matches its labels, every Service
+    without selector with the name of its primary service, and every Service with its address in an
+    EndpointSlice. If a Service without selector has slices, the ServiceAccount of a Pod does not make the Pod
+    part of it.
     """
     service = view.services.get(key)
     if service is None:
@@ -73,7 +74,7 @@ def backing(view: View, key: ServiceKey) -> tuple[Workload, ...]:
 
 @derived
 def services_of(view: View, key: WorkloadKey) -> tuple[ServiceKey, ...]:
-    """Return the services that a workload stands behind, sorted."""
+    """Return the services of a workload, sorted."""
     workload = view.workloads.get(key)
     if workload is None:
         return ()
@@ -93,16 +94,16 @@ def services_of(view: View, key: WorkloadKey) -> tuple[ServiceKey, ...]:
 
 @derived
 def services_of_identity(view: View, identity: ServiceIdentity) -> tuple[ServiceKey, ...]:
-    """Return the services that some workload of an identity stands behind, sorted."""
+    """Return the services of all workloads of an identity, sorted."""
     keys = by_identity(view).get(identity, ())
     return tuple(sorted({service for key in keys for service in services_of(view, key)}))
 
 
 def _chosen(view: View, workload: Workload, service: Service) -> bool:
-    """Say whether a service of the workload's namespace selects it, or without a selector is its primary."""
+    """Return whether a service of the workload's namespace selects it, or is its primary service."""
     if service.selector:
         return workload.has_labels(service.selector)
     if workload.service != service.key.name:
         return False
-    # Who writes slices says who is behind it; that an account has its name may be chance.
+    # With slices their author decides; an account of the same name may be a coincidence.
     return workload.names_service or not slices_by_service(view).get(service.key, ())
