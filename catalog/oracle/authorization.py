@@ -1,9 +1,9 @@
-"""Who is asked about a request that policy admits: a part of the oracle, see `catalog.oracle.decide`.
+"""External authorization of admitted requests: a part of the oracle, see `catalog.oracle.decide`.
 
-Written from docs/traffic.md. What is answered is not known here, and no answer admits what policy refuses.
-One ExternalAuthorization counts for a port of a workload: one that names its ServiceAccount before one for
-its namespace; of these one that names the port; of these the oldest, or else the first by name. Where there
-is none the MeshConfig's counts. Of what is no HTTP nobody is asked.
+Written from docs/traffic.md. The authorizer's answer is unknown here, and can only deny. One
+ExternalAuthorization counts for a port of a workload: one with its ServiceAccount before one for its
+namespace, then one with the port, then the oldest, or else the first by name. Without any, the MeshConfig's
+counts. Ports without HTTP have no authorization.
 """
 
 from catalog.oracle.targets import Place
@@ -14,7 +14,7 @@ from meshwright.mesh.policies.authorization import Authorizer, ExternalAuthoriza
 
 
 def counting(view: View, place: tuple[Place, bool]) -> ExternalAuthorization | None:
-    """Return the ExternalAuthorization that counts at a place, whether it asks anybody or not."""
+    """Return the ExternalAuthorization in force at a place, even if it turns authorization off."""
     where, is_http = place
     if not is_http:
         return None
@@ -33,7 +33,7 @@ def counting(view: View, place: tuple[Place, bool]) -> ExternalAuthorization | N
 
 
 def asked(view: View, place: tuple[Place, bool]) -> Authorizer | None:
-    """Return who is asked at a place; None for nobody."""
+    """Return the authorizer at a place, or `None`."""
     if (found := counting(view, place)) is not None:
         return found.at(server_of(view, found))
     return view.config.authorization if place[1] else None

@@ -1,4 +1,4 @@
-"""Whether a client is one that a rule admits: a part of the oracle, see `catalog.oracle.decide`."""
+"""Match of a client with a caller in a rule: a part of the oracle, see `catalog.oracle.decide`."""
 
 from collections.abc import Iterable
 from ipaddress import ip_address, ip_network
@@ -16,9 +16,10 @@ from meshwright.mesh.policies.callers import (
 
 
 def is_caller(caller: Caller, client: Client | None, trust_domain: TrustDomain) -> bool:
-    """Say whether a client is meant. An IpRange means those in it that speak plain text.
+    """Return whether a rule's caller includes a client. An IpRange includes clients in plain text only.
 
-    Where a name needs a place too, one of the mesh is none that is meant: who asks knows where it is.
+    If a name also requires an address, a client of the mesh never matches, because its address is not known
+    here.
     """
     match caller, client:
         case ServiceIdentity(), ServiceIdentity():
@@ -29,7 +30,7 @@ def is_caller(caller: Caller, client: Client | None, trust_domain: TrustDomain) 
             return name == client.spiffe_id(trust_domain)
         case AuthenticatedName(name, networks, names), Outsider():
             if name != client.name or not _asks_for(names, client):
-                return False  # each of many names may be for the same many networks
+                return False  # before the networks, because many names may have the same many networks
             return not networks or any(_is_in(each, client) for each in networks)
         case EncryptedRange(network, names), Outsider():
             is_stranger = client.is_encrypted and not is_of_the_mesh(client, trust_domain)
@@ -41,7 +42,7 @@ def is_caller(caller: Caller, client: Client | None, trust_domain: TrustDomain) 
 
 
 def is_of_the_mesh(client: Client | None, trust_domain: TrustDomain) -> bool:
-    """Say whether a client has a certificate of the mesh for an identity, wherever it calls from."""
+    """Return whether a client has a certificate of the mesh for an identity, wherever it calls from."""
     match client:
         case ServiceIdentity():
             return True
@@ -56,7 +57,10 @@ def _is_in(network: IpRange, client: Outsider) -> bool:
 
 
 def _asks_for(names: Iterable[str], client: Outsider) -> bool:
-    """Say whether a client asks for one of these names, or for one under a wildcard; none is any."""
+    """Return whether a client requests one of these server names, or one below a wildcard.
+
+    Empty means any.
+    """
     wanted = tuple(names)
     return not wanted or any(
         client.server_name == each or (each.startswith("*.") and client.server_name.endswith(each[1:]))

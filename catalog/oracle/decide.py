@@ -1,33 +1,33 @@
-"""The oracle: what SMI's text says of one request. It defines what every translation must come to.
+"""Decision about one request by the text of SMI: the definition for every translation.
 
-Access is allowed if and only if some TrafficTarget has the workload's identity as destination and the
-client among its sources, and its rules admit the request. The targets of a destination unite. The rules of
-one target, with P the port at which the workload is called:
+Access is allowed if and only if some TrafficTarget has the workload's identity as destination and the client
+among its sources, and its rules admit the request. The targets of a destination unite. The rules of one
+target, with P the port at which the workload is called:
 
-- HTTPRouteGroups: the request fits one of the matches named (or any of the group's); nothing on TCP ports.
-- TCPRoutes: P is among their ports, or one of them names no port.
-- both: both must hold; on a TCP port only the second. None: nothing is admitted.
+- HTTPRouteGroups: the request fits one of the named matches (or any of the group's); nothing on TCP ports.
+- TCPRoutes: P is among their ports, or one of them has no ports.
+- Both: both must hold; on a TCP port only the second. Without rules nothing is admitted.
 
 A match holds if its path expression fits the whole path without query, the method is among its methods, and
-each header expression fits one value of that header in full; `host` is the authority. A TrafficSplit says
-which Services answer instead of its apex; it grants nothing. A server whose namespace is permissive, by its
-own annotation or else by the MeshConfig, admits whoever has a certificate of the mesh; splits hold as ever.
-From outside, where nobody has such a certificate, IngressBackends admit (`catalog.oracle.ingress`); and
-MutualTLS objects admit who calls in plain text (`catalog.oracle.mutual_tls`).
+each header expression fits one value of the header completely; `host` is the authority. A TrafficSplit
+selects the Services that answer instead of its apex, and admits nothing. A server in a permissive namespace
+(by annotation, or by the MeshConfig) admits every client with a certificate of the mesh; splits still hold.
+Clients outside the mesh are admitted by IngressBackends (`catalog.oracle.ingress`), and clients in plain
+text by MutualTLS objects (`catalog.oracle.mutual_tls`).
 
-Every sidecar on the way first makes of the path what it passes on (`catalog.oracle.request.paths`), or turns
-the request down by itself: splits judge the path as the client's has it, rules as the server's does.
+Every sidecar on the way normalises the path (`catalog.oracle.request.paths`), or rejects the request itself.
+Splits see the path of the client's sidecar, rules that of the server's.
 
-Besides policy, three things prevent a call:
+Besides policy, three conditions prevent a call:
 
-- The caller's sidecar does not know the service, because its workload or namespace narrows what it gets.
-- No endpoint that may answer is ready (`catalog.relations.backends.readiness`). A call to an endpoint of a
-  headless service by its address does not depend on that.
+- The caller's sidecar does not know the service, because of the scope of its workload or namespace.
+- None of the endpoints that may answer is ready (`catalog.relations.backends.readiness`). A call to an
+  endpoint of a headless service by its address does not depend on readiness.
 - Another Service has the workload's port for another protocol (`speaks_otherwise`).
 
-What this makes of the SMI text, and where it departs from it, is told in docs/policy.md. It shares no code
-with the translation (`catalog.policy`, `relations.permissive`, `relations.scope`); both ask
-`relations.endpoints` who is where, and `relations.readiness` who is ready.
+docs/policy.md explains the interpretation of SMI, and the deviations from its text. No code is shared with
+the translation (`catalog.policy`, `relations.permissive`, `relations.scope`); both read the endpoints and
+their readiness from `catalog.relations.backends`.
 """
 
 import enum
@@ -110,12 +110,12 @@ Admits = Callable[[View, Request, tuple[Place, bool]], Admitting | None]
 
 
 class Answer(enum.StrEnum):
-    """What becomes of a request.
+    """Outcome of a request.
 
-    REFUSED: the server says no (403, or a closed connection), or a sidecar turns it down by itself (400,
-    404). UNREACHABLE: the client's sidecar knows nobody who might answer. DEPENDS: some of the workloads that
-    may be chosen admit it and some do not, or are not ready; or some of the client's workloads are told of
-    the service and some are not.
+    - REFUSED: the server denies it (403, or a closed connection), or a sidecar rejects it itself (400, 404).
+    - UNREACHABLE: the client's sidecar knows no workload that may answer.
+    - DEPENDS: only some of the possible workloads admit it and are ready, or only some of the client's
+      workloads know the service.
     """
 
     ALLOWED = "allowed"
@@ -126,9 +126,9 @@ class Answer(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A service that may answer, with its weight: whose workloads admit the request, and whose do not.
+    """A service that may answer, with its weight and the identities that admit or refuse the request.
 
-    Without either there is none that is ready: calls to it fail.
+    Without identities none is ready, and calls to the service fail.
     """
 
     service: ServiceKey
@@ -139,9 +139,9 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer, the services that share the call, and the objects that decided (kind and key, sorted).
+    """The outcome, the services that share the call, and the deciding objects (kind and key, sorted).
 
-    `turned_down` says that the client's sidecar answers by itself, and how.
+    `turned_down` is set if the client's sidecar answers itself.
     """
 
     answer: Answer
@@ -151,14 +151,14 @@ class Decision:
 
     @property
     def allowed(self) -> bool:
-        """Say whether every workload that may be chosen admits the request."""
+        """True if every possible workload admits the request."""
         return self.answer is Answer.ALLOWED
 
 
 def decide(view: View, request: Request, admits: Admits | None = None) -> Decision:
-    """Decide one request; pure, and slow enough to be read.
+    """Decide one request. Pure, and slow because it is written for reading.
 
-    `admits` says what is admitted at a place, in the stead of policy (`admitting`).
+    `admits` replaces the decision of policy at a place (`admitting`).
     """
     admits = admits or admitting
     service = view.services.get(request.service)
@@ -199,9 +199,9 @@ def decide(view: View, request: Request, admits: Admits | None = None) -> Decisi
 
 
 def places(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[Place, bool], ...]:
-    """Return who may answer at a service's port, each with whether HTTP is spoken there; sorted.
+    """Return the identities and ports that may answer at a service's port, each with True for HTTP; sorted.
 
-    Endpoints outside the mesh are not among them: they cannot do mTLS.
+    Endpoints outside the mesh are missing, because they cannot do mTLS.
     """
     is_http = spoken(port, backing(view, key)).is_http
     found = {Place(each.identity, each.port) for each in endpoints(view, key, port) if each.identity}
@@ -209,18 +209,18 @@ def places(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[Place,
 
 
 def arriving(view: View, request: Request) -> Request | LocalReply:
-    """Return a request as the client's sidecar passes it on; as it is where there is no such port."""
+    """Return a request as the client's sidecar forwards it; unchanged if the port does not exist."""
     service = view.services.get(request.service)
     port = service.port(request.port) if service is not None else None
     return request if port is None else at_client(view, request, port)
 
 
 def offered(view: View, request: Request, port: ServicePort) -> bool:
-    """Say whether the client's sidecar takes calls to a service's port: somebody might answer some."""
+    """Return whether the client's sidecar accepts calls to a service's port, if some may be answered."""
     rivals = splits_by_apex(view).found(request.service)
     splits = [each for each in rivals if in_force(view, each, request, port)]
     ways = [way for split in splits for way in backends(view, request, port, split)]
-    if all(split.matches for split in splits):  # it answers what they do not divert
+    if all(split.matches for split in splits):  # the apex answers requests that no split takes
         if accepts_everyone(view, request.service.namespace):
             return True
         ways.append((request.service, port, 1))
@@ -229,14 +229,14 @@ def offered(view: View, request: Request, port: ServicePort) -> bool:
 
 
 def may_answer(view: View, request: Request, place: tuple[Place, bool]) -> bool:
-    """Say whether the client may send anything at all to a place."""
+    """Return whether the client may send anything at all to a place."""
     return accepts_everyone(view, place[0].identity.namespace) or any(
         verdict in (Verdict.ADMITS, Verdict.OTHER_REQUESTS) for _, verdict in verdicts(view, request, place)
     )
 
 
 def _from_outside(view: View, request: Request, port: ServicePort, admits: Admits) -> Decision:
-    """Decide a request from outside the mesh: it calls whoever is behind the service, ready or not."""
+    """Decide a request from outside the mesh, which goes to any endpoint of the service, ready or not."""
     asked = {
         place: admits(view, seen(view, request, place[0]), place)
         for place in places(view, request.service, port)
@@ -247,7 +247,7 @@ def _from_outside(view: View, request: Request, port: ServicePort, admits: Admit
 
 
 def admitting(view: View, request: Request, place: tuple[Place, bool]) -> Admitting | None:
-    """Return the objects that admit the request at a place; none where all are; None where it is no."""
+    """Return the objects that admit the request at a place; empty in permissive mode, `None` for a denial."""
     arrived = at_server(view, request, place)
     if isinstance(arrived, LocalReply):
         return None

@@ -1,19 +1,19 @@
-"""What IngressBackends say of a request: the part of the oracle for who calls from outside the mesh.
+"""Decision of IngressBackends about a request from outside the mesh: a part of the oracle.
 
-A client that is not of the mesh calls a workload, with no sidecar of its own in between: no split has a part
-in it. It is admitted if and only if the IngressBackend that counts for a service behind the workload's port
-has the client among its sources and the request among its matches. One counts for a service and target port:
-the oldest, or else the first by name. A port that speaks no HTTP admits nobody from outside.
+A client outside the mesh calls a workload directly, without a sidecar of its own, so splits have no
+effect. The request is admitted if and only if the IngressBackend in force for a service behind the workload's
+port has the client among its sources and the request among its matches. One is in force per service and
+target port: the oldest, or else the first by name. A port without HTTP admits no client from outside.
 
-Of what a source is:
+Sources:
 
-- protocol http: an address in one of the ranges, or of an endpoint of one of the Services; in plain text;
-- https: a certificate of the mesh's roots for one of the principals, and such an address if any is named;
-- https with skipClientCertValidation: such an address, in TLS, whoever it is: no certificate is asked for.
-  Who asks for a service's full name, as callers of the mesh do, is asked for one, and is judged by it if it
-  is of the mesh. Where `sniHosts` are named, one of them must be asked for.
+- protocol http: an address in one of the ranges, or of an endpoint of one of the Services; in plain text.
+- https: a certificate of the mesh's CA for one of the principals, and such an address if any is named.
+- https with skipClientCertValidation: such an address, in TLS, without a client certificate. A client that
+  requests a service's full name, like callers of the mesh, is asked for a certificate, and judged by it if it
+  is of the mesh. With `sniHosts` one of them must be requested.
 
-See `catalog.oracle.decide`, of which this is a part.
+See `catalog.oracle.decide`.
 """
 
 import enum
@@ -47,7 +47,7 @@ from meshwright.mesh.service import ServiceKey
 
 
 class IngressVerdict(enum.StrEnum):
-    """What one IngressBackend says of a request to a service's target port; only ADMITS is a yes."""
+    """Verdict of one IngressBackend about a request to a service's target port; only ADMITS admits."""
 
     ADMITS = "admits it"
     OTHER_REQUESTS = "admits other requests there"
@@ -60,7 +60,7 @@ class IngressVerdict(enum.StrEnum):
 def ingress_verdicts(
     view: View, request: Request, key: ServiceKey, port: Port, *, is_http: bool
 ) -> Iterator[tuple[IngressBackend, IngressPort, IngressVerdict]]:
-    """Yield what every IngressBackend for a service's target port says of a request; the first counts."""
+    """Yield the verdict of every IngressBackend for a service's target port; the first one is in force."""
     for number, (each, backend) in enumerate(_by_precedence(view, key, port)):
         if not is_http:
             yield each, backend, IngressVerdict.NO_HTTP
@@ -71,9 +71,9 @@ def ingress_verdicts(
 
 
 def lets_in(view: View, request: Request, place: tuple[Place, bool]) -> tuple[IngressBackend, ...]:
-    """Return the IngressBackends by which a request is admitted at a place, sorted; none where it is not.
+    """Return the IngressBackends that admit a request at a place, sorted; empty for a denial.
 
-    All workloads of the place must let it in that stand behind the service that is called.
+    All workloads of the place behind the called service must admit the request.
     """
     where, is_http = place
     if not is_http:
@@ -95,7 +95,7 @@ def lets_in(view: View, request: Request, place: tuple[Place, bool]) -> tuple[In
 
 
 def seen(view: View, request: Request, place: Place) -> Request:
-    """Return a request from outside as a place sees it: without a name where no certificate is asked for."""
+    """Return a request from outside as a place sees it: without a name if no certificate is requested."""
     client = request.client
     if not isinstance(client, Outsider) or not client.name:
         return request
@@ -124,7 +124,7 @@ def _by_precedence(view: View, key: ServiceKey, port: Port) -> list[tuple[Ingres
 
 
 def called_there(view: View, key: ServiceKey, where: Place) -> Iterator[tuple[ServiceKey, ...]]:
-    """Yield for each workload of a place behind a service which services it is called for at that port."""
+    """Yield the services of each workload of a place at the called port."""
     for workload in backing(view, key):
         if workload.uuid is None or workload.identity != where.identity:
             continue
@@ -178,7 +178,7 @@ def _sources(view: View, found: IngressBackend, backend: IngressPort) -> Iterato
 
 
 def _shown(view: View, client: ServiceIdentity, called: ServiceKey) -> Iterator[tuple[Outsider, ...]]:
-    """Yield what each sidecar of an identity shows when it calls: its certificate's names, at its address."""
+    """Yield the certificate names and address of each sidecar of an identity."""
     names = (client.spiffe_id(view.settings.trust_domain), *dns_names(view, client))
     server = called.fqdn(view.settings.cluster_domain)
     for each in by_identity(view).found(client):

@@ -1,14 +1,14 @@
-"""What MutualTLS objects say of a caller in plain text: a part of the oracle, see `catalog.oracle.decide`.
+"""Decision of MutualTLS objects about a caller in plain text: a part of the oracle.
 
-Written from docs/traffic.md. A caller in plain text, whom no certificate names, is admitted at a port of a
-workload if and only if the MutualTLS that counts there is Permissive and its `plaintext` has the caller in
-one of its sources (none: anywhere) and the request among its matches (none: any). Where it says nothing of
-plain text, everybody is admitted whose namespace admits every caller of the mesh, and nobody else. Without
-HTTP there are no requests: who is admitted for some of them is not admitted.
+Written from docs/traffic.md; see `catalog.oracle.decide`. A caller in plain text has no certificate. It is
+admitted at a port of a workload if and only if the MutualTLS in force there is Permissive and its `plaintext`
+has the caller in one of its sources (empty: anywhere) and the request among its matches (empty: any). Without
+`plaintext` all callers are admitted in a permissive namespace, and none elsewhere. Ports without HTTP have no
+requests, so a rule for some requests admits no caller there.
 
-One counts for a port of a workload: one that names its ServiceAccount before one for its namespace; of
-these one that names the port; of these the oldest, or else the first by name. Whoever speaks TLS is none of
-its callers, whatever it shows.
+One is in force per port of a workload: one with its ServiceAccount before one for its namespace, then one
+with the port, then the oldest, or else the first by name. Callers with TLS are not concerned, whatever their
+certificate.
 """
 
 import enum
@@ -27,7 +27,7 @@ from meshwright.mesh.policies.smi import PolicyKey
 
 
 class PlainVerdict(enum.StrEnum):
-    """What the MutualTLS that counts at a port says of a caller in plain text; only ADMITS is a yes."""
+    """Verdict of the MutualTLS in force at a port about a caller in plain text; only ADMITS admits."""
 
     ADMITS = "admits it"
     STRICT = "has mode Strict: nobody calls in plain text"
@@ -39,7 +39,7 @@ class PlainVerdict(enum.StrEnum):
 
 
 def lets_plain_in(view: View, request: Request, place: tuple[Place, bool]) -> tuple[MutualTLS, ...]:
-    """Return the MutualTLS by which a request in plain text is admitted at a place; none where it is not."""
+    """Return the MutualTLS that admits a request in plain text at a place; empty for a denial."""
     said = plain_verdict(view, request, place)
     return (said[0],) if said is not None and said[1] is PlainVerdict.ADMITS else ()
 
@@ -47,7 +47,10 @@ def lets_plain_in(view: View, request: Request, place: tuple[Place, bool]) -> tu
 def plain_verdict(
     view: View, request: Request, place: tuple[Place, bool]
 ) -> tuple[MutualTLS, PlainVerdict] | None:
-    """Return what counts at a place for a caller in plain text; None for others, and where there is none."""
+    """Return the MutualTLS in force at a place with its verdict.
+
+    `None` without one, or for callers in TLS.
+    """
     if not isinstance(request.client, Outsider) or request.client.is_encrypted:
         return None
     where, is_http = place

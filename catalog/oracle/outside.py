@@ -1,19 +1,18 @@
-"""What is said of one call out of the mesh, from the text of Egress: a part of the oracle.
+"""Decision about one call out of the mesh, by the text of Egress: a part of the oracle.
 
-An Egress that has the client among its sources, and the port among its ports, lets pass by the protocol of
-that port:
+An Egress with the client among its sources and the port among its ports allows, by the protocol of the port:
 
-- tcp, tcp-server-first: every connection to an address of its ranges.
-- https: TLS that asks for one of its hosts, to its ranges; for any name where it has no hosts.
+- tcp, tcp-server-first: every connection to an address in its ranges.
+- https: TLS for one of its hosts, to its ranges; for any name if it has no hosts.
 - http: requests for one of its hosts that fit its matches, if it names HTTPRouteGroups. With ranges they go
-  where they were going, which is in one; for any host where it has none. Without, they go where the DNS says,
-  and a pattern of many names, which the DNS does not know, lets nothing pass.
+  to their original destination in a range, for any host if it has none. Without ranges they go to the address
+  in DNS; a wildcard, which DNS cannot resolve, allows nothing.
 
-A range holds for every protocol; without one every address will do. Hosts that are the mesh's are none. Where
-servers speak first no name in TLS is read. What is refused of one host is refused: with passthrough all else
-goes on to where it was going.
+Ranges hold for every protocol; without ranges every address is allowed. Hosts of the mesh are ignored. On
+ports where servers speak first TLS names are not read. A request refused for its host stays refused; with
+passthrough all other traffic goes to its original destination.
 
-Written from docs/osm.md; it shares no code with `catalog.policy.objects.egress`.
+Written from docs/osm.md; no code is shared with `catalog.policy.objects.egress`.
 """
 
 import enum
@@ -40,7 +39,7 @@ from meshwright.mesh.service import EscapedSlashes, Protocol, ServiceKey
 
 
 class ClientProtocol(enum.StrEnum):
-    """What a client sends first: a request in plain text, TLS, or anything else."""
+    """First data of a client: a request in plain text, TLS, or anything else."""
 
     HTTP = "http"
     TLS = "tls"
@@ -49,9 +48,9 @@ class ClientProtocol(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OutsideCall:
-    """A call out of the mesh: to an address that is none of its own, None where that is not known.
+    """A call out of the mesh to `address`, `None` if unknown.
 
-    `host` is the one that the request names, without a port, or the client in TLS; empty for none.
+    `host` is the host in the request, without port, or the server name in TLS; empty if there is none.
     """
 
     client: ServiceIdentity
@@ -66,9 +65,10 @@ class OutsideCall:
 
 @dataclass(frozen=True, slots=True)
 class OutsideDecision:
-    """The answer, the Egresses that let the call pass (kind and key, sorted), and where it goes.
+    """The outcome, the Egresses that allow the call (kind and key, sorted), and its target.
 
-    `by_dns`: where the DNS says that the host is; else to where it was going. DEPENDS: on the address.
+    With `by_dns` the call goes to the host's address in DNS, else to its original destination. DEPENDS: on
+    the address.
     """
 
     answer: Answer
@@ -77,7 +77,7 @@ class OutsideDecision:
 
 
 def decide_outside(view: View, call: OutsideCall) -> OutsideDecision:
-    """Decide a call out of the mesh; pure. Whether it comes to a sidecar at all is not asked."""
+    """Decide a call out of the mesh. Pure; whether the call reaches a sidecar at all is not considered."""
     if call.address is not None:
         return _decide(view, call, inside=True)
     inside, elsewhere = (_decide(view, call, inside=each) for each in (True, False))
@@ -85,7 +85,7 @@ def decide_outside(view: View, call: OutsideCall) -> OutsideDecision:
 
 
 def _decide(view: View, call: OutsideCall, *, inside: bool) -> OutsideDecision:
-    """Decide it; `inside` says whether an address that is not known is in each range."""
+    """Decide the call; `inside` is the assumption whether an unknown address is in each range."""
     here = [
         (egress, port.protocol)
         for egress in egresses_by_source(view).found(call.client)
@@ -108,7 +108,7 @@ def _decide(view: View, call: OutsideCall, *, inside: bool) -> OutsideDecision:
 def _of_http(view: View, asked: OutsideCall, http: list[Egress]) -> OutsideDecision:
     call = replace(
         asked, host=asked.host.removesuffix(".")
-    )  # with the dot of the DNS' root it is the same host
+    )  # with a final dot (DNS root) it is the same host
     ranged = [each for each in http if each.networks and (not each.hosts or _names(view, each, call))]
     exact = [each for each in http if not each.networks and _names(view, each, call, exactly=True)]
     if not ranged and not exact:
@@ -131,7 +131,7 @@ def _of_http(view: View, asked: OutsideCall, http: list[Egress]) -> OutsideDecis
 
 
 def speaks_first(view: View, client: ServiceIdentity, port: Port) -> bool:
-    """Say whether a server speaks first at a port: by an Egress, or a service that the client may call."""
+    """Return whether servers speak first at a port, by an Egress or a service that the client may call."""
     said = (each for egress in of_port(view, client, port) for each in egress.ports if each.number == port)
     if any(each.protocol is EgressProtocol.TCP_SERVER_FIRST for each in said):
         return True
@@ -145,7 +145,7 @@ def speaks_first(view: View, client: ServiceIdentity, port: Port) -> bool:
 
 
 def of_port(view: View, client: ServiceIdentity, port: Port) -> tuple[Egress, ...]:
-    """Return the Egresses that say anything of a port to a client, sorted."""
+    """Return the Egresses with rules for a port and client, sorted."""
     found = egresses_by_source(view).found(client)
     return tuple(each for each in found if any(port == at.number for at in each.ports))
 
@@ -165,13 +165,13 @@ def _in_range(egress: Egress, address: IpAddress | None, *, inside: bool) -> boo
 
 
 def _hosts(view: View, egress: Egress, client: ServiceIdentity) -> list[str]:
-    """Return an Egress's hosts that are not the mesh's; of patterns, over HTTP, those need ranges."""
+    """Return an Egress's hosts outside the mesh; wildcards only if the Egress has ranges."""
     ours = [each for each in egress.hosts if service_of_the_mesh(view, each, client.namespace) is None]
     return ours if egress.networks else [each for each in ours if not each.startswith("*")]
 
 
 def _names(view: View, egress: Egress, call: OutsideCall, *, exactly: bool = False) -> bool:
-    """Say whether a host is among those of an Egress: by its name, or as one below a pattern's."""
+    """Return whether an Egress has a host, by name or below a wildcard."""
     host = call.host.lower()
     for each in egress.hosts:
         if service_of_the_mesh(view, each, call.client.namespace) is not None:
@@ -184,7 +184,7 @@ def _names(view: View, egress: Egress, call: OutsideCall, *, exactly: bool = Fal
 
 
 def _fits(view: View, egress: Egress, request: Request) -> bool:
-    """Say whether a request fits any match of an Egress's groups; of one that is not there there is none."""
+    """Return whether a request fits any match of an Egress's groups; missing groups have none."""
     if not egress.route_groups:
         return True
     keys = (PolicyKey(egress.key.namespace, each) for each in egress.route_groups)

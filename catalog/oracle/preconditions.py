@@ -1,4 +1,4 @@
-"""What counts besides TrafficTargets: whom a namespace accepts, who is told of what, and who is ready.
+"""Conditions besides TrafficTargets: permissive namespaces, scopes, and readiness.
 
 A part of the oracle; see `catalog.oracle.decide`.
 """
@@ -26,7 +26,7 @@ _PERMISSIVE = "meshwright.dev/permissive"
 
 
 def accepts_everyone(view: View, namespace: Namespace) -> bool:
-    """Say whether a namespace is permissive: its annotation says so, or says nothing and the mesh is."""
+    """Return whether a namespace is permissive, by its annotation, else by the MeshConfig."""
     held = view.sourced.get(ObjectKey.of_namespace(namespace))
     if held is None or not isinstance(held.value, NamespaceObject):
         return view.config.permissive
@@ -36,7 +36,7 @@ def accepts_everyone(view: View, namespace: Namespace) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """Whether a client's sidecar is told of a service, and what narrows it: whose word, if anybody's."""
+    """Visibility of a service for a client's sidecar, with the scope and the object that sets it, if any."""
 
     yes: bool
     scope: Scope
@@ -44,9 +44,9 @@ class Visibility:
 
 
 def told(view: View, client: ServiceIdentity, key: ServiceKey) -> tuple[Visibility, ...]:
-    """Return for each of a client's sidecars whether it is told of a service, each answer once.
+    """Return the visibility of a service for each of a client's sidecars, without duplicates.
 
-    A workload's own word holds, else its namespace's. Where there is no sidecar, it is the namespace's.
+    A workload's own scope wins, else its namespace's. Without a sidecar it is the namespace's.
     """
     name = ObjectKey.of_namespace(client.namespace)
     held = view.sourced.get(name)
@@ -68,9 +68,9 @@ def told(view: View, client: ServiceIdentity, key: ServiceKey) -> tuple[Visibili
 def ready_places(
     view: View, request: Request, key: ServiceKey, port: ServicePort, split: TrafficSplit | None
 ) -> frozenset[Place]:
-    """Return where a service's port takes calls now: at whom an endpoint is admitted.
+    """Return the places of a service's port that take calls now: those with an admitted endpoint.
 
-    Where the client chooses the endpoint itself nobody is waited for (`chooses_endpoint`).
+    If the client chooses the endpoint itself, readiness does not matter (`chooses_endpoint`).
     """
     at_once = split is None and chooses_endpoint(view, request)
     found = endpoints(view, key, port) if at_once else taking_traffic(view, key, port)
@@ -78,10 +78,10 @@ def ready_places(
 
 
 def speaks_otherwise(view: View, key: ServiceKey, port: ServicePort, where: Place) -> bool:
-    """Return whether every sidecar of a place behind a service takes its port for another protocol.
+    """Return whether every sidecar of a place behind a service uses another protocol on its port.
 
-    Two Services may have one port of a workload, of which one speaks HTTP. There is one listener, and the
-    calls of the Service that does not have its way fail.
+    Two Services may share a port of a workload with different protocols. There is one listener, so calls to
+    the Service with the other protocol fail.
     """
     called = spoken(port, backing(view, key))
     taken = [
@@ -95,10 +95,10 @@ def speaks_otherwise(view: View, key: ServiceKey, port: ServicePort, where: Plac
 
 
 def chooses_endpoint(view: View, request: Request) -> bool:
-    """Say whether a client calls a headless service at the addresses of its endpoints.
+    """Return whether a client calls a headless service at the addresses of its endpoints.
 
-    With explicit interception it does not: it calls its sidecar, which takes any endpoint that is ready. A
-    client of which only some workloads are so is taken for one that does not.
+    In explicit interception the client calls its sidecar instead, which takes any ready endpoint. A client
+    with only some workloads in explicit interception counts as one of these.
     """
     service = view.services.get(request.service)
     if service is None or not service.headless or request.identity is None:

@@ -1,4 +1,4 @@
-"""Which rule of a RoutePolicy holds for a request: the first that fits, of the policy that counts."""
+"""Rule of a RoutePolicy for a request: the first that fits, in the policy in force."""
 
 from dataclasses import replace
 
@@ -14,9 +14,9 @@ from meshwright.mesh.service import ServicePort
 
 
 def rule_for(view: View, request: Request, port: ServicePort) -> tuple[RoutePolicy, RouteRule] | None:
-    """Return what holds for a request that was passed on to a service's port, None where nothing does.
+    """Return the policy and rule for a forwarded request to a service's port, or `None`.
 
-    The oldest RoutePolicy of the service counts, else the first by name; of TCP no requests are seen.
+    The oldest RoutePolicy of the service is in force, else the first by name. TCP ports have no requests.
     """
     if not spoken(port, backing(view, request.service)).is_http:
         return None
@@ -31,7 +31,7 @@ def rule_for(view: View, request: Request, port: ServicePort) -> tuple[RoutePoli
 
 
 def sent(view: View, request: Request) -> Request:
-    """Return a request with its headers as the client's sidecar sends them on, if it has one."""
+    """Return a request with the headers that the client's sidecar sends, if there is one."""
     service = view.services.get(request.service)
     port = service.port(request.port) if service is not None else None
     if request.identity is None or port is None:

@@ -1,9 +1,9 @@
-"""Which policies of a service hold for calls to it: UpstreamTrafficSetting, Retry and UpstreamPolicy.
+"""Policies in force for calls to a service: UpstreamTrafficSetting, Retry and UpstreamPolicy.
 
-Written from docs/osm.md and docs/traffic.md, as the rest of the oracle. Of several objects for one service
-the oldest holds, else the first by name. An UpstreamTrafficSetting must be of the namespace of the service
-that its host names. It limits connections for callers, and request rates for the workload that is called; at
-a port of several services, the first setting that limits a rate holds.
+Written from docs/osm.md and docs/traffic.md, like the rest of the oracle. Of several objects for one service
+the oldest is in force, else the first by name. An UpstreamTrafficSetting must be in the namespace of the
+service in its host. It limits connections at callers, and request rates at the called workload; at a port of
+several services, the first setting with rates is in force.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ from meshwright.mesh.service import ServiceKey
 
 
 def setting_for_callers(view: View, key: ServiceKey) -> UpstreamTrafficSetting | None:
-    """Return the setting by which a service is called."""
+    """Return the setting for callers of a service."""
     short = f"{key.name}.{key.namespace}"
     hosts = (short, f"{short}.svc", f"{short}.svc.{view.settings.cluster_domain}")
     found = [each for host in hosts for each in settings_by_host(view).found(host)]
@@ -30,7 +30,7 @@ def setting_for_callers(view: View, key: ServiceKey) -> UpstreamTrafficSetting |
 
 
 def setting_at_place(view: View, where: Place) -> UpstreamTrafficSetting | None:
-    """Return the setting whose rates hold for calls to a workload's port."""
+    """Return the setting whose rates are in force at a workload's port."""
     called = {
         service.key
         for workload in by_identity(view).found(where.identity)
@@ -43,15 +43,15 @@ def setting_at_place(view: View, where: Place) -> UpstreamTrafficSetting | None:
 
 
 def tried_again(view: View, client: ServiceIdentity, key: ServiceKey) -> Retry | None:
-    """Return the Retry of a client's calls to a service."""
+    """Return the Retry for a client's calls to a service."""
     mine = (each for each in retries(view).values() if each.source == client and key in each.destinations)
     return min(mine, key=lambda each: (each.created or "~", each.key), default=None)
 
 
 def reaching(view: View, key: ServiceKey) -> UpstreamPolicy | None:
-    """Return the UpstreamPolicy by which the endpoints of a service are reached; None by the mesh's terms.
+    """Return the UpstreamPolicy for the endpoints of a service; `None` for the mesh's defaults.
 
-    Of a headless service the endpoint that is called answers.
+    A headless service has none, because the called endpoint answers.
     """
     service = view.services.get(key)
     if service is None or service.headless:

@@ -1,6 +1,6 @@
-"""Which TrafficSplit decides a request, and who answers then: the part of the oracle that reads splits.
+"""TrafficSplits of a request, and the services that then answer: a part of the oracle.
 
-See `catalog.oracle.decide`, of which this is a part, for the rules in words.
+See `catalog.oracle.decide` for the rules in words.
 """
 
 import enum
@@ -16,9 +16,10 @@ from meshwright.mesh.service import ServiceKey, ServicePort
 
 
 class SplitVerdict(enum.StrEnum):
-    """What one TrafficSplit says of a request to its apex; only DECIDES may decide it.
+    """Verdict of one TrafficSplit about a request to its apex; only DECIDES may decide the request.
 
-    Of those that may, the first by precedence does (`split_for`). Those up to UNKNOWN_GROUP are out of force.
+    Of several that may decide, the first by precedence does (`split_for`). Verdicts up to UNKNOWN_GROUP mean
+    that the split is not in force at all.
     """
 
     FOREIGN_APEX = "is not in force: its apex is in another namespace"
@@ -31,7 +32,7 @@ class SplitVerdict(enum.StrEnum):
 
 
 def judge_split(view: View, split: TrafficSplit, request: Request, port: ServicePort) -> SplitVerdict:
-    """Return what a split on the service that is called says of a request."""
+    """Return the verdict of a split on the called service."""
     if split.apex.namespace != split.key.namespace:
         return SplitVerdict.FOREIGN_APEX
     total = sum(each.weight for each in split.backends if backend_key(split, each) in view.services)
@@ -52,14 +53,14 @@ def judge_split(view: View, split: TrafficSplit, request: Request, port: Service
 
 
 def in_force(view: View, split: TrafficSplit, request: Request, port: ServicePort) -> bool:
-    """Say whether a split on the service that is called decides any requests to that port."""
+    """Return whether a split on the called service decides any requests to the port."""
     return judge_split(view, split, request, port) in (SplitVerdict.DECIDES, SplitVerdict.OTHER_REQUESTS)
 
 
 def split_for(view: View, request: Request, port: ServicePort) -> TrafficSplit | None:
-    """Return the split that decides: with matches that fit before without, then the oldest, then by name.
+    """Return the deciding split: with fitting matches before without, then the oldest, then by name.
 
-    Splits without a creation time come last.
+    Splits without a creation time are last.
     """
     rivals = splits_by_apex(view).found(request.service)
     found = [each for each in rivals if judge_split(view, each, request, port) is SplitVerdict.DECIDES]
@@ -69,9 +70,9 @@ def split_for(view: View, request: Request, port: ServicePort) -> TrafficSplit |
 def backends(
     view: View, request: Request, port: ServicePort, split: TrafficSplit | None
 ) -> Iterator[tuple[ServiceKey, ServicePort, int]]:
-    """Yield the services that stand for the one called, their port that stands for its, and their weight.
+    """Yield the services that answer for the called one, with their port and weight.
 
-    Splits do not nest: a backend means the endpoints of that service, be it an apex itself.
+    Splits do not nest: a backend means the endpoints of its service, even if that is an apex itself.
     """
     if split is None:
         yield request.service, port, 1
@@ -87,12 +88,12 @@ def backends(
 
 
 def backend_key(split: TrafficSplit, backend: Backend) -> ServiceKey:
-    """Return the service that a backend names: one of the split's own namespace."""
+    """Return the service of a backend, in the split's own namespace."""
     return ServiceKey(split.key.namespace, backend.service)
 
 
 def _same_port(view: View, key: ServiceKey, port: ServicePort) -> ServicePort | None:
-    """Return a service's port with the same number as the one called, else with the same name."""
+    """Return a service's port with the number of the called one, else with the same name."""
     service = view.services.get(key)
     if service is None:
         return None

@@ -1,6 +1,6 @@
-"""What one TrafficTarget says of a request to one place: the part of the oracle that reads rules.
+"""Decision of one TrafficTarget about a request to one place: a part of the oracle.
 
-See `catalog.oracle.decide`, of which this is a part, for the rules in words.
+See `catalog.oracle.decide` for the rules in words.
 """
 
 import enum
@@ -17,9 +17,9 @@ from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey, RouteKind, Rule, 
 
 
 class Verdict(enum.StrEnum):
-    """What one TrafficTarget says of a request to one place; only ADMITS is a yes.
+    """Verdict of one TrafficTarget about a request to one place; only ADMITS admits.
 
-    OTHER_REQUESTS: it admits some requests there, and not this one.
+    OTHER_REQUESTS: the target admits some requests there, but not this one.
     """
 
     ADMITS = "admits it"
@@ -34,7 +34,7 @@ class Verdict(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Who answers for a service, and at which port of the workload."""
+    """The identity that answers for a service, and the port of the workload."""
 
     identity: ServiceIdentity
     port: Port
@@ -43,14 +43,14 @@ class Place:
 def verdicts(
     view: View, request: Request, place: tuple[Place, bool]
 ) -> Iterator[tuple[TrafficTarget, Verdict]]:
-    """Yield what every target for a place's identity says of the request, in the order of their keys."""
+    """Yield the verdicts of all targets for a place's identity, in the order of their keys."""
     where, is_http = place
     for target in targets_by_destination(view).found(where.identity):
         yield target, judge(view, request, target, where.port, is_http=is_http)
 
 
 def judge(view: View, request: Request, target: TrafficTarget, port: Port, *, is_http: bool) -> Verdict:
-    """Return what a target says of a request to its destination, called at a port: the table of rules."""
+    """Return the verdict of a target about a request to its destination's port: the table of rules."""
     if target.key.namespace != target.destination.namespace:
         return Verdict.NOT_IN_FORCE
     if not any(is_caller(each, request.client, view.settings.trust_domain) for each in target.sources):
@@ -76,7 +76,7 @@ def judge(view: View, request: Request, target: TrafficTarget, port: Port, *, is
 
 
 def matches_of(view: View, target: TrafficTarget) -> Iterator[HTTPMatch]:
-    """Yield the matches that a target's rules name, as far as they are there."""
+    """Yield the existing matches that a target's rules name."""
     for rule in _rules(target, RouteKind.HTTP):
         group = http_route_groups(view).get(_key(target, rule.name))
         by_name = {match.name: match for match in group.matches} if group is not None else {}

@@ -1,4 +1,4 @@
-"""What the sidecars on a request's way make of it: the client's first, then that of whoever answers.
+"""Changes of a request by the sidecars on its way: first the client's, then the server's.
 
 A part of the oracle; see `catalog.oracle.decide`.
 """
@@ -17,7 +17,7 @@ from meshwright.mesh.service import EscapedSlashes, ServicePort
 
 
 def at_client(view: View, request: Request, port: ServicePort) -> Request | LocalReply:
-    """Return a request as the client's sidecar has it: what splits judge. On a TCP port nobody looks."""
+    """Return a request as the client's sidecar sees it, for splits. On a TCP port it is unchanged."""
     if not spoken(port, backing(view, request.service)).is_http:
         return request
     if (answer := too_many(offered(request, view.settings.long_lived.upgrades))) is not None:
@@ -27,7 +27,7 @@ def at_client(view: View, request: Request, port: ServicePort) -> Request | Loca
 
 
 def at_server(view: View, request: Request, place: tuple[Place, bool]) -> Request | LocalReply:
-    """Return a request as the sidecar of who answers has it: what rules judge, the client's changes in it."""
+    """Return a request as the server's sidecar sees it, for rules, including the client sidecar's changes."""
     where, is_http = place
     if not is_http:
         return request
@@ -39,7 +39,7 @@ def at_server(view: View, request: Request, place: tuple[Place, bool]) -> Reques
 
 
 def _slashes_at(view: View, where: Place) -> EscapedSlashes:
-    """Return what becomes of escaped slashes at a workload's port: kept if a Service called there says so."""
+    """Return the handling of escaped slashes at a workload's port: kept if a Service asks for it."""
     for workload in by_identity(view).found(where.identity):
         for number, _, called in served_by(view, workload):
             if number == where.port and any(each.escaped_slashes is EscapedSlashes.KEEP for each in called):

@@ -1,4 +1,4 @@
-"""A request as a server sees it: path, headers, method and upgrades, and whether it fits a match.
+"""A request as a server sees it: path, headers, method, upgrades, and the match with an expression.
 
-It never reads a policy object.
+Policy objects are not read here.
 """

@@ -1,8 +1,8 @@
-"""Users' expressions, judged as Envoy judges them: by RE2, on bytes, in full.
+"""Regular expressions of users, judged like in Envoy: with RE2, on bytes, over the whole value.
 
-Envoy takes the bytes of paths and header values for Latin-1 (since 1.36.10, 1.37.6, 1.38.4 and 1.39.1; before
-that for UTF-8, which differs where they are not ASCII): `.` is one byte, and `é` in an expression, which is
-two bytes in UTF-8, fits those two.
+Envoy treats the bytes of paths and header values as Latin-1 (since 1.36.10, 1.37.6, 1.38.4 and 1.39.1; before
+as UTF-8, which differs for bytes outside ASCII). So `.` is one byte, and `é` in an expression, two bytes
+in UTF-8, matches these two bytes.
 """
 
 import re
@@ -21,40 +21,40 @@ _LITERAL: Final = re.compile(rf"(?:{_ESCAPED.pattern}|[^\\.+*?()|\[\]{{}}^$])*")
 
 
 class _CompiledExpression(Protocol):
-    """An expression of google-re2, which has no types of its own."""
+    """Interface of google-re2's expressions, which have no types."""
 
     def fullmatch(self, text: bytes) -> object | None:
-        """Return a match, None where there is none."""
+        """Return a match, or `None`."""
 
     def possiblematchrange(self, maxlen: int) -> tuple[bytes, bytes]:
-        """Return the bounds of what may fit, as many bytes long; raise where there are none."""
+        """Return the bounds of matching texts, up to `maxlen` bytes long; raise if there are none."""
 
 
 def fits_in_full(expression: str, value: bytes) -> bool:
-    """Say whether an expression fits a value in full; one that RE2 does not take fits nothing."""
+    """Return whether an expression matches a whole value; False for an expression that RE2 rejects."""
     compiled = _compiled(expression)
     return compiled is not None and compiled.fullmatch(value) is not None
 
 
 def fits_no_path(expression: str) -> bool:
-    """Say whether an expression surely fits nothing that begins with a slash."""
-    compiled = _compile(expression)  # not kept: it takes 4 KiB, and of each this is asked once
+    """Return whether an expression certainly matches nothing that begins with a slash."""
+    compiled = _compile(expression)  # not cached: an expression takes 4 KiB, and is checked once
     if compiled is None:
         return True
     try:
         least, greatest = compiled.possiblematchrange(8)
-    except re2.error:  # it may begin with anything
+    except re2.error:  # no bounds: a match may begin with anything
         return False
     return bool(greatest < b"/" or least >= b"0")
 
 
 def literal(text: str) -> str:
-    """Return an expression that fits this text and nothing else."""
+    """Return an expression that matches exactly this text."""
     return _SPECIAL.sub(r"\\\g<0>", text)
 
 
 def text_of(expression: str) -> str | None:
-    """Return the one text that an expression fits, None unless it is written as one."""
+    """Return the text that a literal expression matches, or `None` for any other expression."""
     return _ESCAPED.sub(r"\1", expression) if _LITERAL.fullmatch(expression) else None
 
 

@@ -1,4 +1,4 @@
-"""What becomes of request headers between an application and a server's rules."""
+"""Changes of request headers between an application and a server's rules."""
 
 from typing import Final
 
@@ -56,10 +56,10 @@ UNSEEN: Final = frozenset(
         "x-forwarded-client-cert",
     }
 )
-"""Headers that end at a sidecar: what a rule would see of them is not what the application sent."""
+"""Headers that end at a sidecar: a rule sees another value than the application sent."""
 
 TE: Final = "te"
-"""A header of which only the token `trailers`, which gRPC's clients send, passes a sidecar."""
+"""Header of which a sidecar only forwards the token `trailers`, as sent by gRPC clients."""
 
 SET: Final = frozenset({"x-forwarded-proto", "x-request-id"})
-"""Headers that a sidecar writes where the application did not: a rule may see one that nobody sent."""
+"""Headers that a sidecar adds if the application has not set them, so rules may see unsent ones."""

@@ -1,18 +1,19 @@
-r"""What a sidecar makes of a request target before splits and rules judge its path: Envoy's normalisation.
+r"""Normalisation of a request target by a sidecar, before splits and rules see its path, as in Envoy.
 
-Every connection manager on the way does this, the client's and the server's, in this order (Envoy's
+Every connection manager on the way, the client's and the server's, does this in this order (Envoy's
 HttpConnectionManager with `normalize_path`; `meshwright.sidecars.envoy.listeners.chains`):
 
-- A target that its codec takes for malformed is turned down. HTTP/1.1 has printable ASCII, and the absolute
-  form, whose authority then stands for `host`; HTTP/2 has any byte from 0x80 on too, and no absolute form.
-- A fragment is turned down, be it in the path or in the query.
-- An escaped slash or backslash in the path is turned down, or kept as it is (`EscapedSlashes`).
-- `.;` or `..;` at the start of a segment loses its parameters; segments end at `/` alone here.
-- `\` becomes `/`; dot segments are resolved (RFC 3986, section 5.2.4), their dots escaped or not; escaped
-  letters, digits and `-_~.` are unescaped, where that makes no new escape; what no URL has is escaped.
-  Double slashes stay, and so does an escape that is none. A NUL is turned down, escaped or not.
+- A target that the codec considers malformed is rejected. HTTP/1.1 allows printable ASCII and the absolute
+  form, whose authority then replaces `host`; HTTP/2 also allows bytes from 0x80, and no absolute form.
+- A fragment is rejected, in the path or in the query.
+- An escaped slash or backslash in the path is rejected, or kept unchanged (`EscapedSlashes`).
+- `.;` or `..;` at the start of a segment loses its parameters; segments end only at `/` in this step.
+- `\` becomes `/`. Dot segments are resolved (RFC 3986, section 5.2.4), with escaped dots as well. Escaped
+  letters, digits and `-_~.` are unescaped, unless this makes a new escape. Characters outside URLs are
+  escaped. Double slashes stay, and so does a `%` without an escape. A NUL, escaped or not, is rejected.
 
-The query is passed on as it is. `tests/differential/test_paths.py` holds this against a real Envoy.
+For example, `/a/../b%2Dc` becomes `/b-c`. The query is forwarded unchanged.
+`tests/differential/test_paths.py` compares this module with a real Envoy.
 """
 
 import re
@@ -24,20 +25,20 @@ from meshwright.mesh.service import EscapedSlashes
 
 @dataclass(frozen=True, slots=True)
 class ForwardedTarget:
-    """A target in origin form, as a sidecar passes it on, and the authority if the target had one."""
+    """A target in origin form as a sidecar forwards it, with the authority if the target had one."""
 
     target: bytes
     authority: bytes | None = None
 
     @property
     def path(self) -> bytes:
-        """Return what rules and splits judge: the path without query."""
+        """Return the path without query, as seen by rules and splits."""
         return self.target.partition(b"?")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class LocalReply:
-    """A sidecar answers by itself, with this status, whatever policy says; 0 ends the connection or stream.
+    """A sidecar's own answer with this status, independent of policy; 0 closes the connection or stream.
 
     `why` is a clause.
     """
@@ -64,7 +65,7 @@ _HIDDEN: Final = LocalReply(400, "a segment of its path is read as a dot segment
 def passed_on(
     target: bytes, slashes: EscapedSlashes, *, method: str = "GET", http2: bool = False
 ) -> ForwardedTarget | LocalReply:
-    """Return what becomes of a request target at one sidecar."""
+    """Return the target that one sidecar forwards, or its own answer."""
     found = _http2(target) if http2 else _http1(target, method)
     if isinstance(found, LocalReply):
         return found
@@ -80,11 +81,11 @@ def passed_on(
 
 
 def hidden_dots(path: bytes) -> LocalReply | None:
-    """Say whether a server's sidecar turns down a path that it has normalised: one that hides a dot segment.
+    """Return the rejection of a normalised path with a hidden dot segment by a server's sidecar.
 
-    A segment is one once its escaped slashes are unescaped, or its parameters (`;`) are taken away, as some
-    applications do: a rule for `/books/.*` must not admit what they read as `/admin`. It is looked for after
-    the rules, so that who is not admitted gets 403.
+    A segment is hidden if unescaping its slashes, or removing its parameters (`;`), makes it a dot segment,
+    as in some applications: a rule for `/books/.*` must not admit a path that they read as `/admin`. The
+    check comes after the rules, so a denied client gets 403.
     """
     segments = _SLASH.split(_ESCAPED_SLASH.sub(b"/", path))
     return _HIDDEN if any(each.partition(b";")[0] in (b".", b"..") for each in segments) else None
@@ -114,7 +115,7 @@ def _http2(target: bytes) -> ForwardedTarget | LocalReply:
 
 
 def _canonical(path: bytes) -> bytes | None:
-    """Resolve dot segments, and write each segment in one way; None where it has a NUL."""
+    """Resolve dot segments and normalise each segment; `None` for a path with a NUL."""
     found: list[bytes] = []
     segments = _SLASH.split(path)[1:]
     for segment in segments:
@@ -132,7 +133,11 @@ def _canonical(path: bytes) -> bytes | None:
 
 
 def _segment(segment: bytes) -> bytes | None:
-    written, bare, position = bytearray(), -3, 0  # `bare`: where the last % stands that begins no escape
+    written, bare, position = (
+        bytearray(),
+        -3,
+        0,
+    )  # `bare`: position of the last % that is not part of an escape
     while position < len(segment):
         byte, escape = segment[position], _ESCAPE.match(segment, position)
         position += 3 if escape else 1
@@ -153,6 +158,6 @@ def _segment(segment: bytes) -> bytes | None:
 
 
 def _guard(written: bytearray, bare: int, following: bytes) -> None:
-    """Escape a bare % if with what was unescaped after it, and what follows, it now looks like an escape."""
+    """Escape a bare % if the unescaped characters after it would now make it look like an escape."""
     if _ESCAPE.match(bytes(written[bare:]) + following):
         written[bare : bare + 1] = b"%25"

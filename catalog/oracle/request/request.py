@@ -1,4 +1,4 @@
-"""A request, what sidecars make of it, and whether it fits a match: in full, as a server sees it."""
+"""A request, its form after each sidecar, and its match with an HTTPMatch as in a server."""
 
 import re
 from collections.abc import Iterable
@@ -21,12 +21,11 @@ _HOST_BYTES: Final = re.compile(rb"[A-Za-z0-9._~%!$&'()*+,;=:@\[\]-]*")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A call: who (None: nobody known), to which service and port, and for HTTP what is asked.
+    """A call: the client (`None`: unknown), the service and port, and for HTTP the request.
 
-    Header names are in any case.
-
-    The path is the request target as it is sent (`catalog.oracle.request.paths`), UTF-8 but for bytes that
-    are none (surrogates). `http2`: the client speaks HTTP/2 to its sidecar, which differs in what it takes.
+    Header names are in any case. `path` is the request target as sent (`catalog.oracle.request.paths`), in
+    UTF-8, with surrogates for other bytes. With `http2` the client speaks HTTP/2 to its sidecar, which
+    accepts other targets.
     """
 
     client: Client | None
@@ -39,14 +38,14 @@ class Request:
 
     @property
     def identity(self) -> ServiceIdentity | None:
-        """The client's identity in the mesh; None for one outside it, whom no sidecar speaks for."""
+        """The client's identity in the mesh; `None` for a client outside, which has no sidecar."""
         return self.client if isinstance(self.client, ServiceIdentity) else None
 
 
 def passed(request: Request, slashes: EscapedSlashes, upgrades: Iterable[str] = ()) -> Request | LocalReply:
-    """Return a request as one sidecar passes it on; its path is in origin form then, and normalised.
+    """Return a request as one sidecar forwards it; its path is then in origin form and normalised.
 
-    `upgrades` are the protocols, in lower case, whose offer in the header Upgrade passes.
+    `upgrades` are the protocols, in lower case, whose offer in the header Upgrade is forwarded.
     """
     refused = turned_down(request.method, request.headers, http2=request.http2)
     if refused is not None:
@@ -61,33 +60,33 @@ def passed(request: Request, slashes: EscapedSlashes, upgrades: Iterable[str] = 
 
 
 def _tokens(headers: Iterable[tuple[str, str]], name: str) -> tuple[str, ...]:
-    """Return the elements of a header whose value is a list, as they are written."""
+    """Return the elements of a list header as written."""
     values = (value for given, value in headers if given.lower() == name)
     return tuple(each.strip() for value in values for each in value.split(","))
 
 
 def path_of(request: Request) -> str:
-    """Return the path of a request that was passed on: what splits and rules judge, without the query."""
+    """Return the path of a forwarded request without query, as seen by splits and rules."""
     return request.path.partition("?")[0]
 
 
 def fits(match: HTTPMatch, request: Request) -> bool:
-    """Say whether a request that was passed on fits a match."""
+    """Return whether a forwarded request fits a match."""
     return path_fits(match, request) and method_fits(match, request) and not headers_missed(match, request)
 
 
 def path_fits(match: HTTPMatch, request: Request) -> bool:
-    """Say whether the path without query fits."""
+    """Return whether the path without query fits."""
     return match.path_regex is None or fits_in_full(match.path_regex, _bytes(path_of(request)))
 
 
 def method_fits(match: HTTPMatch, request: Request) -> bool:
-    """Say whether the method fits."""
+    """Return whether the method fits."""
     return not match.methods or request.method in match.methods
 
 
 def headers_missed(match: HTTPMatch, request: Request) -> tuple[str, ...]:
-    """Return the names of the match's headers of which the request has no value that fits."""
+    """Return the names of the match's headers for which the request has no fitting value."""
     return tuple(
         wanted.name
         for wanted in match.headers
@@ -110,12 +109,15 @@ def _values(request: Request, name: str) -> Iterable[str]:
 
 
 def _expression(wanted: HeaderMatch) -> str:
-    """Return what a header's value must fit: hosts are the same in any case (RFC 9110, section 4.2.3)."""
+    """Return the expression for a header's value.
+
+    Hosts are compared without case (RFC 9110, section 4.2.3).
+    """
     return f"(?i){wanted.regex}" if wanted.name.lower() in _HOST else wanted.regex
 
 
 def _spellings(host: str) -> tuple[str, ...]:
-    """Return a host as it is written, without its port, and each of them without the dot of the DNS' root."""
+    """Return a host as written and without its port, each also without a final dot (DNS root)."""
     name, colon, port = host.rpartition(":")
     found = [host, name] if colon and port.isascii() and port.isdigit() else [host]
     return (*found, *(each.removesuffix(".") for each in found))
@@ -133,9 +135,9 @@ def _headers(request: Request, found: ForwardedTarget) -> tuple[tuple[str, str],
 
 
 def _forwarded(headers: tuple[tuple[str, str], ...], upgrades: frozenset[str]) -> tuple[tuple[str, str], ...]:
-    """Return the headers without those that Connection names.
+    """Return the headers without those named in Connection.
 
-    Connection and Upgrade themselves stay where an offer passes; Upgrade has what passes alone then.
+    Connection and Upgrade stay if an offer is forwarded; Upgrade then only has the forwarded protocols.
     """
     named = {each.lower() for each in _tokens(headers, "connection")}
     offered = _tokens(headers, "upgrade") if "upgrade" in named else ()

@@ -1,4 +1,4 @@
-"""Requests that offer to change to another protocol (RFC 9110, section 7.8).
+"""Requests that offer a change of protocol (RFC 9110, section 7.8).
 
 A part of the oracle; see `catalog.oracle.decide`.
 """
@@ -12,14 +12,14 @@ from catalog.oracle.request.request import Request
 
 @dataclass(frozen=True, slots=True)
 class UpgradeOffer:
-    """Protocols that a request offers in its header Upgrade, as written: those that pass, and the others."""
+    """Protocols in a request's header Upgrade as written: forwarded ones, and ignored ones."""
 
     passing: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
 
 
 def offered(request: Request, passing: Iterable[str]) -> UpgradeOffer:
-    """Divide the protocols that a request offers; without `Connection: Upgrade` it offers none."""
+    """Return the offered protocols; empty without `Connection: Upgrade`."""
     if "upgrade" not in (each.lower() for each in _tokens(request, "connection")):
         return UpgradeOffer()
     known, all_of_it = frozenset(passing), _tokens(request, "upgrade")
@@ -30,7 +30,7 @@ def offered(request: Request, passing: Iterable[str]) -> UpgradeOffer:
 
 
 def too_many(found: UpgradeOffer) -> LocalReply | None:
-    """Return Envoy's answer to an offer of several protocols that each pass: it passes one only."""
+    """Return Envoy's answer to an offer of several forwarded protocols, because only one is forwarded."""
     if len(found.passing) < 2:
         return None
     return LocalReply(
