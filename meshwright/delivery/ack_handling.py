@@ -77,6 +77,7 @@ class Answers:
 
     def opened(self, node: NodeKey) -> None:
         """Handle a new stream of a proxy: offer the resources again that the proxy rejected."""
+        # Only proxies with rejections, because writing the journal costs time in a storm of connections.
         if self._quarantine.decides(node):
             self._publishing.settle_with(node)
         self._serve(self._quarantine.opened(node), node)
@@ -101,6 +102,7 @@ class Answers:
                     await self._withheld.wait()
             self._withheld.clear()
             if due is not None and due <= (now := self._now()):
+                # ACKs in the journal may show by now that a resource is good.
                 await self._publishing.settle_all(Slices())
                 self._serve(self._quarantine.on_time(now), "proxies")
 
@@ -109,6 +111,7 @@ class Answers:
 
         `keep` writes the verdicts to disk, so a restarted server still excludes the resources at fault.
         """
+        # The verdicts loaded at the start are on disk already.
         kept = self._quarantine.findings.verdicts()
         while True:
             await self._judged.wait()

@@ -131,6 +131,7 @@ def delivery(
     scratch. With `waves` each wave is followed until the proxies that it concerns have answered.
     """
     presence, registry = Presence(ConnectionGracePeriod(lingering)), ProxyRegistry(clock)
+    # The records come first, because the publisher writes to them before any stream sends a response.
     records = _records(presence, registry, new_quarantine, meter, waves)
     gathering = MeshSources(sources, paces, meter, readiness.admissions, watched)
     announcer = _Announcer(records)
@@ -202,6 +203,7 @@ class _Announcer:
         """Forget proxies without a workload, and notify the followers of the end of a wave."""
         records = self._records
         records.quarantine.forget(records.registry.follow(state.proxies))
+        # After `forget`, which may have removed verdicts.
         answers.judged()
         for each in self.followers:
             each.changed()

@@ -8,7 +8,10 @@ from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots
 from xds.cache import GroupKey, NodeKey
 
 GROUPS: Final = 64
-"""Number of groups that get a new snapshot in one part; further groups follow in further parts."""
+"""Number of groups that get a new snapshot in one part; further groups follow in further parts.
+
+For example, a change for 200 groups is published in four parts.
+"""
 
 
 def parts(step: Step, before: PublishedSnapshots, size: int = GROUPS) -> Iterator[Step]:
@@ -18,6 +21,7 @@ def parts(step: Step, before: PublishedSnapshots, size: int = GROUPS) -> Iterato
     part can be larger than `size`. Between two parts each proxy therefore has either all old or all new
     resources, and a group with proxies always has a snapshot.
     """
+    # The usual case: without it every small step would pay for the connected components.
     if len(step.snapshots) <= size and len(step.members) <= size:
         yield step
         return

@@ -60,6 +60,7 @@ class IncrementalLint:
         self._later = True
         try:
             if (model := self._model()) is not None:
+                # The problems of an earlier run are unknown here, so everything is examined once.
                 model.linter.renew()
                 self._due.set()
             while True:

@@ -163,6 +163,7 @@ class Loop:
     async def _make(self) -> bool:
         began = time.monotonic()
         wave = Wave(0, (), 0, self._gathering.take(began), began, self._clock())
+        # Counts the changes, and reads admissions and taps for this wave.
         self._gathering.look()
         touched = await self._wave(wave, Slices())
         self._meter.wave(time.monotonic() - began, published=touched is not None)
@@ -188,6 +189,7 @@ class Loop:
         groups = tuple(dict.fromkeys((*groups, *model.serving.touched())))
         step = await self._computed(model, groups, slices)
         self.doing = "publishing"
+        # Only now, because issued certificates add causes during the wave.
         named, more = model.causes.take()
         touched = await self._publishing.publish(replace(wave, causes=named, more=more), step, slices)
         self._gathering.concerned(touched or 0)

@@ -81,6 +81,7 @@ class MeshSources:
         Sources that follow other sources, such as DNS, get a short time to finish first.
         """
         await self._changes.due()
+        # For example, DNS names in a changed Service are resolved before the wave, and not in a second one.
         await self.sources.settled()
 
     def take(self, now: float) -> float:

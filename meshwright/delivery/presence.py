@@ -40,6 +40,7 @@ class ConnectionGracePeriod:
 
     def came(self, node: NodeKey) -> bool:
         """Record the first stream of a proxy; return True if the proxy did not count as connected."""
+        # Reconnected within the grace period: the group was kept current, and nothing has changed.
         if self._left.pop(node, None) is not None:
             return False
         name = ProxyName.parse(node)
@@ -61,6 +62,7 @@ class ConnectionGracePeriod:
     def here(self, now: float) -> Picture[ProxyName, ProxyName]:
         """Return the proxies that count as connected at the time `now`."""
         while (due := self.due()) is not None and (due <= now or len(self._left) > self._most):
+            # Dictionaries keep the order of insertion, so the first entry disconnected first.
             node = next(iter(self._left))
             del self._left[node]
             self._edits[ProxyName.parse(node)] = None

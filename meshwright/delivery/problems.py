@@ -63,7 +63,10 @@ class AllProblems:
         return {each.value: self._counts[each] for each in Severity}
 
     def say(self, who: str, of: Hashable, said: Problems) -> None:
-        """Replace the problems that the reporter `who` has reported about the subject `of`."""
+        """Replace the problems that the reporter `who` has reported about the subject `of`.
+
+        For example, `say("groups", group, ())` removes the problems of a group that can be computed again.
+        """
         before = self._said.get((who, of), ())
         if said is before or said == before:
             return

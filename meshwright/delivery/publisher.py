@@ -108,6 +108,7 @@ class Publisher:
         If a part fails, the parts before it stay published.
         """
         if step:
+            # In slices here, because `_settle` writes the same records for each part without a break.
             await self.settle_all(slices)
         wave = self._begun(wave)
         before = self.published
@@ -176,6 +177,7 @@ class Publisher:
     def _serve(self, wave: Wave, step: Step) -> int:
         if not step:
             return 0
+        # The former snapshots are read before the cache replaces them.
         known = self._cache.snapshots()
         replaced = {group: old for group in step.snapshots if (old := known.get(group)) is not None}
         touched = self._cache.publish_changes(step.snapshots, step.members)

@@ -54,6 +54,7 @@ def verify(
     quarantine are an input, because they depend on the proxies' answers. For example: `"proxy a.b.c: Cluster
     shop/cart"`.
     """
+    # No value of the running model is used, so a fault in the incremental computation cannot hide itself.
     expected = from_nothing(inputs, translate)
     return tuple(_differences(expected, served, exclusions))
 

@@ -65,7 +65,8 @@ class Wave:
     """One computation: its number (from 1), the first causes, sorted, and the number of further causes.
 
     `since` is the time of the first event, and `began` the time when the wave began, both in seconds of the
-    monotonic clock; `at` is the date of the beginning. A wave without causes found no change.
+    monotonic clock; `at` is the date of the beginning. A wave without causes found no change. For example, an
+    edit of two TrafficSplits in one file is one wave with two causes.
     """
 
     number: int
@@ -89,6 +90,7 @@ class Causes:
         """Add causes: the first NAMED are kept, the others are counted."""
         left = iter(causes)
         self._named.extend(itertools.islice(left, NAMED - len(self._named)))
+        # Counted and not kept: a first wave may have tens of thousands of causes.
         self._more += sum(1 for _ in left)
 
     def take(self) -> tuple[tuple[Cause, ...], int]:

@@ -190,6 +190,7 @@ class ServiceCertificates:
                 self._needed[identity] = dns_names
         looks_at_all = not self._all_good(now) or roots != self._roots
         work = set(self._needed) if looks_at_all else self._retries.due(now) & self._needed.keys()
+        # A full check must not ignore the delay of identities that have just failed.
         work = {each for each in work if not self._retries.waits(each, now)}
         work |= self._needed.keys() & changes.keys()
         before = self.certificates
@@ -198,6 +199,7 @@ class ServiceCertificates:
         # change.
         held = {identity: manager.get(identity) for identity in sorted(looked)}
         changed = {identity: each for identity, each in held.items() if each is not before.get(identity)}
+        # An identity that is no longer needed leaves the certificates in force, so its key is released.
         changed.update(
             (identity, None) for identity in changes if identity in before and identity not in looked
         )
@@ -264,6 +266,7 @@ class ServiceCertificates:
                 until = each.certificate.not_after.isoformat()
                 said = {"identity": str(each.certificate.identity), "until": until, "reason": each.error}
                 _log.error("service certificate runs out: another cannot be issued", **said)
+        # Only certificates that still expire: a renewed one raises a new alarm if it expires later.
         self._alarmed = {each.certificate.serial for each in found}
 
     def _forget(self, manager: CertificateManager, identity: ServiceIdentity) -> None:

@@ -101,6 +101,7 @@ class ConcurrentIssuing:
                 future = self._pool.submit(self._answered, request, now, asked)
                 with self._lock:
                     self._open[need] = future
+                # After the entry in `_open`, because an answer may arrive at once and in another thread.
                 future.add_done_callback(self._told)
                 if need[0] not in again:
                     fresh.append(future)

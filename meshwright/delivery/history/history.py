@@ -270,6 +270,7 @@ class PushHistory:
         ):
             return last
         began = min(wave.since for wave in due) if isinstance(due, tuple) else None
+        # Cached with the content, because the next proxy of the group usually takes the same step.
         content.delivery = found = Delivery(content, move, due, response.version, size, began)
         return found
 
@@ -288,6 +289,7 @@ class PushHistory:
 
     def _forget(self, node: NodeKey) -> None:
         """Forget the pushes of a proxy; the other parts of the proxy's record stay."""
+        # Unanswered responses of a forgotten proxy must not count in `unanswered_age`.
         del self._order[node]
         if (keeper := self._find(node)) is not None and keeper.pushes is not None:
             for push in keeper.pushes.pushes:

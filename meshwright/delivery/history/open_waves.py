@@ -21,7 +21,10 @@ REJECTED: Final = 20
 """Number of rejected responses beyond PUSHES that are recorded as well."""
 
 QUIET: Final = 2.0
-"""Seconds after the last answer until a wave ends; a type can wait for the answer to another type."""
+"""Seconds after the last answer until a wave ends.
+
+A type can wait for the answer to another type. For example, listeners are sent after the ACK of clusters.
+"""
 
 DEADLINE: Final = 30.0
 """Seconds after the publication until a wave ends, whether or not all proxies have answered."""
@@ -66,6 +69,7 @@ class _OpenWave:
         self.waiting -= 1
         self.last = max(self.last, now)
         self.answers[push.state] += 1
+        # People search a trace for rejections, so some are recorded beyond the bound.
         rejected = push.state is Answer.NACK and len(self.pushes) < PUSHES + REJECTED
         if rejected or push in self.pushes:
             self.pushes[push] = (node, PushRecord.of(node, push, now))

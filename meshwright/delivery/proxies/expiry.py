@@ -105,6 +105,7 @@ class Expiry:
         for node in self._claimed.keys() - streams.keys():
             del self._claimed[node]
         turn = set(islice(self._claimed, -(-len(self._claimed) // IN_TURN)))
+        # Before the selection, because a shown certificate makes the look-up of this proxy unnecessary.
         self._see(streams)
         asked = {
             each.node: each.name

@@ -50,6 +50,7 @@ class HeldCertificates:
         for type_url, noted in tuple(proxy.acknowledged.items()):
             if type_url not in self._plain and (found := self._first(self._secrets(noted))) is not None:
                 return found
+        # No ACK is known: the proxy may have reconnected with the versions in force.
         snapshot = self._served(proxy.node) if proxy.streams else None
         if snapshot is None:
             return None

@@ -141,6 +141,7 @@ class MeshAuthenticator:
             raise _refused(peer, error.reason, str(error)) from error
         except StateError as error:
             raise _refused(peer, Refusal.LEDGER, str(error)) from error
+        # Before the claim: a certificate of a refused client must stay unclaimed.
         self._place(peer, found.name)
         self._note(peer, found, now)
         self._shown.note(found)
@@ -161,6 +162,7 @@ class MeshAuthenticator:
     def _place(self, peer: Peer, name: ProxyName) -> None:
         """Raise StreamRefused if the view contradicts a proxy's name, or this server does not serve it."""
         view = self._view()
+        # The revision changes with every edit of the view, so a cached result is never stale.
         mesh = (view, 0 if view is None else view.graph.revision)
         if mesh != self._mesh:
             self._mesh, self._undisputed = mesh, set()

@@ -90,6 +90,7 @@ class Journal:
         """Record an ACK that arrives now, of a proxy that has never rejected a resource."""
         self._unanswered -= 1
         self._note(node, Acknowledgement(response, self._now()))
+        # Records are written while no proxy waits for a response.
         if self._unanswered <= 0:
             self._due.set()
 
@@ -135,6 +136,7 @@ class Journal:
             self._due.clear()
             if self._unanswered <= 0:
                 await self._pause(REST_SECONDS)
+            # No new record since the last look: the remaining proxies do not answer.
             if self._unanswered <= 0 or known == self._count:
                 return
             if self._count >= MOST or self._now() >= latest:

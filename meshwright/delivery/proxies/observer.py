@@ -203,6 +203,7 @@ class MeshObserver:
         Log a NACK as an error with the proxy's message, because our configuration caused it.
         """
         self._registry.of(node_key).large.answered(response)
+        # The usual ACK changes no decision, so its record can wait in the journal.
         if rejection is None and not self._loop.decides(node_key):
             self._journal.accepted(node_key, response)
         else:

@@ -37,7 +37,8 @@ class Lack(enum.StrEnum):
 class Participation:
     """Participation of a proxy, or the reasons against it (`lacks`).
 
-    `entry` is its newest certificate, preferably one in force.
+    `entry` is its newest certificate, preferably one in force. For example, a connected proxy whose Pod was
+    deleted lacks WORKLOAD.
     """
 
     name: ProxyName

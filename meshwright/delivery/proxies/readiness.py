@@ -33,7 +33,11 @@ _log = structlog.get_logger("delivery.proxies.readiness")
 
 
 def admission(mode: EndpointAdmission, reached: Progress) -> Admission | None:
-    """Return the admission of a workload by the progress of its proxy; `None` if nothing is known."""
+    """Return the admission of a workload by the progress of its proxy; `None` if nothing is known.
+
+    For example, in mode READY a proxy that has only authenticated gives `None`, and its workload gets no
+    traffic yet.
+    """
     # In every mode: a workload without any certificate in force gets no traffic.
     if reached is Progress.REVOKED:
         return Admission.WITHDRAWN
@@ -125,9 +129,11 @@ class EndpointReadiness:
                 self._said = ""
                 if self._take(found):
                     changed()
+                # Proxies that connect meanwhile share the next transaction.
                 await asyncio.sleep(PAUSE_SECONDS)
 
     def _note(self, node: NodeKey, *, ready: bool) -> None:
+        # Ready once is ready: a later event of the same proxy must not take it back.
         self._noted[node] = ready or self._noted.get(node, False)
         self._woken.set()
 

@@ -89,6 +89,7 @@ class ProxyRegistry:
         Examines changed proxies and proxies without a workload only. The latter are forgotten when they have
         been disconnected for REMEMBERED.
         """
+        # The picture is the same object as long as no workload was added or removed.
         if proxies is self._followed:
             return ()
         now, before = self._clock(), self._followed
@@ -149,6 +150,7 @@ class ProxyRegistry:
 
     def _compare(self, proxy: Proxy) -> None:
         """Record whether the streams of a proxy come from more than one connection."""
+        # Several streams over one connection are a single proxy.
         if len(proxy.peers) < 2:
             proxy.several_since = None
             self._several.pop(proxy.node, None)

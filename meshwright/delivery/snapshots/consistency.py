@@ -73,6 +73,7 @@ def _put_together(parts: tuple[ResourceSet, ...], before: Snapshot | None) -> Sn
 
 def after(before: ResourceSet, found: tuple[Resource, ...], last: LastSnapshot = NOTHING) -> ResourceSet:
     """Return the set of these resources, derived from the set before; the same set if nothing has changed."""
+    # The fast path: compare by position, and look only at the changed resources.
     known = last.of(before)
     if known is not None and len(known) == len(found):
         others = [(old, new) for old, new in zip(known, found, strict=True) if old is not new]

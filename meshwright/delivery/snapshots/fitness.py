@@ -45,6 +45,7 @@ def fitting(piece: Piece) -> FittingResources:
     """Return a piece's resources without the units at fault."""
     found = piece.resources()
     units = piece.units
+    # Usually without a fault, so the search below is rare.
     if not units or not (faults := _faults(found, piece)):
         return FittingResources(found)
     # Faulty even without any unit: excluding units would not help.

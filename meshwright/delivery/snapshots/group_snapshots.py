@@ -172,8 +172,9 @@ class GroupSnapshots:
     def previewed(self, node: NodeKey) -> Snapshot | None:
         """Return the snapshot that a disconnected proxy would get, without secrets; dropped soon afterwards.
 
-        `None` if its workload is unknown, its group is kept current, or the computation fails. Proxies of one
-        group get the same object.
+        For example, for the page of a proxy that is expected and has not connected yet. `None` if its
+        workload is unknown, its group is kept current, or the computation fails. Proxies of one group get the
+        same object.
         """
         group = self.group(node)
         if group is None or group in self._groups:
@@ -209,6 +210,7 @@ class GroupSnapshots:
         if group is None:
             return
         before = result.before.snapshots.get(group.name)
+        # Otherwise only shared resources have changed, and the group's own are reused without a computation.
         if group.itself or before is None or group.name in result.before.failed:
             self._compute_itself(key, group, before, result)
             return
@@ -264,6 +266,7 @@ class GroupSnapshots:
     def _share(self, key: ProxyGroup, group: "_Group", shared: tuple[Pieces, ...]) -> None:
         """Record the shared pieces of a group; pieces that no group has any more are not kept current."""
         before, group.shared = group.shared, shared
+        # New pieces are added before old ones are removed, so pieces in both are kept current throughout.
         if shared == before:
             return
         for pieces in shared:

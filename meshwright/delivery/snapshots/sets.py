@@ -37,6 +37,7 @@ class SetBuilder:
         if made is None:
             made = self._made(tuple(chain.from_iterable(found)))
         self._batches[made] = found
+        # Weak references: a set lives only as long as a snapshot has it.
         self._newest = [weakref.ref(each) for each in (made, *(e for e in self._living() if e is not made))]
         del self._newest[KEPT:]
         return made

@@ -63,6 +63,7 @@ class ConnectedGroups:
         """Apply connected and disconnected proxies; must not be called during a computation of the view."""
         changed = here.since(self._here)
         self._here = here
+        # An empty change of the graph would still cost a pass over its stages.
         if changed:
             table = self._table
             self._view.graph.apply(

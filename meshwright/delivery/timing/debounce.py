@@ -70,14 +70,16 @@ def for_so_many(pace: Pace, proxies: int) -> Pace:
 def begin_at(pending: PendingChanges, pace: Pace) -> float:
     """Return the time at which the next wave should begin, which may be in the past.
 
-    A change at least `quiet` seconds after the last wave begins a wave at once. A single change that comes
-    sooner waits until `quiet` seconds after that wave. Several changes are a burst: they wait until no change
-    has come for `quiet` seconds, and at most `longest` seconds.
+    A change at least `quiet` seconds after the last wave begins a wave at once. A single change before then
+    waits until `quiet` seconds after that wave. Several changes are a burst: they wait until `quiet` seconds
+    have passed without a change, and at most `longest` seconds. For example, with 0.1 and 1 s, changes every
+    50 ms begin a wave once a second.
     """
     if pending.wave is None or pending.first - pending.wave >= pace.quiet:
         return pending.first
     if pending.last == pending.first:
         return pending.wave + pace.quiet
+    # The upper bound keeps a source with constant changes from delaying everything else.
     return min(pending.last + pace.quiet, pending.first + pace.longest)
 
 
@@ -119,6 +121,7 @@ class Changes:
 
     def take(self, now: float) -> float:
         """Begin a wave with all changes; return the time of the first change, or `now` without any."""
+        # All subjects at once: a wave reads all sources in any case.
         since = min((first for first, _ in self._noted.values()), default=now)
         self._noted, self._wave = {}, now
         return since

@@ -26,6 +26,7 @@ class Slices:
     async def give_way(self) -> None:
         """Give the other tasks a turn if the slice is used up."""
         if self._clock() - self._began > SLICE_SECONDS:
+            # One turn of the loop is enough: all ready streams run before this task resumes.
             await asyncio.sleep(0)
             self._began = self._clock()
 
