@@ -100,6 +100,7 @@ class ObservedValues(Generic[K, V]):
         if key not in self:
             node = self._wanted.node(key)
             self._graph.keep(node, self._changed)
+            # `keep` has added a stale node; a caller that reads the value at once does not need the entry.
             if touched:
                 self._changed[node] = None
             else:

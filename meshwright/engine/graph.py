@@ -296,7 +296,8 @@ class Graph:
 def sources(node: Node) -> Iterator[Source]:
     """Yield each source behind a node once, in the order of reading.
 
-    Values that were never computed have none.
+    Values that were never computed have none. For example, the sources behind a proxy's policy are the
+    objects that its page lists.
     """
     seen: set[Node] = set()
     waiting = [node]

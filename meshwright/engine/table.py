@@ -117,7 +117,8 @@ class Column(Table[K, P], Generic[K, V, P]):
     """One part of each value of a table, so its readers do not depend on the other parts.
 
     `part` is a pure function that must not raise, because it runs in the middle of a change. `None` means no
-    entry. The column has the table's name, because reads of the column count as reads of the table.
+    entry. The column has the table's name, because reads of the column count as reads of the table. For
+    example, a column with the driver named by each namespace is unaffected by a changed label.
     """
 
     def __init__(self, graph: Graph, table: Table[K, V], part: Callable[[V], P | None]) -> None:
