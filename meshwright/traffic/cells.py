@@ -84,6 +84,7 @@ class Cells(Generic[Key]):
         ]
         most = self._most // len(self._grains)
         for key, figures in rows:
+            # Packed to 108 bytes; a Figures object with its numbers takes several times as much.
             packed = _pack(figures)
             for cell in current:
                 before = cell.packed.get(key)
@@ -123,6 +124,7 @@ class Cells(Generic[Key]):
         return held[-1]
 
     def _drop_oldest(self, current: list[Cell[Key]]) -> bool:
+        # From the coarsest grain, which has the oldest data.
         for held in reversed(self._held):
             if held[0] not in current:
                 self._count -= len(held.popleft().packed)

@@ -71,6 +71,7 @@ class Tap:
 
     def told(self, proxy: ProxyName, request: TappedRequest, now: float) -> None:
         """Keep a request, if the bounds allow it."""
+        # A new second has a new allowance.
         if int(now) != self._second:
             self._second, self._kept = int(now), 0
         if self._kept >= PER_SECOND or len(self._waiting) >= WAITING:
@@ -135,6 +136,7 @@ class Taps:
 
         `now` is in seconds that never go back.
         """
+        # A proxy is only believed about the services that it answers for.
         services = frozenset(self.served(proxy)) if self._taps else frozenset()
         wanting = [each for each in self._taps if each.watched.service in services]
         for request in requests if wanting else ():

@@ -119,6 +119,7 @@ class Traffic:
         return self._by_source.left_out + self._by_proxy.left_out
 
     def _since(self, cells: Cells[_Key], seconds: float, now: float) -> Span[_Key]:
+        # Old cells are dropped here as well, because no report may have come for an hour.
         cells.forget(now)
         found = cells.since(seconds, now)
         # Even a first report covers at least one interval, so rates are not overstated.
@@ -134,6 +135,7 @@ def _bounded(rows: Iterable[tuple[Calls, Figures]], known: set[int]) -> list[tup
     """Return rows with at most MOST_ROWS `known` keys; others are summed by kind, direction and protocol."""
     found: dict[Calls, Figures] = {}
     for calls, figures in rows:
+        # Hashes instead of keys: 256 small numbers per proxy.
         if (row := hash(calls)) not in known and len(known) < MOST_ROWS:
             known.add(row)
         key = calls if row in known else Calls(calls.kind, calls.direction, calls.protocol, OTHERS)
