@@ -30,6 +30,7 @@ class Ejections:
     def note(self, by: ProxyName, endpoints: Iterable[HostPort], now: datetime) -> None:
         """Replace the report of a proxy, and drop expired reports."""
         kept = tuple(sorted(set(endpoints))[:MOST])
+        # Expired reports are dropped on each call, so the dictionary needs no task of its own.
         self._said = {name: each for name, each in self._said.items() if now < each.until and name != by}
         if kept:
             self._said[by] = _EjectionReport(kept, now + HOLDS)

@@ -25,6 +25,7 @@ class Entry:
     async def require(self, evidence: Evidence, proof: Proof | None, now: float) -> None:
         """Raise LimitExhausted if a request must not be judged now; `proof` is `None` for an unknown kind."""
         origin = origin_of(evidence.address)
+        # The usual case costs nothing: only failures use up the allowance.
         if self._failures.has_room(origin, now):
             return
         name = await proof.recognise(evidence) if isinstance(proof, RecognisableProof) else ""

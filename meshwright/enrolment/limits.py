@@ -71,6 +71,7 @@ class Allowances:
             bucket = self._buckets[who] = Bucket(self._pace.per_second, self._pace.at_once, at=now)
             if len(self._buckets) > self._kept:
                 self._buckets.popitem(last=False)
+        # Ordered by the last request, so the client that was silent longest is forgotten first.
         self._buckets.move_to_end(who)
         bucket.fill(now, 0)
         return bucket.level + 1 <= bucket.size and bucket.fill(now, 1)

@@ -77,6 +77,7 @@ def _figures(
 
 def _counts(what: str, said: Iterable[int], wanted: int) -> tuple[int, ...]:
     found = tuple(said)
+    # Protobuf leaves an empty list out, so a report without requests is short.
     if not found:
         return (0,) * wanted
     if len(found) != wanted:

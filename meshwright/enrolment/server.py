@@ -100,6 +100,7 @@ class EnrolmentPort:
             return
         if self._watch is not None:
             self._watch.cancel()
+        # Calls may outlive their connection, so they get the grace period as well.
         await self._server.stop(grace)
         if self._under_way:
             _, late = await asyncio.wait(self._under_way, timeout=grace)
@@ -146,6 +147,7 @@ class EnrolmentPort:
         self._under_way.add(work)
         work.add_done_callback(self._under_way.discard)
         try:
+            # A cancelled call must not stop half-way between using a token and signing.
             return await asyncio.shield(work)
         except asyncio.CancelledError:
             work.add_done_callback(self._unheard)

@@ -147,6 +147,7 @@ class Enrolment:
         try:
             proof = self._proofs.get(kind)
             await self._entry.require(Evidence(data, "", address), proof, self._monotonic())
+            # In a thread, because a stranger's request is parsed and its signature verified.
             request = await asyncio.to_thread(judged, csr_der)
             with _KeyLocks(self._keys, request.key_digest):
                 if proof is None:
@@ -189,6 +190,7 @@ class Enrolment:
             self.confirmations.tidy(now, max(_KEPT, 3 * timedelta(seconds=self._ask_again)))
         bundle = self._bundle()
         told = None if bundle.digest == bundle_digest else bundle
+        # Until the next confirmation the machine may have the old bundle or the new one.
         self.confirmations.give(name, bundle.digest)
         replaced = certificate is not None and await asyncio.to_thread(self._signer.replaces, certificate)
         again = min(self._ask_again, ASK_SOON_SECONDS) if self._signer.changes_roots else self._ask_again
@@ -229,6 +231,7 @@ class Enrolment:
             # Each certificate adds a permanent row to the ledger, so repeated joins are limited as well.
             self._by_proxy.require(str(name), self._monotonic(), f"proxy {name}")
             signed = await asyncio.to_thread(self._signed, name, request, entitled, proof.kind)
+        # No certificate was issued, so the use of the token is restored for another attempt.
         except Exception:
             await _give_back(entitled)
             raise

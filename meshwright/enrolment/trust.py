@@ -40,6 +40,7 @@ class Confirmations:
 
     def give(self, name: ProxyName, bundle_digest: str) -> None:
         """Record that a bundle was sent to a machine, which has not confirmed it yet."""
+        # A machine without a confirmation is not counted by `are_all` in any case.
         if (last := self._last.get(name)) is not None:
             self._last[name] = replace(last, given=last.given | {bundle_digest})
 

@@ -106,6 +106,7 @@ def holder(shown: TokenIdentity, seen: PodIdentity | None) -> ProxyName:
     """
     if seen is None or not seen.uid:
         raise ProofPending(f"{shown} of ServiceAccount {shown.identity} is not known in the mesh yet")
+    # The name was reused: either the mesh or the API server is a little behind.
     if shown.uid != seen.uid:
         raise ProofPending(f"{shown}: the mesh knows another Pod of that name, whose UID is {seen.uid}")
     for what, said, known in (
@@ -170,6 +171,7 @@ def read_review(answered: Mapping[str, Any]) -> TokenIdentity:
         raise ProofRefused(ProofRefusal.NOT_AUTHENTICATED, f"{username[:200]!r} is no ServiceAccount")
     extra = _mapping(user.get("extra"))
     pods, uids = (_texts(extra.get(f"{_EXTRA}{name}")) for name in ("pod-name", "pod-uid"))
+    # A token from the TokenRequest API without a bound Pod, or a legacy one.
     if len(pods) != 1 or len(uids) != 1:
         raise ProofRefused(ProofRefusal.NO_WORKLOAD, f"the token of {username} is bound to no Pod")
     node = "".join(_texts(extra.get(f"{_EXTRA}node-name"))[:1])

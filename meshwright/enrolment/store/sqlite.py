@@ -123,6 +123,7 @@ class SqliteTokens:
 
     def redeem(self, token: JoinToken, key: str, now: datetime) -> TokenRedemption:
         """Assign a use to a key (its digest), unless the key has one; raise TokenRefused."""
+        # One write transaction for check and use: two processes cannot both take the last use.
         with self._changing() as connection:
             record = _recognised(connection, token)
             asked = "SELECT 1 FROM redemptions WHERE token = ? AND key_digest = ?"
@@ -155,6 +156,7 @@ class SqliteTokens:
         if not self._stands or files.identity(self._path) != self._found:
             _log.error("join tokens opened anew: their file is not what it was", path=str(self._path))
             self._connection.close()
+            # If opening fails below, the next call tries again.
             self._stands = False
             self._connection = _opened(self._path)
             self._found, self._stands = files.identity(self._path), True
