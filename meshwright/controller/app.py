@@ -61,15 +61,18 @@ async def run(
         if settings.mesh is not None and not settings.mesh.is_dir():
             raise StartupError(f"the mesh directory {settings.mesh} is not there, or is no directory")
     descriptors.raise_limit()
+    # The lock before the CA: two processes must not create a CA in one directory.
     with lock.held(settings.state, lock.COMMAND_SECONDS), tended(), contextlib.ExitStack() as stack:
         with explained():
             found = stack.enter_context(_opened(settings, clock()))
             _say(found, settings, clock())
             drivers = MeshDrivers(DriverRegistry.discover().drivers, os.environ)
+            # `None`: stopped while waiting for a remote issuer.
             if (signs := await issuing(settings, found, clock(), stop)) is None:
                 return
             stack.callback(signs.close)
             parts = join(settings, found, signs, drivers, clock)
+            # Before anything runs, so a port in use is reported at once.
             sockets = stack.enter_context(bound(_addresses(settings)))
         try:
             server = Server(
@@ -85,7 +88,10 @@ async def run(
 
 
 def _addresses(settings: Settings) -> Addresses:
-    """Return the configured addresses; the ADS port may be in MeshConfig instead."""
+    """Return the configured addresses; the ADS port may be in MeshConfig instead.
+
+    For example, a default `ads_address` is not bound here, because MeshConfig may name another port.
+    """
     ads = {"ads_address": settings.ads_address} if "ads_address" in settings.model_fields_set else {}
     joining = {"enrolment_address": settings.enrolment_address, "renewal_address": settings.renewal_address}
     return Addresses(

@@ -45,6 +45,7 @@ def delivering(
     waves: OpenWaves | None,
 ) -> Delivery:
     """Return the parts of delivery, made from the settings; `waves` follows each wave until the ACKs."""
+    # Each driver has its own type of listener whose ACK makes a proxy ready.
     ready_types = frozenset(each.ready_type for each in drivers.drivers.values())
     translate, preview = (
         translation(*drivers.drivers.values(), environment=drivers.environment, secrets=secrets)
@@ -79,6 +80,7 @@ def delivering(
 
 def counting(metrics: Metrics, issuer: str) -> Callable[[IssuanceCounts], None]:
     """Return a counter of an issuer's service certificates, whose metrics exist from the start."""
+    # A counter that appears only with its first event hides this event from Prometheus' `rate`.
     metrics.issued("service", issuer, 0)
     metrics.renewed(issuer, 0)
 

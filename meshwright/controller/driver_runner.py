@@ -65,6 +65,7 @@ class DriverTasks:
         try:
             await guard(name, work)
         except TaskEnded as ended:
+            # A task may end when its driver is stopped, but an error is always reported.
             if ended.__cause__ is not None or not self.lifetime.over:
                 raise
 
@@ -78,6 +79,7 @@ class DriverTasks:
         self.lifetime.stop()
         if not self._tasks:
             return
+        # The drivers drain first; only those beyond the overtime are cancelled.
         _, late = await asyncio.wait(self._tasks, timeout=self.lifetime.drain_seconds + OVERTIME_SECONDS)
         self.lifetime.cancel()
         for task in late:
@@ -109,6 +111,7 @@ async def driving(
                 probes.startup, running[name].reached_at, core.delivery.observer.own_connection
             ):
                 raise CannotStartError(f"sidecar driver {name} has not begun to answer: {words}")
+        # Lint then reports objects that name a driver that does not run.
         drivers.running = frozenset(running)
         yield running
     finally:

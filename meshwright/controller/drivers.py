@@ -40,6 +40,7 @@ class MeshDrivers:
         self.drivers = drivers
         self.environment = environment
         self.running: frozenset[str] | None = None
+        # Raises for an unknown driver in the environment, before anything is started.
         self._selected(SidecarSettings())
 
     @property
@@ -76,13 +77,15 @@ class MeshDrivers:
         named = {group.driver for group in members(view)} - {""}
         entries = {entry.name for entry in view.config.sidecar.drivers}
         found = {self._default(view.config.sidecar), *given, *named, *entries}
+        # Drivers that only objects name and that are not installed are dropped here; lint reports them.
         return tuple(sorted(found & self.drivers.keys()))
 
     def address(self, name: str, view: View, settings: Settings) -> HostPort:
         """Return the address of a driver.
 
         The settings win: `driver_addresses`, and `ads_address` for Envoy's driver. Otherwise the host is that
-        of `ads_address`, and the port is that of MeshConfig's entry, or the driver's default.
+        of `ads_address`, and the port is that of MeshConfig's entry, or the driver's default. For example,
+        `driver_addresses: document=127.0.0.1:15129` sets the address of the driver `document`.
         """
         told = settings.driver_addresses.get(name)
         if told is not None:

@@ -55,6 +55,7 @@ async def probes(parts: Parts, sockets: Sockets, health: Health) -> AsyncIterato
     try:
         yield HostPort(parts.core.settings.http_address.host, thread.port)
     finally:
+        # In a thread, because waiting for the HTTP thread would block the event loop.
         await asyncio.to_thread(thread.stop)
 
 

@@ -53,6 +53,7 @@ class ServerMeter:
             self._report_handshakes()
             # Probes run in another thread, but sources may only be read on the event loop.
             self.degraded = core.sources.remarks()
+            # Counted in slices first, because `gauges` runs without a break.
             await gauging.count(core.delivery.loop.state.published.snapshots)
             core.metrics.measured(self._gauges(gauging))
             fresh = (each.freshness() for each in core.sources.all)

@@ -167,6 +167,7 @@ class Server:
             with explained():
                 await sources.first()
             self._waiting.remove(_FIRST_READ)
+            # Otherwise the first wave would search the whole mesh for problems before it serves proxies.
             loop.linting.postpone()
             await loop.wave()
         self._waiting.remove(_FIRST_WAVE)
@@ -244,6 +245,7 @@ class Server:
             try:
                 yield running
             finally:
+                # Readiness fails from here on, so load balancers stop sending new connections.
                 self._waiting.append("stopping")
 
     def _hold(self, settings: Settings, changed: Sequence[str]) -> None:

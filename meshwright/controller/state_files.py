@@ -78,6 +78,7 @@ class StateFile(Generic[_T]):
         try:
             write_private(self._path, self._form.written(value))
         except StateError as error:
+            # A full disk would otherwise cause a line for each change.
             if (reason := str(error)) != self._said:
                 _log.error(self._form.not_kept, reason=reason)
             self._said = reason

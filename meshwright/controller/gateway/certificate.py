@@ -48,7 +48,8 @@ class GatewaySecret:
     """Controller of the Secret that the MeshConfig names, for the control plane in the namespace `home`.
 
     `places` are the Secrets written so far, to be deleted when they are no longer named. A Secret of another
-    owner is left alone. `say` receives problems, `issued` is called for each new certificate.
+    owner is left alone. `say` receives problems, `issued` is called for each new certificate. For example,
+    after a rename of the Secret in the MeshConfig the new one is written and the old one deleted.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class GatewaySecret:
         due = self._pair is not None and not self._failures and self._clock() >= renew_at(self._pair.leaf)
         if goal == self._goal and now < self._again and not due:
             return
+        # A changed goal is tried at once, without the delay after earlier failures.
         self._failures = self._failures if goal == self._goal else 0
         self._goal = goal
         wrong = await self._round(goal)
@@ -117,6 +119,7 @@ class GatewaySecret:
     async def _written(self, wanted: GatewayCertificate, goal: _Goal) -> None:
         place = wanted.secret
         held = await self._held(place)
+        # A Secret of another owner may contain a certificate in use, so it is never overwritten.
         if held is not None and held.home != self._home:
             whose = f"that of the control plane in namespace {held.home}" if held.home else "none of ours"
             raise _Failure(f"Secret {place} is {whose}, and stays; name another, or delete it")
@@ -126,6 +129,7 @@ class GatewaySecret:
                 gateway_pair, self._issuer, wanted.dns_names, wanted.validity, self._clock(), self._making
             )
             self._issued()
+        # The certificate stays; only `ca.crt` is replaced.
         elif held.roots != goal.roots:
             pair, why = held.pair, "its roots are others"
         else:

@@ -44,6 +44,7 @@ class SecretContent:
             pair = matched_pair(chain, PrivateKey(key))
         except ValueError:
             pair = None
+        # Anyone may edit the annotation; an unreadable value only causes a new certificate.
         seconds = int(said) if said.isdecimal() and len(said) < 12 else 0
         home = str(labels.get(HOME, "")) if labels.get(MANAGED_BY) == US else ""
         return cls(home, pair, roots, timedelta(seconds=seconds))

@@ -83,6 +83,7 @@ class EnrolmentPorts:
                 port = joining(self._enrolment(proofs), tls, self._limits, self._counted)
                 listening["enrolment"] = await _started(stack, port, settings.enrolment_address, settings)
             if settings.renewal_address is not None:
+                # Renewal needs no proofs for joining: the present certificate is the proof.
                 port = renewing(self._enrolment({}), tls, self._limits, self._counted)
                 listening["renewal"] = await _started(stack, port, settings.renewal_address, settings)
             yield listening

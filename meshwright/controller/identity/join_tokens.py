@@ -30,6 +30,7 @@ class JoinTokens:
         """Create a token, whose secret is not stored; raise CertificateError."""
         token = JoinToken(secrets.token_hex(6), secrets.token_urlsafe(32), pins(self._trust_bundle()))
         record = recorded(wanted, token.id, made_by, self._clock())
+        # The file is opened for each call, because commands also run without a server.
         with self._open() as store:
             store.add(token, record)
         return token, record

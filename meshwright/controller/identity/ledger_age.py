@@ -33,6 +33,7 @@ class OlderLedger:
         """Record a refused certificate."""
         del pem, now
         self._serials[shown.serial] = None
+        # Strangers cannot fill this: only certificates signed by the CA are recorded.
         if len(self._serials) > REMEMBERED:
             self._serials.popitem(last=False)
         if self._lines.first("unknown"):

@@ -131,6 +131,7 @@ def without_server(
     not become a new mesh. `custody` describes the place of the keys. Raises StartupError if a server uses the
     directory, and CertificateError if it is unusable.
     """
+    # Before the lock, because `lock.prepare` would create the directory.
     if not begun(state):
         _require_room(state, new=new)
     lock.prepare(state, shared=shared)

@@ -46,6 +46,7 @@ class ForeignAuthorityWatch:
         try:
             await asyncio.to_thread(tend, now)
         finally:
+            # Also after an error: the CA may have changed although something else failed.
             await self._follow()
 
     async def _follow(self) -> None:

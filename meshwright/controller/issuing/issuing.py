@@ -73,6 +73,7 @@ async def issuing(
     if not stop.is_set():
         opened = await opening
         return IssuerAccess(opened, ConcurrentIssuing() if opened.remote else SequentialIssuing())
+    # Aborts the requests of the thread, which cannot be cancelled.
     exchanges.stop()
     with suppress(CertificateError):  # the result is not needed any more
         (await opening).close()

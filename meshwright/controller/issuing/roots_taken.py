@@ -40,7 +40,8 @@ async def hearing(
 ) -> None:
     """Inform the issuer once all connected sidecars have acknowledged its CA certificates, until cancelled.
 
-    `taken` yields the acknowledged secrets. Missing sidecars and errors are logged once.
+    `taken` yields the acknowledged secrets. Missing sidecars and errors are logged once. For example, after a
+    change of Vault's CA the old certificates stay in use until the last sidecar knows the new CA.
     """
     said = ""
     while True:
@@ -48,6 +49,7 @@ async def hearing(
         if (roots := issuer.awaited(clock())) is None:
             said = ""
             continue
+        # In slices: at 5000 streams one pass held the event loop for 29 ms.
         lacking = without(roots, await in_slices(taken()))
         if lacking:
             if not said:

@@ -83,6 +83,7 @@ def cluster(
     The source starts with the saved `answers`, and saves new ones. `hold` and `patience` are those of the
     source.
     """
+    # Checked early, because the namespace becomes part of label selectors and URLs.
     here = asked.home or home(os.environ)
     if not is_dns_label(here):
         raise StartupError(f"the control plane's namespace is {here!r}: {_NAME_RULE}")

@@ -35,6 +35,7 @@ class InjectionFile(CurrentConfig):
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             before, self._seen = self._seen, self._stands()
+            # Two equal looks in a row: a file that is still being written is not read.
             if before == self._seen != self._read_as:
                 self._read_as = self._seen
                 self._read()

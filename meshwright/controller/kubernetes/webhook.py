@@ -76,6 +76,7 @@ class WebhookTls:
     def renew(self, now: datetime) -> None:
         """Load a new certificate if the present one is due. Raises CertificateError."""
         certificate = self._made(now)
+        # Loading into the same context is safe for connections that are open.
         if certificate.serial != self._shown.serial:
             self._load(certificate)
             self._shown = certificate

@@ -47,6 +47,7 @@ class ResourceCounts:
             old, new = _parts(before.get(group)), _parts(snapshots.get(group))
             moves.update(new)
             moves.subtract(old)
+            # Parts that replaced each other in one group are compared, and only their difference is counted.
             instead.update(zip(_less(new, old), _less(old, new), strict=False))
             yield None
         come, gone = self._move(moves)

@@ -86,6 +86,7 @@ class ServerReading:
     def pushes(self, name: ProxyName) -> tuple[Push, ...]:
         """Return the last responses to a proxy, newest first."""
         node = NodeKey(str(name))
+        # The latest records may still be in the journal.
         self.delivery.journal.settle((node,))
         return self.delivery.history.pushes(node, time.monotonic(), self.clock())
 

@@ -66,6 +66,7 @@ def proxy_issuing(core: CoreParts, opened: AuthorityWithLedger) -> ProxyIssuing:
     """Return the issuer of proxy certificates, with lifetimes from the settings in force."""
 
     def terms() -> ProxyTerms:
+        # Read for each certificate, because the lifetimes can change while the server runs.
         settings = core.reloading.settings
         within = settings.proxy_claim_days
         return ProxyTerms(

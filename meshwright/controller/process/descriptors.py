@@ -20,6 +20,7 @@ def raise_limit() -> None:
     """Raise the soft limit to the hard limit; log a warning if the result is low."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _MOST if hard == resource.RLIM_INFINITY else min(hard, _MOST)
+    # The default soft limit is often 1024, kept low for programs that use `select`.
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     for remark in remarks():

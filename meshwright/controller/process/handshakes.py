@@ -59,7 +59,10 @@ class FailedHandshake:
 
 
 def failed_handshake(line: str) -> FailedHandshake | None:
-    """Parse a line of gRPC's core, without time and place; `None` for any other line."""
+    """Parse a line of gRPC's core, without time and place; `None` for any other line.
+
+    For example, a line that ends in `OPENSSL_internal:HTTP_REQUEST` gives Failure.NO_TLS.
+    """
     if not line.startswith(_FAILED):
         return None
     said = line.removeprefix(_FAILED)

@@ -28,7 +28,10 @@ class LogLevels:
     """The levels in force. A logger without a level has its package's, and finally the general one."""
 
     def levels(self) -> Mapping[str, str]:
-        """Return the levels by logger, sorted; the general level has the empty name and is first."""
+        """Return the levels by logger, sorted; the general level has the empty name and is first.
+
+        For example: `{"": "info", "delivery.loop": "debug"}`.
+        """
         table = logging.root.manager.loggerDict
         own = {
             name: each.level
@@ -49,6 +52,7 @@ class LogLevels:
             raise ValueError("level is missing: only a logger can do without one of its own")
         if logger == KEPT:
             raise ValueError(f"logger is {logger!r}: administrative actions are logged at every level")
+        # Modules without a line yet have no logger, but their names must be accepted.
         known = {*_LISTED, *map(_logger, list(sys.modules)), *logging.root.manager.loggerDict}
         if logger and logger not in known:
             near = nearest(logger, known)

@@ -49,6 +49,7 @@ def bound(addresses: Addresses) -> Iterator[Sockets]:
     """
     with contextlib.ExitStack() as stack:
         for name, address in addresses.grpc.items():
+            # Bound and released: gRPC binds the address itself, and would not report the cause of a failure.
             _listening(name, address).close()
         http = stack.enter_context(_listening("http_address", addresses.http))
         debug = stack.enter_context(_listening("debug_address", addresses.debug))

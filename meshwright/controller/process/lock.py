@@ -69,6 +69,7 @@ def held(state: Path, seconds: float = 0.0) -> Iterator[None]:
                 raise StateInUse(
                     f"the state directory {state} is in use by another meshwright (process {holder})"
                 )
+            # Polling, because a blocking lock could not be given up after the limit.
             time.sleep(_PAUSE_SECONDS)
         with contextlib.suppress(
             OSError

@@ -79,6 +79,7 @@ _log = structlog.get_logger("controller.process.memory")
 def tended() -> Iterator[None]:
     """Tune the collector inside the block, and restore it at the end."""
     before = gc.get_threshold()
+    # Also for collections that the collector starts by itself.
     gc.callbacks.append(_freeze)
     gc.set_threshold(*THRESHOLDS)
     try:
@@ -193,6 +194,7 @@ def thorough(last: MemoryScan, held: int, *, connected: bool) -> MemoryScan:
     if frozen <= max(times * (last.alive + max(0, held - last.held)), LEAST):
         return last
     began = time.thread_time()
+    # Frozen objects are invisible to the collector, so all are unfrozen first.
     gc.unfreeze()
     found = gc.collect()
     gc.freeze()

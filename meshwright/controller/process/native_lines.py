@@ -58,11 +58,13 @@ class NativeLines:
         sys.stderr.flush()
         self._python, self._original = sys.stderr, os.dup(2)
         reading, writing = os.pipe()
+        # A full pipe must not block a native thread; its line is lost instead.
         os.set_blocking(writing, False)
         os.dup2(writing, 2)
         os.close(writing)
         written = io.BufferedWriter(io.FileIO(self._original, "w", closefd=False))
         sys.stderr = ScreenedStream(written, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+        # Directly to the original target, because the pipe's reader does not run during a crash.
         faulthandler.enable(self._original)
         self._reader = threading.Thread(target=self._read, args=(reading,), name="native lines", daemon=True)
         self._reader.start()

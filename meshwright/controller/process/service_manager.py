@@ -46,7 +46,10 @@ def watchdog_seconds(microseconds: str, pid: str, own: int) -> float | None:
 
 
 def sentence(missing: tuple[str, ...], remarks: tuple[str, ...]) -> str:
-    """Return the status in one line; a remark may be the reason why the program is not ready."""
+    """Return the status in one line; a remark may be the reason why the program is not ready.
+
+    For example: `not ready: first snapshots`.
+    """
     if missing:
         words = f"not ready: {', '.join((*remarks, *missing))}"
     else:
@@ -97,6 +100,7 @@ class ServiceManager:
     async def fed(self, alive: Callable[[], bool]) -> None:
         """Feed the watchdog twice per interval while `alive` returns True, until cancelled."""
         if self._watchdog is None:
+            # Waits for ever, because the task must not end.
             await asyncio.Event().wait()
             return
         while True:

@@ -35,6 +35,7 @@ class Watchdog:
         self._metrics.loop_beat(seconds)
         if seconds <= NOTED_SECONDS:
             return
+        # Read now: the wave that blocked the loop is usually still at the same step.
         doing = self._doing()
         self._moments.append(LateMoment(self._clock(), seconds, doing))
         if seconds > LOGGED_SECONDS:

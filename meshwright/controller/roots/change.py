@@ -124,7 +124,8 @@ class RootChange:
 
         The webhook may be among them, because API servers that cannot verify it let requests through. So may
         Pods that have not joined yet: they wait until they know the new CA. Raises RequestError if one of the
-        names is not waited for, because the name may be mistyped.
+        names is not waited for, because the name may be mistyped. For example, a machine that was scrapped
+        would otherwise hold up the change for ever.
         """
         async with self._turn:
             rotation, now = self._under_way(), self._clock()
@@ -175,6 +176,7 @@ class RootChange:
             await self._stepped()  # parts that failed to follow the last step try again
         if found.is_held:
             return
+        # Without the ledger a step would not wait for the proxies that it does not list.
         self._require_ledger()
         await asyncio.to_thread(self._note_signer)
         await self._step(advanced(rotation, await self._moment()))
@@ -182,6 +184,7 @@ class RootChange:
     async def _step(self, rotation: Rotation | None) -> None:
         await asyncio.to_thread(self._authority.step, rotation, self._clock())
         await self._have_stepped()
+        # `stepping` repeats the note until the ledger has the new signer.
         self._is_noted = False
         try:  # after the step itself; an interrupted server repeats this at its next start
             await asyncio.to_thread(self._note_signer)

@@ -106,6 +106,7 @@ class DeclaredRoots:
         rotation, signer = authority.rotation, Fingerprint(authority.fingerprint)
         other = Fingerprint(authority.other)
         found = await asyncio.to_thread(self._secrets.found, used, signer, other, self._clock())
+        # Set even if nothing is done below, because `RootChange.stepping` asks the rule.
         self._rule.found = found
         if found.errors or not found.is_ruled:
             return found.errors

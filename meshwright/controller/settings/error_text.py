@@ -35,7 +35,10 @@ def sentence(error: ValidationError, flags: Mapping[str, object], fields: Mappin
 
 
 def spelled(name: str, flags: Mapping[str, object]) -> str:
-    """Return a setting's name as spelled in its source: a flag, a variable, or in the config file."""
+    """Return a setting's name as spelled in its source: a flag, a variable, or in the config file.
+
+    For example: `--log-level`, `MESHWRIGHT_LOG_LEVEL`, or `log_level in the config file`.
+    """
     variable = ENVIRONMENT_PREFIX + name.upper()
     if name in flags:
         return f"--{name.replace('_', '-')}"

@@ -67,7 +67,10 @@ Do not edit this page: `meshwright serve --settings` prints it.
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A setting: name, variable, type, default as text, and meaning."""
+    """A setting: name, variable, type, default as text, and meaning.
+
+    For example: `quiet_seconds`, `MESHWRIGHT_QUIET_SECONDS`, a number, with the default `0.1`.
+    """
 
     name: str
     variable: str

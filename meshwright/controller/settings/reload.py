@@ -57,6 +57,7 @@ class SettingsReloader:
     def take(self, read: Settings, apply: Apply) -> None:
         """Apply new settings as far as possible, and log the changes and the settings that need a restart."""
         holds, waits = other(self.settings, read)
+        # Settings that need a restart keep their old value here, so the next reload reports them again.
         self.settings = self.settings.model_copy(update={name: getattr(read, name) for name in holds})
         apply(self.settings, holds)
         said = {"changed": {name: _shown(self.settings)[name] for name in holds}}
