@@ -171,6 +171,7 @@ def decide(view: View, request: Request, admits: Admits | None = None) -> Decisi
         # No certificate, no call: also in permissive mode.
         return Decision(Answer.REFUSED)
     heard = {each.yes for each in told(view, request.identity, request.service)}
+    # None of the client's sidecars knows the service.
     if heard == {False}:
         return Decision(Answer.UNREACHABLE)
     arrived = arriving(view, request)
@@ -193,6 +194,7 @@ def decide(view: View, request: Request, admits: Admits | None = None) -> Decisi
             shares.append(_share(key, weight, yes))
         if weight > 0:
             because.update(_key(each) for found in yes.values() for each in found or ())
+    # Backends with weight 0 get no calls, and do not change the outcome.
     chosen = [share for share in shares if share.weight > 0]
     answer = Answer.DEPENDS if False in heard and _answer(chosen) is Answer.ALLOWED else _answer(chosen)
     return Decision(answer, tuple(shares) if chosen else (), tuple(sorted(because)))

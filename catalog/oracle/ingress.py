@@ -139,6 +139,7 @@ def _judge(view: View, request: Request, found: IngressBackend, backend: Ingress
     if not found.matches:
         return IngressVerdict.ADMITS
     groups = [http_route_groups(view).get(PolicyKey(found.key.namespace, name)) for name in found.matches]
+    # Missing groups are left out; the existing ones still count.
     matches = [match for group in groups if group is not None for match in group.matches]
     if not matches:
         return IngressVerdict.DANGLING

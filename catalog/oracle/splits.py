@@ -44,6 +44,7 @@ def judge_split(view: View, split: TrafficSplit, request: Request, port: Service
     if not groups:
         return SplitVerdict.DECIDES
     matches = [match for group in groups if group is not None for match in group.matches]
+    # A split with a missing group is out of force, unlike an access rule, so calls go to the apex itself.
     if None in groups or not matches:
         return SplitVerdict.UNKNOWN_GROUP
     if not spoken(port, backing(view, request.service)).is_http:
@@ -72,7 +73,8 @@ def backends(
 ) -> Iterator[tuple[ServiceKey, ServicePort, int]]:
     """Yield the services that answer for the called one, with their port and weight.
 
-    Splits do not nest: a backend means the endpoints of its service, even if that is an apex itself.
+    Splits do not nest: a backend means the endpoints of its service, even if that is an apex itself. For
+    example, a split of `cart` yields `cart-v1` with weight 90 and `cart-v2` with weight 10.
     """
     if split is None:
         yield request.service, port, 1

@@ -50,7 +50,10 @@ def verdicts(
 
 
 def judge(view: View, request: Request, target: TrafficTarget, port: Port, *, is_http: bool) -> Verdict:
-    """Return the verdict of a target about a request to its destination's port: the table of rules."""
+    """Return the verdict of a target about a request to its destination's port: the table of rules.
+
+    For example, a target with HTTP rules only gives HTTP_ONLY on a TCP port.
+    """
     if target.key.namespace != target.destination.namespace:
         return Verdict.NOT_IN_FORCE
     if not any(is_caller(each, request.client, view.settings.trust_domain) for each in target.sources):
@@ -60,6 +63,7 @@ def judge(view: View, request: Request, target: TrafficTarget, port: Port, *, is
         return Verdict.NO_RULES
     if target.port not in (None, port):
         return Verdict.OTHER_PORTS
+    # TCP rules limit the ports of HTTP rules too, so they are judged first.
     if RouteKind.TCP in kinds:
         routes = [tcp_routes(view).get(_key(target, rule.name)) for rule in _rules(target, RouteKind.TCP)]
         known = [route for route in routes if route is not None]

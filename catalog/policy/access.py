@@ -49,16 +49,22 @@ Grant = NoAccess | FullAccess | MatchingAccess
 
 @derived
 def grant(view: View, target: TrafficTarget, port: Port, protocol: Protocol) -> Grant:
-    """Return the access that a target gives on a port of its destination's workloads."""
+    """Return the access that a target gives on a port of its destination's workloads.
+
+    For example, a target with one HTTPRouteGroup gives MatchingAccess on an HTTP port, and NoAccess on a TCP
+    port.
+    """
     if not in_force(target) or target.port not in (None, port):
         return NoAccess()
     kinds = {rule.kind for rule in target.rules}
+    # TCP rules first: they limit the ports of HTTP rules too.
     if RouteKind.TCP in kinds and not _tcp_ports_hold(view, target, port):
         return NoAccess()
     if RouteKind.HTTP not in kinds:
         return FullAccess() if kinds else NoAccess()
     if not protocol.is_http:
         return FullAccess() if RouteKind.TCP in kinds else NoAccess()
+    # Duplicates are removed in order, because several rules may name one match.
     matches = tuple(dict.fromkeys(_http_matches(view, target)))
     return MatchingAccess(matches) if matches else NoAccess()
 

@@ -38,6 +38,7 @@ def destinations(
         for backend in _called(service):
             if isinstance(backend.upstream, ServiceKey):
                 place = (backend.upstream, backend.target_port, backend.as_called)
+                # One destination per place: HTTP if any service with a route to it speaks HTTP.
                 named[place] = named.get(place, False) or service.protocol.is_http
     return SharedTuple(
         _open_to_all(view, key, target_port, is_http, as_called)

@@ -28,7 +28,10 @@ def admits(value: object) -> bool:
 
 
 def without(value: T, left_out: AbstractSet[Unit]) -> T:
-    """Return a policy, or a part of it, without these units; any other value unchanged."""
+    """Return a policy, or a part of it, without these units; any other value unchanged.
+
+    For example, a port whose only rule has one match, without this match, admits no caller.
+    """
     match value:
         case ProxyPolicy():
             return replace(
@@ -107,6 +110,7 @@ def _host_without(host: OutsideHost, left_out: AbstractSet[Unit]) -> OutsideHost
 def _access_without(access: Access, left_out: AbstractSet[Unit]) -> Access:
     found = (_rule_without(each, left_out) for each in access.rules)
     rules = tuple(each for each in found if each is not None)
+    # Without the unit of permissive mode only the rules are left, so less is admitted.
     everyone = isinstance(access, EveryoneInTheMesh) and EveryoneInTheMesh() not in left_out
     return EveryoneInTheMesh(rules) if everyone else OnlyRules(rules)
 

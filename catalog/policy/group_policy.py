@@ -47,6 +47,7 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
     Endpoints change far more often than the rest, and readers of the outline are not affected by them.
     """
     parts = reachable(view, group)
+    # Set only if a policy prefers near endpoints; otherwise the parts are shared by all localities.
     if group.locality:
         parts = tuple(nearby(view, each, group.locality) for each in parts)
     kind = interception_kind(group)

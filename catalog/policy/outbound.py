@@ -43,7 +43,10 @@ def visible(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
 
 @derived
 def granted(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
-    """Return the services that a client may reach by TrafficTargets, without those open to all; sorted."""
+    """Return the services that a client may reach by TrafficTargets, without those open to all; sorted.
+
+    For example, a target for `cart-v2` also makes the split's apex `cart` reachable.
+    """
     direct = {
         service
         for target in targets_by_source(view).found(client)

@@ -53,7 +53,10 @@ class _Offer:
 
 @derived
 def reachable(view: View, group: ProxyGroup) -> tuple[ReachableServices, ...]:
-    """Return the services that a group of proxies may call: the common part, if any, and its own."""
+    """Return the services that a group of proxies may call: the common part, if any, and its own.
+
+    For example, in a permissive mesh without Retries all groups share one part, and have none of their own.
+    """
     match group.interception:
         case Explicit():
             found: tuple[ReachableServices, ...] = (_explicit(view, group, group.interception),)
@@ -104,6 +107,7 @@ def _transparent(view: View, group: ProxyGroup, ipv6: bool) -> tuple[ReachableSe
     if not mine and not retried:
         return (open_to_all(view, scope, ipv6),)
     own = _together(view, client, mine, ipv6)
+    # No common address: both parts can be used side by side, and the common one stays shared.
     if not retried and own.places.isdisjoint(_open(view, scope, ipv6).places):
         return (open_to_all(view, scope, ipv6), _part(view, client, own.services))
     opened = (each for each in open_services(view) if in_scope(scope, each))
@@ -124,6 +128,7 @@ def _together(view: View, client: ServiceIdentity | None, keys: Iterable[Service
     healthier there: the network may have reused the address of a former Pod for a Pod of another namespace.
     """
     offers: dict[ServiceKey, _Offer] = {}
+    # The first holder of an address keeps it, so services are visited oldest first.
     holders: dict[SocketAddress, ServiceKey] = {}
     lost: dict[ServiceKey, set[SocketAddress]] = {}
     for key in sorted(keys, key=lambda each: (*age(view.services[each].created), each)):

@@ -100,6 +100,7 @@ def _first(view: View, key: WorkloadKey, place: int, *, at_home: bool) -> Claim 
     claim = claims_of(view, key)[place]
     for rival, there in _rivals(view, claim, _rank(view, key, place)):
         of_home = rival.workload.namespace == key.namespace
+        # An earlier claim that is itself left out does not count.
         if of_home is at_home and _same_machine(rival, claim) and holder(view, *there) is None:
             return rival
     return None

@@ -96,6 +96,7 @@ def groups_of(view: View, key: WorkloadKey) -> tuple[ProxyGroup, ...]:
     """Return the group of a workload's proxy as a tuple; empty if another workload claims the sidecar."""
     workload = view.workloads[key]
     claimant = None if workload.sidecar is None else claimant_of(view, workload.sidecar)
+    # Of several workloads with one sidecar only the claimant has a proxy; the others would get its snapshot.
     if claimant is None or claimant.key != key:
         return ()
     return (group_of(view, workload),)
@@ -106,7 +107,10 @@ members: Final = IN_VIEW.derived_index("workloads by group", workloads, groups_o
 
 
 def groups(view: View) -> Mapping[ProxyGroup, tuple[ProxyName, ...]]:
-    """Return all groups with the names of their proxies, sorted, in the order of their first proxy."""
+    """Return all groups with the names of their proxies, sorted, in the order of their first proxy.
+
+    For example, ten replicas of one Deployment are one group with ten proxies.
+    """
     found = {group: proxies(view, group) for group in members(view)}
     return dict(sorted(found.items(), key=lambda each: each[1]))
 

@@ -24,6 +24,7 @@ def service_called(view: View, host: str, namespace: Namespace) -> ServiceKey | 
     """
     if key := next(iter(sorted(by_own_address(view).get(IpAddress(host), ()))), None):
         return key
+    # Accepted forms: `cart`, `cart.shop`, `cart.shop.svc`, with or without the cluster's domain.
     labels = host.removesuffix(f".{view.settings.cluster_domain}").split(".")
     in_full = labels[-1] == "svc"
     labels = labels[:-1] if in_full else labels

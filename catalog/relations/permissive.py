@@ -59,6 +59,7 @@ services_in: Final = IN_VIEW.index("services by namespace", services, lambda key
 def open_services(view: View) -> Iterator[ServiceKey]:
     """Yield the services of permissive namespaces."""
     found = open_namespaces(view).value()
+    # The annotation of a namespace can turn permissive mode off as well as on.
     if found.mesh_wide:
         yield from (key for key in view.services if key.namespace not in found.exceptions)
     else:

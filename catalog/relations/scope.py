@@ -22,5 +22,8 @@ def scope_of(view: View, group: ProxyGroup) -> Scope:
 
 
 def in_scope(scope: Scope, key: ServiceKey) -> bool:
-    """Return whether a scope includes a service."""
+    """Return whether a scope includes a service.
+
+    For example, the scope `shop/*` includes `shop/cart`, and no service of `bank`.
+    """
     return scope is None or any(pattern.fits(key) for pattern in scope)

@@ -53,6 +53,7 @@ class Edits:
         if self.settings is not None:
             yield Edits(settings=self.settings)
         ordered = sorted(self.objects.items(), key=lambda each: (_rank(each[0]), each[1] is not None))
+        # Workloads last: everything that they depend on is present by then.
         early = {key: each for key, each in ordered if key.kind not in _WORKLOADS}
         workloads = {key: each for key, each in ordered if key.kind in _WORKLOADS}
         yield from (Edits(objects=part) for part in _parts(early, size))

@@ -99,6 +99,7 @@ class View:
         for key, sourced in edits.objects.items():
             before, after = _placed(self.sourced.held().get(key)), _placed(sourced)
             yield _edit(self.sourced, key, sourced)
+            # Also for an object whose key in its table has changed, for example a slice.
             if before is not None and before != after:
                 yield before.table(self).remove(before.key)
             if after is not None and sourced is not None:

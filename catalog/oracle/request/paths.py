@@ -127,6 +127,7 @@ def _canonical(path: bytes) -> bytes | None:
             if written is None:
                 return None
             found.append(written)
+    # A final dot segment leaves a slash at the end, as in RFC 3986.
     if _ESCAPED_DOT.sub(b".", segments[-1]) in (b".", b".."):
         found.append(b"")
     return b"/" + b"/".join(found)

@@ -86,7 +86,10 @@ def method_fits(match: HTTPMatch, request: Request) -> bool:
 
 
 def headers_missed(match: HTTPMatch, request: Request) -> tuple[str, ...]:
-    """Return the names of the match's headers for which the request has no fitting value."""
+    """Return the names of the match's headers for which the request has no fitting value.
+
+    For example, a match with `x-user: alice.*` misses `x-user` in a request without this header.
+    """
     return tuple(
         wanted.name
         for wanted in match.headers
@@ -97,6 +100,7 @@ def headers_missed(match: HTTPMatch, request: Request) -> tuple[str, ...]:
 
 
 def _values(request: Request, name: str) -> Iterable[str]:
+    # The server's rules never see the application's value, so no expression can match.
     if name.lower() in UNSEEN:
         return ()
     if name.lower() == TE:

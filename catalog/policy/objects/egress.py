@@ -121,6 +121,7 @@ def said(view: View, client: ServiceIdentity) -> tuple[OutsidePort, ...]:
             _matches(view, egress),
             setting_named(view, egress),
         )
+        # One rule object per protocol, shared by all ports, so equal ports are recognised by identity.
         by_protocol = {each: replace(whole, protocol=each) for each in EgressProtocol}
         for port in egress.ports:
             by_port.setdefault(port.number, []).append(by_protocol[port.protocol])
@@ -182,6 +183,7 @@ def _matches(view: View, egress: Egress) -> tuple[HTTPMatch, ...] | None:
 
 
 def _port(number: Port, found: list[_EgressPortRule]) -> OutsidePort:
+    # Each network gets all rules that cover it, because the proxy only looks for the narrowest one.
     networks = sorted({each for one in found for each in one.networks}, key=_network_order)
     by_holding: dict[tuple[bool, ...], list[str]] = {}
     for network in networks:

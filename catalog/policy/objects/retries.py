@@ -21,7 +21,10 @@ def precedence(retry: Retry) -> tuple[bool, str, PolicyKey]:
 
 
 def in_force(view: View, client: ServiceIdentity) -> Mapping[ServiceKey, Retry]:
-    """Return the Retry objects in force for a client, by called service."""
+    """Return the Retry objects in force for a client, by called service.
+
+    For example, of two Retry objects for `cart` the older one is returned.
+    """
     found: dict[ServiceKey, Retry] = {}
     for retry in sorted(retries_by_source(view).found(client), key=precedence):
         for key in retry.destinations:

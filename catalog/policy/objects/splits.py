@@ -38,6 +38,7 @@ def matches(view: View, split: TrafficSplit) -> tuple[HTTPMatch, ...] | None:
     if not split.matches:
         return None
     groups = [http_route_groups(view).get(PolicyKey(split.key.namespace, name)) for name in split.matches]
+    # A missing group puts the whole split out of force; fewer matches would change its meaning silently.
     if None in groups:
         return ()
     return tuple(dict.fromkeys(each for group in groups if group is not None for each in group.matches))

@@ -102,6 +102,7 @@ def _placed(view: View, network: IPv4Network) -> Iterator[tuple[ServiceKey, IpAd
         placed.add(there)
         if there != address:
             yield key, there
+            # The address was the home of a single service, which must now look for another one.
             if len(alone := at.get(there, ())) == 1:
                 heapq.heappush(waiting, _by_age(view, alone[0]))
 
