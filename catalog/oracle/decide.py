@@ -206,7 +206,11 @@ def places(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[Place,
     Endpoints outside the mesh are missing, because they cannot do mTLS.
     """
     is_http = spoken(port, backing(view, key)).is_http
-    found = {Place(each.identity, each.port) for each in endpoints(view, key, port) if each.identity}
+    found = {
+        Place(endpoint.identity, endpoint.port)
+        for endpoint in endpoints(view, key, port)
+        if endpoint.identity
+    }
     return tuple((place, is_http) for place in sorted(found))
 
 
@@ -220,7 +224,7 @@ def arriving(view: View, request: Request) -> Request | LocalReply:
 def offered(view: View, request: Request, port: ServicePort) -> bool:
     """Return whether the client's sidecar accepts calls to a service's port, if some may be answered."""
     rivals = splits_by_apex(view).found(request.service)
-    splits = [each for each in rivals if in_force(view, each, request, port)]
+    splits = [rival for rival in rivals if in_force(view, rival, request, port)]
     ways = [way for split in splits for way in backends(view, request, port, split)]
     if all(split.matches for split in splits):  # the apex answers requests that no split takes
         if accepts_everyone(view, request.service.namespace):

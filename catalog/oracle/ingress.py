@@ -101,7 +101,7 @@ def seen(view: View, request: Request, place: Place) -> Request:
         return request
     nameless = replace(client, name="", tls=True)
     for services in called_there(view, request.service, place):
-        if client.server_name in {each.fqdn(view.settings.cluster_domain) for each in services}:
+        if client.server_name in {service.fqdn(view.settings.cluster_domain) for service in services}:
             continue
         for found, backend in (each for key in services for each in _counting(view, key, place.port)):
             if backend.proof is Proof.ENCRYPTION and _is_meant(view, nameless, found, backend):
@@ -152,13 +152,13 @@ def _is_source(view: View, request: Request, found: IngressBackend, backend: Ing
         return _is_meant(view, request.client, found, backend)
     shown = tuple(_shown(view, request.client, request.service))
     return bool(shown) and all(
-        any(_is_meant(view, each, found, backend) for each in names) for names in shown
+        any(_is_meant(view, name, found, backend) for name in names) for names in shown
     )
 
 
 def _is_meant(view: View, client: Client | None, found: IngressBackend, backend: IngressPort) -> bool:
     trust_domain = view.settings.trust_domain
-    return any(is_caller(each, client, trust_domain) for each in _sources(view, found, backend))
+    return any(is_caller(source, client, trust_domain) for source in _sources(view, found, backend))
 
 
 def _sources(view: View, found: IngressBackend, backend: IngressPort) -> Iterator[Caller]:

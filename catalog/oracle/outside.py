@@ -161,12 +161,12 @@ def _passes(by: list[Egress]) -> OutsideDecision:
 def _in_range(egress: Egress, address: IpAddress | None, *, inside: bool) -> bool:
     if not egress.networks or address is None:
         return inside or not egress.networks
-    return any(ip_address(address) in ip_network(each) for each in egress.networks)
+    return any(ip_address(address) in ip_network(network) for network in egress.networks)
 
 
 def _hosts(view: View, egress: Egress, client: ServiceIdentity) -> list[str]:
     """Return an Egress's hosts outside the mesh; wildcards only if the Egress has ranges."""
-    ours = [each for each in egress.hosts if service_of_the_mesh(view, each, client.namespace) is None]
+    ours = [host for host in egress.hosts if service_of_the_mesh(view, host, client.namespace) is None]
     return ours if egress.networks else [each for each in ours if not each.startswith("*")]
 
 

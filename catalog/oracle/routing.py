@@ -20,7 +20,11 @@ def rule_for(view: View, request: Request, port: ServicePort) -> tuple[RoutePoli
     """
     if not spoken(port, backing(view, request.service)).is_http:
         return None
-    found = (each for each in route_policies(view).values() if each.service == request.service)
+    found = (
+        route_policy
+        for route_policy in route_policies(view).values()
+        if route_policy.service == request.service
+    )
     policy = min(found, key=lambda each: (each.created or "~", each.key), default=None)
     for rule in policy.rules if policy is not None else ():
         if policy is not None and (
@@ -41,7 +45,7 @@ def sent(view: View, request: Request) -> Request:
         return request
     changes = found[1].actions.request_headers
     gone = {*changes.remove, *(name for name, _ in changes.put)}
-    kept = (each for each in request.headers if each[0].lower() not in gone)
+    kept = (header for header in request.headers if header[0].lower() not in gone)
     return replace(request, headers=(*kept, *changes.put, *changes.add))
 
 

@@ -44,7 +44,7 @@ def setting_at_place(view: View, where: Place) -> UpstreamTrafficSetting | None:
 
 def tried_again(view: View, client: ServiceIdentity, key: ServiceKey) -> Retry | None:
     """Return the Retry for a client's calls to a service."""
-    mine = (each for each in retries(view).values() if each.source == client and key in each.destinations)
+    mine = (retry for retry in retries(view).values() if retry.source == client and key in retry.destinations)
     return min(mine, key=lambda each: (each.created or "~", each.key), default=None)
 
 
@@ -56,7 +56,11 @@ def reaching(view: View, key: ServiceKey) -> UpstreamPolicy | None:
     service = view.services.get(key)
     if service is None or service.headless:
         return None
-    found = (each for each in upstream_policies(view).values() if each.service == key)
+    found = (
+        upstream_policy
+        for upstream_policy in upstream_policies(view).values()
+        if upstream_policy.service == key
+    )
     return min(found, key=lambda each: (each.created or "~", each.key), default=None)
 
 

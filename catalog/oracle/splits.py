@@ -35,7 +35,7 @@ def judge_split(view: View, split: TrafficSplit, request: Request, port: Service
     """Return the verdict of a split on the called service."""
     if split.apex.namespace != split.key.namespace:
         return SplitVerdict.FOREIGN_APEX
-    total = sum(each.weight for each in split.backends if backend_key(split, each) in view.services)
+    total = sum(backend.weight for backend in split.backends if backend_key(split, backend) in view.services)
     if total <= 0:
         return SplitVerdict.NO_WEIGHT
     if total >= 2**32:
@@ -64,7 +64,7 @@ def split_for(view: View, request: Request, port: ServicePort) -> TrafficSplit |
     Splits without a creation time are last.
     """
     rivals = splits_by_apex(view).found(request.service)
-    found = [each for each in rivals if judge_split(view, each, request, port) is SplitVerdict.DECIDES]
+    found = [rival for rival in rivals if judge_split(view, rival, request, port) is SplitVerdict.DECIDES]
     return min(found, key=lambda s: (not s.matches, not s.created, s.created, s.key), default=None)
 
 

@@ -56,7 +56,7 @@ def judge(view: View, request: Request, target: TrafficTarget, port: Port, *, is
     """
     if target.key.namespace != target.destination.namespace:
         return Verdict.NOT_IN_FORCE
-    if not any(is_caller(each, request.client, view.settings.trust_domain) for each in target.sources):
+    if not any(is_caller(source, request.client, view.settings.trust_domain) for source in target.sources):
         return Verdict.OTHER_CLIENTS
     kinds = {rule.kind for rule in target.rules}
     if not kinds:

@@ -93,7 +93,7 @@ def _checking(view: View, policy: UpstreamPolicy, target_port: str) -> HealthChe
     found, key = policy.checking, policy.service
     if found is None or found.request is None:
         return found
-    spoken = {protocol_of(view, key, each) for each in _ports(view, key, target_port)}
+    spoken = {protocol_of(view, key, port) for port in _ports(view, key, target_port)}
     return found if spoken == {asked_in(found)} else None
 
 
@@ -114,7 +114,7 @@ def who_may_answer(view: View, found: ServiceDestination) -> Answering:
 
 def answering_at(view: View, client: ServiceIdentity | None, key: ServiceKey, target_port: str) -> Answering:
     """Return the identities that may answer a client at a target port of a service."""
-    return tuple((each, permitted(view, client, key, each)) for each in _ports(view, key, target_port))
+    return tuple((port, permitted(view, client, key, port)) for port in _ports(view, key, target_port))
 
 
 @derived

@@ -46,7 +46,7 @@ def without(value: T, left_out: AbstractSet[Unit]) -> T:
             out = replace(value, by=None, log=plain.log, collector=None)
             return out if value in left_out else value
         case OutsideRange():
-            return replace(value, hosts=tuple(_host_without(each, left_out) for each in value.hosts))
+            return replace(value, hosts=tuple(_host_without(host, left_out) for host in value.hosts))
         case InboundPort():
             rates = RateLimits() if value.rates in left_out else value.rates
             return replace(value, access=_access_without(value.access, left_out), rates=rates)
@@ -58,11 +58,11 @@ def without(value: T, left_out: AbstractSet[Unit]) -> T:
                 checking=None if value.checking in left_out else value.checking,
             )
         case OutboundService() if value.protocol.is_http:
-            rules = (_treated_without(each, left_out) for each in value.rules)
+            rules = (_treated_without(rule, left_out) for rule in value.rules)
             return replace(
                 value,
                 routes=_routes_without(value.routes, left_out),
-                rules=tuple(each for each in rules if each is not None),
+                rules=tuple(rule for rule in rules if rule is not None),
                 retries=None if value.retries in left_out else value.retries,
             )
         case _:
@@ -90,7 +90,7 @@ def narrowed(value: T, to: object) -> T:
 
 
 def _reachable_without(found: ReachableServices, left_out: AbstractSet[Unit]) -> ReachableServices:
-    return replace(found, services=SharedTuple(without(each, left_out) for each in found.services))
+    return replace(found, services=SharedTuple(without(service, left_out) for service in found.services))
 
 
 def _outside_without(port: OutsidePort, left_out: AbstractSet[Unit]) -> OutsidePort:
@@ -108,7 +108,7 @@ def _host_without(host: OutsideHost, left_out: AbstractSet[Unit]) -> OutsideHost
 
 
 def _access_without(access: Access, left_out: AbstractSet[Unit]) -> Access:
-    found = (_rule_without(each, left_out) for each in access.rules)
+    found = (_rule_without(rule, left_out) for rule in access.rules)
     rules = tuple(each for each in found if each is not None)
     # Without the unit of permissive mode only the rules are left, so less is admitted.
     everyone = isinstance(access, EveryoneInTheMesh) and EveryoneInTheMesh() not in left_out
@@ -125,7 +125,7 @@ def _rule_without(rule: AccessRule, left_out: AbstractSet[Unit]) -> AccessRule |
 def _routes_without(
     routes: tuple[OutboundRoute, ...], left_out: AbstractSet[Unit]
 ) -> tuple[OutboundRoute, ...]:
-    found = [each for each in (_route_without(each, left_out) for each in routes) if each is not None]
+    found = [each for each in (_route_without(route, left_out) for route in routes) if each is not None]
     if not found or found[-1].matches is not None:
         found.append(
             OutboundRoute(None, ())
@@ -134,7 +134,7 @@ def _routes_without(
 
 
 def _route_without(route: OutboundRoute, left_out: AbstractSet[Unit]) -> OutboundRoute | None:
-    keys = tuple(each for each in route.keys if each not in left_out)
+    keys = tuple(key for key in route.keys if key not in left_out)
     if route.split is None:
         return replace(route, keys=keys)
     if route.matches is None:
@@ -171,8 +171,8 @@ def _common(
     """Return the intersection of two sets of rules; with `mesh_at_will` callers of the mesh need no rule."""
     by_object = {each.by: each for each in allowed}
     found = (
-        each if mesh_at_will and not each.from_outside else _narrower(each, by_object.get(each.by))
-        for each in rules
+        rule if mesh_at_will and not rule.from_outside else _narrower(rule, by_object.get(rule.by))
+        for rule in rules
     )
     return tuple(each for each in found if each is not None)
 
@@ -185,7 +185,7 @@ def _narrower(rule: AccessRule, now: AccessRule | None) -> AccessRule | None:
     if now is None:
         return None
     admitted = frozenset(now.callers)
-    callers = tuple(each for each in rule.callers if each in admitted)
+    callers = tuple(caller for caller in rule.callers if caller in admitted)
     matches = rule.matches
     if rule.matches is None:
         matches = now.matches

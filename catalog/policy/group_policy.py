@@ -34,8 +34,8 @@ def proxy_policy(view: View, group: ProxyGroup) -> ProxyPolicy:
 
 def _with_endpoints(view: View, part: ReachableServices) -> ReachableServices:
     places = (
-        with_endpoints(view, each) if isinstance(each, ServiceDestination) else each
-        for each in part.destinations
+        with_endpoints(view, destination) if isinstance(destination, ServiceDestination) else destination
+        for destination in part.destinations
     )
     return replace(part, destinations=SharedTuple(places))
 
@@ -49,7 +49,7 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
     parts = reachable(view, group)
     # Set only if a policy prefers near endpoints; otherwise the parts are shared by all localities.
     if group.locality:
-        parts = tuple(nearby(view, each, group.locality) for each in parts)
+        parts = tuple(nearby(view, part, group.locality) for part in parts)
     kind = interception_kind(group)
     transparent = kind is InterceptionKind.TRANSPARENT
     passthrough = mesh_wide.egress(view).value() and transparent

@@ -146,19 +146,19 @@ def _escaped_slashes(protocol: Protocol, services: Iterable[Service]) -> Escaped
 
     One application answers for all these services, and its rules belong to the port.
     """
-    kept = any(each.escaped_slashes is EscapedSlashes.KEEP for each in services)
+    kept = any(service.escaped_slashes is EscapedSlashes.KEEP for service in services)
     return EscapedSlashes.KEEP if kept and protocol.is_http else EscapedSlashes.REJECT
 
 
 def _tapped(view: View, services: Iterable[Service]) -> Tapped:
     """Return the tapped requests at a port: those of all its services."""
-    found = (choice for each in services for choice in view.taps.get(each.key) or ())
+    found = (choice for service in services for choice in view.taps.get(service.key) or ())
     return tuple(sorted(set(found)))
 
 
 def _rates(view: View, protocol: Protocol, services: Iterable[Service]) -> RateLimits:
     """Return the rate limits of a port; on a port without HTTP only those of connections."""
-    found = rate_limits(view, tuple(each.key for each in services))
+    found = rate_limits(view, tuple(service.key for service in services))
     return found if protocol.is_http else found.of_connections
 
 

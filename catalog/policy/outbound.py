@@ -82,7 +82,11 @@ def permitted(
 @derived
 def who_is_behind(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[ServiceIdentity, Port], ...]:
     """Return the identities behind a service's port in the mesh, with the workload's port, sorted."""
-    found = {(each.identity, each.port) for each in endpoints(view, key, port) if each.identity is not None}
+    found = {
+        (endpoint.identity, endpoint.port)
+        for endpoint in endpoints(view, key, port)
+        if endpoint.identity is not None
+    }
     return tuple(sorted(found))
 
 
@@ -95,7 +99,11 @@ def allowed_endpoints(
 ) -> tuple[Endpoint, ...]:
     """Return the endpoints of a service's port that a client may call: in the mesh, and permitted."""
     may_answer = permitted(view, client, key, port)
-    return tuple(each for each in endpoints(view, key, port) if (each.identity, each.port) in may_answer)
+    return tuple(
+        endpoint
+        for endpoint in endpoints(view, key, port)
+        if (endpoint.identity, endpoint.port) in may_answer
+    )
 
 
 @derived
@@ -174,7 +182,11 @@ def called_at(
     """
     service = view.services[key]
     if not service.headless:
-        return tuple(sorted(SocketAddress(each, port.port) for each in called_addresses(view, service)))
+        return tuple(
+            sorted(
+                SocketAddress(called_address, port.port) for called_address in called_addresses(view, service)
+            )
+        )
     if splits.in_force(view, key, protocol_of(view, key, port)):
         found = endpoints(view, key, port)
     else:
@@ -204,7 +216,7 @@ def _shares(
         for place, weight in _backends(view, split, port)
         if reached(place)
     )
-    return shares if any(each.weight for each in shares) else ()
+    return shares if any(share.weight for share in shares) else ()
 
 
 def _backends(view: View, split: TrafficSplit, port: ServicePort) -> Iterator[tuple[Place, int]]:

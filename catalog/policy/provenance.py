@@ -133,7 +133,7 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
             yield access.node(view, identity, number, protocol)
             yield rate_limits.node(view, services)
             yield _plain.node(view, identity, number, protocol)
-            yield from (ingress_rule.node(view, each, number) for each in services)
+            yield from (ingress_rule.node(view, service, number) for service in services)
         case Calls(called, number):
             for port in _ports(view, called, number):
                 yield _ways.node(view, asked_for(view, identity, called), called, port)

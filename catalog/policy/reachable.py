@@ -145,7 +145,9 @@ def _together(view: View, client: ServiceIdentity | None, keys: Iterable[Service
         asked = asked_for(view, client, key)
         offers[key] = _free(view, asked, key, ipv6, partial(reaches, view, asked), places)
     retried = {} if client is None else in_force(view, client)
-    found = (_retried(each, retried.get(key)) for key in sorted(offers) for each in offers[key].services)
+    found = (
+        _retried(service, retried.get(key)) for key in sorted(offers) for service in offers[key].services
+    )
     return _Offer(tuple(found), frozenset(holders))
 
 
@@ -189,7 +191,9 @@ def _free(
         if view.services[key].headless:
             ways = tuple(map(_as_called, ways))
         places = called_at(view, client, key, port) if ways else ()
-        free = [each for each in places if each not in taken and each not in here and _is_led(each, ipv6)]
+        free = [
+            place for place in places if place not in taken and place not in here and _is_led(place, ipv6)
+        ]
         here.update(free)
         protocol = protocol_of(view, key, port)
         slashes = escaped_slashes(view, key, protocol)
@@ -228,7 +232,7 @@ def _as_called(route: OutboundRoute) -> OutboundRoute:
     """Let the called endpoint answer, unless a split decides."""
     if route.split is not None:
         return route
-    called = tuple(replace(each, as_called=True) for each in route.backends)
+    called = tuple(replace(backend, as_called=True) for backend in route.backends)
     return replace(route, backends=called, keys=(), fails_over=False)
 
 

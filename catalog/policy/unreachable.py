@@ -42,12 +42,12 @@ def closed_at(
 def _opened(view: View, part: ReachableServices, ports: frozenset[Port]) -> frozenset[SocketAddress]:
     """Return the addresses of one part at some ports."""
     del view
-    return frozenset(each for each in _places(part) if each.port in ports)
+    return frozenset(place for place in _places(part) if place.port in ports)
 
 
 @derived
 def _at(view: View, port: Port) -> tuple[SocketAddress, ...]:
-    found = {each for key in services_by_port(view).get(port, ()) for each in _addresses(view, key)}
+    found = {address for key in services_by_port(view).get(port, ()) for address in _addresses(view, key)}
     return tuple(sorted(each for each in found if each.port == port))
 
 
@@ -59,7 +59,9 @@ def _beside(view: View, part: ReachableServices) -> SharedTuple[SocketAddress]:
 
 
 def _places(part: ReachableServices) -> Iterator[SocketAddress]:
-    return (SocketAddress(each, service.port) for service in part.services for each in service.addresses)
+    return (
+        SocketAddress(address, service.port) for service in part.services for address in service.addresses
+    )
 
 
 @derived
@@ -67,7 +69,7 @@ def addresses(view: View) -> tuple[SocketAddress, ...]:
     """Return the addresses of the mesh's services, sorted; empty without `enableEgress`, when unused."""
     if not mesh_wide.egress(view).value():
         return ()
-    return tuple(sorted({each for key in view.services for each in _addresses(view, key)}))
+    return tuple(sorted({address for key in view.services for address in _addresses(view, key)}))
 
 
 _all: Final = IN_VIEW.firewall(addresses)

@@ -35,7 +35,7 @@ ingress_backends: Final = kind(IngressBackend, INGRESS_BACKEND, "IngressBackends
 
 
 def _services(_: PolicyKey, found: IngressBackend) -> tuple[ServiceKey, ...]:
-    return tuple(dict.fromkeys(each.service for each in found.backends))
+    return tuple(dict.fromkeys(backend.service for backend in found.backends))
 
 
 retries_by_source: Final = IN_VIEW.index("Retries by source", retries, lambda _, found: (found.source,))

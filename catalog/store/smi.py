@@ -23,7 +23,9 @@ def _ends(_: PolicyKey, target: TrafficTarget) -> tuple[tuple[ServiceIdentity, S
 
 
 def _backends(_: PolicyKey, split: TrafficSplit) -> tuple[ServiceKey, ...]:
-    return tuple(dict.fromkeys(ServiceKey(split.key.namespace, each.service) for each in split.backends))
+    return tuple(
+        dict.fromkeys(ServiceKey(split.key.namespace, backend.service) for backend in split.backends)
+    )
 
 
 targets_by_source: Final = IN_VIEW.index("TrafficTargets by source", targets, _sources)

@@ -46,7 +46,7 @@ def delivering(
 ) -> Delivery:
     """Return the parts of delivery, made from the settings; `waves` follows each wave until the ACKs."""
     # Each driver has its own type of listener whose ACK makes a proxy ready.
-    ready_types = frozenset(each.ready_type for each in drivers.drivers.values())
+    ready_types = frozenset(driver.ready_type for driver in drivers.drivers.values())
     translate, preview = (
         translation(*drivers.drivers.values(), environment=drivers.environment, secrets=secrets)
         for secrets in (True, False)

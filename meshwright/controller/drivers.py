@@ -152,7 +152,7 @@ class DriverPages:
 
     def taken(self) -> Iterator[AcknowledgedSecrets]:
         """Yield the secrets that proxies have acknowledged, from all drivers that report them."""
-        return itertools.chain.from_iterable(each() for each in self._secrets)
+        return itertools.chain.from_iterable(secrets() for secrets in self._secrets)
 
     def pages(self) -> tuple[Page, ...]:
         """Return the pages, sorted by path."""
@@ -160,4 +160,4 @@ class DriverPages:
 
     def statuses(self) -> tuple[StreamStatus, ...]:
         """Return the streams of all drivers."""
-        return tuple(status for each in self._streams for status in each())
+        return tuple(status for statuses in self._streams for status in statuses())

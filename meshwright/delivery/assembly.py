@@ -196,8 +196,8 @@ class _Announcer:
     def published(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
         """Record a published wave, or a part of one, and notify the followers."""
         self._records.history.published(wave, step, replaced)
-        for each in self.followers:
-            each.published(wave, step, replaced)
+        for follower in self.followers:
+            follower.published(wave, step, replaced)
 
     def state_changed(self, answers: Answers, state: MeshState) -> None:
         """Forget proxies without a workload, and notify the followers of the end of a wave."""
@@ -205,8 +205,8 @@ class _Announcer:
         records.quarantine.forget(records.registry.follow(state.proxies))
         # After `forget`, which may have removed verdicts.
         answers.judged()
-        for each in self.followers:
-            each.changed()
+        for follower in self.followers:
+            follower.changed()
 
 
 def _delivery(

@@ -112,7 +112,7 @@ class Presence:
             None if self._came is None else begin_at(PendingChanges(*self._came, self._looked), ARRIVALS)
         )
         moments = (arrivals, self._lingering.due())
-        return min((each for each in moments if each is not None), default=None)
+        return min((moment for moment in moments if moment is not None), default=None)
 
 
 class ExpectedSidecars:

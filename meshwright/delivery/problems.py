@@ -118,15 +118,15 @@ class AllProblems:
         return bool(other)
 
     def _count(self, who: str, problems: Iterable[Problem], by: int) -> None:
-        for each in problems:
+        for problem in problems:
             if who == _LOGGED:
-                _add(self._logged, each, by)
-            before = each in self._times
-            _add(self._times, each, by)
-            if before is not (each in self._times):
+                _add(self._logged, problem, by)
+            before = problem in self._times
+            _add(self._times, problem, by)
+            if before is not (problem in self._times):
                 for moves in self._followed:
-                    moves.note(each, stood=before)
-                self._counts[each.severity] += by
+                    moves.note(problem, stood=before)
+                self._counts[problem.severity] += by
                 self._sorted = None
 
 

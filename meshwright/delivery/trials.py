@@ -57,7 +57,7 @@ class Trials(Generic[T]):
         A wrong guess then costs one rejection, and no new search.
         """
         # One batch per item: if one is rejected again, the others are not suspected.
-        found = tuple(each for each in items if each in self.guilty)
+        found = tuple(item for item in items if item in self.guilty)
         return replace(
             self, waiting=(*self.waiting, *((each,) for each in found)), guilty=self.guilty - set(found)
         )

@@ -40,10 +40,12 @@ class Ejections:
         found: dict[str, list[ProxyName]] = {}
         for name, said in sorted(self._said.items(), key=lambda each: each[0]):
             if now < said.until:
-                for host in dict.fromkeys(each.host for each in said.endpoints):
+                for host in dict.fromkeys(endpoint.host for endpoint in said.endpoints):
                     found.setdefault(host, []).append(name)
         return {host: tuple(names) for host, names in found.items()}
 
     def count(self, now: datetime) -> int:
         """Return the number of ejected endpoints."""
-        return len({each for said in self._said.values() if now < said.until for each in said.endpoints})
+        return len(
+            {endpoint for said in self._said.values() if now < said.until for endpoint in said.endpoints}
+        )

@@ -138,7 +138,7 @@ class Taps:
         """
         # A proxy is only believed about the services that it answers for.
         services = frozenset(self.served(proxy)) if self._taps else frozenset()
-        wanting = [each for each in self._taps if each.watched.service in services]
+        wanting = [tap for tap in self._taps if tap.watched.service in services]
         for request in requests if wanting else ():
             for each in wanting:
                 if each.watched.fits(proxy, request):
@@ -146,6 +146,6 @@ class Taps:
         return bool(wanting)
 
     def _follow(self, service: ServiceKey) -> None:
-        choices = {each.watched.choice for each in self._taps if each.watched.service == service}
+        choices = {tap.watched.choice for tap in self._taps if tap.watched.service == service}
         if self._table.watch(service, tuple(sorted(choices)) or None):
             self._changed()

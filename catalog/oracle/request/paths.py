@@ -88,7 +88,7 @@ def hidden_dots(path: bytes) -> LocalReply | None:
     check comes after the rules, so a denied client gets 403.
     """
     segments = _SLASH.split(_ESCAPED_SLASH.sub(b"/", path))
-    return _HIDDEN if any(each.partition(b";")[0] in (b".", b"..") for each in segments) else None
+    return _HIDDEN if any(segment.partition(b";")[0] in (b".", b"..") for segment in segments) else None
 
 
 def _http1(target: bytes, method: str) -> ForwardedTarget | LocalReply:

@@ -134,7 +134,7 @@ def _hosts(request: Request) -> list[str]:
 def _headers(request: Request, found: ForwardedTarget) -> tuple[tuple[str, str], ...]:
     if found.authority is None:
         return request.headers
-    others = (each for each in request.headers if each[0].lower() not in _HOST)
+    others = (header for header in request.headers if header[0].lower() not in _HOST)
     return (("host", found.authority.decode()), *others)
 
 
@@ -143,11 +143,11 @@ def _forwarded(headers: tuple[tuple[str, str], ...], upgrades: frozenset[str]) -
 
     Connection and Upgrade stay if an offer is forwarded; Upgrade then only has the forwarded protocols.
     """
-    named = {each.lower() for each in _tokens(headers, "connection")}
+    named = {token.lower() for token in _tokens(headers, "connection")}
     offered = _tokens(headers, "upgrade") if "upgrade" in named else ()
     passing = [each for each in offered if each.lower() in upgrades]
     ending = (named - {"te"}) | {"upgrade"} | (set() if passing else {"connection"})
-    kept = tuple(each for each in headers if each[0].lower() not in ending)
+    kept = tuple(header for header in headers if header[0].lower() not in ending)
     return (*kept, ("upgrade", ", ".join(passing))) if passing else kept
 
 

@@ -20,7 +20,7 @@ class UpgradeOffer:
 
 def offered(request: Request, passing: Iterable[str]) -> UpgradeOffer:
     """Return the offered protocols; empty without `Connection: Upgrade`."""
-    if "upgrade" not in (each.lower() for each in _tokens(request, "connection")):
+    if "upgrade" not in (token.lower() for token in _tokens(request, "connection")):
         return UpgradeOffer()
     known, all_of_it = frozenset(passing), _tokens(request, "upgrade")
     return UpgradeOffer(

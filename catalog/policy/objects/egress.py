@@ -91,7 +91,7 @@ def beside(
     if not named:
         return ()
     numbers = frozenset(each.port for each in named)
-    ours = [_of_part(view, each, numbers) for each in parts]
+    ours = [_of_part(view, part, numbers) for part in parts]
     shut = ((each.port, str(ip_network(each.address))) for each in closed if each.port in numbers)
     ours.append(_MeshAddresses(frozenset(shut), frozenset()))
     found = (_port_beside(each, ours, passthrough=passthrough) for each in named)
@@ -107,7 +107,7 @@ def said(view: View, client: ServiceIdentity) -> tuple[OutsidePort, ...]:
     by_port: dict[Port, list[_EgressPortRule]] = {}
     for egress in egresses_by_source(view).found(client):
         hosts = tuple(
-            each for each in egress.hosts if service_of_the_mesh(view, each, client.namespace) is None
+            host for host in egress.hosts if service_of_the_mesh(view, host, client.namespace) is None
         )
         hosts = hosts if egress.hosts else (ANY_HOST,)
         networks = tuple(map(ip_network, egress.networks))
@@ -143,7 +143,7 @@ def _ports(by_port: Mapping[Port, list[_EgressPortRule]]) -> Iterator[OutsidePor
 def _of_part(view: View, part: ReachableServices, numbers: frozenset[Port]) -> _MeshAddresses:
     """Return the addresses of a part's services at these ports; the part may be shared by many groups."""
     del view
-    found = [each for each in part.services if each.port in numbers]
+    found = [service for service in part.services if service.port in numbers]
     return _MeshAddresses(
         frozenset((each.port, str(ip_network(address))) for each in found for address in each.addresses),
         frozenset(each.port for each in found if each.protocol is Protocol.TCP_SERVER_FIRST),
@@ -152,7 +152,7 @@ def _of_part(view: View, part: ReachableServices, numbers: frozenset[Port]) -> _
 
 def _port_beside(port: OutsidePort, ours: Iterable[_MeshAddresses], *, passthrough: bool) -> OutsidePort:
     """Return the allowed traffic at a port without the mesh's own addresses."""
-    taken = {each for part in ours for each in part.addresses}
+    taken = {address for part in ours for address in part.addresses}
     waits = not port.server_first and not any(port.port in part.server_first for part in ours)
     ranges: list[OutsideRange] = []
     for each in port.ranges:
@@ -169,7 +169,7 @@ def _port_beside(port: OutsidePort, ours: Iterable[_MeshAddresses], *, passthrou
 
 
 def _with_elsewhere(hosts: tuple[OutsideHost, ...]) -> tuple[OutsideHost, ...]:
-    return hosts if any(each.name == ANY_HOST for each in hosts) else (*hosts, _ELSEWHERE)
+    return hosts if any(host.name == ANY_HOST for host in hosts) else (*hosts, _ELSEWHERE)
 
 
 def _matches(view: View, egress: Egress) -> tuple[HTTPMatch, ...] | None:

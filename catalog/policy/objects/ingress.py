@@ -53,7 +53,7 @@ def ingress_rule(view: View, key: ServiceKey, port: Port) -> AccessRule | None:
 def ingress_rules(view: View, services: Iterable[ServiceKey], port: Port) -> tuple[AccessRule, ...]:
     """Return the rules for callers from outside at a port of these services' workloads, one per object."""
     by: dict[ObjectKey, AccessRule] = {}
-    for rule in (ingress_rule(view, each, port) for each in services):
+    for rule in (ingress_rule(view, service, port) for service in services):
         if rule is not None:
             known = by[rule.by].callers if rule.by in by else ()
             callers = _sorted({*known, *rule.callers})
@@ -86,7 +86,7 @@ def _callers(view: View, found: IngressBackend, backend: IngressPort) -> tuple[C
         case Proof.NOTHING:
             return places
         case Proof.ENCRYPTION:
-            return tuple(EncryptedRange(each, server_names) for each in places)
+            return tuple(EncryptedRange(place, server_names) for place in places)
         case Proof.CERTIFICATE:
             return tuple(_named(found, server_names, places))
 

@@ -50,6 +50,6 @@ def counting(view: View, services: tuple[ServiceKey, ...]) -> UpstreamTrafficSet
     A workload cannot distinguish by which service it was called, so the first setting with rates counts for
     all.
     """
-    found = (setting_of(view, each) for each in services)
+    found = (setting_of(view, service) for service in services)
     limiting = (each for each in found if each is not None and each.rates != RateLimits())
     return min(limiting, key=precedence, default=None)

@@ -37,7 +37,7 @@ def keys_of(view: View, protocol: Protocol, backends: Iterable[WeightedBackend])
     """
     if not protocol.is_http:
         return ()
-    found = dict.fromkeys(each.load.key for each in _policies(view, backends))
+    found = dict.fromkeys(policy.load.key for policy in _policies(view, backends))
     return tuple(key for key in found if key is not None)
 
 
@@ -45,7 +45,7 @@ def fails_over(view: View, protocol: Protocol, backends: Iterable[WeightedBacken
     """Return whether a failed request may be repeated at endpoints farther away, for at least one backend."""
     if not protocol.is_http:
         return False
-    nearest = (each.nearest for each in _policies(view, backends))
+    nearest = (policy.nearest for policy in _policies(view, backends))
     return any(each is not None and each.fails_over for each in nearest)
 
 
@@ -55,7 +55,7 @@ def nearby(view: View, part: ReachableServices, locality: str) -> ReachableServi
 
     A destination without a preference, or for callers with an unknown locality, is unchanged.
     """
-    found = tuple(_near(view, each, locality) for each in part.destinations)
+    found = tuple(_near(view, destination, locality) for destination in part.destinations)
     if all(mine is its for mine, its in zip(found, part.destinations, strict=True)):
         return part
     return ReachableServices(part.services, SharedTuple(found), part.common)
@@ -63,9 +63,9 @@ def nearby(view: View, part: ReachableServices, locality: str) -> ReachableServi
 
 def _policies(view: View, backends: Iterable[WeightedBackend]) -> Iterator[UpstreamPolicy]:
     """Yield the policies of backends that choose among endpoints."""
-    for each in backends:
-        policy = policy_of(view, each.upstream) if isinstance(each.upstream, ServiceKey) else None
-        if policy is not None and not each.as_called:
+    for backend in backends:
+        policy = policy_of(view, backend.upstream) if isinstance(backend.upstream, ServiceKey) else None
+        if policy is not None and not backend.as_called:
             yield policy
 
 

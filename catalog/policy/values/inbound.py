@@ -30,7 +30,7 @@ class AccessRule:
     @property
     def from_outside(self) -> bool:
         """True if the rule admits callers from outside the mesh."""
-        return not all(isinstance(each, ServiceIdentity) for each in self.callers)
+        return not all(isinstance(caller, ServiceIdentity) for caller in self.callers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,9 @@ C = TypeVar("C", ServiceIdentity, IpRange, EncryptedRange, AuthenticatedName)
 
 def admitted(access: Access, kind: type[C]) -> tuple[C, ...]:
     """Return the callers of one kind that any rule admits, sorted."""
-    return tuple(sorted({each for rule in access.rules for each in rule.callers if isinstance(each, kind)}))
+    return tuple(
+        sorted({caller for rule in access.rules for caller in rule.callers if isinstance(caller, kind)})
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +74,8 @@ class PortAccess:
 
 def divided(access: Access) -> PortAccess:
     """Divide the access at a port; a rule with both kinds of callers is in both parts."""
-    plain = (_of_callers(each, plain=True) for each in access.rules)
-    proven = (_of_callers(each, plain=False) for each in access.rules)
+    plain = (_of_callers(rule, plain=True) for rule in access.rules)
+    proven = (_of_callers(rule, plain=False) for rule in access.rules)
     return PortAccess(
         replace(access, rules=tuple(each for each in proven if each.callers)),
         OnlyRules(tuple(each for each in plain if each.callers)),
@@ -81,7 +83,7 @@ def divided(access: Access) -> PortAccess:
 
 
 def _of_callers(rule: AccessRule, *, plain: bool) -> AccessRule:
-    found = tuple(each for each in rule.callers if isinstance(each, IpRange) is plain)
+    found = tuple(caller for caller in rule.callers if isinstance(caller, IpRange) is plain)
     return rule if len(found) == len(rule.callers) else replace(rule, callers=found)
 
 

@@ -77,4 +77,4 @@ class OutboundService(CachedHash):
     @property
     def fails_over(self) -> bool:
         """True if any route repeats failed requests farther away."""
-        return any(each.fails_over for each in self.routes)
+        return any(route.fails_over for route in self.routes)

@@ -93,12 +93,14 @@ class ProxyPolicy:
     @property
     def service_destinations(self) -> tuple[ServiceDestination, ...]:
         """The destinations in the mesh."""
-        return tuple(each for each in self.destinations if isinstance(each, ServiceDestination))
+        return tuple(
+            destination for destination in self.destinations if isinstance(destination, ServiceDestination)
+        )
 
 
 def services(parts: Iterable[ReachableServices]) -> tuple[OutboundService, ...]:
     """Return the service ports of several parts, sorted."""
-    return _merged([each.services for each in parts], _service_order)
+    return _merged([part.services for part in parts], _service_order)
 
 
 def _merged(parts: list[SharedTuple[T]], order: Callable[[T], tuple[Any, ...]]) -> tuple[T, ...]:

@@ -83,10 +83,10 @@ def _ranks(view: View, key: ServiceKey) -> Mapping[Place, int]:
     """Return the health ranks of a service's endpoints; of several ports the best."""
     found: dict[Place, int] = {}
     for port in view.services[key].ports:
-        for each in endpoints(view, key, port):
-            for address in each.addresses:
-                rank = health_rank(each.health)
-                found[address, each.port] = min(found.get((address, each.port), rank), rank)
+        for endpoint in endpoints(view, key, port):
+            for address in endpoint.addresses:
+                rank = health_rank(endpoint.health)
+                found[address, endpoint.port] = min(found.get((address, endpoint.port), rank), rank)
     return MappingProxyType(found)
 
 
@@ -211,4 +211,4 @@ def _locality(zone: str) -> str:
 
 
 def _proxies(workloads: Iterable[Workload]) -> tuple[ProxyName, ...]:
-    return tuple(each.proxy_name for each in workloads if each.proxy_name is not None)
+    return tuple(workload.proxy_name for workload in workloads if workload.proxy_name is not None)

@@ -15,7 +15,7 @@ from meshwright.mesh.workload import Workload
 
 @derived
 def _asked(view: View) -> bool:
-    return any(each.nearest is not None for each in upstream_policies(view).values())
+    return any(upstream_policy.nearest is not None for upstream_policy in upstream_policies(view).values())
 
 
 _is_asked: Final = IN_VIEW.firewall(_asked)

@@ -43,7 +43,7 @@ def waits_for(view: View, proxy: ProxyName) -> str:
 
 def can_take_traffic(view: View, endpoint: Endpoint) -> bool:
     """Return whether the sidecar of an endpoint can take traffic; True without a sidecar."""
-    return not endpoint.proxies or any(is_admitted(view, each) for each in endpoint.proxies)
+    return not endpoint.proxies or any(is_admitted(view, proxy) for proxy in endpoint.proxies)
 
 
 @derived
@@ -52,7 +52,7 @@ def taking_traffic(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endp
 
     These are the ready endpoints; without any, the terminating ones, as in Kubernetes' own proxies.
     """
-    there = (each for each in endpoints(view, key, port) if each.health is not Health.UNREADY)
+    there = (endpoint for endpoint in endpoints(view, key, port) if endpoint.health is not Health.UNREADY)
     able = tuple(each for each in there if can_take_traffic(view, each))
     return tuple(each for each in able if each.health is Health.READY) or able
 

@@ -64,7 +64,7 @@ def backing(view: View, key: ServiceKey) -> tuple[Workload, ...]:
         return ()
     label = telling_label(service)
     candidates = _by_label(view).get(label, ()) if label is not None else _by_primary(view).get(key, ())
-    chosen = {each for each in candidates if _chosen(view, view.workloads[each], service)}
+    chosen = {candidate for candidate in candidates if _chosen(view, view.workloads[candidate], service)}
     for found in slices_by_service(view).found(key):
         for address, _ in found.healths:
             there = by_address(view).get(IpAddress(address), ())
@@ -82,9 +82,9 @@ def services_of(view: View, key: WorkloadKey) -> tuple[ServiceKey, ...]:
     for name, value in workload.labels:
         candidates.update(services_by_label(view).get((key.namespace, name, value), ()))
     found = {
-        each
-        for each in candidates
-        if (service := view.services.get(each)) is not None and _chosen(view, workload, service)
+        candidate
+        for candidate in candidates
+        if (service := view.services.get(candidate)) is not None and _chosen(view, workload, service)
     }
     for address in () if workload.shares_address else workload.addresses:
         for each in slices_by_address(view).get((key.namespace, address), ()):

@@ -182,7 +182,7 @@ def _read(content: bytes) -> frozenset[SecretName]:
 
 
 def _as_json(places: frozenset[SecretName]) -> bytes:
-    return json.dumps([[each.namespace, each.name] for each in sorted(places)]).encode()
+    return json.dumps([[place.namespace, place.name] for place in sorted(places)]).encode()
 
 
 GATEWAY_SECRETS: Final[Form[frozenset[SecretName]]] = Form(

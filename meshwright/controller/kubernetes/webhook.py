@@ -141,11 +141,15 @@ class Webhook:
     def remarks(self) -> tuple[str, ...]:
         """Return remarks about degraded parts."""
         injection = () if self.injection is None else self.injection.remarks()
-        return (*injection, *(said for each in self.registrations for said in each.remarks()))
+        return (*injection, *(said for registration in self.registrations for said in registration.remarks()))
 
     def waited_for(self) -> tuple[str, ...]:
         """Return registrations not attempted successfully yet. A forbidden one is a remark instead."""
-        return tuple(f"{each.what}'s registration" for each in self.registrations if not each.is_settled)
+        return tuple(
+            f"{registration.what}'s registration"
+            for registration in self.registrations
+            if not registration.is_settled
+        )
 
     async def look(self) -> None:
         """Renew the certificate and update the registrations after a change of CA."""
@@ -156,15 +160,15 @@ class Webhook:
 
     def _look_again(self) -> None:
         """Check the registrations now, because CA certificates or namespaces may have changed."""
-        for each in self.registrations:
-            each.look()
+        for registration in self.registrations:
+            registration.look()
 
     def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield the names and coroutines of all tasks of the webhook."""
         yield "webhook certificate", self.tls.renewing(self._clock)
         yield "webhook's second mesh", self._judge.tidying()
-        for each in self.registrations:
-            yield f"{each.what}'s registration", each.run()
+        for registration in self.registrations:
+            yield f"{registration.what}'s registration", registration.run()
         if self.injection is not None:
             yield from self.injection.works(self._look_again)
 

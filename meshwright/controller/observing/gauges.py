@@ -102,7 +102,7 @@ def _parts(snapshot: Snapshot | None) -> tuple[ResourceSet, ...]:
 def _less(parts: Iterable[ResourceSet], others: Iterable[ResourceSet]) -> list[ResourceSet]:
     """Return the parts that are not among others."""
     there = set(others)
-    return [each for each in parts if each not in there]
+    return [part for part in parts if part not in there]
 
 
 def withheld_counts(counts: Mapping[TypeUrl, int]) -> dict[str, int]:
@@ -145,7 +145,7 @@ class GaugeBuilder:
 
         `lateness` is the longest delay of the event loop since the last measurement.
         """
-        fresh = {each.name: each.freshness() for each in sources}
+        fresh = {source.name: source.freshness() for source in sources}
         return Gauges(
             streams=dict(streams),
             proxies=proxies,
@@ -156,7 +156,7 @@ class GaugeBuilder:
             source_event_age=_ages({name: each.last_event for name, each in fresh.items()}, now),
             source_failing={name: bool(each.error) for name, each in fresh.items()},
             source_held={name: len(each.held) for name, each in fresh.items()},
-            source_objects=_objects({each.name: each.counts() for each in sources}),
+            source_objects=_objects({source.name: source.counts() for source in sources}),
             withheld=withheld or {},
             state_failing=state_failing,
             ledger_unwritten=ledger_unwritten,

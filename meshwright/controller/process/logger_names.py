@@ -103,4 +103,4 @@ LOGGER_NAMES: Final = (
 def with_parents(names: Iterable[str]) -> frozenset[str]:
     """Return the names and all their parents: `a.b` has the parent `a`."""
     parts = (name.split(".") for name in names)
-    return frozenset(".".join(each[:length]) for each in parts for length in range(1, len(each) + 1))
+    return frozenset(".".join(part[:length]) for part in parts for length in range(1, len(part) + 1))

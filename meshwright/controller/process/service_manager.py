@@ -53,7 +53,7 @@ def sentence(missing: tuple[str, ...], remarks: tuple[str, ...]) -> str:
     if missing:
         words = f"not ready: {', '.join((*remarks, *missing))}"
     else:
-        words = "; ".join(("ready", *(f"but: {each}" for each in remarks)))
+        words = "; ".join(("ready", *(f"but: {remark}" for remark in remarks)))
     return " ".join(words.split())[:_LONGEST_STATUS]
 
 

@@ -128,15 +128,15 @@ class DeclaredRoots:
         authority, found = self._authority, self._rule.found
         by_name = {} if found is None else {each.name: each for each in found.roots}
         states: dict[ObjectKey, str] = {}
-        for each in root_certificates(view).values():
-            root = by_name.get(str(each.secret))
-            if each.key in errors:
+        for root_certificate in root_certificates(view).values():
+            root = by_name.get(str(root_certificate.secret))
+            if root_certificate.key in errors:
                 state = _ERROR
-            elif authority is None or root is None or each.role is Role.INACTIVE:
+            elif authority is None or root is None or root_certificate.role is Role.INACTIVE:
                 state = Role.INACTIVE.value
             else:
                 state = state_of(root.fingerprint, authority.rotation, Fingerprint(authority.fingerprint))
-            states[ObjectKey.of(MESH_ROOT_CERTIFICATE, each.key)] = state
+            states[ObjectKey.of(MESH_ROOT_CERTIFICATE, root_certificate.key)] = state
         self._state(states)
 
 

@@ -118,7 +118,11 @@ def _ours(
     identity = tls.identity()
     shown = (identity.chain,) if webhook is None else (identity.chain, webhook.tls.chain)
     # A registration owned by another control plane does not call our webhook.
-    asked = [] if webhook is None else [each for each in webhook.registrations if not each.state.another_s]
+    asked = (
+        []
+        if webhook is None
+        else [registration for registration in webhook.registrations if not registration.state.another_s]
+    )
     held = [authority.held_in(each.trusted) for each in asked]
     joining = None if pods is None else pods.trusted
     return ServerEvidence(

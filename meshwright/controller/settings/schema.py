@@ -29,7 +29,7 @@ def settings_schema() -> dict[str, Schema]:
     """Return the schema of each setting by name, with its description."""
     whole = Settings.model_json_schema()
     definitions = whole["$defs"]
-    meanings = {each.name: each.meaning for each in rows()}
+    meanings = {row.name: row.meaning for row in rows()}
     return {
         name: {"description": meanings[name], **_form(found, definitions)}
         for name, found in whole["properties"].items()

@@ -140,7 +140,7 @@ def _nameservers(value: object) -> object:
     texts = _hosts(value)
     if not isinstance(texts, tuple | list):
         return texts
-    return tuple(each if isinstance(each, Nameserver) else Nameserver.parse(str(each)) for each in texts)
+    return tuple(value if isinstance(value, Nameserver) else Nameserver.parse(str(value)) for value in texts)
 
 
 def _vault_url(value: str) -> str:

@@ -148,13 +148,13 @@ class PushHistory:
         if (proxy := self._of(node)) is None:
             return
         proxy.streams -= 1
-        for each in proxy.pushes:
-            if each.state is Answer.PENDING and (proxy.streams == 0 or each.sent < proxy.since):
-                each.state = Answer.ENDED
-                self._finished(node, each, now)
+        for push in proxy.pushes:
+            if push.state is Answer.PENDING and (proxy.streams == 0 or push.sent < proxy.since):
+                push.state = Answer.ENDED
+                self._finished(node, push, now)
             # The response is kept only to recognise its answer.
             if proxy.streams == 0:
-                each.response = None
+                push.response = None
 
     def sent(self, node: NodeKey, response: Response, size: int, now: float) -> Delays:
         """Record a response of `size` bytes; return the delay since the first event behind the response."""
@@ -199,7 +199,7 @@ class PushHistory:
         """Return the named objects that led to a response; empty if the client requested the response."""
         proxy = self._of(node)
         pushes = () if proxy is None else reversed(proxy.pushes)
-        due = next((each.delivery.due for each in pushes if each.response is response), ())
+        due = next((push.delivery.due for push in pushes if push.response is response), ())
         causes = (cause for wave in due for cause in wave.causes) if isinstance(due, tuple) else ()
         return frozenset(each.object for each in causes)
 
@@ -210,7 +210,7 @@ class PushHistory:
     def pushes(self, node: NodeKey, now: float, date: datetime) -> tuple[Push, ...]:
         """Return a proxy's last pushes, newest first; `now` and `date` are the same moment on both clocks."""
         proxy = self._of(node)
-        return () if proxy is None else tuple(shown(each, now, date) for each in reversed(proxy.pushes))
+        return () if proxy is None else tuple(shown(push, now, date) for push in reversed(proxy.pushes))
 
     def _finished(self, node: NodeKey, push: SentResponse, now: float, *, again: bool = False) -> None:
         self._waiting.pop(push, None)
@@ -232,7 +232,7 @@ class PushHistory:
         # Normalise both moments, so the key is equal for nearly all proxies: most streams are older than
         # the oldest wave, and the exact moment of opening does not matter then.
         opened = max(proxy.opened, touches[0].moment - 1) if touches else proxy.opened
-        seen = next((each.moment for each in reversed(touches) if each.moment <= kind.seen), -1)
+        seen = next((touch.moment for touch in reversed(touches) if touch.moment <= kind.seen), -1)
         kind.seen = self._newest
         stood = ClientPosition(touches, opened, seen, response.version, size)
         known = kind.held.taken

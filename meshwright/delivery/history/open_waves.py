@@ -23,7 +23,8 @@ REJECTED: Final = 20
 QUIET: Final = 2.0
 """Seconds after the last answer until a wave ends.
 
-A type can wait for the answer to another type. For example, listeners are sent after the ACK of clusters.
+A type can wait for the answer to another type. For example, clusters are removed after the ACK of routes
+(rule O2).
 """
 
 DEADLINE: Final = 30.0

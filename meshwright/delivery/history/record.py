@@ -79,10 +79,10 @@ def overtaken(pushes: Iterable[SentResponse], type_url: TypeUrl) -> Iterator[Sen
 
     The answer to the newest response covers them, so they get no answer of their own.
     """
-    for each in pushes:
-        if each.state is Answer.PENDING and each.delivery.content.type_url == type_url:
-            each.state = Answer.OVERTAKEN
-            yield each
+    for push in pushes:
+        if push.state is Answer.PENDING and push.delivery.content.type_url == type_url:
+            push.state = Answer.OVERTAKEN
+            yield push
 
 
 def answer(push: SentResponse, rejection: Rejection | None, now: float) -> float | None:

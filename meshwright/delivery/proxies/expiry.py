@@ -119,7 +119,9 @@ class Expiry:
             used = [each for each in self._ledger.entries_of_all(names) if each.claimed_at is not None]
         except StateError:
             return  # the ledger's errors are reported elsewhere
-        entries = {each.name: each.entry for each in participants(used, names, names, now)}
+        entries = {
+            participant.name: participant.entry for participant in participants(used, names, names, now)
+        }
         for node, name in asked.items():
             entry = entries[name]
             newest = None if entry is None else ShownCertificate(entry.issued_at, entry.not_after)

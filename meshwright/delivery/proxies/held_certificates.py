@@ -59,7 +59,7 @@ class HeldCertificates:
 
     def first_end(self, proxies: Iterable[Proxy]) -> datetime | None:
         """Return the earliest expiry of the certificates that these proxies hold, or `None`."""
-        held = (self.of(each) for each in proxies)
+        held = (self.of(proxy) for proxy in proxies)
         return min((each.not_after for each in held if each is not None), default=None)
 
     def _secrets(self, noted: AcknowledgedVersions) -> Iterator[Resource]:
@@ -72,11 +72,11 @@ class HeldCertificates:
             yield from newest[:1]
 
     def _first(self, resources: Iterable[Resource]) -> HeldCertificate | None:
-        for each in resources:
-            if (known := self._read.get(each.version)) is None:
+        for resource in resources:
+            if (known := self._read.get(resource.version)) is None:
                 if len(self._read) >= MOST:
                     self._read.clear()
-                known = self._read[each.version] = (_certificate(each),)
+                known = self._read[resource.version] = (_certificate(resource),)
             if known[0] is not None:
                 return known[0]
         return None

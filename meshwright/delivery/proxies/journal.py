@@ -110,7 +110,7 @@ class Journal:
 
     def entered_until(self, now: float) -> float:
         """Return the time up to which all events have been written; `now` if the buffer is empty."""
-        return min((each[0].at for each in self._entries.values()), default=now)
+        return min((entries[0].at for entries in self._entries.values()), default=now)
 
     async def run(self) -> None:
         """Write records when they are due, until cancelled."""

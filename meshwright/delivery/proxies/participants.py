@@ -81,7 +81,7 @@ def of_statuses(
 def _participation(
     name: ProxyName, entries: tuple[LedgerEntry, ...], connected: bool, discovered: bool, now: datetime
 ) -> Participation:
-    in_force = [each for each in entries if each.in_force(now)]
+    in_force = [entry for entry in entries if entry.in_force(now)]
     newest = next(reversed(in_force or entries), None)
     lacks = []
     if newest is None:
@@ -89,7 +89,7 @@ def _participation(
     elif not in_force:
         lacks.append(_refused(newest, now))
     if not connected:
-        came = any(each.claimed_at is not None for each in entries)
+        came = any(entry.claimed_at is not None for entry in entries)
         lacks.append(Lack.CONNECTION if came else Lack.NEVER_CONNECTED)
     if not discovered:
         lacks.append(Lack.WORKLOAD)

@@ -142,7 +142,7 @@ class ProxyRegistry:
 
     def connected(self) -> tuple[Proxy, ...]:
         """Return the proxies with a stream; may be called from any thread."""
-        return tuple(each for each in tuple(self._proxies.values()) if each.streams)
+        return tuple(proxy for proxy in tuple(self._proxies.values()) if proxy.streams)
 
     def counts(self) -> dict[str, int]:
         """Return the number of proxies in each state."""

@@ -66,8 +66,8 @@ def _made_without(piece: Piece, left_out: frozenset[Unit]) -> list[tuple[Referen
 def _faults(resources: Iterable[Resource], piece: Piece) -> list[tuple[Reference, str]]:
     """Return the faults of resources with their keys; secrets are skipped, so no content is reported."""
     return [
-        ((each.type_url, each.name), said)
-        for each in resources
-        if not each.secret
-        for said in piece.faults(each)
+        ((resource.type_url, resource.name), said)
+        for resource in resources
+        if not resource.secret
+        for said in piece.faults(resource)
     ]

@@ -189,7 +189,7 @@ def _completed(rendering: RenderInputs, wants: PieceWithoutEndpoints) -> Fitting
 @derived
 def _part(rendering: RenderInputs, pieces: Pieces) -> FittingResources:
     """Return the resources of a nested group of pieces."""
-    return joined(_fits(rendering, each) for each in pieces.pieces())
+    return joined(_fits(rendering, piece) for piece in pieces.pieces())
 
 
 @derived

@@ -32,7 +32,7 @@ class SetBuilder:
 
         Raises SnapshotError if two resources have the same type and name.
         """
-        found = [each for each in batches if each]
+        found = [batch for batch in batches if batch]
         made = self._near(found)
         if made is None:
             made = self._made(tuple(chain.from_iterable(found)))
@@ -65,7 +65,7 @@ class SetBuilder:
 def _unlike(batches: Sequence[Batch], others: Sequence[Batch]) -> list[Batch]:
     """Return the batches that are not among the others, compared by identity."""
     known = set(map(id, others))
-    return [each for each in batches if id(each) not in known]
+    return [batch for batch in batches if id(batch) not in known]
 
 
 def _with(held: ResourceSet, fresh: Batch, gone: Batch) -> ResourceSet | None:

@@ -42,7 +42,7 @@ class Slices:
 async def in_slices(items: Iterator[T]) -> tuple[T, ...]:
     """Return all computed items, with turns for other tasks in between."""
     slices, found = Slices(), list[T]()
-    for each in items:
-        found.append(each)
+    for item in items:
+        found.append(item)
         await slices.give_way()
     return tuple(found)
