@@ -7,7 +7,7 @@ from the records before it. `server` starts them in order: probes answer first, 
 proxies are served. It stops them in the reverse order. `settings/` reads the configuration, and `process/`
 has the parts that any long-running process needs.
 
-Rules of meshes, protocols and certificates belong to the packages that are joined here. Read next: `app`,
+Rules of meshes, protocols and certificates belong to the packages joined here. Read next: `app`,
 `server`.
 
 It never defines a rule of the mesh, of a protocol or of a certificate: the packages that it joins do.

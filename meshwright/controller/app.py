@@ -64,7 +64,7 @@ async def run(
     # The lock before the CA: two processes must not create a CA in one directory.
     with lock.held(settings.state, lock.COMMAND_SECONDS), tended(), contextlib.ExitStack() as stack:
         with explained():
-            found = stack.enter_context(_opened(settings, clock()))
+            found = stack.enter_context(_open(settings, clock()))
             _say(found, settings, clock())
             drivers = MeshDrivers(DriverRegistry.discover().drivers, os.environ)
             # `None`: stopped while waiting for a remote issuer.
@@ -103,7 +103,7 @@ def _addresses(settings: Settings) -> Addresses:
     )
 
 
-def _opened(settings: Settings, now: datetime) -> contextlib.AbstractContextManager[AuthorityWithLedger]:
+def _open(settings: Settings, now: datetime) -> contextlib.AbstractContextManager[AuthorityWithLedger]:
     domain = TrustDomain(settings.trust_domain)
     usual = timedelta(days=settings.proxy_certificate_days)
     anew, rebuild = settings.begin_anew, settings.rebuild_ledger

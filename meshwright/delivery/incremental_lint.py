@@ -53,7 +53,7 @@ class IncrementalLint:
         if self._later:
             self._due.set()
         else:
-            await self._look()
+            await self._search()
 
     async def run(self) -> None:
         """Search after waves until cancelled, and begin with the whole mesh."""
@@ -81,9 +81,9 @@ class IncrementalLint:
         async with self._turn:
             if self._due.is_set():
                 self._due.clear()
-                await self._look()
+                await self._search()
 
-    async def _look(self) -> None:
+    async def _search(self) -> None:
         """Examine all changed objects; later changes are examined next time."""
         if (model := self._model()) is not None:
             found = await Slices().result(model.lint())

@@ -104,7 +104,7 @@ class Loop:
         self._turn = asyncio.Lock()  # the model belongs to one wave or batch at a time
         self._rejections = Rejections()
         self._problems = AllProblems()
-        self.linting = IncrementalLint(lambda: self.model, self._found)
+        self.linting = IncrementalLint(lambda: self.model, self._report_lint)
         self.model: Model | None = None
         self.doing = ""
         self.state = MeshState(said=self._problems)
@@ -153,9 +153,9 @@ class Loop:
             _log.exception("wave failed; the mesh stays as it was", code=said.code, doing=self.doing)
             self.model = None  # it may have applied half of the wave, so the next wave starts from scratch
             self._problems.forget()
-            self._say_inputs()
+            self._report_sources()
             self._problems.say("wave", None, (said,))
-            self._take(replace(self.state, published=self._publishing.published))
+            self._set_state(replace(self.state, published=self._publishing.published))
             return False
         finally:
             self.doing = ""
@@ -180,7 +180,7 @@ class Loop:
         work = model.work()
         self.doing = "following the sources"
         sources, admissions = self._gathering.sources, self._gathering.admissions
-        self._say_inputs()
+        self._report_sources()
         await slices.result(model.attend(self._presence.here()))
         await slices.result(model.follow(sources.merged, admissions, self._gathering.taps))
         groups = model.serving.touched()
@@ -195,7 +195,7 @@ class Loop:
         self._gathering.concerned(touched or 0)
         self._problems.say("wave", None, ())
         self._problems.say("certificates", None, certifying)
-        self._say(model, step)
+        self._report(model, step)
         self._meter.wave_work(**asdict(model.work() - work), touched=touched or 0)
         await self.linting.after_wave()
         if self._verification is not None:
@@ -216,7 +216,7 @@ class Loop:
             self._problems.say("certificates", None, await self._certify(model, needs, slices, unsaid=needs))
         step = await self._computed(model, groups, slices)
         self._publishing.attend(step)
-        self._say(model, step)
+        self._report(model, step)
         self._meter.wave_work(**asdict(model.work() - work), touched=0)
         return True
 
@@ -227,7 +227,7 @@ class Loop:
     async def _certify(
         self, model: Model, needs: Needs, slices: Slices, unsaid: Collection[ServiceIdentity] = ()
     ) -> Problems:
-        """Issue the certificates that are needed now, in a thread, because signing and writing take time.
+        """Issue the certificates needed now, in a thread, because signing and writing take time.
 
         A changed certificate of an identity outside `unsaid` requests a wave, which serves it and names it as
         its cause.
@@ -242,12 +242,12 @@ class Loop:
             self._gathering.changed()
         return update.problems
 
-    def _say_inputs(self) -> None:
+    def _report_sources(self) -> None:
         sources = self._gathering.sources
         self._problems.of_sources({each.name: each.problems() for each in sources.all})
         self._problems.say("between sources", None, sources.merged.problems)
 
-    def _say(self, model: Model, step: Step) -> None:
+    def _report(self, model: Model, step: Step) -> None:
         """Record the problems found in a wave or batch, and publish the new state."""
         rejected = self._rejections.problems(model.serving, self._publishing.quarantine.findings.rejected())
         self._problems.failed(step.failed)
@@ -255,15 +255,15 @@ class Loop:
         self._problems.say("proxies", None, rejected)
         self._problems.say("identities", None, self._shared(model.view))
         published, proxies = self._publishing.published, model.expected.proxies()
-        self._take(MeshState(model.view, published, self._problems, proxies))
+        self._set_state(MeshState(model.view, published, self._problems, proxies))
 
-    def _found(self, found: Sequence[Looked]) -> None:
+    def _report_lint(self, found: Sequence[Looked]) -> None:
         """Record problems between objects."""
         self._problems.found(found)
         if self._problems.log():
             self._on_state(self.state)
 
-    def _take(self, state: MeshState) -> None:
+    def _set_state(self, state: MeshState) -> None:
         self._problems.log()
         self.state = state
         self._on_state(state)

@@ -21,7 +21,7 @@ class WaveMeter(Protocol):
         """Count a group that could not be computed and keeps its last snapshot."""
 
     def verified(self, differences: int) -> None:
-        """Count a wave that was compared with a computation from scratch, and its differences."""
+        """Count a wave compared with a computation from scratch, and its differences."""
 
 
 class StreamMeter(Protocol):
@@ -34,13 +34,13 @@ class StreamMeter(Protocol):
         """Count a connection when its first stream is requested."""
 
     def connection_ended(self, cause: str) -> None:
-        """Count a connection that was closed because it exceeded a limit."""
+        """Count a connection closed because it exceeded a limit."""
 
     def stream_opened(self, protocol: str) -> None:
         """Count an accepted stream."""
 
     def stream_refused(self, reason: str) -> None:
-        """Count a stream that was refused."""
+        """Count a refused stream."""
 
     def exceeded(self, bound: str) -> None:
         """Count a call that exceeded a limit of its budget."""

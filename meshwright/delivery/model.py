@@ -30,13 +30,13 @@ from meshwright.mesh.values.picture import Picture
 from meshwright.providers.merge import MergedObjects
 
 ATOMIC: Final = 64
-"""Number of edits that are applied as one change; further edits are applied as further changes.
+"""Number of edits applied as one change; further edits are applied as further changes.
 
 For example, the first read of 1000 objects is applied as about 16 changes.
 """
 
 FORGOTTEN: Final = 500
-"""Number of unneeded values that are dropped before streams get a turn."""
+"""Number of unneeded values dropped before streams get a turn."""
 
 
 NOTHING_TAPPED: Final[Picture[ServiceKey, Tapped]] = Picture()

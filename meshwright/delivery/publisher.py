@@ -110,18 +110,18 @@ class Publisher:
         if step:
             # In slices here, because `_settle` writes the same records for each part without a break.
             await self.settle_all(slices)
-        wave = self._begun(wave)
+        wave = self._begin(wave)
         before = self.published
-        self._say_failed(step.failed, before.failed)
+        self._log_failures(step.failed, before.failed)
         touched = 0
         for part in parts(step, before):
             touched += self._publish(wave, part)
             await slices.give_way()
-        self._over(wave)
+        self._finish(wave)
         if not step:
             return None
         await asyncio.sleep(0)  # streams send the new resources before the log line is written
-        _say_published(wave, step, touched)
+        _log_published(wave, step, touched)
         return touched
 
     def attend(self, step: Step) -> None:
@@ -131,7 +131,7 @@ class Publisher:
         before.
         """
         before = self.published
-        self._say_failed(step.failed, before.failed)
+        self._log_failures(step.failed, before.failed)
         self._settle(step)
         try:
             lessened = self.quarantine.after(step)
@@ -143,24 +143,24 @@ class Publisher:
 
     def withhold(self, wave: Wave, step: Step) -> None:
         """Publish a reduced snapshot; `step` is the quarantine's decision about a NACK."""
-        wave = self._begun(wave)
+        wave = self._begin(wave)
         self._settle(step)
         self._serve(wave, step)
-        self._over(wave)
+        self._finish(wave)
 
     def lessen(self) -> None:
         """Apply the quarantine's changed reductions for single streams to the cache."""
         for stream, (node, less) in self.quarantine.streams.take_changes().items():
             self._cache.lessen(node, stream, less)
 
-    def _begun(self, wave: Wave) -> Wave:
+    def _begin(self, wave: Wave) -> Wave:
         self._number += 1
         wave = replace(wave, number=self._number)
         if self._follower is not None:
             self._follower.publishing(wave)
         return wave
 
-    def _over(self, wave: Wave) -> None:
+    def _finish(self, wave: Wave) -> None:
         if self._follower is not None:
             self._follower.over(wave)
 
@@ -210,7 +210,7 @@ class Publisher:
             if group is not None:
                 self._noted.settle(self._cache.members(group))
 
-    def _say_failed(
+    def _log_failures(
         self, failed: Mapping[GroupKey, Failure | None], before: Mapping[GroupKey, Failure]
     ) -> None:
         for failure in failed.values():
@@ -222,7 +222,7 @@ class Publisher:
                 )
 
 
-def _say_published(wave: Wave, step: Step, touched: int) -> None:
+def _log_published(wave: Wave, step: Step, touched: int) -> None:
     _log.info(
         "snapshots published",
         wave=wave.number,

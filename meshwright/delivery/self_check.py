@@ -84,10 +84,10 @@ def _differences(
             yield f"proxy {node} is {'served' if found else 'not served'}"
         else:
             due = exclusions.instead_of(node, wanted)
-            yield from (f"proxy {node}: {what}" for what in _unlike(due, found))
+            yield from (f"proxy {node}: {what}" for what in _resource_differences(due, found))
 
 
-def _unlike(wanted: Snapshot, found: Snapshot) -> Iterator[str]:
+def _resource_differences(wanted: Snapshot, found: Snapshot) -> Iterator[str]:
     for type_url in sorted({*wanted.types(), *found.types()}):
         one, other = wanted.resources(type_url), found.resources(type_url)
         for name in sorted({*one, *other}):

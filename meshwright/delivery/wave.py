@@ -135,7 +135,7 @@ def trust_bundle_cause(trust_domain: str, *, first_ever: bool) -> Cause:
 
 
 def rejection_cause(proxy: str) -> Cause:
-    """Return the cause for a snapshot that is reduced after a rejection, or offered again."""
+    """Return the cause for a snapshot reduced after a rejection, or offered again."""
     return Cause(kinds.REJECTION, proxy, PROXIES, Change.CHANGED)
 
 

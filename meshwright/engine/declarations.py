@@ -112,7 +112,7 @@ class Declarations(Generic[S]):
     def mapping_firewall(
         self, function: DerivedFunction[S, [], Mapping[K, V]]
     ) -> "DeclaredPart[S, MappingFirewall[K, V]]":
-        """Declare a derived mapping as a firewall that is read by key.
+        """Declare a derived mapping as a firewall read by key.
 
         See `engine.firewall.MappingFirewall`.
         """

@@ -85,7 +85,7 @@ def derived(function: Callable[Concatenate[S, P], V]) -> DerivedFunction[S, P, V
 
 
 class ObservedValues(Generic[K, V]):
-    """Values of one derived function that are wanted from outside, by key, with the set of touched ones."""
+    """Values of one derived function wanted from outside, by key, with the set of touched ones."""
 
     def __init__(self, function: DerivedFunction[S, [K], V], source: S) -> None:
         self._graph = source.graph

@@ -60,7 +60,7 @@ class Firewall(Generic[V]):
 
 
 class MappingFirewall(Firewall[Mapping[K, V]], Generic[K, V]):
-    """A derived mapping that is read by key: a reader is marked when the value of its key has changed."""
+    """A derived mapping read by key: a reader is marked when the value of its key has changed."""
 
     def __init__(self, graph: Graph, function: DerivedFunction[S, [], Mapping[K, V]], source: S) -> None:
         super().__init__(graph, function, source)

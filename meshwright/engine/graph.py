@@ -24,7 +24,7 @@ class Edit(Protocol):
 
 
 class Stage(Protocol):
-    """A part of the graph that is updated with every change."""
+    """A part of the graph updated with every change."""
 
     def settle(self) -> None:
         """Update the stage, and mark the readers of its changes."""
@@ -80,7 +80,7 @@ class Graph:
             if self._path:
                 raise BusyError(f"inputs cannot change while {next(reversed(self._path))} is computed")
             while self._raised:
-                _bare(self._raised.popitem()[1])
+                _drop_tracebacks(self._raised.popitem()[1])
             for _ in itertools.count() if most is None else range(most):
                 if not self._unread:
                     break
@@ -229,7 +229,7 @@ class Graph:
         self.computed += 1
         outcome: object = None
         try:
-            outcome = _checked(node, node.family.run(node.key))
+            outcome = _reject_iterator(node, node.family.run(node.key))
         except (MemoryError, RecursionError):
             node.verified_at = 0  # not a property of the value: the next caller may have more memory or stack
             raise
@@ -241,7 +241,7 @@ class Graph:
         if (cycle := self._cycles.pop(node, None)) is not None:
             outcome = RaisedError(cycle)
         if isinstance(outcome, RaisedError):
-            _bare(outcome.error)
+            _drop_tracebacks(outcome.error)
         self._link(node, reads)
         if node.verified_at and node.outcome_is(outcome):
             self.stopped += 1  # keep the earlier of two equal values, because other values share it
@@ -320,7 +320,7 @@ def _level(reads: Iterable[Node]) -> int:
     return level
 
 
-def _checked(node: Derivation, value: object) -> object:
+def _reject_iterator(node: Derivation, value: object) -> object:
     if hasattr(
         value, "__next__"
     ):  # the test of the ABC Iterator, without the cost of an ABC check for each value
@@ -328,7 +328,7 @@ def _checked(node: Derivation, value: object) -> object:
     return value
 
 
-def _bare(error: BaseException | None) -> None:
+def _drop_tracebacks(error: BaseException | None) -> None:
     """Remove the tracebacks of a cached error, because they keep every local variable alive."""
     while error is not None:
         error.__traceback__ = None

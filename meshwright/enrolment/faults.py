@@ -18,18 +18,18 @@ class Faults:
     """Log lines of one port; use from one event loop."""
 
     def __init__(self) -> None:
-        self._causes = RepeatedLines(_ended_again)
-        self._failures = RepeatedLines(_failed_again)
+        self._causes = RepeatedLines(_log_ended_again)
+        self._failures = RepeatedLines(_log_failed_again)
 
     def failed(self, error: Exception) -> None:
         """Log an error on our side. Refusals are logged by the service, where the request was refused."""
         match error:
             case ProofPending():
-                self._say("join put off", error, _log.info)
+                self._log_once("join put off", error, _log.info)
             case ProofUndecided():
-                self._say("proof not judged", error, _log.error)
+                self._log_once("proof not judged", error, _log.error)
             case CertificateError() if not isinstance(error, RequestError):
-                self._say("nothing signed", error, _log.error)
+                self._log_once("nothing signed", error, _log.error)
             case _ if self._failures.first(f"request failed: {type(error).__name__}"):
                 _log.error("request failed", exc_info=error)
             case _:
@@ -45,14 +45,14 @@ class Faults:
         self._causes.flush()
         self._failures.flush()
 
-    def _say(self, event: str, error: Exception, say: Callable[..., object]) -> None:
+    def _log_once(self, event: str, error: Exception, say: Callable[..., object]) -> None:
         if self._failures.first(event):
             say(event, reason=str(error))
 
 
-def _ended_again(cause: str, count: int) -> None:
+def _log_ended_again(cause: str, count: int) -> None:
     _log.warning("connections ended", cause=cause, count=count)
 
 
-def _failed_again(what: str, count: int) -> None:
+def _log_failed_again(what: str, count: int) -> None:
     _log.warning("requests failed as before", what=what, count=count)

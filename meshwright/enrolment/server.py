@@ -150,10 +150,10 @@ class EnrolmentPort:
             # A cancelled call must not stop half-way between using a token and signing.
             return await asyncio.shield(work)
         except asyncio.CancelledError:
-            work.add_done_callback(self._unheard)
+            work.add_done_callback(self._log_unheard)
             raise
 
-    def _unheard(self, work: asyncio.Task[bytes]) -> None:
+    def _log_unheard(self, work: asyncio.Task[bytes]) -> None:
         """Log an error on our side in a request whose client has disconnected."""
         if not work.cancelled() and isinstance(error := work.exception(), Exception):
             self._say(error)

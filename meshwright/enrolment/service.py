@@ -55,7 +55,7 @@ class Signer(Protocol):
         joined_by: str,
         judge: Judge,
     ) -> SignedProxy:
-        """Return a certificate that is entered in the ledger, if `judge` allows it.
+        """Return a certificate entered in the ledger, if `judge` allows it.
 
         Raises CertificateError and the errors of `judge`.
         """
@@ -152,12 +152,12 @@ class Enrolment:
             with _KeyLocks(self._keys, request.key_digest):
                 if proof is None:
                     raise ProofRefused(ProofRefusal.KIND, f"the proof is of the kind {kind[:80]!r}")
-                granted, entitled = await self._granted(
+                granted, entitled = await self._grant(
                     proof, Evidence(data, request.key_digest, address), request
                 )
         except (ProofRefused, RequestError, LimitExhausted) as error:
             self._entry.failed(address, self._monotonic())
-            self._refused("join refused", error, address, kind)
+            self._log_refusal("join refused", error, address, kind)
             raise
         _log.info("proxy joined", proof=kind, shown=entitled.proof, **_described(granted, address))
         return granted
@@ -168,9 +168,9 @@ class Enrolment:
             request = await asyncio.to_thread(judged, csr_der)
             evidence = Evidence(b"", request.key_digest, address, certificate)
             with _KeyLocks(self._keys, request.key_digest):
-                granted, _ = await self._granted(self._at_hand, evidence, request)
+                granted, _ = await self._grant(self._at_hand, evidence, request)
         except (ProofRefused, RequestError, LimitExhausted) as error:
-            self._refused("renewal refused", error, address, self._at_hand.kind)
+            self._log_refusal("renewal refused", error, address, self._at_hand.kind)
             raise
         _log.info("proxy certificate renewed", **_described(granted, address))
         return granted
@@ -184,7 +184,7 @@ class Enrolment:
         entitled = await self._at_hand.prove(Evidence(b"", "", address, certificate), now)
         name = _name(entitled, "")
         self._trust_by_proxy.require(str(name), self._monotonic(), f"proxy {name}")
-        shown = _shown(certificate)
+        shown = _read_certificate(certificate)
         self.confirmations.note(name, Confirmation(bundle_digest, shown.serial, now.replace(microsecond=0)))
         if not self._signer.changes_roots:
             self.confirmations.tidy(now, max(_KEPT, 3 * timedelta(seconds=self._ask_again)))
@@ -220,7 +220,7 @@ class Enrolment:
         self._reports_by_proxy.require(str(name), self._monotonic(), f"proxy {name}")
         return self.traffic.take(name, said, self._monotonic())
 
-    async def _granted(
+    async def _grant(
         self, proof: Proof, evidence: Evidence, request: SigningRequest
     ) -> tuple[EnrolmentGrant, Entitlement]:
         entitled = await proof.prove(evidence, self._clock())
@@ -230,7 +230,7 @@ class Enrolment:
                 raise ProofRefused(ProofRefusal.OTHER_WORKLOAD, f"{name}: {words}", entitled.proof)
             # Each certificate adds a permanent row to the ledger, so repeated joins are limited as well.
             self._by_proxy.require(str(name), self._monotonic(), f"proxy {name}")
-            signed = await asyncio.to_thread(self._signed, name, request, entitled, proof.kind)
+            signed = await asyncio.to_thread(self._sign, name, request, entitled, proof.kind)
         # No certificate was issued, so the use of the token is restored for another attempt.
         except Exception:
             await _give_back(entitled)
@@ -239,7 +239,7 @@ class Enrolment:
         self.confirmations.give(name, bundle.digest)
         return EnrolmentGrant(signed, bundle, self._clock()), entitled
 
-    def _signed(
+    def _sign(
         self, name: ProxyName, request: SigningRequest, entitled: Entitlement, kind: str
     ) -> SignedProxy:
         by = f"{kind} {entitled.proof}" if entitled.proof else ""
@@ -256,7 +256,7 @@ class Enrolment:
     def _bundle(self) -> TrustBundle:
         return TrustBundle.of((self._signer.trust_bundle(),))
 
-    def _refused(self, event: str, error: Exception, address: str, kind: str) -> None:
+    def _log_refusal(self, event: str, error: Exception, address: str, kind: str) -> None:
         """Log a refusal, with a rate limit per address."""
         if not self._said.take(origin_of(address), self._monotonic()):
             return
@@ -299,7 +299,7 @@ async def _give_back(entitled: Entitlement) -> None:
         _log.error("what was used of a proof is not given back", shown=entitled.proof, reason=str(error))
 
 
-def _shown(certificate: bytes | None) -> PeerCertificate:
+def _read_certificate(certificate: bytes | None) -> PeerCertificate:
     if certificate is None:
         raise ProofRefused("no_certificate")
     return read_peer(certificate)

@@ -35,12 +35,12 @@ class Row:
     def place(self) -> tuple[object, ...]:
         """The sort key of the row."""
         return (
-            _words(self.destination),
+            _service_name(self.destination),
             self.protocol,
-            _words(self.source),
+            _service_name(self.source),
             str(self.proxy or ""),
             self.route or "",
-            _words(self.backend),
+            _service_name(self.backend),
             self.direction,
         )
 
@@ -134,8 +134,8 @@ class RowFilter:
         return tuple(row for row in made if self._has(row))
 
     def _has(self, row: Row) -> bool:
-        source = {_words(row.source or row.proxy)} - {""}
-        destination = {_words(row.destination), _words(row.backend)} - {""}
+        source = {_service_name(row.source or row.proxy)} - {""}
+        destination = {_service_name(row.destination), _service_name(row.backend)} - {""}
         ends = source | destination
         return (
             (not self.namespace or any(end.startswith(self.namespace + "/") for end in ends))
@@ -145,6 +145,6 @@ class RowFilter:
         )
 
 
-def _words(end: Caller | CalledPort | ProxyName | None) -> str:
+def _service_name(end: Caller | CalledPort | ProxyName | None) -> str:
     """Return `namespace/service`, for example `shop/cart`, or an empty text."""
     return "" if end is None else f"{end.namespace}/{end.service}"

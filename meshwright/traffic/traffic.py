@@ -100,7 +100,7 @@ class Traffic:
 
     @property
     def newest(self) -> float | None:
-        """When a proxy has reported last; None where none has."""
+        """The time of the last report of any proxy, or `None`."""
         return next((each.at for each in reversed(self._last.values())), None)
 
     @property

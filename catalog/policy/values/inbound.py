@@ -113,7 +113,7 @@ class InboundPort:
     - `mesh_names` are the TLS server names of callers of the mesh; only set if a rule admits callers without
       certificate.
     - `named` are matches for counting requests, sorted by group and name.
-    - `tapped` selects requests that are reported one by one.
+    - `tapped` selects requests reported one by one.
     """
 
     port: Port

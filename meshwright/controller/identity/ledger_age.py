@@ -27,7 +27,7 @@ class OlderLedger:
 
     def __init__(self) -> None:
         self._serials: OrderedDict[str, None] = OrderedDict()
-        self._lines = RepeatedLines(_again)
+        self._lines = RepeatedLines(_log_again)
 
     def show(self, shown: PeerCertificate, pem: bytes, address: str, now: datetime) -> None:
         """Record a refused certificate."""
@@ -50,5 +50,5 @@ class OlderLedger:
         return (f"the ledger does not know {known} of the CA's certificates that proxies show: {DO}",)
 
 
-def _again(_: str, count: int) -> None:
+def _log_again(_: str, count: int) -> None:
     _log.error("the ledger does not know certificates of its CA", count=count, do=DO)

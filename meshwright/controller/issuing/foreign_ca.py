@@ -28,7 +28,7 @@ class ForeignAuthorityWatch:
     def __init__(self, found: AuthorityWithLedger, stepped: Callable[[], Awaitable[None]]) -> None:
         self._found = found
         self._stepped = stepped
-        self._followed = self._stands()
+        self._followed = self._current()
         self._is_noted = True
 
     async def running(self, clock: Callable[[], datetime]) -> None:
@@ -51,7 +51,7 @@ class ForeignAuthorityWatch:
 
     async def _follow(self) -> None:
         """Pass a change on, then write the new signer to the ledger as soon as possible."""
-        if (stands := self._stands()) != self._followed:
+        if (stands := self._current()) != self._followed:
             self._followed, self._is_noted = stands, False
             _log.info("roots of the authority are others", signer=stands[0])
             await self._stepped()
@@ -59,7 +59,7 @@ class ForeignAuthorityWatch:
             await asyncio.to_thread(self._note_signer)
             self._is_noted = True
 
-    def _stands(self) -> tuple[str, bytes]:
+    def _current(self) -> tuple[str, bytes]:
         authority = self._found.authority
         return authority.fingerprint, authority.trust_bundle()
 

@@ -22,7 +22,7 @@ class InjectionFile(CurrentConfig):
     def __init__(self, path: Path | None, home: str, counted: ReadCounter) -> None:
         super().__init__(home, counted)
         self._path = path
-        self._seen = self._read_as = self._stands()
+        self._seen = self._read_as = self._file_identity()
         self._read()
 
     @property
@@ -34,14 +34,14 @@ class InjectionFile(CurrentConfig):
         """Read the file after each change, and call `changed`, until cancelled."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            before, self._seen = self._seen, self._stands()
+            before, self._seen = self._seen, self._file_identity()
             # Two equal looks in a row: a file that is still being written is not read.
             if before == self._seen != self._read_as:
                 self._read_as = self._seen
                 self._read()
                 changed()
 
-    def _stands(self) -> tuple[int, ...] | None:
+    def _file_identity(self) -> tuple[int, ...] | None:
         """Return the identity of the file's present version, or `None` if it is missing."""
         try:
             found = None if self._path is None else self._path.stat()

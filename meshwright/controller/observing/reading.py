@@ -105,7 +105,7 @@ class ServerReading:
         return clause(model.serving, found[0]) if model is not None and found else ""
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """Return the parts of policy that are excluded for some proxies."""
+        """Return the parts of policy excluded for some proxies."""
         model = self.delivery.loop.model
         return (
             ()
@@ -188,7 +188,7 @@ class ServerReading:
         return self.opened.whose.standing()
 
     def freshness(self) -> Mapping[str, Freshness]:
-        """Return how fresh each source is."""
+        """Return the freshness of each source: the times of its last event and last full read."""
         return {each.name: each.freshness() for each in self.sources.all}
 
     def counts(self) -> Mapping[str, Counts]:

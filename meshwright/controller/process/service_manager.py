@@ -93,8 +93,8 @@ class ServiceManager:
         while True:
             lacking = await missing()
             if not (self._stopping or lacking or self._ready):
-                self._ready = self._tell("READY=1")
-            self._say(sentence(lacking, remarks()))
+                self._ready = self._send("READY=1")
+            self._report_status(sentence(lacking, remarks()))
             await asyncio.sleep(LATER_SECONDS if self._ready else SOON_SECONDS)
 
     async def fed(self, alive: Callable[[], bool]) -> None:
@@ -105,7 +105,7 @@ class ServiceManager:
             return
         while True:
             if alive():
-                self._tell("WATCHDOG=1")
+                self._send("WATCHDOG=1")
             await asyncio.sleep(self._watchdog / 2)
 
     @contextlib.contextmanager
@@ -114,24 +114,24 @@ class ServiceManager:
         if not self._ready or self._stopping:
             yield
             return
-        self._tell("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
+        self._send("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
         try:
             yield
         finally:
             # If the queue is full, `followed` repeats the message.
-            self._ready = self._tell("READY=1")
+            self._ready = self._send("READY=1")
 
     def stopping(self) -> None:
         """Report the shutdown, once."""
         if not self._stopping:
             self._stopping = True
-            self._tell("STOPPING=1", "STATUS=stopping")
+            self._send("STOPPING=1", "STATUS=stopping")
 
-    def _say(self, status: str) -> None:
-        if status != self._status and not self._stopping and self._tell(f"STATUS={status}"):
+    def _report_status(self, status: str) -> None:
+        if status != self._status and not self._stopping and self._send(f"STATUS={status}"):
             self._status = status
 
-    def _tell(self, *fields: str) -> bool:
+    def _send(self, *fields: str) -> bool:
         """Send fields; return whether they were sent, and log an error once."""
         if self._address is None:
             return True

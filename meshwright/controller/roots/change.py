@@ -90,7 +90,7 @@ class RootChange:
         """Begin a change on command; raise RequestError if one is in progress, or objects declare the CAs."""
         self._require_command()
         await self.begin_by(self._authority.begin)
-        return await self._taken()
+        return await self._status_after()
 
     async def begin_by(self, begin: Callable[[datetime, datetime], Rotation]) -> None:
         """Begin a change with `begin(now, since)`; raise RequestError if one is in progress."""
@@ -103,7 +103,7 @@ class RootChange:
                     "or abort it"
                 )
             await asyncio.to_thread(begin, self._clock(), await self._moment())
-            await self._have_stepped()
+            await self._announce_step()
 
     async def abort(self) -> ChangeStatus:
         """Abort the change on command.
@@ -112,7 +112,7 @@ class RootChange:
         """
         self._require_command()
         await self.take(aborted)
-        return await self._taken()
+        return await self._status_after()
 
     async def take(self, act: Callable[[Rotation, datetime], Rotation]) -> None:
         """Replace the change in progress; raise RequestError if `act` does not allow it."""
@@ -131,7 +131,7 @@ class RootChange:
             rotation, now = self._under_way(), self._clock()
             names = given_up(await self._held_by(rotation), proxies, older_than, now)
             await self._step(without(rotation, names, now))
-        return await self._taken()
+        return await self._status_after()
 
     async def stepping(self) -> None:
         """Take each step as soon as all participants are ready, until cancelled; an error is logged once."""
@@ -149,7 +149,7 @@ class RootChange:
                     _log.error("the change of the root is held up", reason=str(error))
                 reason = str(error)
 
-    async def _taken(self) -> ChangeStatus:
+    async def _status_after(self) -> ChangeStatus:
         """Return the status after a successful command, also if the status itself cannot be read."""
         try:
             return await self.status()
@@ -183,7 +183,7 @@ class RootChange:
 
     async def _step(self, rotation: Rotation | None) -> None:
         await asyncio.to_thread(self._authority.step, rotation, self._clock())
-        await self._have_stepped()
+        await self._announce_step()
         # `stepping` repeats the note until the ledger has the new signer.
         self._is_noted = False
         try:  # after the step itself; an interrupted server repeats this at its next start
@@ -191,7 +191,7 @@ class RootChange:
         except StateError as error:
             _log.warning("the ledger does not say yet which root signs", reason=str(error))
 
-    async def _have_stepped(self) -> None:
+    async def _announce_step(self) -> None:
         rotation = self._authority.rotation
         if rotation is None:
             _log.info("root changed", signer=self._authority.fingerprint)

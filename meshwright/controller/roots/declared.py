@@ -97,7 +97,7 @@ class DeclaredRoots:
                 errors.update(await self._follow(self._authority, self._change, used))
             except CertificateError as error:
                 errors = {each.key: str(error) for each in used}
-        self._tell(view, errors)
+        self._report(view, errors)
 
     async def _follow(
         self, authority: ChangingAuthority, change: RootChange, used: Sequence[MeshRootCertificate]
@@ -122,7 +122,7 @@ class DeclaredRoots:
                 pass
         return {}
 
-    def _tell(self, view: View, errors: Mapping[PolicyKey, str]) -> None:
+    def _report(self, view: View, errors: Mapping[PolicyKey, str]) -> None:
         """Report the problems and the state of each object."""
         self._say(ordered(_problem(view, key, said) for key, said in errors.items()))
         authority, found = self._authority, self._rule.found

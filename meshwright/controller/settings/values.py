@@ -140,7 +140,9 @@ def _nameservers(value: object) -> object:
     texts = _hosts(value)
     if not isinstance(texts, tuple | list):
         return texts
-    return tuple(value if isinstance(value, Nameserver) else Nameserver.parse(str(value)) for value in texts)
+    return tuple(
+        server if isinstance(server, Nameserver) else Nameserver.parse(str(server)) for server in texts
+    )
 
 
 def _vault_url(value: str) -> str:
@@ -185,7 +187,7 @@ def _revision(value: str) -> str:
 
 
 def _given(value: object) -> object:
-    """Return a path; one that is empty, as a variable that is set to nothing, is none."""
+    """Return a path, or `None` for an empty text, as in an empty environment variable."""
     return None if value == "" else value
 
 

@@ -199,7 +199,7 @@ class ServiceCertificates:
         # change.
         held = {identity: manager.get(identity) for identity in sorted(looked)}
         changed = {identity: each for identity, each in held.items() if each is not before.get(identity)}
-        # An identity that is no longer needed leaves the certificates in force, so its key is released.
+        # The certificate of an identity that is not needed any more is removed.
         changed.update(
             (identity, None) for identity in changes if identity in before and identity not in looked
         )
@@ -209,7 +209,7 @@ class ServiceCertificates:
         waiting = self._retries.failures.keys() | self._asking.open()
         good = (each for identity, each in held.items() if identity not in waiting)
         self._good = _good_between(good, _ALWAYS if looks_at_all else self._good or _ALWAYS)
-        self._say_failing(manager, now)
+        self._report_failures(manager, now)
         self._roots = roots
         self._looked()
         return Update(changed, roots[0], self.problems)
@@ -253,7 +253,7 @@ class ServiceCertificates:
         self._counted(IssuanceCounts(manager.issued - issued, renewed, failed))
         return looked
 
-    def _say_failing(self, manager: CertificateManager, now: datetime) -> None:
+    def _report_failures(self, manager: CertificateManager, now: datetime) -> None:
         """Update the problems of failed identities, and log each expiring certificate once."""
         failures = sorted(self._retries.failures.items())
         self.problems = tuple(problem(identity, failure.error) for identity, failure in failures)

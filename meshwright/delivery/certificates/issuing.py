@@ -98,11 +98,11 @@ class ConcurrentIssuing:
         asked, fresh = self._seconds(), list[Future[Answer]]()
         for need, request in requests.items():
             if need not in self._open:
-                future = self._pool.submit(self._answered, request, now, asked)
+                future = self._pool.submit(self._answer_later, request, now, asked)
                 with self._lock:
                     self._open[need] = future
                 # After the entry in `_open`, because an answer may arrive at once and in another thread.
-                future.add_done_callback(self._told)
+                future.add_done_callback(self._notify)
                 if need[0] not in again:
                     fresh.append(future)
         wait(fresh, self._patience)
@@ -130,7 +130,7 @@ class ConcurrentIssuing:
         """Start no further requests; running requests finish by themselves."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _answered(self, request: Request, now: datetime, asked: float) -> Answer:
+    def _answer_later(self, request: Request, now: datetime, asked: float) -> Answer:
         """Answer a request when a thread is free, which may be minutes after `ask`.
 
         The validity begins at the current time, not at the time of `ask`: a remote issuer begins a
@@ -139,7 +139,7 @@ class ConcurrentIssuing:
         """
         return _answer(request, now + timedelta(seconds=self._seconds() - asked))
 
-    def _told(self, _: Future[Answer]) -> None:
+    def _notify(self, _: Future[Answer]) -> None:
         self._tell()
 
 

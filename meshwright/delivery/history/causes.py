@@ -39,7 +39,7 @@ class GroupWave:
         """Return the names of one type that the wave is known to have changed."""
         names = self.names or {}
         found = names.get(type_url, frozenset())
-        # A changed cluster's endpoints are sent with it, whether they are other ones or not (rule O4).
+        # The endpoints of a changed cluster are sent with the cluster, changed or not (rule O4).
         return found | names.get(CLUSTER, frozenset()) if type_url == ENDPOINT else found
 
 

@@ -107,9 +107,9 @@ class PushHistory:
         self.replaced = self._replaced.find
 
     def published(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
-        """Record the publication of a wave, or of a part of one, with the snapshots that were replaced."""
+        """Record the publication of a wave, or of a part of one, with the snapshots replaced."""
         self._newest += 1
-        here = {node: found for node in step.members if (found := self._of(node)) is not None}
+        here = {node: found for node in step.members if (found := self._record(node)) is not None}
         served = {node: each.group for node, each in here.items() if each.streams and each.group is not None}
         for resource in left(self._cache, replaced, served):
             self._replaced.keep(resource)
@@ -145,7 +145,7 @@ class PushHistory:
 
     def closed(self, node: NodeKey, now: float) -> None:
         """Record the end of a proxy's oldest stream; its unanswered responses will not be answered."""
-        if (proxy := self._of(node)) is None:
+        if (proxy := self._record(node)) is None:
             return
         proxy.streams -= 1
         for push in proxy.pushes:
@@ -158,7 +158,7 @@ class PushHistory:
 
     def sent(self, node: NodeKey, response: Response, size: int, now: float) -> Delays:
         """Record a response of `size` bytes; return the delay since the first event behind the response."""
-        if (proxy := self._of(node)) is None:
+        if (proxy := self._record(node)) is None:
             return NO_DELAYS
         content = self._contents.of(proxy.variant, response)
         kind = proxy.types.get(response.type_url)
@@ -166,7 +166,7 @@ class PushHistory:
             if len(proxy.types) >= TYPES:
                 del proxy.types[next(iter(proxy.types))]
             kind = proxy.types[response.type_url] = TypeRecord(NOTHING_HELD)
-        delivery = self._taken(node, proxy, kind, content, response, size)
+        delivery = self._step(node, proxy, kind, content, response, size)
         if len(proxy.pushes) >= PUSHES:
             self._waiting.pop(proxy.pushes.pop(0), None)
         # In state of the world, an answer to the newest response of a type also covers older responses of the
@@ -184,7 +184,7 @@ class PushHistory:
     def answered(self, node: NodeKey, response: Response, rejection: Rejection | None, now: float) -> Delays:
         """Record an ACK or NACK; return the delay of an ACK since the first event behind the response."""
         self.answers += 1
-        if (proxy := self._of(node)) is None:
+        if (proxy := self._record(node)) is None:
             return NO_DELAYS
         # Newest first, because nearly every answer is to the last response.
         for push in reversed(proxy.pushes):
@@ -197,7 +197,7 @@ class PushHistory:
 
     def changed(self, node: NodeKey, response: Response) -> frozenset[ObjectKey]:
         """Return the named objects that led to a response; empty if the client requested the response."""
-        proxy = self._of(node)
+        proxy = self._record(node)
         pushes = () if proxy is None else reversed(proxy.pushes)
         due = next((push.delivery.due for push in pushes if push.response is response), ())
         causes = (cause for wave in due for cause in wave.causes) if isinstance(due, tuple) else ()
@@ -209,7 +209,7 @@ class PushHistory:
 
     def pushes(self, node: NodeKey, now: float, date: datetime) -> tuple[Push, ...]:
         """Return a proxy's last pushes, newest first; `now` and `date` are the same moment on both clocks."""
-        proxy = self._of(node)
+        proxy = self._record(node)
         return () if proxy is None else tuple(shown(push, now, date) for push in reversed(proxy.pushes))
 
     def _finished(self, node: NodeKey, push: SentResponse, now: float, *, again: bool = False) -> None:
@@ -224,7 +224,7 @@ class PushHistory:
             return touches
         return tuple(sorted((*touches, *proxy.moved), key=lambda each: each.moment))
 
-    def _taken(
+    def _step(
         self, node: NodeKey, proxy: Record, kind: TypeRecord, content: Content, response: Response, size: int
     ) -> Delivery:
         """Apply a response to the versions that a proxy holds; return the step, shared by equal proxies."""
@@ -245,7 +245,9 @@ class PushHistory:
             return known.delivery
         before, again = kind.held, proxy.again and kind.fresh
         kind.fresh = False
-        move, kind.held = before.after(content, lambda: self._served(node, response.type_url).versions)
+        move, kind.held = before.after(
+            content, lambda: self._served_resources(node, response.type_url).versions
+        )
         waves = causing(touches, content, opened, seen, is_news=move.is_news)
         delivery = self._delivery(
             content, move, waves or (Trigger.RECONNECTED if again else Trigger.SUBSCRIBED), response, size
@@ -274,16 +276,16 @@ class PushHistory:
         content.delivery = found = Delivery(content, move, due, response.version, size, began)
         return found
 
-    def _served(self, node: NodeKey, type_url: TypeUrl) -> Resources:
+    def _served_resources(self, node: NodeKey, type_url: TypeUrl) -> Resources:
         snapshot = self._cache.snapshot(node)
         return NO_RESOURCES if snapshot is None else snapshot.resources(type_url)
 
     def _is_here(self, group: GroupKey) -> bool:
         return any(
-            proxy.streams for node in self._cache.members(group) if (proxy := self._of(node)) is not None
+            proxy.streams for node in self._cache.members(group) if (proxy := self._record(node)) is not None
         )
 
-    def _of(self, node: NodeKey) -> Record | None:
+    def _record(self, node: NodeKey) -> Record | None:
         keeper = self._find(node)
         return None if keeper is None else keeper.pushes
 

@@ -15,7 +15,7 @@ from meshwright.delivery.wave import Wave
 from xds.cache import NodeKey
 
 PUSHES: Final = 100
-"""Number of responses of a wave that are recorded one by one; further responses are only counted."""
+"""Number of responses of a wave recorded one by one; further responses are only counted."""
 
 REJECTED: Final = 20
 """Number of rejected responses beyond PUSHES that are recorded as well."""
@@ -138,7 +138,7 @@ class OpenWaves:
         found.last = max(found.last, found.published)
 
     def sent(self, node: NodeKey, push: SentResponse) -> None:
-        """Record a response that is sent because of waves in flight."""
+        """Record a response sent because of waves in flight."""
         for found in self._concerned(push):
             found.sent(node, push)
 

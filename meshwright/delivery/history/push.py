@@ -33,7 +33,7 @@ class Answer(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """One response that was sent.
+    """One response sent.
 
     `changed` has the name with the old and the new version, for example `("outbound", "3f2a", "9c41")`.
     `again` counts resources sent in a version that the client already held. `size` is in bytes, `seconds` is

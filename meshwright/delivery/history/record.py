@@ -68,7 +68,7 @@ class PushFollower(Protocol):
     """Follower of pushes until their answers; the methods must be quick and must not raise."""
 
     def sent(self, node: NodeKey, push: SentResponse) -> None:
-        """Handle a response that is sent."""
+        """Handle the sending of a response."""
 
     def finished(self, node: NodeKey, push: SentResponse, now: float) -> None:
         """Handle the end of a response, at most once each: answered, overtaken, or its stream ended."""

@@ -21,7 +21,7 @@ from xds.protocol.wire import Response
 from xds.stream_status import Variant
 
 CONTENTS: Final = 256
-"""Number of distinct responses that are recognised when the next proxy gets the same one."""
+"""Number of distinct responses recognised when the next proxy gets the same one."""
 
 
 @dataclass(frozen=True, slots=True)

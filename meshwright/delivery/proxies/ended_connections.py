@@ -1,4 +1,4 @@
-"""Counts of connections that were closed because they exceeded a limit, logged once in a while."""
+"""Counts of connections closed because they exceeded a limit, logged once in a while."""
 
 from collections import Counter
 from dataclasses import dataclass

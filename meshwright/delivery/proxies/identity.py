@@ -72,13 +72,13 @@ Arguments: the certificate, its PEM, the client's address, and the time.
 """
 
 
-def _nothing(name: ProxyName) -> str:
+def _no_reason(name: ProxyName) -> str:
     """Return an empty reason."""
     del name
     return ""
 
 
-def _everybody(signer: str) -> bool:
+def _trust_all(signer: str) -> bool:
     """Return True."""
     del signer
     return True
@@ -99,10 +99,10 @@ class MeshAuthenticator:
         ledger: Ledger,
         view: Callable[[], View | None],
         clock: Callable[[], datetime],
-        not_served: Callable[[ProxyName], str] = _nothing,
-        failed: Callable[[ProxyName], str] = _nothing,
+        not_served: Callable[[ProxyName], str] = _no_reason,
+        failed: Callable[[ProxyName], str] = _no_reason,
         unknown: Unknown | None = None,
-        trusts: Callable[[str], bool] = _everybody,
+        trusts: Callable[[str], bool] = _trust_all,
         shown: ShownCertificates | None = None,
     ) -> None:
         self._ledger = ledger
@@ -128,19 +128,19 @@ class MeshAuthenticator:
         """
         now = self._clock()
         if not peer.certificate:
-            raise _refused(peer, Refusal.NO_CERTIFICATE, "the client showed no certificate")
+            raise _logged_refusal(peer, Refusal.NO_CERTIFICATE, "the client showed no certificate")
         try:
             shown = self._read(peer, peer.certificate)
         except PeerRefused as error:
-            raise _refused(peer, error.reason, str(error)) from error
+            raise _logged_refusal(peer, error.reason, str(error)) from error
         try:
             found = admitted(shown, self._ledger, now, self._trusts)
         except PeerRefused as error:
             if error.reason is RefusalReason.NOT_ISSUED and self._unknown is not None:
                 self._unknown(shown, peer.certificate, peer.address, now)
-            raise _refused(peer, error.reason, str(error)) from error
+            raise _logged_refusal(peer, error.reason, str(error)) from error
         except StateError as error:
-            raise _refused(peer, Refusal.LEDGER, str(error)) from error
+            raise _logged_refusal(peer, Refusal.LEDGER, str(error)) from error
         # Before the claim: a certificate of a refused client must stay unclaimed.
         self._place(peer, found.name)
         self._note(peer, found, now)
@@ -169,9 +169,9 @@ class MeshAuthenticator:
         if name in self._undisputed:
             return
         if detail := contradiction(name, view):
-            raise _refused(peer, Refusal.OTHER_WORKLOAD, f"{name}: {detail}")
+            raise _logged_refusal(peer, Refusal.OTHER_WORKLOAD, f"{name}: {detail}")
         if detail := self._not_served(name):
-            raise _refused(peer, Refusal.OTHER_DRIVER, f"{name}: {detail}")
+            raise _logged_refusal(peer, Refusal.OTHER_DRIVER, f"{name}: {detail}")
         self._undisputed.add(name)
 
     def _read(self, peer: Peer, certificate: bytes) -> PeerCertificate:
@@ -192,11 +192,11 @@ class MeshAuthenticator:
         try:
             claimed = presence(found, self._ledger, peer.address, now)
         except StateError as error:
-            raise _refused(peer, Refusal.LEDGER, str(error)) from error
+            raise _logged_refusal(peer, Refusal.LEDGER, str(error)) from error
         if claimed:
             _log.info("proxy certificate claimed", proxy=found.entry.common_name, serial=found.entry.serial)
 
 
-def _refused(peer: Peer, reason: enum.StrEnum, detail: str) -> StreamRefused:
+def _logged_refusal(peer: Peer, reason: enum.StrEnum, detail: str) -> StreamRefused:
     _log.warning("client refused", peer=peer.address, reason=reason.value, detail=detail)
     return StreamRefused(reason.value)

@@ -37,7 +37,7 @@ _log = structlog.get_logger("delivery.proxies.journal")
 
 
 class JournalEntry(NamedTuple):
-    """A response of `size` bytes that was sent at the time `at`."""
+    """A response of `size` bytes sent at the time `at`."""
 
     response: Response
     size: int
@@ -82,7 +82,7 @@ class Journal:
         return bool(self._entries)
 
     def sent(self, node: NodeKey, response: Response, size: int) -> None:
-        """Record a response of `size` bytes that is sent now."""
+        """Record a response of `size` bytes sent now."""
         self._unanswered += 1
         self._note(node, JournalEntry(response, size, self._now()))
 

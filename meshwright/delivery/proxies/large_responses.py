@@ -68,7 +68,7 @@ class LargeResponses:
         return found if first else None
 
     def sent(self, response: Response, size: int) -> None:
-        """Record any response that was sent: a smaller one of the same type replaces the large one."""
+        """Record any response sent: a smaller one of the same type replaces the large one."""
         if size <= LARGE and self._found:
             self._settle(response.type_url)
 

@@ -126,7 +126,7 @@ class MeshObserver:
 
     def opened(self, node_key: NodeKey, peer: Peer, variant: Variant) -> None:
         """Handle a new stream."""
-        self._used(peer)
+        self._count_connection(peer)
         proxy = self._registry.opened(node_key, peer.address, variant)
         # The history interprets records by the stream that was open then, so older ones are written first.
         self._journal.settle((node_key,))
@@ -143,11 +143,11 @@ class MeshObserver:
 
     def refused(self, peer: Peer, reason: str) -> None:
         """Count a refused stream; the cause is logged by whatever refused it."""
-        self._used(peer)
+        self._count_connection(peer)
         self._metrics.stream_refused(reason)
         _log.info("stream refused", peer=peer.address, reason=reason)
 
-    def _used(self, peer: Peer) -> None:
+    def _count_connection(self, peer: Peer) -> None:
         if peer.address in self._connections:
             return
         if len(self._connections) >= REMEMBERED_CONNECTIONS:
@@ -207,7 +207,7 @@ class MeshObserver:
         if rejection is None and not self._loop.decides(node_key):
             self._journal.accepted(node_key, response)
         else:
-            self._decided(node_key, response, rejection, stream)
+            self._decide(node_key, response, rejection, stream)
         if rejection is None:
             self._metrics.acked(response.type_url)
             if self._readiness.waits_for(node_key, response.type_url) and self._loop.takes_calls(
@@ -224,11 +224,11 @@ class MeshObserver:
             said=rejection.message,
         )
 
-    def _decided(
+    def _decide(
         self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int
     ) -> None:
         """Have the resources of a proxy decided after its answer, with all its earlier records written."""
-        # A NACK is judged by the versions that were acknowledged before.
+        # A NACK is judged by the versions acknowledged before.
         self._journal.settle((node_key,))
         changed = self._history.changed(node_key, response) if rejection is not None else frozenset()
         delays = self._history.answered(node_key, response, rejection, self._now())
@@ -240,7 +240,7 @@ class MeshObserver:
     def closed(self, node_key: NodeKey, peer: Peer, ending: StreamEnd, detail: str, stream: int = 0) -> None:
         """Handle the end of a stream.
 
-        A stream that was refused after it had opened also counts as refused.
+        A stream refused after it had opened also counts as refused.
         """
         variant = self._registry.closed(node_key, peer.address)
         self._loop.closed(stream)

@@ -104,7 +104,7 @@ class EndpointReadiness:
             self._note(node, ready=True)
 
     def revoked(self, entry: LedgerEntry) -> None:
-        """Take note that a certificate was revoked; the ledger has it already."""
+        """Record that a certificate was revoked, which the ledger already knows."""
         self._note(NodeKey(entry.common_name), ready=False)
 
     async def run(self, ledger: Ledger, clock: Callable[[], datetime], changed: Callable[[], None]) -> None:
@@ -115,7 +115,7 @@ class EndpointReadiness:
             # Events during the write go into a new dictionary; after an error the old ones are added to it.
             noted, self._noted = self._noted, {}
             try:
-                found = await asyncio.to_thread(_written, ledger, clock(), noted)
+                found = await asyncio.to_thread(_write, ledger, clock(), noted)
             except StateError as error:
                 if str(error) != self._said:
                     ready = sum(noted.values())
@@ -151,7 +151,7 @@ class EndpointReadiness:
         return self._admissions is not before
 
 
-def _written(ledger: Ledger, now: datetime, noted: Mapping[NodeKey, bool]) -> dict[NodeKey, Progress]:
+def _write(ledger: Ledger, now: datetime, noted: Mapping[NodeKey, bool]) -> dict[NodeKey, Progress]:
     """Write ready proxies to the ledger, and return the progress of all; call this in a thread."""
     names = {node: ProxyName.parse(node) for node in noted}
     ledger.admit([names[node] for node, is_ready in noted.items() if is_ready], now)

@@ -10,7 +10,7 @@ from xds.cache import NodeKey
 
 @dataclass(frozen=True, slots=True)
 class ShownCertificate:
-    """A proxy certificate that was accepted from its proxy."""
+    """A proxy certificate accepted from its proxy."""
 
     issued_at: datetime
     not_after: datetime

@@ -49,15 +49,15 @@ def consistent(
     """
     found = tuple(own)
     mine = ResourceSet.of(found) if before is None else after(before.parts[-1], found, last)
-    return _put_together((*shared, mine), before)
+    return _snapshot_of((*shared, mine), before)
 
 
 def beside(shared: Sequence[ResourceSet], before: Snapshot) -> Snapshot:
     """Return a group's snapshot if only the shared resources have changed; raises like `consistent`."""
-    return _put_together((*shared, before.parts[-1]), before)
+    return _snapshot_of((*shared, before.parts[-1]), before)
 
 
-def _put_together(parts: tuple[ResourceSet, ...], before: Snapshot | None) -> Snapshot:
+def _snapshot_of(parts: tuple[ResourceSet, ...], before: Snapshot | None) -> Snapshot:
     if before is not None and len(parts) == len(before.parts) and all(map(is_, parts, before.parts)):
         return before
     snapshot = Snapshot.joined(parts, before)

@@ -16,7 +16,7 @@ from xds.protocol.resources.resource import Reference, Resource
 
 @dataclass(frozen=True, slots=True)
 class RefusedResource:
-    """Reason why a resource would be rejected, and the unit that is excluded from it.
+    """Reason why a resource would be rejected, and the unit excluded from it.
 
     `unit` is `None` if no unit is at fault. The resource is then published unchanged, and its proxies decide.
     """

@@ -81,7 +81,7 @@ class Result:
         # `setdefault` throughout, so an entry made by `add` or `fail` wins in either order.
         for node in nodes:
             self._members.setdefault(node, None)
-            self._snapshots.setdefault(_kept(node), None)
+            self._snapshots.setdefault(_kept_name(node), None)
         for each in self.before.snapshots if name is None else (name,):
             self._snapshots.setdefault(each, None)
         for each in self.before.failed if name is None else (name,):
@@ -101,8 +101,8 @@ class Result:
         kept = 0
         for node in nodes:
             if (last := self.before.snapshot(node)) is not None:
-                self._members[node] = _kept(node)
-                self._snapshots[_kept(node)] = last
+                self._members[node] = _kept_name(node)
+                self._snapshots[_kept_name(node)] = last
                 kept += 1
         self._failed[name] = Failure(name, f"{type(error).__name__}: {error}", len(nodes), kept)
 
@@ -120,5 +120,5 @@ class Result:
         )
 
 
-def _kept(node: NodeKey) -> GroupKey:
+def _kept_name(node: NodeKey) -> GroupKey:
     return GroupKey(f"kept:{node}")

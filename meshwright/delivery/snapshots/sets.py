@@ -10,7 +10,7 @@ from xds.protocol.resources.resource import Reference, Resource
 from xds.protocol.resources.resource_set import ResourceSet
 
 KEPT: Final = 4
-"""Number of earlier sets that are compared to find the most similar one."""
+"""Number of earlier sets compared to find the most similar one."""
 
 Batch = tuple[Resource, ...]
 """Resources made together: the same tuple object has the same resources."""
@@ -33,42 +33,44 @@ class SetBuilder:
         Raises SnapshotError if two resources have the same type and name.
         """
         found = [batch for batch in batches if batch]
-        made = self._near(found)
+        made = self._derived(found)
         if made is None:
-            made = self._made(tuple(chain.from_iterable(found)))
+            made = self._from_resources(tuple(chain.from_iterable(found)))
         self._batches[made] = found
         # Weak references: a set lives only as long as a snapshot has it.
-        self._newest = [weakref.ref(each) for each in (made, *(e for e in self._living() if e is not made))]
+        self._newest = [
+            weakref.ref(each) for each in (made, *(e for e in self._live_sets() if e is not made))
+        ]
         del self._newest[KEPT:]
         return made
 
-    def _living(self) -> list[ResourceSet]:
+    def _live_sets(self) -> list[ResourceSet]:
         return [held for each in self._newest if (held := each()) is not None]
 
-    def _near(self, batches: Sequence[Batch]) -> ResourceSet | None:
+    def _derived(self, batches: Sequence[Batch]) -> ResourceSet | None:
         """Return the set derived from an earlier set that has most of these batches, or `None`."""
-        for held in self._living():
-            fresh, gone = _unlike(batches, self._batches[held]), _unlike(self._batches[held], batches)
+        for held in self._live_sets():
+            fresh, gone = _missing_in(batches, self._batches[held]), _missing_in(self._batches[held], batches)
             # With more than half of the batches changed, a new set is cheaper.
             if 2 * max(len(fresh), len(gone)) <= len(batches):
-                return _with(held, tuple(chain(*fresh)), tuple(chain(*gone)))
+                return _replaced(held, tuple(chain(*fresh)), tuple(chain(*gone)))
         return None
 
-    def _made(self, found: tuple[Resource, ...]) -> ResourceSet:
-        living = self._living()
+    def _from_resources(self, found: tuple[Resource, ...]) -> ResourceSet:
+        living = self._live_sets()
         nearest = max(living, key=lambda each: _common(each, found), default=None)
         if nearest is None or 2 * _common(nearest, found) < len(found):
             return ResourceSet.of(found)
         return after(nearest, found)
 
 
-def _unlike(batches: Sequence[Batch], others: Sequence[Batch]) -> list[Batch]:
+def _missing_in(batches: Sequence[Batch], others: Sequence[Batch]) -> list[Batch]:
     """Return the batches that are not among the others, compared by identity."""
     known = set(map(id, others))
     return [batch for batch in batches if id(batch) not in known]
 
 
-def _with(held: ResourceSet, fresh: Batch, gone: Batch) -> ResourceSet | None:
+def _replaced(held: ResourceSet, fresh: Batch, gone: Batch) -> ResourceSet | None:
     """Return the set with some resources replaced; `None` if two have the same type and name."""
     left = {(each.type_url, each.name) for each in gone}
     put = {(each.type_url, each.name): each for each in fresh}

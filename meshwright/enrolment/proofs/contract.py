@@ -28,7 +28,7 @@ class Evidence:
     certificate: bytes | None = field(default=None, repr=False)
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing."""
 
 
@@ -54,7 +54,7 @@ class Entitlement:
     since: datetime | None = None
     joined_by: str = ""
     serial: str = ""
-    give_back: Callable[[], None] = _nothing
+    give_back: Callable[[], None] = _do_nothing
 
 
 class ProofRefusal(enum.StrEnum):
