@@ -36,12 +36,11 @@ def _do_nothing() -> None:
 class Entitlement:
     """Result of a proof: a proxy's name, or a service for a new proxy, whose UUID is derived from its key.
 
-    - `proof` identifies the proof in log and ledger. It is not secret, unique, and the same each time; empty
-      if the kind has no such id.
+    - `proof` identifies the proof in log and ledger. This id is public, unique, and the same each time; it is
+      empty if the kind has none.
     - `validity` is `None` for the default validity.
-    - `since` is the time from which the proof was valid. A name that was revoked later is not given again.
-    - `joined_by` and `serial` belong to a certificate as proof. A certificate that was revoked entitles to
-      nothing.
+    - `since` is the time from which the proof was valid. A name revoked later is not given again.
+    - `joined_by` and `serial` belong to a certificate as proof. A revoked certificate entitles to nothing.
     - `give_back` is called in a thread if no certificate is issued, for example to restore the use of a
       token.
 
