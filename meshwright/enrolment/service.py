@@ -30,13 +30,13 @@ from meshwright.traffic.statistics import Report
 from meshwright.traffic.traffic import Traffic
 
 ASK_SOON_SECONDS: Final = 5
-"""Seconds between a machine's trust requests during a change of CA.
+"""Seconds between a machine's trust requests during a change of the root.
 
 Short, because each step of the change waits for all machines.
 """
 
 _KEPT: Final = timedelta(hours=1)
-"""Minimum time for which a machine's confirmation is remembered outside of a change of CA."""
+"""Minimum time for which a machine's confirmation is remembered outside of a change of the root."""
 
 _FROM_KEYS: Final = uuid.UUID("7e0ffde6-1c1f-5be6-8b59-ff0e3c2d4a61")
 """Namespace (RFC 9562, 6.5) of UUIDs derived from keys."""
@@ -65,7 +65,7 @@ class Signer(Protocol):
 
     @property
     def changes_roots(self) -> bool:
-        """Return whether a change of the CA is in progress."""
+        """Return whether a change of the root is in progress."""
 
     def replaces(self, certificate_pem: bytes) -> bool:
         """Return whether a certificate must be renewed at any age, because another CA signs now."""

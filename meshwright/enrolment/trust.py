@@ -1,4 +1,4 @@
-"""CA bundles that machines trust by their last confirmation: the evidence for each step of a change of CA."""
+"""CA bundles that machines have confirmed: the evidence for each step of a change of the root."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -27,7 +27,7 @@ class Confirmation:
 class Confirmations:
     """The last confirmation of each proxy since the start of this server.
 
-    Old confirmations can be forgotten between two changes of CA, because they contain no new CA.
+    Old confirmations can be forgotten between two changes of the root, because they contain no new CA.
     """
 
     def __init__(self) -> None:

@@ -98,7 +98,7 @@ class ProxyIssuing:
 
     @property
     def changes_roots(self) -> bool:
-        """Return whether a change of the CA is in progress."""
+        """Return whether a change of the root is in progress."""
         return bool(self._issuer.other)
 
     def replaces(self, certificate_pem: bytes) -> bool:

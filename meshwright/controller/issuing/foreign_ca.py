@@ -76,7 +76,7 @@ def patience(
     """Return a function that tells whether machines may not know the present signing CA yet.
 
     They know it once they had time, and all that still send trust requests (every `trust_seconds`) have
-    confirmed it. A change of our own CA waits for machines by its stages instead.
+    confirmed it. A change of our own root waits for machines by its stages instead.
     """
     succeeding = found.whose.succeeding
 

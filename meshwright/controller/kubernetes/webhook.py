@@ -152,7 +152,7 @@ class Webhook:
         )
 
     async def look(self) -> None:
-        """Renew the certificate and update the registrations after a change of CA."""
+        """Renew the certificate and update the registrations after a change of the root."""
         await self.tls.look(self._clock())
         if self.injection is not None:
             self.injection.look()

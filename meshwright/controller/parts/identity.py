@@ -1,4 +1,4 @@
-"""Parts for certificates, trust, and the change of the mesh's CA."""
+"""Parts for certificates, trust, and the change of the mesh's root."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from meshwright.sidecars.contract.contexts import AcknowledgedSecrets
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityParts:
-    """The CA with its ledger, the issuer of service certificates, and the change of the CA.
+    """The CA with its ledger, the issuer of service certificates, and the change of the root.
 
     `proxy_certificates` issues and revokes on request, `tokens` makes join tokens. `confirmations` are the CA
     bundles that machines have confirmed. `roots` is `None` if the CA is not managed by this server;
@@ -88,7 +88,7 @@ def join_identity(
     in_cluster: ClusterParts,
     proxies: ProxyParts,
 ) -> IdentityParts:
-    """Connect everything that depends on CA certificates with the change of the CA.
+    """Connect everything that depends on CA certificates with the change of the root.
 
     Raises CertificateError.
     """

@@ -1,4 +1,4 @@
-"""Change of the mesh's CA in operation: steps on command, taken when all participants are ready."""
+"""Change of the mesh's root in operation: steps on command, taken when all participants are ready."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
@@ -44,7 +44,7 @@ class ManualApproval:
 
 
 class RootChange:
-    """Change of the CA, one step at a time.
+    """Change of the root, one step at a time.
 
     `said` returns the acknowledgements of proxies. After each step `stepped` informs everything that depends
     on CA certificates. A step that raises CertificateError changes nothing. `held` is a reason against all

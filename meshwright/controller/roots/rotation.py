@@ -1,4 +1,4 @@
-"""Change of the mesh's CA, connected with the parts that it concerns."""
+"""Change of the mesh's root, connected with the parts that it concerns."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
@@ -42,7 +42,7 @@ def root_change(
     *,
     elsewhere: bool,
 ) -> RootChange | None:
-    """Return the change of the CA, or `None` if the CA is not managed by this server.
+    """Return the change of the root, or `None` if the CA is not managed by this server.
 
     `stepped` informs everything that depends on CA certificates; `elsewhere` is True if another issuer signs
     service certificates.
