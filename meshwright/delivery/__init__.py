@@ -13,6 +13,5 @@ streams belong to `xds`.
 
 Read next: `assembly` (the parts and their tasks), then `loop`, `publisher` and `ack_handling`.
 
-changes -> loop -> snapshots -> quarantine -> xds.cache; ACKs, NACKs -> proxies, history -> loop It never
-decides or translates policy, speaks to a proxy, serves a page, or knows how anything is stored.
+It never decides or translates policy, speaks to a proxy, serves a page, or knows how anything is stored.
 """

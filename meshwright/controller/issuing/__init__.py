@@ -1,4 +1,4 @@
 """Issuer of service certificates, kept able to sign.
 
-Signing itself is in `certs.issuers`.
+It never signs: `certs.issuers` does.
 """

@@ -1,1 +1,4 @@
-"""Gauges, spans, taps, and the data of a running server for the admin pages; everything is read-only."""
+"""Gauges, spans, taps, and the data of a running server for the admin pages.
+
+It never changes anything.
+"""
