@@ -1,9 +1,9 @@
-"""How much work lint puts into one object, so that one large object delays no other.
+"""Limits of the work for one object, so that one large object does not delay the others.
 
 A check that compares things with each other (matches with matches, sources with other objects) spends steps
-of a budget that belongs to this object and this check alone. When the budget is spent, the check ends: what
-it has found stands, and a finding of its own (NOT_LOOKED_FURTHER) says how much was looked at. Budgets count
-steps, not seconds, so that the same objects have the same findings everywhere.
+of a budget that belongs to this object and this check alone. When the budget is spent, the check ends:
+its problems so far are kept, and one more problem (NOT_LOOKED_FURTHER) reports the number of steps. Budgets
+count steps, not seconds, so that the same objects have the same problems everywhere.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ class Budget:
         self.spent = 0
 
     def spend(self, steps: int = 1) -> None:
-        """Take steps; raise SpentError, having taken none of them, where so many are not left."""
+        """Take steps, or raise SpentError and take none if fewer are left."""
         if self.spent + steps > self.most:
             raise SpentError
         self.spent += steps
@@ -44,17 +44,18 @@ def within(
     check: Callable[[Budget], Iterator[Problem]],
     most: int = MOST,
 ) -> Iterator[Problem]:
-    """Yield what a check finds within its budget, and that it looked no further, where it did not.
+    """Yield the problems that a check finds within its budget, and NOT_LOOKED_FURTHER if the budget is spent.
 
-    `field` is what was looked at, and `looked_for` what for, such as `matches without effect`.
+    `field` is the checked field. `looked_for` names the problems in the plural, for example
+    `matches without effect`.
     """
     budget = Budget(most)
     try:
         yield from check(budget)
     except SpentError:
         wanted = (
-            f"not looked further for {looked_for}: {budget.spent} steps were taken, and {budget.most} "
-            "is the bound; what was found by then is said, and more may be wrong. "
-            "Spread this over several objects"
+            f"The search for {looked_for} stopped after {budget.spent} steps (the limit is "
+            f"{budget.most}), because the object is too large. The problems found by then are "
+            "reported, and there may be more. Split the object into several smaller ones."
         )
         yield place.problem(Code.NOT_LOOKED_FURTHER, Severity.INFO, field, "", wanted)

@@ -1,196 +1,277 @@
-"""The stable codes of what can be wrong between objects, each of which is right by itself."""
+"""Stable codes of problems that follow from several objects, each of which is valid by itself."""
 
 from meshwright.mesh.problems.codes import ProblemCode
 
 
 class Code(ProblemCode):
-    """A problem's stable code and, in `doc`, what it means in one line. MW20xx come from the catalog."""
+    """Stable code of a problem with its meaning in one line, `doc`; the catalog has MW20xx and MW21xx."""
 
-    UNKNOWN_ROUTE = "MW2001", "A TrafficTarget's rule names a route object that does not exist."
+    UNKNOWN_ROUTE = "MW2001", "A TrafficTarget's rule names a route object that does not exist or is invalid."
     UNKNOWN_MATCH = "MW2002", "A TrafficTarget's rule names a match that its HTTPRouteGroup does not have."
     NO_RULES = "MW2003", "A TrafficTarget without rules admits nothing."
-    ALL_REFUSED = "MW2004", "Every rule of a TrafficTarget is refused, so it admits nothing."
-    FOREIGN_DESTINATION = "MW2005", "A TrafficTarget speaks for a destination of another namespace."
-    NO_SOURCES = "MW2006", "A TrafficTarget without sources admits nobody."
-    UNKNOWN_DESTINATION = "MW2007", "No workload has the destination of a TrafficTarget as its identity."
-    UNKNOWN_SOURCES = "MW2008", "No workload has any of a TrafficTarget's sources as its identity."
+    ALL_REFUSED = "MW2004", "No rule of a TrafficTarget is in force, so it admits nothing."
+    FOREIGN_DESTINATION = (
+        "MW2005",
+        "A TrafficTarget is in another namespace than its destination; it is not in force.",
+    )
+    NO_SOURCES = "MW2006", "A TrafficTarget without sources admits no caller."
+    UNKNOWN_DESTINATION = (
+        "MW2007",
+        "No workload has the ServiceAccount that is the destination of a TrafficTarget.",
+    )
+    UNKNOWN_SOURCES = (
+        "MW2008",
+        "No workload has any of the ServiceAccounts that are sources of a TrafficTarget.",
+    )
     SOURCE_NAMESPACE = (
         "MW2009",
-        "A TrafficTarget's source is nobody; one of that name is in another namespace.",
+        (
+            "No workload has a source of a TrafficTarget, but another namespace has a ServiceAccount "
+            "of that name."
+        ),
     )
-    UNKNOWN_APEX = "MW2010", "A TrafficSplit's apex is no Service of its namespace; the split is refused."
-    UNKNOWN_BACKEND = "MW2011", "A TrafficSplit's backend does not exist; it gets no share."
-    ZERO_WEIGHTS = "MW2012", "The weights of a TrafficSplit's existing backends are all zero; it is refused."
-    EXCESSIVE_WEIGHTS = "MW2013", "A TrafficSplit's weights add up to more than 32 bits hold; it is refused."
-    UNKNOWN_SPLIT_MATCH = "MW2014", "A TrafficSplit names an unknown HTTPRouteGroup, or one that is empty."
+    UNKNOWN_APEX = (
+        "MW2010",
+        "A TrafficSplit's apex is not a Service of its namespace; the TrafficSplit is not in force.",
+    )
+    UNKNOWN_BACKEND = "MW2011", "A TrafficSplit's backend does not exist; the backend gets no share."
+    ZERO_WEIGHTS = (
+        "MW2012",
+        "All weights of a TrafficSplit's existing backends are 0; the TrafficSplit is not in force.",
+    )
+    EXCESSIVE_WEIGHTS = (
+        "MW2013",
+        "The weights of a TrafficSplit add up to more than 2^32 - 1; it is not in force.",
+    )
+    UNKNOWN_SPLIT_MATCH = (
+        "MW2014",
+        "A TrafficSplit names an HTTPRouteGroup that does not exist or has no matches.",
+    )
     OVERRULED_SPLIT = "MW2015", "Another TrafficSplit on the same apex takes precedence."
-    BACKEND_PORT = "MW2016", "A TrafficSplit's backend lacks a port of the apex; it gets no share there."
+    BACKEND_PORT = (
+        "MW2016",
+        "A TrafficSplit's backend lacks a port of the apex; it gets no share of calls to that port.",
+    )
     BACKEND_NOT_ALLOWED = (
         "MW2017",
-        "Clients may call a TrafficSplit's apex or other backends and not this one.",
+        "Clients may call the apex or other backends of a TrafficSplit, but not this backend.",
     )
-    SHADOWED_SPLIT = "MW2018", "Every request of a TrafficSplit is taken by others that take precedence."
-    NO_ENDPOINTS = "MW2020", "Nothing that could be called stands behind a Service."
-    OUTSIDE_MESH = "MW2021", "An endpoint has no sidecar that is known; it cannot do mTLS and gets no calls."
-    SHARED_ADDRESS = "MW2022", "Two Services are called at one address and port and cannot be told apart."
-    PROTOCOLS_DIFFER = (
-        "MW2023",
-        "Services disagree on what is spoken on one port of a workload.",
+    SHADOWED_SPLIT = (
+        "MW2018",
+        "Other TrafficSplits that take precedence decide every request of this TrafficSplit.",
     )
-    PROTOCOL_GUESSED = "MW2024", "Nothing says what a port speaks; it is taken for HTTP."
-    TEMPLATES_ONLY = "MW2025", "Behind a Service is nobody yet but what a controller would make pods of."
+    NO_ENDPOINTS = "MW2020", "A Service, or one of its ports, has no endpoint."
+    OUTSIDE_MESH = (
+        "MW2021",
+        "An endpoint has no known sidecar, so it cannot use mutual TLS and gets no calls.",
+    )
+    SHARED_ADDRESS = (
+        "MW2022",
+        "Two Services have the same address and port, so sidecars cannot tell them apart.",
+    )
+    PROTOCOLS_DIFFER = "MW2023", "Services declare different protocols for one port of a workload."
+    PROTOCOL_GUESSED = "MW2024", "The protocol of a port is not declared, so the port is treated as HTTP."
+    TEMPLATES_ONLY = "MW2025", "A Service selects Pods of a controller, but none of these Pods is known yet."
     PROTOCOL_OVERRULED = (
         "MW2026",
-        "An older Service, or the workload, has the port for another protocol; calls to this one fail.",
+        (
+            "An older Service, or the workload, declares another protocol for a port; calls to this "
+            "Service fail."
+        ),
     )
-    SERVICE_FIELD_WITHOUT_EFFECT = (
-        "MW2027",
-        "A Service has a field that kube-proxy obeys and sidecars do not.",
-    )
+    SERVICE_FIELD_WITHOUT_EFFECT = "MW2027", "A Service has a field that kube-proxy uses and sidecars ignore."
     UNKNOWN_PRIMARY = (
         "MW2030",
-        "The primary service that a workload names does not exist, and no other has it.",
+        (
+            "The primary Service that a workload names does not exist, and no other Service selects "
+            "the workload."
+        ),
     )
     UUID_TWICE = (
         "MW2031",
-        "Two workloads of a namespace claim one proxy UUID; the ready one, else the older, has it.",
+        "Two workloads of a namespace claim one proxy UUID; the ready one has it, else the older one.",
     )
     LISTENER_CONFLICT = (
         "MW2032",
-        "Two explicit listeners share an address and port; of one namespace that of the younger is left out.",
+        "Two explicit listeners share an address and port; within a namespace the younger one is left out.",
     )
     UNKNOWN_UPSTREAM = "MW2033", "A workload's upstream names a Service or port that does not exist."
-    UNKNOWN_EGRESS = "MW2034", "The services that a proxy is narrowed to are not all there."
-    SEVERAL_CONFIGS = "MW2040", "There are several MeshConfigs; one counts."
+    UNKNOWN_EGRESS = "MW2034", "The list of Services that a proxy knows names a Service that does not exist."
+    SEVERAL_CONFIGS = "MW2040", "There is more than one MeshConfig; only one is in force."
     PLAIN_TEXT_SERVER = (
         "MW2041",
-        "A server that sidecars ask or tell stands behind a sidecar, which refuses plain text.",
+        "Sidecars call a server in plain text, but its own sidecar refuses plain text.",
     )
     DUPLICATE_MATCH = "MW2050", "Two matches of an HTTPRouteGroup are the same but for their names."
-    SHADOWED_MATCH = "MW2051", "A match admits nothing that another match of the same TrafficTarget does not."
-    UNSEEN_HEADER = "MW2052", "A match asks for a header that ends at a sidecar or that a sidecar sets."
+    SHADOWED_MATCH = (
+        "MW2051",
+        "Another match of the same TrafficTarget admits every request that this match admits.",
+    )
+    UNSEEN_HEADER = "MW2052", "A match tests a header that a sidecar removes or sets."
     WIDE_OPEN = "MW2053", "A TrafficTarget admits every request on every port to its sources."
-    EVERYBODY = "MW2054", "A TrafficTarget's sources are all identities of the mesh."
-    NO_PORT = "MW2055", "A TrafficTarget's rules fit no port at which its destination is called."
-    DUPLICATE_TARGET = "MW2056", "A TrafficTarget admits nothing that another with the same rules does not."
+    EVERYBODY = "MW2054", "The sources of a TrafficTarget are all other ServiceAccounts of the mesh."
+    NO_PORT = "MW2055", "A TrafficTarget's rules fit no target port of its destination."
+    DUPLICATE_TARGET = "MW2056", "Another TrafficTarget with the same rules admits all sources of this one."
     UNFIT_PATH = (
         "MW2057",
-        "A match's path expression fits no path: paths begin with a slash, and arrive normalised.",
+        "A match's path expression fits no path, because paths begin with a slash and are normalised.",
     )
     OPENS_HTTP = (
         "MW2058",
-        "A TCPRoute admits every HTTP request where another TrafficTarget admits its source only some.",
+        (
+            "A TCPRoute admits every HTTP request, although another TrafficTarget limits its source to "
+            "some requests."
+        ),
     )
-    UNSENT_HOST = "MW2059", "A match asks for a host that no usual client sends."
+    UNSENT_HOST = "MW2059", "A match tests for a host that usual clients do not send."
     UNKNOWN_INGRESS_BACKEND = (
         "MW2060",
-        "An IngressBackend's backend is no Service of its namespace; nobody is admitted by it.",
+        "An IngressBackend's backend is not a Service of its namespace; it admits no caller.",
     )
-    INGRESS_PORT = "MW2061", "An IngressBackend names a port that is no target port of its Service."
+    INGRESS_PORT = "MW2061", "An IngressBackend names a port that is not a target port of its Service."
     INGRESS_NOT_HTTP = (
         "MW2062",
-        "An IngressBackend is for a port that speaks no HTTP; nobody is admitted there.",
+        "An IngressBackend is for a port that does not speak HTTP; it admits no caller there.",
     )
     UNKNOWN_INGRESS_SOURCE = (
         "MW2063",
-        "Nobody stands behind a Service that an IngressBackend has as a source.",
+        "A Service that is a source of an IngressBackend does not exist or has no known address.",
     )
     UNKNOWN_INGRESS_MATCH = "MW2064", "An IngressBackend names an HTTPRouteGroup that does not exist."
-    OVERRULED_INGRESS = "MW2065", "Another IngressBackend for the same service and port takes precedence."
-    EGRESS_MATCH = "MW2070", "An Egress names an unknown HTTPRouteGroup, or one that is empty."
+    OVERRULED_INGRESS = "MW2065", "Another IngressBackend for the same Service and port takes precedence."
+    EGRESS_MATCH = "MW2070", "An Egress names an HTTPRouteGroup that does not exist or has no matches."
     EGRESS_TO_MESH = (
         "MW2071",
-        "An Egress names a host or an address that is a Service's of the mesh; it stays the mesh's.",
+        "An Egress names a host or an address of a Service of the mesh, which it cannot admit.",
     )
-    EGRESS_SOURCES = "MW2072", "No workload has any of an Egress's sources as its identity."
+    EGRESS_SOURCES = "MW2072", "No workload has any of the ServiceAccounts that are sources of an Egress."
     EGRESS_OVERRULED = (
         "MW2073",
-        "An Egress's hosts are not looked at where all connections pass, or where servers speak first.",
+        (
+            "Sidecars cannot look at the hosts of an Egress, because the same port admits all "
+            "connections or its servers speak first."
+        ),
     )
     EGRESS_EXPLICIT = (
         "MW2074",
-        "An Egress is for a workload in explicit interception, whose calls do not come to its sidecar.",
+        "An Egress is for a workload with explicit interception, whose other calls bypass its sidecar.",
     )
     EGRESS_LIMITS = (
         "MW2075",
-        "An Egress names an UpstreamTrafficSetting that is not there, or that is for none of its hosts.",
+        "An Egress names an UpstreamTrafficSetting that does not exist, or has no effect on its hosts.",
     )
-    UNKNOWN_HOST = "MW2080", "An UpstreamTrafficSetting's host is no Service; it has no effect."
-    FOREIGN_HOST = "MW2081", "An UpstreamTrafficSetting is for a Service of another namespace; it is refused."
+    UNKNOWN_HOST = "MW2080", "An UpstreamTrafficSetting's host is not a Service; the object has no effect."
+    FOREIGN_HOST = (
+        "MW2081",
+        "An UpstreamTrafficSetting is for a Service of another namespace; it is not in force.",
+    )
     OVERRULED_SETTING = "MW2082", "Another UpstreamTrafficSetting for the same host takes precedence."
-    RATE_OF_NO_REQUESTS = "MW2083", "An UpstreamTrafficSetting limits requests where no port speaks HTTP."
-    RATES_DIFFER = "MW2084", "Two UpstreamTrafficSettings limit one port of a workload; one counts there."
-    NO_LIMITS = "MW2085", "An UpstreamTrafficSetting says no limit that is known."
-    UNKNOWN_RETRY_SOURCE = "MW2086", "No workload has a Retry's source as its identity."
-    UNKNOWN_RETRY_DESTINATION = "MW2087", "A Retry's destination is no Service."
-    OVERRULED_RETRY = "MW2088", "Another Retry of the same source is for the same destination."
-    RETRY_OF_NO_REQUESTS = "MW2089", "A Retry's destination has no port that speaks HTTP."
-    FOREIGN_TRUST_DOMAIN = "MW2095", "A MeshRootCertificate is for another trust domain; it is refused."
-    THIRD_ROOT = "MW2096", "Two other MeshRootCertificates are in use; it is not in force."
-    NO_ACTIVE_ROOT = "MW2097", "No MeshRootCertificate in use is active; the CA in force stays."
-    UNKNOWN_COLLECTOR = "MW2100", "A Telemetry's ExtensionService is not there; nobody is told."
+    RATE_OF_NO_REQUESTS = (
+        "MW2083",
+        "An UpstreamTrafficSetting limits requests to a Service without an HTTP port.",
+    )
+    RATES_DIFFER = (
+        "MW2084",
+        "Two UpstreamTrafficSettings limit one port of a workload; one takes precedence there.",
+    )
+    NO_LIMITS = "MW2085", "An UpstreamTrafficSetting contains no limit that Meshwright supports."
+    UNKNOWN_RETRY_SOURCE = "MW2086", "No workload has the ServiceAccount that is the source of a Retry."
+    UNKNOWN_RETRY_DESTINATION = "MW2087", "A Retry's destination is not a Service."
+    OVERRULED_RETRY = "MW2088", "Another Retry with the same source and destination takes precedence."
+    RETRY_OF_NO_REQUESTS = "MW2089", "A Retry's destination has no HTTP port."
+    FOREIGN_TRUST_DOMAIN = "MW2095", "A MeshRootCertificate is for another trust domain; it is not in force."
+    THIRD_ROOT = "MW2096", "Two other MeshRootCertificates are in use, so this one is not in force."
+    NO_ACTIVE_ROOT = "MW2097", "No MeshRootCertificate in use is active; the current CA stays in force."
+    UNKNOWN_COLLECTOR = (
+        "MW2100",
+        "A Telemetry's ExtensionService does not exist or is invalid; access logs are not exported.",
+    )
     SELECTS_NOBODY = "MW2101", "No workload of its namespace has the labels of a Telemetry's selector."
-    SHADOWED_TELEMETRY = "MW2102", "Others of its namespace decide all that a Telemetry says."
-    LOGS_CREDENTIALS = "MW2103", "A Telemetry has headers logged in which callers show secrets."
-    UNKNOWN_ROUTED_SERVICE = "MW2110", "A RoutePolicy's service is no Service."
-    OVERRULED_ROUTE_POLICY = "MW2111", "Another RoutePolicy of the same service counts."
-    ROUTES_NO_REQUESTS = "MW2112", "A RoutePolicy's service has no port that speaks HTTP."
-    UNKNOWN_ROUTE_MATCH = "MW2113", "A RoutePolicy's rule is for requests of a match that is not there."
-    ROUTE_RULE_NOT_ASKED = "MW2114", "A RoutePolicy's rule stands behind one that is for all requests."
-    NO_MIRROR = "MW2115", "A RoutePolicy's mirror is no Service, headless, or without a port for a copy."
-    UNKNOWN_UPSTREAM_SERVICE = "MW2120", "An UpstreamPolicy's service is no Service."
-    OVERRULED_UPSTREAM_POLICY = "MW2121", "Another UpstreamPolicy of the same service counts."
+    SHADOWED_TELEMETRY = (
+        "MW2102",
+        "Other Telemetry objects with the same selector take precedence in everything that this one sets.",
+    )
+    LOGS_CREDENTIALS = "MW2103", "A Telemetry logs headers that contain credentials of callers."
+    UNKNOWN_ROUTED_SERVICE = "MW2110", "A RoutePolicy's service does not exist."
+    OVERRULED_ROUTE_POLICY = "MW2111", "Another RoutePolicy for the same Service takes precedence."
+    ROUTES_NO_REQUESTS = "MW2112", "A RoutePolicy's Service has no HTTP port."
+    UNKNOWN_ROUTE_MATCH = (
+        "MW2113",
+        "A RoutePolicy's rule names an HTTPRouteGroup or a match that does not exist.",
+    )
+    ROUTE_RULE_NOT_ASKED = (
+        "MW2114",
+        "A RoutePolicy's rule has no effect, because a rule before it applies to all requests.",
+    )
+    NO_MIRROR = "MW2115", "A RoutePolicy's mirror does not exist, is headless, or lacks the port for copies."
+    UNKNOWN_UPSTREAM_SERVICE = "MW2120", "An UpstreamPolicy's service does not exist."
+    OVERRULED_UPSTREAM_POLICY = "MW2121", "Another UpstreamPolicy for the same Service takes precedence."
     HASHES_NOTHING = (
         "MW2122",
-        "An UpstreamPolicy's key is of requests, which a port of its service has none of.",
+        "An UpstreamPolicy hashes requests, but a port of its Service does not speak HTTP.",
     )
-    ASKS_NO_REQUESTS = "MW2124", "An UpstreamPolicy's health check is a request, and no port takes such."
+    ASKS_NO_REQUESTS = (
+        "MW2124",
+        "An UpstreamPolicy's health check is a request, but no port of the Service speaks its protocol.",
+    )
     HEALTH_NOT_ADMITTED = (
         "MW2125",
-        "An UpstreamPolicy's health check is a request that policy denies callers.",
+        "Policy denies an UpstreamPolicy's health check to callers of the Service.",
     )
-    CALLED_BY_ADDRESS = "MW2123", "An UpstreamPolicy's service is headless: whoever is called answers."
-    PLAIN_TEXT = "MW2130", "A MutualTLS lets callers in that show no certificate; it says whom, and where."
+    CALLED_BY_ADDRESS = (
+        "MW2123",
+        "An UpstreamPolicy's Service is headless, so callers choose the endpoints themselves.",
+    )
+    PLAIN_TEXT = (
+        "MW2130",
+        "A MutualTLS admits callers without a certificate; the problem lists the callers and ports.",
+    )
     OVERRULED_MUTUAL_TLS = "MW2131", "Another MutualTLS for the same workloads and ports takes precedence."
-    UNKNOWN_TLS_ACCOUNT = "MW2132", "No workload has a ServiceAccount that a MutualTLS is for."
-    UNKNOWN_TLS_PORT = "MW2133", "A MutualTLS names a port at which none of its workloads is called."
+    UNKNOWN_TLS_ACCOUNT = "MW2132", "No workload has a ServiceAccount that a MutualTLS selects."
+    UNKNOWN_TLS_PORT = "MW2133", "A MutualTLS names a port that is not a target port of its workloads."
     NOBODY_IN_PLAIN_TEXT = (
         "MW2134",
-        "A MutualTLS is Permissive and says nothing of plain text where policy decides; nobody is let in.",
+        "A MutualTLS is Permissive but lists no callers in plain text where policy decides; it admits none.",
     )
-    UNKNOWN_PLAIN_SOURCE = "MW2135", "Nobody stands behind a Service that a MutualTLS has as a source."
+    UNKNOWN_PLAIN_SOURCE = (
+        "MW2135",
+        "A Service that is a source of a MutualTLS does not exist or has no known address.",
+    )
     UNKNOWN_PLAIN_MATCH = "MW2136", "A MutualTLS names an HTTPRouteGroup that does not exist."
-    PLAIN_SERVER_FIRST = (
-        "MW2137",
-        "A MutualTLS lets plain text in where servers speak first.",
+    PLAIN_SERVER_FIRST = "MW2137", "A MutualTLS admits plain text at a port whose servers speak first."
+    NO_WAY_TO_SIDECAR = (
+        "MW2140",
+        "A workload has only IPv6 addresses, but its sidecar accepts only IPv4 connections.",
     )
-    NO_WAY_TO_SIDECAR = "MW2140", "A workload has addresses of IPv6 alone, and its sidecar takes IPv4 alone."
-    PAST_SIDECAR = "MW2141", "A workload has an address of IPv6, and its sidecar takes IPv4 alone."
+    PAST_SIDECAR = "MW2141", "A workload has an IPv6 address, but its sidecar accepts only IPv4 connections."
     OVERRULED_AUTHORIZATION = (
         "MW2150",
         "Another ExternalAuthorization for the same workloads and ports takes precedence.",
     )
     UNKNOWN_ASKING_ACCOUNT = (
         "MW2151",
-        "No workload has a ServiceAccount that an ExternalAuthorization is for.",
+        "No workload has a ServiceAccount that an ExternalAuthorization selects.",
     )
     UNKNOWN_ASKING_PORT = (
         "MW2152",
-        "An ExternalAuthorization names a port at which none of its workloads is called.",
+        "An ExternalAuthorization names a port that is not a target port of its workloads.",
     )
     NOT_ASKED_ABOUT = (
         "MW2153",
-        "An ExternalAuthorization names a port that speaks no HTTP; nobody is asked there.",
+        (
+            "An ExternalAuthorization names a port that does not speak HTTP; sidecars do not ask the "
+            "authorizer there."
+        ),
     )
     UNKNOWN_AUTHORIZER = (
         "MW2154",
-        "An ExternalAuthorization's ExtensionService is not there; nobody answers what is asked.",
+        "An ExternalAuthorization's ExtensionService does not exist or is invalid, so no authorizer answers.",
     )
     FITS_NO_CERTIFICATE = (
         "MW2042",
-        "No cipher suite or curve of a MeshConfig fits the keys of service certificates.",
+        "No cipher suite or curve of a MeshConfig works with the keys of service certificates.",
     )
     NOT_LOOKED_FURTHER = (
         "MW2160",
-        "An object is so large that lint stopped a check of it at the check's bound; more may be wrong.",
+        "A check of a large object stopped at the limit of the check; the object may have more problems.",
     )

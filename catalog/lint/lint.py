@@ -1,4 +1,4 @@
-"""A view as problems look at it: with indexes of their own, which cost nothing where nobody lints."""
+"""A view with the indexes that only lint needs. A server that does not lint has no cost for them."""
 
 from typing import Any, Final, Protocol
 
@@ -13,45 +13,46 @@ _HERE: Final = "here"
 
 
 class DriverChecks(Protocol):
-    """Who finds problems that the catalog knows nothing of: it has its own of what drivers there are.
+    """Checks of sidecar drivers, which the catalog does not know.
 
-    What it goes by, but for the view, never changes: with other drivers it is another one.
+    The checks depend on the view and on installed drivers. Installed drivers never change in one object: for
+    other drivers there is another object.
     """
 
     def of_mesh(self, view: View) -> Problems:
-        """Return what is wrong with the settings of the mesh."""
+        """Return the problems of the settings of the mesh."""
         ...
 
     def fine(self, view: View) -> frozenset[str]:
-        """Return the names of drivers with which nothing can be wrong, whoever names them."""
+        """Return the names of drivers without possible problems: they run and support every policy."""
         ...
 
     def of_workload(self, view: View, key: WorkloadKey) -> Problems:
-        """Return what is wrong with a workload that has a sidecar of a driver that is not `fine`."""
+        """Return the problems of a workload with a sidecar whose driver is not in `fine`."""
         ...
 
 
 class NoDriverChecks:
-    """Finds no further problem, whatever drivers are named."""
+    """Driver checks that never find a problem."""
 
     def of_mesh(self, view: View) -> Problems:
-        """Find nothing."""
+        """Return an empty tuple."""
         del view
         return ()
 
     def fine(self, view: View) -> frozenset[str]:
-        """Know no driver."""
+        """Return an empty set."""
         del view
         return frozenset()
 
     def of_workload(self, view: View, key: WorkloadKey) -> Problems:
-        """Find nothing."""
+        """Return an empty tuple."""
         del view, key
         return ()
 
 
 class Lint:
-    """A view, and what problems alone search it by (`IN_LINT`); one for each view that is linted."""
+    """A view with the indexes of lint (`IN_LINT`); there is one for each view that is linted."""
 
     def __init__(self, view: View, further: DriverChecks) -> None:
         self.view = view
@@ -64,16 +65,16 @@ class Lint:
 
     @property
     def further(self) -> DriverChecks:
-        """Who finds problems that the catalog knows nothing of."""
+        """Return the checks of sidecar drivers."""
         return self._further[_HERE]
 
     def renew(self, further: DriverChecks) -> None:
-        """Ask another one from now on, wherever the one before was asked."""
+        """Replace the driver checks; all values that depend on the old checks are computed again."""
         self.graph.apply((self._further.set(_HERE, further),))
 
 
 IN_LINT: Final = Declarations[Lint]()
-"""What every Lint has; see engine.declared."""
+"""Indexes of every Lint; see `meshwright.engine.declarations`."""
 
 
 @derived
@@ -82,4 +83,4 @@ def _fine(lint: Lint) -> frozenset[str]:
 
 
 fine: Final = IN_LINT.firewall(_fine)
-"""The drivers with which nothing can be wrong: settings change more often than that does."""
+"""Drivers without possible problems. The firewall stops changes of settings that do not change this set."""

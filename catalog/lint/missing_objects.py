@@ -1,7 +1,8 @@
-"""Which problems end by themselves when another object comes.
+"""Problems that end by themselves when another object is created.
 
-Manifests are applied one after another. In between an object names others that do not exist yet: a
-TrafficTarget its HTTPRouteGroup, a Service its Pods. Whoever tells an owner unasked gives these time to come.
+Manifests are applied one after another. Meanwhile an object may name others that do not exist yet, for
+example a TrafficTarget its HTTPRouteGroup, or a Service its Pods. Therefore Events about such problems are
+delayed.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -58,18 +59,19 @@ FOLLOWING: Final[Mapping[str, frozenset[Code]]] = {
     Code.ALL_REFUSED: frozenset({Code.UNKNOWN_ROUTE, Code.UNKNOWN_MATCH}),
     Code.ZERO_WEIGHTS: frozenset({Code.UNKNOWN_BACKEND}),
 }
-"""Codes that follow from what stands in the object itself, or from missing objects with these codes."""
+"""Codes that follow from the object itself, or from a missing object with one of these codes."""
 
 
 def may_pass(problem: Problem) -> bool:
-    """Return True if the problem may end because another object comes."""
+    """Return whether the problem may end because another object is created."""
     return problem.code in MISSING or problem.code in FOLLOWING
 
 
 def passing(problems: Iterable[Problem]) -> frozenset[Problem]:
-    """Return the problems that end when other objects come.
+    """Return the problems that end when other objects are created.
 
-    A problem with a code of FOLLOWING is one of them only beside the missing object that it follows from.
+    A problem with a code of FOLLOWING counts only beside a problem of the same object with a code that it
+    follows from.
     """
     found = [each for each in problems if may_pass(each)]
     there = {(each.key, each.code) for each in found}

@@ -1,4 +1,4 @@
-"""What is wrong between objects: each function looks at one object and says what is not in force, and why."""
+"""Problems that follow from several objects: a function for each kind returns the problems of one object."""
 
 import itertools
 from collections.abc import Callable, Hashable, Iterator
@@ -43,22 +43,28 @@ from meshwright.mesh.problems.tally import bounded
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.workload import Workload, WorkloadKey
 
-_HERE: Final = "here"
+_HERE: Final = "the settings of the mesh"
+
+_LEFT_OUT: Final = ", so this listener is left out."
+_SHARED: Final = (
+    " in another namespace. Both sidecars listen, and on one machine the kernel shares the connections "
+    "between them."
+)
 
 
 def problems(view: View) -> Problems:
-    """Return all problems of a view, sorted, each once."""
+    """Return all problems of a view, sorted and without duplicates."""
     return ordered(each for _, said in Linter(view).looks() for each in said)
 
 
 Looked = tuple[Hashable, Problems]
-"""What was looked at, by a key that tells it from all others, and what is wrong with it now."""
+"""A checked object, by a unique key, with its current problems."""
 
 
 class Linter:
-    """Looks for the problems of a view: first at everything, after a change at what it concerns.
+    """Incremental lint of a view: checks every object first, and after a change only the objects concerned.
 
-    `further` returns who finds problems that the catalog knows nothing of; another one after `renew`.
+    `further` returns the checks of sidecar drivers; `renew` calls it again.
     """
 
     def __init__(self, view: View, further: Callable[[], DriverChecks] = NoDriverChecks) -> None:
@@ -90,41 +96,45 @@ class Linter:
         )
 
     def renew(self) -> None:
-        """Ask whoever finds further problems now."""
+        """Replace the checks of sidecar drivers by the current ones."""
         self._lint.renew(self._further())
 
     def looks(self) -> Iterator[Looked]:
-        """Come up to date, object by object: nothing is wrong with one that has gone.
+        """Yield each changed object with its problems; a deleted object has none.
 
-        A caller may stop early. The last object that it was given and all that were still due are looked at
-        again in the next call.
+        A caller may stop early. The next call then begins with the last object that was yielded, and goes on
+        with the objects that were still due.
         """
         for kind, pins in enumerate(self._kinds):
             due = self._due.setdefault(kind, {})
             due.update(dict.fromkeys(pins.take_changed()))
             for key in tuple(due):
                 yield (kind, key), _outcome(pins, key) if key in pins else ()
+                # Only now, because a caller that stops at the yield has to see this object again.
                 due.pop(key, None)
 
 
 def _outcome(pins: ObservedValues[Any, Problems], key: object) -> Problems:
-    """Return what is wrong with an object, at most 200 problems of a kind and how many more there are.
+    """Return the problems of an object: at most 200 of a code, and one with the number of the others.
 
-    That this cannot be said is a problem like others.
+    An exception of a check becomes a problem with the code `not-checked`.
     """
     try:
         return bounded(pins.value(key), "with this object")
-    except Exception as error:  # noqa: BLE001 - whatever it is, what is served stands
+    except Exception as error:  # noqa: BLE001 - a fault of lint must not stop the mesh
         return (
             Problem(
-                code="not-checked", severity=Severity.ERROR, origin=FromSource("catalog"), expected=f"{error}"
+                code="not-checked",
+                severity=Severity.ERROR,
+                origin=FromSource("catalog"),
+                expected=f"Lint failed at {key}, so its problems are not known. The cause: {error}",
             ),
         )
 
 
 @derived
 def of_mesh(lint: Lint, _: str) -> Problems:
-    """Return the problems of the mesh's settings that the catalog knows nothing of."""
+    """Return the problems of the mesh's settings that driver checks find."""
     return lint.further.of_mesh(lint.view)
 
 
@@ -248,7 +258,10 @@ def of_config(lint: Lint, key: ObjectKey) -> Problems:
         config = lint.view.config
         found = (servers.problems(lint.view, key, config), tls_keys.problems(lint.view, key, config))
         return tuple(itertools.chain.from_iterable(found))
-    wanted = f"{first} counts and this one does not; keep one of them"
+    wanted = (
+        f"{first} is in force, and this MeshConfig has no effect, because only one can be in "
+        "force. Delete one of the two."
+    )
     return (say(lint.view, key, Code.SEVERAL_CONFIGS, Severity.WARNING, "metadata.name", key.name, wanted),)
 
 
@@ -259,18 +272,17 @@ def of_root(lint: Lint, key: PolicyKey) -> Problems:
 
 
 def _of_driver(lint: Lint, workload: Workload) -> Problems:
-    """Return what is wrong between a workload and the driver that it or its namespace names."""
+    """Return the problems between a workload and its sidecar driver."""
     if workload.uuid is None or driver_of(lint.view, workload) in fine(lint).value():
         return ()
     return lint.further.of_workload(lint.view, workload.key)
 
 
 def _claims(view: View, own: WorkloadKey) -> Iterator[Problem]:
-    """Yield what a workload claims and another one has: listeners, and its UUID."""
+    """Yield the listeners and the UUID of a workload that another workload has already."""
     key = workload_object(view, own)
-    left_out = [(each, "this listener is left out, choose another") for each in conflicts(view, own)]
-    both = "it is of another namespace, so both listen; on one machine they share connections, choose another"
-    for each, then in (*left_out, *((each, both) for each in shared(view, own))):
+    left_out = [(each, _LEFT_OUT) for each in conflicts(view, own)]
+    for each, then in (*left_out, *((each, _SHARED) for each in shared(view, own))):
         yield say(
             view,
             key,
@@ -278,9 +290,13 @@ def _claims(view: View, own: WorkloadKey) -> Iterator[Problem]:
             Severity.ERROR,
             "spec.upstreams" if each.refused.index >= 0 else "spec.ports",
             str(each.refused),
-            f"the address and port are held by {each.holder}; {then}",
+            f"Another listener ({each.holder}) has the same address and port{then} "
+            "Choose another address or port.",
         )
     claimed = view.workloads[own].sidecar
     if claimed is not None and (holder := claimant_of(view, claimed)) is not None and holder.key != own:
-        wanted = f"workload {holder.key} has this UUID; each sidecar needs one of its own"
+        wanted = (
+            f"Workload {holder.key} has this UUID already, and each sidecar needs its own. "
+            "Choose another UUID."
+        )
         yield say(view, key, Code.UUID_TWICE, Severity.ERROR, "spec.uuid", str(claimed.uuid), wanted)

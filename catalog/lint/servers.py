@@ -1,4 +1,4 @@
-"""Servers that objects name and that sidecars call in plain text, past the mesh."""
+"""Servers that sidecars call in plain text, although they are behind sidecars."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,12 +15,12 @@ from meshwright.mesh.service import ServiceKey
 
 
 def problems(view: View, key: ObjectKey, config: MeshConfig) -> Iterator[Problem]:
-    """Yield the servers of a MeshConfig that nobody reaches."""
+    """Yield the servers of a MeshConfig that refuse plain text."""
     yield from behind_sidecars(view, key, _named(config))
 
 
 def behind_sidecars(view: View, key: ObjectKey, named: Iterable[tuple[str, HostPort]]) -> Iterator[Problem]:
-    """Yield the servers, each with its field, that are behind sidecars, which take no plain text."""
+    """Yield a problem for each server, with its field, that is behind a sidecar."""
     for field, server in named:
         service = _service(server.host)
         if (
@@ -29,8 +29,9 @@ def behind_sidecars(view: View, key: ObjectKey, named: Iterable[tuple[str, HostP
             and any(each.uuid is not None for each in backing(view, service))
         ):
             wanted = (
-                f"Service {service} has workloads with sidecars, which take no plain text, and the server is "
-                "called in plain text; keep it out of the mesh, or its port out of its sidecars' reach"
+                f"Sidecars call this server in plain text, but Service {service} has workloads "
+                "with sidecars, which refuse plain text. Keep the server out of the mesh, or "
+                "exclude its port from interception."
             )
             yield say(view, key, Code.PLAIN_TEXT_SERVER, Severity.WARNING, field, str(server), wanted)
 
@@ -43,7 +44,7 @@ def _named(config: MeshConfig) -> Iterator[tuple[str, HostPort]]:
 
 
 def _service(host: str) -> ServiceKey | None:
-    """Return the service that a name in the DNS is of, as far as it names one."""
+    """Return the Service of a DNS name, or None. For example `opa.opa.svc` is Service opa/opa."""
     name, _, rest = host.partition(".")
     namespace, _, rest = rest.partition(".")
     if not namespace or rest.partition(".")[0] not in ("", "svc"):

@@ -1,6 +1,7 @@
-"""Pods to come: who would stand behind a Service, and where, once controllers have made their pods.
+"""Future Pods: workloads and ports that a Service will have after controllers have created their Pods.
 
-Nothing of it is an endpoint. It tells policy that waits for its pods from policy that names nobody.
+Pod templates are not endpoints. They only separate policy that waits for its Pods from policy with wrong
+names.
 """
 
 from collections.abc import Sequence
@@ -45,7 +46,7 @@ def behind(lint: Lint, key: ServiceKey) -> tuple[PodTemplate, ...]:
 
 @derived
 def ports_to_come(lint: Lint, identity: ServiceIdentity) -> tuple[tuple[Port, Protocol], ...]:
-    """Return the ports at which pods to come of an identity are called, and what they speak; sorted."""
+    """Return the target ports of future Pods of an identity with their protocols, sorted."""
     found: set[tuple[Port, Protocol]] = set()
     for template in by_identity_to_come(lint).found(identity):
         called = served(_services_of(lint, template), template.ports)
@@ -54,7 +55,8 @@ def ports_to_come(lint: Lint, identity: ServiceIdentity) -> tuple[tuple[Port, Pr
 
 
 def answering(lint: Lint, key: ServiceKey, port: ServicePort) -> frozenset[tuple[ServiceIdentity, Port]]:
-    """Return who answers at a Service's port, or is going to, and at which number."""
+    """Return the identities with port numbers that answer at a Service's port, now or with future Pods."""
+    # Pods that do not exist yet count, so that policy may be applied before the workloads without warnings.
     now = {
         (each.identity, each.port) for each in endpoints(lint.view, key, port) if each.identity is not None
     }
@@ -67,7 +69,7 @@ def answering(lint: Lint, key: ServiceKey, port: ServicePort) -> frozenset[tuple
 
 
 def named_in_vain(there: Sequence[PodTemplate | Workload], service: Service) -> tuple[ServicePort, ...]:
-    """Return the ports of a Service whose target is a name that nobody there has; none if nobody is there."""
+    """Return the ports of a Service whose target name no workload of `there` has; empty without workloads."""
     return tuple(
         port
         for port in service.ports

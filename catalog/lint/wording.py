@@ -1,4 +1,4 @@
-"""How a problem is put into words, and where it is said to be."""
+"""Problems with the origin of their object, and lists and suggestions of names for their texts."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ from meshwright.mesh.problems.spelling import nearest
 _LONGEST: Final = 200
 
 SUGGESTED: Final = 5
-"""Of so many names that are not there it is looked which may be meant."""
+"""Most unknown names of an object for which a similar name is suggested."""
 
 LISTED: Final = 50
-"""Names that a problem lists."""
+"""Most names that a problem lists."""
 
-OR_OUTSIDE: Final = "or its namespace is not of the mesh (settings namespaces and namespace_selector)"
-"""Why an object of another namespace may be unknown although the cluster has it."""
+OR_OUTSIDE: Final = "or its namespace is not part of the mesh (settings namespaces and namespace_selector)"
+"""Clause about an object of another namespace, which the cluster may have although the mesh does not."""
 
 
 def say(
     view: View, key: ObjectKey, code: ProblemCode, severity: Severity, field: str, value: str, expected: str
 ) -> Problem:
-    """Return a problem of an object, with the place where the object was read."""
+    """Return a problem of an object, with the origin of the object."""
     shown = value if len(value) <= _LONGEST else value[: _LONGEST - 3] + "..."
     return Problem(
         code=code.value,
@@ -41,7 +41,7 @@ def say(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An object of a view, of which problems are said."""
+    """An object of a view; its methods return problems of this object."""
 
     view: View
     key: ObjectKey
@@ -53,19 +53,19 @@ class Place:
         return say(self.view, self.key, code, severity, field, value, expected)
 
     def error(self, code: ProblemCode, field: str, value: str, expected: str) -> Problem:
-        """Return a problem for which something of it is not in force."""
+        """Return a problem of severity ERROR: a part of the object is not in force."""
         return say(self.view, self.key, code, Severity.ERROR, field, value, expected)
 
     def warning(self, code: ProblemCode, field: str, value: str, expected: str) -> Problem:
-        """Return a problem of what is in force."""
+        """Return a problem of severity WARNING: the object is in force."""
         return say(self.view, self.key, code, Severity.WARNING, field, value, expected)
 
 
 class Suggestions:
-    """Which of the names that are there may be meant by names that are not, for one object.
+    """Suggestions of existing names for the unknown names of one object.
 
-    An object may name thousands of things that are not there. `there` is therefore called once at most, and
-    the first SUGGESTED names alone get a suggestion.
+    An object may have thousands of unknown names. Therefore `there`, which returns the existing names, is
+    called at most once, and only the first SUGGESTED unknown names get a suggestion.
     """
 
     def __init__(self, there: Callable[[], Iterable[str]]) -> None:
@@ -74,7 +74,7 @@ class Suggestions:
         self._given = 0
 
     def of(self, *unknown: str) -> str:
-        """Return as `meant` does; empty once there were enough suggestions."""
+        """Return the suggestion of `meant`, or an empty text after SUGGESTED names."""
         asked = unknown[: SUGGESTED - self._given]
         if not asked:
             return ""
@@ -85,18 +85,18 @@ class Suggestions:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names with commas between them, the first LISTED of many and how many more there are.
+    """Return names with commas: the first LISTED, and the number of the others.
 
-    A problem is said for each of many references, and must not repeat all names of a large object each time.
+    A large object may have a problem for each of many references, so a problem must not repeat all names.
     """
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return ", ".join(names[:LISTED]) + more
 
 
 def meant(unknown: Sequence[str], there: Sequence[str]) -> str:
-    """Say which of those that are there may be meant by names that are not; empty if none is like them.
+    """Return a clause with existing names that are like unknown ones, for example ` (did you mean shop?)`.
 
-    Of a few names: this is one step on the event loop.
+    Only the first SUGGESTED names are compared, because this is one step on the event loop.
     """
     near = [found for each in unknown[:SUGGESTED] if (found := nearest(each, there))]
     return f" (did you mean {', '.join(dict.fromkeys(near))}?)" if near else ""

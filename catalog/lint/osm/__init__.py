@@ -1,4 +1,4 @@
 """Problems of the kinds of Open Service Mesh: Egress, IngressBackend, Retry and others.
 
-It never changes what is enforced.
+These checks never change the policy in force.
 """

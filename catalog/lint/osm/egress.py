@@ -1,4 +1,4 @@
-"""Problems of Egresses: what they name in vain, what is the mesh's, and what overrules them."""
+"""Problems of Egresses: missing objects, hosts of the mesh, and ports where hosts are not checked."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,11 +38,11 @@ def problems(view: View, egress: Egress) -> Iterator[Problem]:
     yield from _groups(view, key, egress)
     yield from _limits(view, key, egress)
     place = Place(view, key)
-    mine = "hosts that are the mesh's"
+    mine = "hosts of the mesh"
     yield from within(place, _HOSTS, mine, partial(_hosts_of_the_mesh, view, key, egress))
     yield from _addresses_of_the_mesh(view, key, egress)
     yield from _sources(view, key, egress)
-    looked_for = "ports at which hosts are not looked at"
+    looked_for = "ports where hosts are not checked"
     yield from within(place, "spec.ports", looked_for, partial(_overruled, view, key, egress))
 
 
@@ -63,9 +63,10 @@ def _groups(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
         group = known.get(PolicyKey(key.namespace, name))
         if group is not None and group.matches:
             continue
-        what = f"does not exist or is refused{names.of(name)}" if group is None else "has no matches"
-        wanted = f"HTTPRouteGroup {key.namespace}/{name} {what}; "
-        wanted += "no request is admitted by it"
+        what, do = f"does not exist or is invalid{names.of(name)}", "Create or correct the group"
+        if group is not None:
+            what, do = "has no matches", "Add a match to the group"
+        wanted = f"HTTPRouteGroup {key.namespace}/{name} {what}, so it admits no request. {do}."
         yield say(view, key, Code.EGRESS_MATCH, Severity.ERROR, "spec.matches", name, wanted)
 
 
@@ -76,26 +77,31 @@ def _limits(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
     by_http = any(each.protocol is EgressProtocol.HTTP for each in egress.ports) and not egress.networks
     if setting is None:
         there = [each.name for each in settings(view) if each.namespace == key.namespace]
-        wanted = f"{named} does not exist or is refused{meant([egress.limits], there)}"
+        wanted = (
+            f"{named} does not exist or is invalid{meant([egress.limits], there)}, so calls by this Egress "
+            "have no limits. Create or correct the object."
+        )
     elif setting.host not in egress.hosts or not by_http:
         wanted = (
-            f"{named} is for {setting.host}; limits hold for hosts of an Egress, without ipAddresses, at "
-            "ports of http"
+            f"{named} is for {setting.host}, so calls by this Egress have no limits: limits apply only to "
+            "hosts that the Egress lists, without ipAddresses, at ports with the protocol http. Correct the "
+            "host or the Egress."
         )
     elif setting.rates != RateLimits():
-        wanted = f"{named} says rates, which the called count: outside the mesh nobody does"
-        yield say(view, key, Code.EGRESS_LIMITS, Severity.WARNING, "spec.matches", egress.limits, wanted)
-        return
+        wanted = (
+            f"{named} limits rates, which have no effect here, because the sidecars of called "
+            "workloads count them and servers outside the mesh have no sidecar. Limit "
+            "connections instead."
+        )
     else:
         return
-    wanted += "; its calls have no limits"
     yield say(view, key, Code.EGRESS_LIMITS, Severity.WARNING, "spec.matches", egress.limits, wanted)
 
 
 def _hosts_of_the_mesh(view: View, key: ObjectKey, egress: Egress, budget: Budget) -> Iterator[Problem]:
     namespaces = sorted({each.namespace for each in egress.sources})
     for host in egress.hosts:
-        # A name with a dot says the namespace itself, and is the same service for all of them.
+        # A name with a dot has its own namespace, so it is the same Service for all sources.
         asking = namespaces[:1] if "." in host else namespaces
         budget.spend(len(asking))
         found = (service_of_the_mesh(view, host, each) for each in asking)
@@ -116,13 +122,19 @@ def _addresses_of_the_mesh(view: View, key: ObjectKey, egress: Egress) -> Iterat
                 yield _is_ours(view, key, _ADDRESSES, each, called)
             elif client := next((one for one in egress.sources if called in visible(view, one)), None):
                 wanted = (
-                    f"{client} calls Service {called} as policies say, and not by an Egress: left out for it"
+                    f"The Egress ignores this address for {client}, because the mesh's policies "
+                    f"decide how {client} may call Service {called}. Remove the address, or use a "
+                    "TrafficTarget."
                 )
                 yield say(view, key, Code.EGRESS_TO_MESH, Severity.WARNING, _ADDRESSES, each, wanted)
 
 
 def _is_ours(view: View, key: ObjectKey, field: str, value: str, service: ServiceKey) -> Problem:
-    wanted = f"this is Service {service} of the mesh, which policies let call and not an Egress: left out"
+    wanted = (
+        f"The Egress ignores this entry, because it is Service {service} of the mesh, and "
+        "only the mesh's policies admit calls to that Service. Remove the entry, or use a "
+        "TrafficTarget."
+    )
     return say(view, key, Code.EGRESS_TO_MESH, Severity.WARNING, field, value, wanted)
 
 
@@ -130,15 +142,19 @@ def _sources(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
     workloads = [each for source in egress.sources for each in by_identity(view).found(source)]
     if egress.sources and not workloads:
         sources = ", ".join(map(str, egress.sources))
-        wanted = "no workload has any of these ServiceAccounts; this Egress lets nobody's calls pass so long"
+        wanted = (
+            "No workload has any of these ServiceAccounts, so this Egress has no effect. "
+            "Create the workload, or correct the names."
+        )
         yield say(view, key, Code.EGRESS_SOURCES, Severity.WARNING, "spec.sources", sources, wanted)
     explicit = [each for each in workloads if each.uuid and isinstance(each.interception, Explicit)]
     if explicit:
         first = min(each.key for each in explicit)
         others = f" and {len(explicit) - 1} more" if len(explicit) > 1 else ""
         wanted = (
-            f"workload {first}{others} is intercepted explicitly: what is no upstream of it goes past its "
-            "sidecar, and this Egress says nothing of it"
+            f"Workload {first}{others} uses explicit interception, so its calls to anything but "
+            "its upstreams bypass the sidecar, and this Egress has no effect on them. Use "
+            "transparent interception, or remove the source."
         )
         names = ", ".join(sorted({str(each.identity) for each in explicit}))
         yield say(view, key, Code.EGRESS_EXPLICIT, Severity.WARNING, "spec.sources", names, wanted)
@@ -146,7 +162,7 @@ def _sources(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class _PortClaim:
-    """Another Egress of a source, or this one: its ports of TCP by number, and whether ranges are common."""
+    """TCP ports of an Egress by number; `meets` is whether its ranges meet those of the checked Egress."""
 
     by: str
     where: str
@@ -155,13 +171,13 @@ class _PortClaim:
 
 
 _Beyond = tuple[tuple[ServiceIdentity, tuple[_PortClaim, ...]], ...]
-"""The sources of an Egress, each with the Egresses that no source before it has."""
+"""The sources of an Egress, each with its Egresses that no earlier source has."""
 
 
 def _beside(
     view: View, egress: Egress, budget: Budget
 ) -> Iterator[tuple[ServiceIdentity, tuple[_PortClaim, ...]]]:
-    """Yield the sources, each with those Egresses for it that no source before it has."""
+    """Yield the sources, each with its Egresses that no earlier source has."""
     known: set[PolicyKey] = set()
     ranges = NetworkSet(map(ip_network, egress.networks))
     for source in egress.sources:
@@ -181,7 +197,7 @@ def _of_other(egress: Egress, ranges: NetworkSet, other: Egress) -> _PortClaim:
         if each.protocol.is_tcp:
             ports[each.number] = (*ports.get(each.number, ()), each)
     return _PortClaim(
-        "this Egress" if other.key == egress.key else f"Egress {other.key}",
+        "This Egress" if other.key == egress.key else f"Egress {other.key}",
         f"to {listed(other.networks)}" if other.networks else "to every address",
         ports,
         not egress.networks
@@ -193,28 +209,34 @@ def _of_other(egress: Egress, ranges: NetworkSet, other: Egress) -> _PortClaim:
 def _overruling(
     view: View, port: EgressPort, beyond: _Beyond, first: Sequence[ServiceKey], budget: Budget
 ) -> Iterator[str]:
-    """Yield why the hosts of a port are not looked at, or not everywhere; `first`: who speaks first there."""
+    """Yield the reasons why sidecars do not check the hosts of a port.
+
+    `first` are the Services whose servers speak first at this port.
+    """
     for source, others in beyond:
         budget.spend(1 + len(others) + len(first))
         for other in others:
             for each in other.ports.get(port.number, ()):
                 if each.protocol is EgressProtocol.TCP_SERVER_FIRST and port.protocol is EgressProtocol.HTTPS:
-                    yield f"{other.by} says that servers speak first at this port: no name can be read there"
+                    yield (
+                        f"{other.by} declares that servers speak first at this port, so sidecars "
+                        "cannot read host names there. Use different ports."
+                    )
                 elif other.meets:
                     yield (
-                        f"{other.by} lets every connection of {source} pass {other.where}: "
-                        "nothing is looked at there"
+                        f"{other.by} admits every connection of {source} {other.where}, so "
+                        "sidecars do not look at the hosts there. Remove one of the two ports."
                     )
         seen = visible(view, source) if first else ()
         if service := next((each for each in first if each in seen), None):
             yield (
-                f"{source} may call Service {service}, which speaks first at this port: "
-                "no name can be read there"
+                f"{source} may call Service {service}, whose servers speak first at this port, so "
+                "sidecars cannot read host names there. Use different ports."
             )
 
 
 def _speaking_first(view: View, port: EgressPort) -> Iterator[ServiceKey]:
-    """Yield the services whose servers speak first at a port, sorted."""
+    """Yield the Services whose servers speak first at a port, sorted."""
     for key in sorted(services_by_port(view).get(port.number, ())):
         here = view.services[key].port(port.number)
         if here and protocol_of(view, key, here) is Protocol.TCP_SERVER_FIRST:

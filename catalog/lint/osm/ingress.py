@@ -1,4 +1,4 @@
-"""Problems of IngressBackends: backends and sources that are not there, and which of several counts."""
+"""Problems of IngressBackends: missing backends and sources, wrong ports, and precedence."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -24,7 +24,7 @@ from meshwright.mesh.service import Service, ServiceKey
 
 
 def problems(view: View, found: IngressBackend) -> Iterator[Problem]:
-    """Yield the problems of an IngressBackend; what is wrong with one backend leaves the others in force."""
+    """Yield the problems of an IngressBackend; a problem of one backend leaves the others in force."""
     key = ObjectKey.of(INGRESS_BACKEND, found.key)
     meant = Suggestions(lambda: _services(view, key.namespace))
     for backend in found.backends:
@@ -44,8 +44,8 @@ def _of_backend(
     service = view.services.get(backend.service)
     if service is None:
         wanted = (
-            f"must be a Service of namespace {key.namespace}{meant.of(backend.service.name)}; "
-            "nobody is admitted by it until there is one"
+            f"Namespace {key.namespace} has no such Service{meant.of(backend.service.name)}, so "
+            "this backend admits no caller. Create the Service, or correct the name."
         )
         yield say(
             view,
@@ -61,33 +61,36 @@ def _of_backend(
         yield say(view, key, Code.INGRESS_PORT, Severity.ERROR, "spec.backends", named, wanted)
     elif backend.port in _without_http(view, service.key):
         wanted = (
-            "the port speaks plain TCP, and an IngressBackend is for HTTP; nobody is admitted there "
-            "(appProtocol: http in the Service says otherwise)"
+            "The port speaks plain TCP, and an IngressBackend is only for HTTP, so no caller is "
+            "admitted there. Set appProtocol: http in the Service if the port speaks HTTP."
         )
         yield say(view, key, Code.INGRESS_NOT_HTTP, Severity.ERROR, "spec.backends", named, wanted)
     decided = deciding(view, backend.service, backend.port)
     if decided is not None and decided[0].key != found.key:
         wanted = (
-            f"IngressBackend {decided[0].key} is for the same service and port, and goes first: "
-            "it is older, or first by name"
+            f"IngressBackend {decided[0].key} is for the same Service and port and takes "
+            "precedence, because it is older or first by name. Delete one of the two."
         )
         yield say(view, key, Code.OVERRULED_INGRESS, Severity.ERROR, "spec.backends", named, wanted)
 
 
 def _wrong_port(view: View, service: Service, port: Port) -> str:
-    """Say what is wrong with a number that is no target port of a service; empty if it is one, or may be."""
+    """Return the problem of a number that is surely not a target port of a Service, or an empty text."""
     has = _target_ports(view, service.key)
     if has is None or port in has:
         return ""
     there = listed([str(each) for each in sorted(has)]) or "none"
     slip = service.port(port)
-    said = f"; {port} is the Service's port, whose target port is {slip.target_port}" if slip else ""
-    return f"must be a target port of Service {service.key}, which has {there}{said}; nobody is admitted"
+    said = f"; {port} is a port of the Service, and its target port is {slip.target_port}" if slip else ""
+    return (
+        f"Service {service.key} does not have this target port, so no caller is admitted there. "
+        f"Its target ports: {there}{said}."
+    )
 
 
 @derived
 def _target_ports(view: View, key: ServiceKey) -> frozenset[Port] | None:
-    """Return the target ports of a service as numbers, None where one is a name that nobody has yet."""
+    """Return the target ports of a Service as numbers, or None if a name has no workload yet."""
     workloads, has = backing(view, key), set[Port]()
     for each in view.services[key].ports:
         if isinstance(each.target_port, int):
@@ -104,7 +107,7 @@ def _target_ports(view: View, key: ServiceKey) -> frozenset[Port] | None:
 
 @derived
 def _without_http(view: View, key: ServiceKey) -> frozenset[Port]:
-    """Return the ports at which some workload behind a service speaks no HTTP, as its sidecar has it."""
+    """Return the target ports of a Service at which the sidecar of a workload does not serve HTTP."""
     service = view.services[key]
     return frozenset(
         number
@@ -120,12 +123,15 @@ def _of_sources(view: View, key: ObjectKey, found: IngressBackend) -> Iterator[P
         if addresses_behind(view, each):
             continue
         if each in view.services:
-            wanted = f"no address is known behind {SERVICE} {each}; nobody is admitted by it until one is"
+            wanted = (
+                f"No address of {SERVICE} {each} is known, so this source admits no caller "
+                "yet. Start a workload of the Service."
+            )
         else:
             here = meant.setdefault(each.namespace, Suggestions(partial(_services, view, each.namespace)))
             wanted = (
-                f"must be a Service of the mesh{here.of(each.name)}: there is none of this name, "
-                f"{OR_OUTSIDE}; this source admits no caller yet"
+                f"There is no such Service{here.of(each.name)}, {OR_OUTSIDE}, so this source "
+                "admits no caller yet. Create the Service, or correct the name."
             )
         yield say(view, key, Code.UNKNOWN_INGRESS_SOURCE, Severity.WARNING, "spec.sources", str(each), wanted)
 
@@ -135,8 +141,11 @@ def _of_matches(view: View, key: ObjectKey, found: IngressBackend) -> Iterator[P
     unknown = [name for name in found.matches if PolicyKey(key.namespace, name) not in groups]
     if unknown:
         nothing = requests(view, found.key.namespace, found.matches) == ()
-        so = "nothing is admitted" if nothing else "the others that are named count"
-        wanted = f"must be HTTPRouteGroups of namespace {key.namespace}; {so}"
+        so = "nothing is admitted" if nothing else "only the other groups in the list count"
+        wanted = (
+            f"Namespace {key.namespace} has no such HTTPRouteGroup, so {so}. "
+            "Create the group, or correct the name."
+        )
         yield say(
             view,
             key,
@@ -147,5 +156,7 @@ def _of_matches(view: View, key: ObjectKey, found: IngressBackend) -> Iterator[P
             wanted,
         )
     elif requests(view, found.key.namespace, found.matches) == ():
-        wanted = f"every {HTTP_ROUTE_GROUP} that is named has no matches; nothing is admitted"
+        wanted = (
+            f"No {HTTP_ROUTE_GROUP} in the list has a match, so nothing is admitted. Add matches to a group."
+        )
         yield say(view, key, Code.UNKNOWN_INGRESS_MATCH, Severity.ERROR, "spec.matches", "", wanted)

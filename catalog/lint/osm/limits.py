@@ -1,4 +1,4 @@
-"""Problems of UpstreamTrafficSettings: hosts that are nobody here, limits that another setting decides."""
+"""Problems of UpstreamTrafficSettings: unknown hosts, precedence, and limits without effect."""
 
 from collections.abc import Iterator
 
@@ -24,16 +24,31 @@ def problems(view: View, setting: UpstreamTrafficSetting) -> Iterator[Problem]:
     """Yield the problems of an UpstreamTrafficSetting."""
     place = Place(view, ObjectKey.of(UPSTREAM_TRAFFIC_SETTING, setting.key))
     if setting.connections == ConnectionLimits() and setting.rates == RateLimits():
-        yield place.warning(Code.NO_LIMITS, "spec", "", "says no limit that is known here; it has no effect")
+        yield place.warning(
+            Code.NO_LIMITS,
+            "spec",
+            "",
+            (
+                "The object contains no limit that Meshwright supports, so it has no "
+                "effect. Add a limit, or delete the object."
+            ),
+        )
     service = called(view, setting.host)
     if service is None:
         if not egresses_by_limits(view).found(setting.key):
             yield from _unknown(place, setting)
     elif service.key.namespace != setting.key.namespace:
-        wanted = f"must be in namespace {service.key.namespace}, as its host is; it is not in force"
+        wanted = (
+            f"The host is a Service of namespace {service.key.namespace}, so this "
+            "UpstreamTrafficSetting is not in force. Move it to namespace "
+            f"{service.key.namespace}."
+        )
         yield place.error(Code.FOREIGN_HOST, "metadata.namespace", setting.key.namespace, wanted)
     elif (first := limits.setting_of(view, service.key)) is not None and first.key != setting.key:
-        wanted = f"UpstreamTrafficSetting {first.key} for it is older or first by name; it counts"
+        wanted = (
+            f"UpstreamTrafficSetting {first.key} is for the same host and takes precedence, "
+            "because it is older or first by name. Delete one of the two."
+        )
         yield place.error(Code.OVERRULED_SETTING, "spec.host", setting.host, wanted)
     else:
         yield from _of_rates(place, setting, service)
@@ -47,7 +62,7 @@ def _counting(rates: RateLimits) -> Iterator[tuple[str, HostPort]]:
 
 
 def called(view: View, host: str) -> Service | None:
-    """Return the service that a host is, None where it is none."""
+    """Return the Service with a host name, or None."""
     labels = host.split(".")
     key = ServiceKey(Namespace(labels[1]), ServiceName(labels[0])) if len(labels) > 1 else None
     if key is None or host not in key.host_names(view.settings.cluster_domain):
@@ -60,8 +75,9 @@ def _unknown(place: Place, setting: UpstreamTrafficSetting) -> Iterator[Problem]
     domain = view.settings.cluster_domain
     there = [key.fqdn(domain) for key in view.services if key.namespace == own]
     wanted = (
-        f"no Service has this name{meant([setting.host], there)}; it has no effect until one has, or "
-        "until an Egress of the namespace names this object among its matches"
+        f"No Service has this host name{meant([setting.host], there)}. The object has no effect "
+        "until a Service has the name, or until an Egress of the namespace lists the object in its "
+        "matches."
     )
     yield place.warning(Code.UNKNOWN_HOST, "spec.host", setting.host, wanted)
 
@@ -70,18 +86,21 @@ def _of_rates(place: Place, setting: UpstreamTrafficSetting, service: Service) -
     view = place.view
     speaks_http = any(protocol_of(view, service.key, port).is_http for port in service.ports)
     if setting.rates.looks_at_requests and not speaks_http:
-        wanted = f"Service {service.key} has no port that speaks HTTP, and requests are seen on none else"
-        yield place.warning(
-            Code.RATE_OF_NO_REQUESTS, _of_requests(setting.rates), "", f"{wanted}; it has no effect"
+        wanted = (
+            f"Service {service.key} has no port that speaks HTTP, and sidecars count requests only on such "
+            "ports, so this limit has no effect. Set appProtocol: http in the Service if a port speaks HTTP."
         )
+        yield place.warning(Code.RATE_OF_NO_REQUESTS, _of_requests(setting.rates), "", wanted)
     if setting.rates == RateLimits():
         return
     for other in _beside(view, service):
         first = limits.counting(view, tuple(sorted((service.key, other))))
         if first is not None and first.key != setting.key:
             wanted = (
-                f"Service {other} is called at the same port of a workload, and UpstreamTrafficSetting "
-                f"{first.key} is for it and is older or first by name: its rates count there"
+                f"Service {other} uses the same port of a workload, and UpstreamTrafficSetting "
+                f"{first.key} for that Service takes precedence there, because it is older or "
+                "first by name. Set the same rates in both objects, or give the Services different "
+                "target ports."
             )
             yield place.warning(Code.RATES_DIFFER, "spec.host", setting.host, wanted)
 
@@ -94,7 +113,7 @@ def _of_requests(rates: RateLimits) -> str:
 
 
 def _beside(view: View, service: Service) -> tuple[ServiceKey, ...]:
-    """Return the other services that are called at a port of a workload at which this one is; sorted."""
+    """Return the other Services that share a target port of a workload with this one; sorted."""
     found: set[ServiceKey] = set()
     for workload in backing(view, service.key):
         for _, _, there in served_by(view, workload):

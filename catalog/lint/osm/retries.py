@@ -1,4 +1,4 @@
-"""Problems of Retry objects: ends that are nobody here, and what another Retry decides."""
+"""Problems of Retry objects: unknown sources and destinations, and precedence."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -23,7 +23,10 @@ def problems(lint: Lint, retry: Retry) -> Iterator[Problem]:
     """Yield the problems of a Retry."""
     view, key = lint.view, ObjectKey.of(RETRY, retry.key)
     if not by_identity(view).found(retry.source):
-        wanted = "no workload has this identity; it has no effect until one has"
+        wanted = (
+            "No workload has this ServiceAccount, so the Retry has no effect. Create the "
+            "workload, or correct the name."
+        )
         name = retry.source.service_account
         yield say(view, key, Code.UNKNOWN_RETRY_SOURCE, Severity.WARNING, "spec.source.name", name, wanted)
     decided = in_force(view, retry.source)
@@ -33,16 +36,24 @@ def problems(lint: Lint, retry: Retry) -> Iterator[Problem]:
         if destination not in view.services:
             namespace = destination.namespace
             here = meant.setdefault(namespace, Suggestions(partial(_services, view, namespace)))
-            wanted = f"there is no such Service{here.of(destination.name)}"
-            wanted += "" if namespace == key.namespace else f", {OR_OUTSIDE}"
-            wanted += "; nothing is tried again"
+            or_outside = "" if namespace == key.namespace else f", {OR_OUTSIDE}"
+            wanted = (
+                f"There is no such Service{here.of(destination.name)}{or_outside}, so calls to it are not "
+                "retried. Create the Service, or correct the name."
+            )
             yield _of(view, key, Code.UNKNOWN_RETRY_DESTINATION, destination, wanted)
         elif first.key != retry.key:
-            wanted = f"Retry {first.key} of the same source is older or first by name; it counts"
+            wanted = (
+                f"Retry {first.key} has the same source and destination and takes precedence, "
+                "because it is older or first by name. Remove the destination from one of the "
+                "two."
+            )
             yield _of(view, key, Code.OVERRULED_RETRY, destination, wanted)
         elif not _speaks_http(view, destination):
             wanted = (
-                "it has no port that speaks HTTP, and requests are seen on none else; nothing is tried again"
+                "The Service has no port that speaks HTTP, and sidecars see requests only on such "
+                "ports, so calls to it are not retried. Set appProtocol: http in the Service if a "
+                "port speaks HTTP."
             )
             yield _of(view, key, Code.RETRY_OF_NO_REQUESTS, destination, wanted)
 

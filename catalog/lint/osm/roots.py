@@ -1,4 +1,4 @@
-"""Problems of MeshRootCertificates: another trust domain, one too many, none that is to sign."""
+"""Problems of MeshRootCertificates: another trust domain, a third root, or no active root."""
 
 from collections.abc import Iterator
 
@@ -13,24 +13,31 @@ from meshwright.mesh.problems.problem import Problem
 
 
 def problems(view: View, root: MeshRootCertificate) -> Iterator[Problem]:
-    """Yield the problems of a MeshRootCertificate; of one that is inactive there are none."""
+    """Yield the problems of a MeshRootCertificate; an inactive one has none."""
     place = Place(view, ObjectKey.of(MESH_ROOT_CERTIFICATE, root.key))
     if root.role is Role.INACTIVE:
         return
     if not is_of_mesh(view, root):
         own = view.settings.trust_domain
-        said = f"the mesh's is {own}, by the setting trust_domain: it is not in force"
+        said = (
+            f"The trust domain of the mesh is {own} (setting trust_domain), so this "
+            "MeshRootCertificate is not in force. Correct the field."
+        )
         yield place.error(Code.FOREIGN_TRUST_DOMAIN, "spec.trustDomain", root.trust_domain, said)
         return
     asking = wanted(view)
     used = asking[:MOST]
     if root not in used:
         said = (
-            f"{' and '.join(f'{each.key.namespace}/{each.key.name}' for each in used)} are older or first by "
-            "name, and no more than two roots are used at once: it is not in force until one of them is gone "
-            "or inactive"
+            "Only two root certificates can be in use at once, and "
+            f"{' and '.join(f'{each.key.namespace}/{each.key.name}' for each in used)} take precedence, "
+            "because they are older or first by name. This one is not in force until one of them is deleted "
+            "or inactive."
         )
         yield place.error(Code.THIRD_ROOT, "metadata.name", root.key.name, said)
     elif not any(each.role is Role.ACTIVE for each in used):
-        said = "none that is used is active, so that nobody would sign: the CA in force stays"
+        said = (
+            "No root certificate in use is active, so none of them can sign certificates: the "
+            "current CA stays in force. Set the role of one of them to active."
+        )
         yield place.warning(Code.NO_ACTIVE_ROOT, "spec.role", root.role, said)

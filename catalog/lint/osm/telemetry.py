@@ -1,4 +1,4 @@
-"""Problems of Telemetry objects and ExtensionServices: who is not there, who is told nothing."""
+"""Problems of Telemetry objects and ExtensionServices: missing collectors, selectors and precedence."""
 
 import re
 from collections.abc import Iterator
@@ -32,7 +32,10 @@ def problems(lint: Lint, found: Telemetry) -> Iterator[Problem]:
     here = workloads_in(lint).found(found.key.namespace)
     if found.selector and not any(selects(found, each) for each in here):
         labels = ", ".join(f"{name}={value}" for name, value in found.selector)
-        wanted = f"no workload of namespace {found.key.namespace} has these labels; it has no effect so long"
+        wanted = (
+            f"No workload of namespace {found.key.namespace} has these labels, so the "
+            "Telemetry has no effect. Correct the selector."
+        )
         yield place.warning(Code.SELECTS_NOBODY, "spec.selector", labels, wanted)
     yield from _shadowed(place, found)
 
@@ -49,7 +52,10 @@ def _collector(place: Place, log: AccessLog) -> Iterator[Problem]:
         return
     key = log.export.service
     there = [each.name for each in known if each.namespace == key.namespace]
-    wanted = f"ExtensionService {key} does not exist or is refused{meant([key.name], there)}; nobody is told"
+    wanted = (
+        f"ExtensionService {key} does not exist or is invalid{meant([key.name], there)}, so "
+        "access logs are not exported. Create or correct the ExtensionService."
+    )
     field = "spec.accessLog.openTelemetry.extensionService"
     yield place.error(Code.UNKNOWN_COLLECTOR, field, str(key), wanted)
 
@@ -61,12 +67,15 @@ def _secrets(place: Place, log: AccessLog) -> Iterator[Problem]:
         said += [(field, value) for _, value in log.export.attributes]
     for field, text in said:
         if (match := _SECRET.search(text)) is not None:
-            wanted = "callers show in it who they are; whoever reads the log could call in their name"
+            wanted = (
+                "This header contains credentials of callers, and every reader of the log "
+                "could use them. Remove the header from the log."
+            )
             yield place.warning(Code.LOGS_CREDENTIALS, field, match.group(1).lower(), wanted)
 
 
 def _shadowed(place: Place, found: Telemetry) -> Iterator[Problem]:
-    """Yield that others for the same workloads come first, in all that it says."""
+    """Yield a problem if other objects with the same selector take precedence in all parts of this one."""
     alike = [
         each
         for each in of_namespace(place.view, found.key.namespace)
@@ -76,5 +85,8 @@ def _shadowed(place: Place, found: Telemetry) -> Iterator[Problem]:
     logs = found.access_log is None or any(each.access_log is not None for each in before)
     sampling = found.sampling is None or any(each.sampling is not None for each in before)
     if before and logs and sampling:
-        wanted = f"Telemetry {before[0].key} with the same selector is older or first by name; it counts"
+        wanted = (
+            f"Telemetry {before[0].key} has the same selector and takes precedence, because "
+            "it is older or first by name, so this one has no effect. Delete one of the two."
+        )
         yield place.error(Code.SHADOWED_TELEMETRY, "spec", "", wanted)

@@ -1,4 +1,4 @@
-"""TLS settings of a MeshConfig that no service certificate fits."""
+"""Problems of TLS settings of a MeshConfig that do not work with the keys of service certificates."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from meshwright.mesh.tls_keys import fitting_curves, fitting_suites
 
 
 def problems(view: View, key: ObjectKey, config: MeshConfig) -> Iterator[Problem]:
-    """Yield the lists of cipher suites and curves to which sidecars add what fits."""
+    """Yield the lists of cipher suites and curves to which sidecars add a working entry."""
     sidecar, keys = config.sidecar, view.settings.service_keys
     suites = fitting_suites(sidecar.cipher_suites, keys, sidecar.tls_min_version)
     curves = fitting_curves(sidecar.ecdh_curves, keys, sidecar.tls_max_version)
@@ -22,9 +22,10 @@ def problems(view: View, key: ObjectKey, config: MeshConfig) -> Iterator[Problem
     ):
         if used != said:
             wanted = (
-                f"no {kind} of it fits service certificates in TLS 1.2, whose keys are {keys.value}: "
-                f"sidecars use {', '.join(used[len(said) :])} as well, because every call would fail "
-                "otherwise; add that here, or have other keys made (setting service_certificate_key)"
+                f"No {kind} in this list works in TLS 1.2 with service certificates, whose keys "
+                f"are {keys.value}. Sidecars also use {', '.join(used[len(said) :])}, because every "
+                "call would fail otherwise. Add it to the list, or choose another kind of key with "
+                "the setting service_certificate_key."
             )
             field = f"spec.sidecar.{name}"
             yield say(view, key, Code.FITS_NO_CERTIFICATE, Severity.WARNING, field, ", ".join(said), wanted)

@@ -1,4 +1,4 @@
 """Problems of Meshwright's own kinds: RoutePolicy, UpstreamPolicy, MutualTLS and others.
 
-It never changes what is enforced.
+These checks never change the policy in force.
 """

@@ -1,4 +1,4 @@
-"""Problems of ExternalAuthorizations: what is not there, which of several counts, what is not asked about."""
+"""Problems of ExternalAuthorizations: missing objects, precedence, and ports without requests."""
 
 from collections.abc import Iterator
 
@@ -27,14 +27,19 @@ def problems(lint: Lint, key: PolicyKey) -> Iterator[Problem]:
     yield from its.unknown_ports(place, found, Code.UNKNOWN_ASKING_PORT)
     yield from _of_connections(place, found, its)
     if (first := _overruling(view, found)) is not None:
-        wanted = f"ExternalAuthorization {first.key} for the same is older or first by name; that one counts"
+        wanted = (
+            f"ExternalAuthorization {first.key} is for some of the same workloads and ports "
+            "and takes precedence there, because it is older or first by name. Delete one of "
+            "the two, or name different ServiceAccounts or ports."
+        )
         yield place.error(Code.OVERRULED_AUTHORIZATION, "spec", _said(found), wanted)
     elif found.service is not None and server_of(view, found) is None:
         there = [each.name for each in extension_services(view) if each.namespace == found.service.namespace]
         silent = "passes" if found.authorizer is not None and found.authorizer.fails_open else "is refused"
         wanted = (
-            f"ExtensionService {found.service} does not exist or is refused"
-            f"{meant([found.service.name], there)}; nobody answers, and every request {silent}"
+            f"ExtensionService {found.service} does not exist or is "
+            f"invalid{meant([found.service.name], there)}. No authorizer answers, so every request "
+            f"{silent}. Create or correct the ExtensionService."
         )
         yield place.error(Code.UNKNOWN_AUTHORIZER, "spec.extensionService", str(found.service), wanted)
     elif found.authorizer is not None and found.service is None:
@@ -47,12 +52,16 @@ def _of_connections(place: Place, found: ExternalAuthorization, its: Subjects) -
         return
     for port in found.ports:
         if port in connections:
-            wanted = "speaks no HTTP: no request is seen there, and nobody is asked; policy alone decides"
+            wanted = (
+                "This port does not speak HTTP, so the sidecar sees no requests there and "
+                "does not ask the authorizer: policy alone decides. Remove the port, or set "
+                "appProtocol: http in the Service if the port speaks HTTP."
+            )
             yield place.warning(Code.NOT_ASKED_ABOUT, "spec.ports", str(port), wanted)
 
 
 def _overruling(view: View, found: ExternalAuthorization) -> ExternalAuthorization | None:
-    """Return which object of the same kind of subjects goes first at something that both are for."""
+    """Return the equally specific object that takes precedence for a common subject, if any."""
     there = external_authorizations_in(view).found(found.key.namespace)
     first = min((*(each for each in there if are_alike(each, found)), found), key=precedence)
     return None if first.key == found.key else first

@@ -1,4 +1,4 @@
-"""Problems of MutualTLS objects: what is not there, which of several counts; and what is open."""
+"""Problems of MutualTLS objects: missing objects, precedence, and admitted callers in plain text."""
 
 from collections.abc import Iterator
 
@@ -21,14 +21,18 @@ from meshwright.mesh.service import Protocol
 
 
 def problems(lint: Lint, key: PolicyKey) -> Iterator[Problem]:
-    """Yield the problems of a MutualTLS; one that lets somebody in without a certificate is always said."""
+    """Yield the problems of a MutualTLS; admitting callers without a certificate is always one of them."""
     view = lint.view
     found, place = mutual_tls(view)[key], Place(view, ObjectKey.of(MUTUAL_TLS, key))
     its = Subjects.of(lint, key.namespace, found)
     yield from its.unknown_accounts(place, found, Code.UNKNOWN_TLS_ACCOUNT)
     yield from its.unknown_ports(place, found, Code.UNKNOWN_TLS_PORT)
     if (first := _overruling(view, found)) is not None:
-        wanted = f"MutualTLS {first.key} for the same is older or first by name; that one counts"
+        wanted = (
+            f"MutualTLS {first.key} is for some of the same workloads and ports and takes "
+            "precedence there, because it is older or first by name. Delete one of the two, "
+            "or name different ServiceAccounts or ports."
+        )
         yield place.error(Code.OVERRULED_MUTUAL_TLS, "spec", str(found.mode), wanted)
     elif found.mode is TlsMode.PERMISSIVE:
         yield from _of_plain(place, found, its)
@@ -38,7 +42,11 @@ def _of_plain(place: Place, found: MutualTLS, its: Subjects) -> Iterator[Problem
     view, field = place.view, "spec.plaintext"
     said = admitted_by(view, found)
     if said is None:
-        wanted = "nobody is let in by it: say who calls in plain text ({} is everybody)"
+        wanted = (
+            "The mode is Permissive, but the field is missing, so no caller without a "
+            "certificate is admitted. List the callers in plain text ({} admits every "
+            "caller), or set the mode to Strict."
+        )
         yield place.warning(Code.NOBODY_IN_PLAIN_TEXT, field, "", wanted)
         return
     yield from _of_sources(place, said)
@@ -49,29 +57,40 @@ def _of_plain(place: Place, found: MutualTLS, its: Subjects) -> Iterator[Problem
         if not found.ports or number in found.ports
     ]
     if meant_for and not any(decides for _, decides in meant_for):
-        return  # nearer ones say all
+        return  # more specific MutualTLS objects decide everything
     if any(protocol is Protocol.TCP_SERVER_FIRST and decides for protocol, decides in meant_for):
         wanted = (
-            "a port's server speaks first: who calls it in plain text waits in vain, and is cut off; "
-            "a certificate is what such a port is called with"
+            "The servers of a port speak first. A caller in plain text waits there without effect "
+            "until its connection is closed. Call such a port only through a sidecar, with a "
+            "certificate."
         )
         yield place.warning(Code.PLAIN_SERVER_FIRST, field, "", wanted)
     if (callers := callers_of(view, said)) and requests(view, found.key.namespace, said.matches) != ():
-        who = "anybody" if said.from_everywhere else f"whoever is in {', '.join(map(str, callers[:5]))}"
-        whom = ", ".join(found.accounts) or f"every workload of {found.key.namespace}"
+        who = "Every client" if said.from_everywhere else f"Clients in {', '.join(map(str, callers[:5]))}"
+        whom = ", ".join(found.accounts) or f"every workload of namespace {found.key.namespace}"
         ports = f" at ports {', '.join(map(str, found.ports))}" if found.ports else ""
-        but = "" if all(decides for _, decides in meant_for) else ", where no other MutualTLS is nearer,"
-        wanted = f"{who} calls {whom}{ports}{but} without a certificate; Strict ends that"
+        but = (
+            "" if all(decides for _, decides in meant_for) else ", where no more specific MutualTLS applies,"
+        )
+        wanted = (
+            f"{who} may call {whom}{ports}{but} without a certificate. Set the mode to Strict "
+            "to refuse such calls."
+        )
         yield place.warning(Code.PLAIN_TEXT, "spec.mode", str(found.mode), wanted)
 
 
 def _of_sources(place: Place, said: PlainText) -> Iterator[Problem]:
     for each in said.services:
         if not addresses_behind(place.view, each):
-            there = "no address is known behind this Service"
+            wanted = (
+                "No address of this Service is known, so this source admits no caller yet. "
+                "Start a workload of the Service."
+            )
             if each not in place.view.services:
-                there = f"there is no such Service, {OR_OUTSIDE}"
-            wanted = f"{there}; this source admits no caller yet"
+                wanted = (
+                    f"There is no such Service, {OR_OUTSIDE}, so this source admits no caller yet. "
+                    "Create the Service, or correct the name."
+                )
             yield place.warning(Code.UNKNOWN_PLAIN_SOURCE, "spec.plaintext.sources", str(each), wanted)
 
 
@@ -80,12 +99,15 @@ def _of_matches(place: Place, said: PlainText) -> Iterator[Problem]:
     meant = Suggestions(lambda: (key.name for key in groups.held() if key.namespace == namespace))
     for name in said.matches:
         if PolicyKey(namespace, name) not in groups:
-            wanted = f"there is no such HTTPRouteGroup{meant.of(name)}; no request fits it"
+            wanted = (
+                f"There is no such HTTPRouteGroup in this namespace{meant.of(name)}, so this "
+                "entry matches no request. Create the group, or correct the name."
+            )
             yield place.warning(Code.UNKNOWN_PLAIN_MATCH, "spec.plaintext.matches", name, wanted)
 
 
 def _overruling(view: View, found: MutualTLS) -> MutualTLS | None:
-    """Return which object of the same kind of subjects goes first at something that both are for."""
+    """Return the equally specific object that takes precedence for a common subject, if any."""
     others = (each for each in mutual_tls_in(view).found(found.key.namespace) if are_alike(each, found))
     first = min((*others, found), key=precedence)
     return None if first.key == found.key else first

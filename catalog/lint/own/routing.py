@@ -1,4 +1,4 @@
-"""Problems of RoutePolicies: a service or matches that are not there, and rules that nobody comes to."""
+"""Problems of RoutePolicies: missing Services and matches, and rules that are never used."""
 
 from collections.abc import Iterator
 
@@ -30,7 +30,10 @@ def problems(view: View, policy: RoutePolicy) -> Iterator[Problem]:
             yield from _of_match(place, f"spec.rules[{index}].matches[{number}]", reference, groups)
     first = next((n for n, rule in enumerate(policy.rules) if not rule.matches), len(policy.rules))
     for index in range(first + 1, len(policy.rules)):
-        wanted = f"rules[{first}] before it has no matches and is for all requests; put that one last"
+        wanted = (
+            f"This rule has no effect, because rules[{first}] before it has no matches and "
+            f"applies to all requests. Move rules[{first}] to the end."
+        )
         yield place.warning(Code.ROUTE_RULE_NOT_ASKED, f"spec.rules[{index}]", "", wanted)
 
 
@@ -39,15 +42,25 @@ def _of_service(place: Place, policy: RoutePolicy) -> Iterator[Problem]:
     service = view.services.get(key)
     if service is None:
         there = [each.name for each in view.services if each.namespace == key.namespace]
-        wanted = f"there is no such Service{meant([key.name], there)}; it has no effect until there is"
+        wanted = (
+            f"There is no such Service{meant([key.name], there)}, so this policy has no "
+            "effect. Create the Service, or correct the name."
+        )
         yield place.warning(Code.UNKNOWN_ROUTED_SERVICE, field, str(key), wanted)
         return
     counts = policy_of(view, key)
     if counts is not None and counts.key != policy.key:
-        wanted = f"RoutePolicy {counts.key} for it is older or first by name; that one counts"
+        wanted = (
+            f"RoutePolicy {counts.key} is for the same Service and takes precedence, because "
+            "it is older or first by name. Delete one of the two."
+        )
         yield place.error(Code.OVERRULED_ROUTE_POLICY, field, str(key), wanted)
     elif not any(protocol_of(view, key, port).is_http for port in service.ports):
-        wanted = "it has no port that speaks HTTP, and requests are seen on none else; it has no effect"
+        wanted = (
+            "The Service has no port that speaks HTTP, and sidecars see requests only on such "
+            "ports, so this policy has no effect. Set appProtocol: http in the Service if a "
+            "port speaks HTTP."
+        )
         yield place.warning(Code.ROUTES_NO_REQUESTS, field, str(key), wanted)
 
 
@@ -68,14 +81,20 @@ def _of_mirror(
         return
     key = ServiceKey(policy.service.namespace, mirror.service)
     if key not in view.services:
-        wanted = f"there is no such Service{services.of(key.name)}; no copies are sent"
+        wanted = (
+            f"There is no such Service{services.of(key.name)}, so no copies of requests are "
+            "sent. Create the Service, or correct the name."
+        )
         yield place.warning(Code.NO_MIRROR, field, key.name, wanted)
         return
     ports = (each for each in called.ports if protocol_of(view, called.key, each).is_http)
     for port in ports:
         if mirrored(view, called.key, port, rule.actions) is None:
-            wanted = f"must have a port {port.port}, or one named as {called.key}'s, and not be headless"
-            yield place.warning(Code.NO_MIRROR, field, key.name, f"{wanted}; no copies are sent")
+            wanted = (
+                f"The Service is headless, or has neither port {port.port} nor a port with "
+                f"the same name as in {called.key}, so no copies of requests are sent. Use another Service."
+            )
+            yield place.warning(Code.NO_MIRROR, field, key.name, wanted)
             return
 
 
@@ -83,10 +102,16 @@ def _of_match(place: Place, field: str, reference: Rule, known: Suggestions) -> 
     groups, namespace = http_route_groups(place.view), place.key.namespace
     group = groups.get(PolicyKey(namespace, reference.name))
     if group is None:
-        wanted = f"there is no such HTTPRouteGroup{known.of(reference.name)}; no request fits it"
+        wanted = (
+            f"There is no such HTTPRouteGroup in this namespace{known.of(reference.name)}, so "
+            "this entry matches no request. Create the group, or correct the name."
+        )
         yield place.warning(Code.UNKNOWN_ROUTE_MATCH, f"{field}.name", reference.name, wanted)
         return
     if unknown := unknown_matches(place.view, namespace, reference):
         names = [each.name for each in group.matches]
-        wanted = f"{reference.name} has no match of that name{meant(unknown, names)}; no request fits it"
+        wanted = (
+            f"HTTPRouteGroup {reference.name} has no such match{meant(unknown, names)}, so "
+            "this entry matches no request. Add the match to the group, or correct the name."
+        )
         yield place.warning(Code.UNKNOWN_ROUTE_MATCH, f"{field}.matches", ", ".join(unknown), wanted)

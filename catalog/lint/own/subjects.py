@@ -1,4 +1,4 @@
-"""Which workloads a policy of ours is for, and what of it names none: ServiceAccounts and ports."""
+"""Workloads that a MutualTLS or ExternalAuthorization selects, and its names that select none."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ Selecting = MutualTLS | ExternalAuthorization
 
 @dataclass(frozen=True, slots=True)
 class Subjects:
-    """The workloads of a namespace, and the ports at which those are called that a policy is for."""
+    """The workloads of a namespace, and the target ports of the workloads that a policy selects."""
 
     there: tuple[Workload, ...]
     serving: tuple[tuple[ServiceIdentity, Port, Protocol], ...]
 
     @classmethod
     def of(cls, lint: Lint, namespace: Namespace, found: Selecting) -> "Subjects":
-        """Look for those of a policy; without a sidecar nobody serves."""
+        """Return the subjects of a policy; only workloads with a sidecar count in `serving`."""
         there = tuple(workloads_in(lint).found(namespace))
         accounts = frozenset(found.accounts)
         its = [each for each in there if not accounts or _account(each) in accounts]
@@ -44,21 +44,27 @@ class Subjects:
         meant = Suggestions(lambda: names)
         for index, name in enumerate(found.accounts):
             if name not in names:
-                wanted = f"no workload of the namespace has it{meant.of(name)}; it is for nobody"
+                wanted = (
+                    f"No workload of the namespace has this ServiceAccount{meant.of(name)}, so "
+                    "this entry selects no workload. Create the workload, or correct the name."
+                )
                 yield place.warning(code, f"spec.serviceAccounts[{index}]", name, wanted)
 
     def unknown_ports(self, place: Place, found: Selecting, code: Code) -> Iterator[Problem]:
-        """Yield the ports at which nobody is called, where somebody is at others."""
+        """Yield the ports that are not target ports, if the selected workloads have any target port."""
         numbers = {number for _, number, _ in self.serving}
         has = [str(each) for each in sorted(numbers)]
         for port in found.ports:
             if numbers and port not in numbers:
-                wanted = f"is no target port of its workloads, which have {listed(has)}"
+                wanted = (
+                    "This entry has no effect, because the selected workloads do not have this "
+                    f"target port. Use one of their target ports: {listed(has)}."
+                )
                 yield place.warning(code, "spec.ports", str(port), wanted)
 
 
 def are_alike(each: Selecting, found: Selecting) -> bool:
-    """Say whether two policies are equally near to something that both are for."""
+    """Return whether two policies are equally specific and share a subject."""
     accounts = set(each.accounts) & set(found.accounts) or not (each.accounts or found.accounts)
     return bool(accounts) and bool(set(each.ports) & set(found.ports) or not (each.ports or found.ports))
 

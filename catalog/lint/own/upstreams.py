@@ -1,4 +1,4 @@
-"""Problems of UpstreamPolicies: a service that is not there, or of which they cannot hold."""
+"""Problems of UpstreamPolicies: a missing Service, or a Service to which a part cannot apply."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -21,7 +21,7 @@ from meshwright.mesh.problems.problem import Problem
 from meshwright.mesh.service import Protocol, Service, ServiceKey, ServicePort
 
 _NAMED: Final = 3
-"""How many callers are named."""
+"""Most callers that a problem names."""
 _SPOKEN: Final = {Protocol.HTTP: "HTTP", Protocol.GRPC: "gRPC"}
 
 
@@ -31,16 +31,26 @@ def problems(view: View, policy: UpstreamPolicy) -> Iterator[Problem]:
     service = view.services.get(key)
     if service is None:
         there = [each.name for each in view.services if each.namespace == key.namespace]
-        wanted = f"there is no such Service{meant([key.name], there)}; it has no effect until there is"
+        wanted = (
+            f"There is no such Service{meant([key.name], there)}, so this policy has no "
+            "effect. Create the Service, or correct the name."
+        )
         yield place.warning(Code.UNKNOWN_UPSTREAM_SERVICE, field, str(key), wanted)
         return
     counts = policy_of(view, key)
     if counts is not None and counts.key != policy.key:
-        wanted = f"UpstreamPolicy {counts.key} for it is older or first by name; that one counts"
+        wanted = (
+            f"UpstreamPolicy {counts.key} is for the same Service and takes precedence, "
+            "because it is older or first by name. Delete one of the two."
+        )
         yield place.error(Code.OVERRULED_UPSTREAM_POLICY, field, str(key), wanted)
         return
     if service.headless:
-        wanted = "it is headless: the endpoint that is called answers, and none is chosen but behind a split"
+        wanted = (
+            "The Service is headless: a caller chooses an endpoint by its address, so this "
+            "policy applies only to calls that a TrafficSplit sends to the Service. Use a "
+            "Service with a cluster IP."
+        )
         yield place.warning(Code.CALLED_BY_ADDRESS, field, str(key), wanted)
     yield from _of_key(place, policy, service)
     yield from _of_check(place, policy, service)
@@ -53,12 +63,16 @@ def _of_key(place: Place, policy: UpstreamPolicy, service: Service) -> Iterator[
         str(port.port) for port in service.ports if not protocol_of(place.view, service.key, port).is_http
     ]
     if silent:
-        wanted = f"no request is seen at port {', '.join(silent)}; there any endpoint is chosen"
+        wanted = (
+            f"Sidecars see no requests at port {', '.join(silent)}, because the port does not "
+            "speak HTTP, so they choose any endpoint there. Set appProtocol: http in the "
+            "Service if the port speaks HTTP."
+        )
         yield place.warning(Code.HASHES_NOTHING, "spec.loadBalancing.hash", "", wanted)
 
 
 def _of_check(place: Place, policy: UpstreamPolicy, service: Service) -> Iterator[Problem]:
-    """Yield what is wrong with a check that is a request: it is judged as its caller's others are."""
+    """Yield the problems of a health check that is a request; policy applies to it as to other requests."""
     check = policy.checking
     if check is None or check.request is None or service.headless:
         return
@@ -66,18 +80,25 @@ def _of_check(place: Place, policy: UpstreamPolicy, service: Service) -> Iterato
     spoken, section = asked_in(check), "http" if check.grpc is None else "grpc"
     asked = [each for each in service.ports if protocol_of(place.view, service.key, each) is spoken]
     if not asked:
-        wanted = f"it has no port of {_SPOKEN[spoken]}, and no other is asked so; say tcp: {{}}"
+        wanted = (
+            f"The health check has no effect, because it is only for {_SPOKEN[spoken]} and "
+            "the Service has no port of this protocol. Use tcp: {} instead."
+        )
         yield place.warning(Code.ASKS_NO_REQUESTS, f"spec.healthCheck.{section}", "", wanted)
     denied = sorted({str(who) for port in asked for who in _denied(place.view, service.key, port, check)})
     if denied:
         names = ", ".join(denied[:_NAMED]) + (f" and {len(denied) - _NAMED} more" if denied[_NAMED:] else "")
-        wanted = f"policy denies {method} {path} to {names}; to them it is unhealthy: admit it, or say tcp"
+        wanted = (
+            f"Policy denies the health check {method} {path} to {names}, so every endpoint is "
+            "unhealthy for them. Admit the request with a TrafficTarget, or use a tcp health "
+            "check."
+        )
         field = "spec.healthCheck.http.path" if check.grpc is None else "spec.healthCheck.grpc"
         yield place.warning(Code.HEALTH_NOT_ADMITTED, field, path, wanted)
 
 
 def _denied(view: View, key: ServiceKey, port: ServicePort, check: HealthCheck) -> Iterator[ServiceIdentity]:
-    """Yield the callers of a port that may send something there, and not this; all that rules name."""
+    """Yield the callers in the rules of a port that may not send this health check."""
     method, path = check.request or ("", "")
     host = (("host", key.fqdn(view.settings.cluster_domain)),)
     for where in places(view, key, port):

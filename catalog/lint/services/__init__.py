@@ -1,4 +1,4 @@
-"""Problems of Services and of the workloads behind them.
+"""Problems of Services and of their workloads.
 
-It never changes what is enforced.
+These checks never change the policy in force.
 """

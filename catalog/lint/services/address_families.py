@@ -1,4 +1,4 @@
-"""What is wrong with a workload's addresses: calls by IPv6 pass a sidecar that takes those by IPv4 alone."""
+"""Problems of IPv6 addresses of workloads whose sidecars accept only IPv4 connections."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -16,7 +16,7 @@ _OF_POD: Final = "metadata.annotations.meshwright.dev/interception-ipv6"
 
 
 def of_workload(view: View, workload: Workload) -> Iterator[Problem]:
-    """Yield what is wrong with where a workload is called."""
+    """Yield the problems of the addresses of a workload."""
     match workload.interception:
         case Transparent(ipv6=False) if workload.uuid is not None:
             past = [each for each in workload.addresses if ":" in each]
@@ -27,8 +27,15 @@ def of_workload(view: View, workload: Workload) -> Iterator[Problem]:
     key = workload_object(view, workload.key)
     place, field = Place(view, key), _OF_POD if key.kind == POD else _OF_WORKLOAD
     if len(past) == len(workload.addresses):
-        words = "it has addresses of IPv6 alone, so that no call comes to its sidecar: must be true"
+        words = (
+            "The workload has only IPv6 addresses, but its sidecar accepts only IPv4 "
+            "connections, so no call reaches the sidecar. Set the value to true."
+        )
         yield place.error(Code.NO_WAY_TO_SIDECAR, field, "false", words)
     else:
-        words = f"who calls {past[0]} comes past its sidecar, and nobody judges it: true leads it there"
+        words = (
+            f"Connections to {past[0]} bypass the sidecar, so no policy applies to them, "
+            "because the sidecar accepts only IPv4 connections. Set the value to true to send "
+            "them through the sidecar."
+        )
         yield place.warning(Code.PAST_SIDECAR, field, "false", words)

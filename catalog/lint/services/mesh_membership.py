@@ -1,7 +1,8 @@
-"""Services of no one's mesh: where all of a cluster is read, what is not ours is nobody's problem.
+"""Services outside the mesh, which have no problems.
 
-OSM and Istio know a Service by the Pods behind it: of one whose Pods have no sidecars nothing is said.
-A policy that names it, or one Pod with a sidecar among others, says that it is meant to be inside.
+A server that reads a whole cluster sees Services that have nothing to do with the mesh. As in OSM and Istio,
+the Pods of a Service decide: without sidecars the Service is outside. A policy that names the Service, or one
+Pod with a sidecar, makes it a Service of the mesh.
 """
 
 from typing import Final
@@ -26,11 +27,10 @@ _sidecars_in: Final = IN_LINT.index("sidecars by namespace", lambda lint: lint.v
 
 
 def is_unmeshed(lint: Lint, key: ServiceKey) -> bool:
-    """Say whether a Service is in no one's mesh.
+    """Return whether a Service is outside the mesh.
 
-    That is one of which no policy speaks, nor an annotation with names in the DNS, and behind which there are
-    workloads or endpoints, none with a sidecar; or nobody at all, in a namespace with workloads of which none
-    has a sidecar.
+    Such a Service has no policy, no annotation with DNS names and no workload with a sidecar. It has other
+    workloads or endpoints, or it has none and all workloads of its namespace are without sidecars.
     """
     view, there, service = lint.view, backing(lint.view, key), lint.view.services[key]
     if service.dns_names or any(each.uuid is not None for each in there) or behind(lint, key):
@@ -45,5 +45,5 @@ def is_unmeshed(lint: Lint, key: ServiceKey) -> bool:
 
 @derived
 def _has_no_sidecar(lint: Lint, namespace: Namespace) -> bool:
-    """Say whether a namespace has workloads, and none of them a sidecar."""
+    """Return whether a namespace has workloads, but none with a sidecar."""
     return namespace in workloads_in(lint) and namespace not in _sidecars_in(lint)

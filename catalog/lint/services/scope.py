@@ -1,4 +1,4 @@
-"""Problems of narrowing: services are named that are not there, so that less is told than was meant."""
+"""Problems of the annotation `egress-services`: names of Services that do not exist."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -24,16 +24,19 @@ _by_name: Final = IN_LINT.index("services by name", lambda lint: lint.view.servi
 
 
 def problems(lint: Lint, key: ObjectKey, scope: Scope) -> Iterator[Problem]:
-    """Yield what an object's narrowing names in vain; `none` and `*/*` name nobody."""
+    """Yield the patterns of an object that fit no Service; `none` and `*/*` are never a problem."""
     for pattern in scope or ():
         if not fits_any(lint, pattern):
-            wanted = f"no Service is called so{_elsewhere(lint, pattern)}; this adds nothing until one is"
+            wanted = (
+                f"No Service has this name{_elsewhere(lint, pattern)}. The entry has no "
+                "effect until a Service has the name."
+            )
             yield say(lint.view, key, Code.UNKNOWN_EGRESS, Severity.WARNING, _FIELD, str(pattern), wanted)
 
 
 @derived
 def fits_any(lint: Lint, pattern: ServicePattern) -> bool:
-    """Say whether there is a Service that a pattern fits."""
+    """Return whether a pattern fits any Service."""
     match pattern:
         case ServicePattern(namespace=None, name=None):
             return True
@@ -47,6 +50,6 @@ def fits_any(lint: Lint, pattern: ServicePattern) -> bool:
 
 
 def _elsewhere(lint: Lint, pattern: ServicePattern) -> str:
-    """Say where there is a Service of that name, if not there."""
+    """Return a clause with Services of the same name in other namespaces, or an empty text."""
     found = () if pattern.name is None else sorted(_by_name(lint).get(pattern.name, ()))
-    return f", but {', '.join(map(str, found))} is" if found else ""
+    return f", but there is {', '.join(map(str, found))}" if found else ""

@@ -1,4 +1,4 @@
-"""Problems of Services: nobody behind them, endpoints outside the mesh, addresses and ports in dispute."""
+"""Problems of Services: missing endpoints, endpoints outside the mesh, and addresses or ports in conflict."""
 
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
@@ -32,13 +32,18 @@ _NAMED: Final = 8
 
 _NEARNESS: Final = "trafficDistribution"
 _INSTEAD: Final = {
-    "externalIPs": "these addresses are no service of the mesh to them; call the Service by its name",
-    "internalTrafficPolicy": "they call endpoints on every node",
-    "sessionAffinity": "each request may go to another endpoint; an UpstreamPolicy that balances by "
-    "ConsistentHash keeps a caller's requests together",
-    _NEARNESS: "an UpstreamPolicy says how near endpoints must be",
+    "externalIPs": (
+        ": sidecars do not send calls to these addresses to the Service. Call the Service by its name."
+    ),
+    "internalTrafficPolicy": ": sidecars call endpoints on every node. Remove the field.",
+    "sessionAffinity": (
+        ": each request may go to another endpoint. To send all requests of a "
+        "caller to one endpoint, use an UpstreamPolicy with the balancing policy "
+        "ConsistentHash."
+    ),
+    _NEARNESS: ". Use an UpstreamPolicy to prefer near endpoints.",
 }
-"""By field: what sidecars do, and which object they obey instead."""
+"""By field: the end of the sentence about sidecars, with the object that has the same purpose."""
 
 
 def of_service(lint: Lint, service: Service) -> Iterator[Problem]:
@@ -62,13 +67,13 @@ def _object(key: ServiceKey) -> ObjectKey:
 
 
 def _without_effect(view: View, service: Service) -> Iterator[Problem]:
-    """Yield the fields that decide which endpoint kube-proxy chooses: sidecars choose by themselves."""
+    """Yield the fields that only kube-proxy uses to choose an endpoint."""
     code = Code.SERVICE_FIELD_WITHOUT_EFFECT
     for name, value in service.without_effect:
         is_annotation = name.startswith("metadata.")
         near = is_annotation or name == _NEARNESS
         severity = Severity.INFO if near else Severity.WARNING
-        wanted = f"has no effect on calls by sidecars: {_INSTEAD[_NEARNESS if near else name]}"
+        wanted = f"The field has no effect on calls by sidecars{_INSTEAD[_NEARNESS if near else name]}"
         field = name if is_annotation else f"spec.{name}"
         yield say(view, _object(service.key), code, severity, field, value, wanted)
 
@@ -76,36 +81,46 @@ def _without_effect(view: View, service: Service) -> Iterator[Problem]:
 def _behind(lint: Lint, service: Service) -> Iterator[Problem]:
     view, key = lint.view, _object(service.key)
     found = [each for port in service.ports for each in endpoints(view, service.key, port)]
-    # A Service without a TCP port is not called; the apex of a split need not have anyone behind it.
+    # A Service without a TCP port is not called, and the apex of a TrafficSplit needs no endpoints.
     if service.ports and not found and service.key not in splits_by_apex(view):
         yield from _to_come(lint, service)
     yield from _named_in_vain(view, service)
     outside = sorted({_place(each) for each in found if each.identity is None})
     if outside:
-        wanted = "each endpoint must be a workload of this namespace with a sidecar; these get no calls"
+        wanted = (
+            "These endpoints get no calls, because no workload of this namespace with a "
+            "sidecar has their addresses. Inject a sidecar into their Pods, or remove the "
+            "endpoints."
+        )
         yield say(view, key, Code.OUTSIDE_MESH, Severity.WARNING, "endpoints", listed(outside), wanted)
 
 
 def _to_come(lint: Lint, service: Service) -> Iterator[Problem]:
-    """Yield that nobody is behind a Service, or who is going to be."""
+    """Yield the problem of a Service without endpoints, with the controllers whose Pods it selects."""
     view, key, selector = lint.view, _object(service.key), _selector(service)
     if len(named_in_vain(backing(view, service.key), service)) == len(service.ports):
-        return  # somebody is, and it is the ports that are wrong
+        return  # there are workloads; `_named_in_vain` reports their missing ports
     templates = behind(lint, service.key)
     if not templates:
-        wanted = "needs a workload or EndpointSlice behind it; until then calls to it get no answer"
+        wanted = (
+            "Calls to this Service get no answer, because it has neither a workload nor an "
+            "EndpointSlice. Start a workload with the labels of the selector, or create an "
+            "EndpointSlice."
+        )
         yield say(view, key, Code.NO_ENDPOINTS, Severity.WARNING, "spec.selector", selector, wanted)
         return
     named = listed([str(each) for each in templates])
     vain = named_in_vain(templates, service)
     yield from _misnamed(view, service, vain, named, templates)
-    where = "until a Pod, EndpointSlice or Workload says where they are"
-    wanted = f"selects the pods of {named}; calls to it get no answer {where}"
+    wanted = (
+        f"The Service selects the Pods of {named}, but none of these Pods is known yet. Calls "
+        "get no answer until a Pod, an EndpointSlice or a Workload gives an address."
+    )
     yield say(view, key, Code.TEMPLATES_ONLY, Severity.INFO, "spec.selector", selector, wanted)
 
 
 def _named_in_vain(view: View, service: Service) -> Iterator[Problem]:
-    """Yield the ports whose target is a name that no workload behind a Service has, and no slice gives."""
+    """Yield the ports whose target name neither a workload nor an EndpointSlice of the Service has."""
     there = backing(view, service.key)
     vain = (each for each in named_in_vain(there, service) if not endpoints(view, service.key, each))
     yield from _misnamed(view, service, vain, "the workloads behind it", there)
@@ -118,19 +133,25 @@ def _misnamed(
     whose: str,
     there: Iterable[Workload | PodTemplate],
 ) -> Iterator[Problem]:
-    """Yield the ports whose target is no name of a port there, and which names there are."""
+    """Yield a problem for each port with an unknown target name, with the names that exist."""
     names = sorted({each.name for one in there for each in one.ports if each.name})
-    has = f"one of {', '.join(names[:_NAMED])}" if names else "a number, as none has a name"
+    use = (
+        f"Use one of {', '.join(names[:_NAMED])}"
+        if names
+        else "Use a number, because no port there has a name"
+    )
     key, meant = _object(service.key), Suggestions(lambda: names)
     for port in ports:
         value = str(port.target_port)
-        wanted = f"must be the name of a port of {whose}: {has}{meant.of(value)}"
-        wanted += f"; calls to port {port.port} get no answer"
+        wanted = (
+            f"No port of {whose} has this name, so calls to port {port.port} get no answer. "
+            f"{use}{meant.of(value)}."
+        )
         yield say(view, key, Code.NO_ENDPOINTS, Severity.WARNING, "spec.ports.targetPort", value, wanted)
 
 
 def _guessed(view: View, service: Service) -> Iterator[Problem]:
-    """Yield the ports of which neither the Service nor a workload says what they speak."""
+    """Yield the ports whose protocol neither the Service nor a workload declares."""
     for port in service.ports:
         said = (
             declared_protocol(target, workload.ports)
@@ -138,7 +159,13 @@ def _guessed(view: View, service: Service) -> Iterator[Problem]:
             for target in target_numbers(view, workload, service, port)
         )
         if port.protocol_source == "default" and not any(said):
-            key, wanted = _object(service.key), f"taken for {port.protocol.value}; set appProtocol"
+            key, wanted = (
+                _object(service.key),
+                (
+                    "Neither the Service nor a workload declares the protocol of this port, so "
+                    f"it is treated as {port.protocol.value}. Set appProtocol."
+                ),
+            )
             yield say(view, key, Code.PROTOCOL_GUESSED, Severity.INFO, "spec.ports", str(port.port), wanted)
 
 
@@ -151,7 +178,7 @@ def _selector(service: Service) -> str:
 
 
 def _called_at(view: View, service: Service, port: ServicePort) -> tuple[SocketAddress, ...]:
-    """Return where a port of a service is called."""
+    """Return the addresses of a port of a Service."""
     if service.headless:
         found = endpoints(view, service.key, port)
         return tuple(sorted({SocketAddress(at, each.port) for each in found for at in each.addresses}))
@@ -173,7 +200,10 @@ def _shared_addresses(lint: Lint, service: Service) -> Iterator[Problem]:
         for where in _called_at(lint.view, service, port):
             holder = min(_by_called_address(lint)[where], key=partial(_by_health, lint.view, where))
             if holder != service.key:
-                wanted = f"Service {holder} is called at the same address and port, and gets the calls"
+                wanted = (
+                    f"Service {holder} has the same address and port, and gets the calls. Give "
+                    "one of the two Services another address or port."
+                )
                 yield say(
                     lint.view,
                     _object(service.key),
@@ -186,7 +216,7 @@ def _shared_addresses(lint: Lint, service: Service) -> Iterator[Problem]:
 
 
 def _overruled(view: View, service: Service) -> Iterator[Problem]:
-    """Yield the ports whose calls fail, as another Service has the workloads' port for another protocol."""
+    """Yield the ports whose calls fail because another declaration of the protocol takes precedence."""
     seen: set[object] = set()
     said: dict[Port, tuple[Port, Protocol, Protocol, tuple[ServiceKey, ...]]] = {}
     for workload in backing(view, service.key):
@@ -204,9 +234,10 @@ def _overruled(view: View, service: Service) -> Iterator[Problem]:
                     said.setdefault(port.port, (number, called, taken, others))
     for at, (number, called, taken, others) in sorted(said.items()):
         wanted = (
-            f"calls to port {at} as {called.value} fail: the workloads' port {number} is taken for "
-            f"{taken.value}, as {listed([str(each) for each in others])} or the workload has it; of several "
-            "Services the oldest decides; set appProtocol alike, or call another target port"
+            f"Calls to port {at} as {called.value} fail, because port {number} of the workloads is served as "
+            f"{taken.value}. That protocol is declared by {listed([str(each) for each in others])} or by the "
+            "workload; of several Services the oldest decides. Set the same appProtocol in all of them, or "
+            "use another target port."
         )
         key = _object(service.key)
         yield say(view, key, Code.PROTOCOL_OVERRULED, Severity.ERROR, "spec.ports", str(at), wanted)
@@ -221,10 +252,13 @@ def _names(view: View, workload: Workload) -> Iterator[Problem]:
         return
     key = workload_object(view, workload.key)
     primary = ServiceKey(workload.key.namespace, workload.service)
-    # A Pod that names no service is often only a client, and its ports are for metrics: nothing is missing.
+    # A Pod that names no Service is often only a client with a port for metrics, so there is no problem.
     to_be_called = bool(workload.ports) and workload.names_service
     if to_be_called and primary not in view.services and not services_of(view, workload.key):
-        wanted = f"Service {primary} does not exist and no other has this workload; nobody can call it"
+        wanted = (
+            f"This workload cannot be called, because Service {primary} does not exist and no "
+            "other Service selects the workload. Create the Service, or correct the name."
+        )
         yield say(view, key, Code.UNKNOWN_PRIMARY, Severity.WARNING, "spec.service", workload.service, wanted)
     if not isinstance(workload.interception, Explicit):
         return
@@ -232,7 +266,10 @@ def _names(view: View, workload: Workload) -> Iterator[Problem]:
         service = view.services.get(upstream.service)
         if service is None or service.port(upstream.service_port) is None:
             named = f"{upstream.service}:{upstream.service_port}"
-            wanted = "must be a Service and one of its ports; until then nothing is offered here"
+            wanted = (
+                "The sidecar does not offer this upstream, because no Service has this name "
+                "and port. Create the Service, or correct the name and the port."
+            )
             yield say(view, key, Code.UNKNOWN_UPSTREAM, Severity.ERROR, "spec.upstreams", named, wanted)
 
 
@@ -246,7 +283,9 @@ def _protocols(view: View, workload: Workload) -> Iterator[Problem]:
         if len({protocol.is_http for protocol in protocols}) > 1:
             named = ", ".join(f"{protocol.value} by {key}" for protocol, key in sorted(protocols.items()))
             wanted = (
-                f"needs one protocol for port {number}: set appProtocol alike, or the workload's own protocol"
+                f"The Services declare different protocols for port {number} of this workload, and "
+                "only one of the protocols can be in force. Set the same appProtocol in all of "
+                "them, or declare the protocol in the workload."
             )
             named_by = workload_object(view, workload.key)
             yield say(view, named_by, Code.PROTOCOLS_DIFFER, Severity.WARNING, "spec.ports", named, wanted)

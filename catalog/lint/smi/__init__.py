@@ -1,4 +1,4 @@
 """Problems of SMI's kinds: TrafficSplit, TrafficTarget and route groups.
 
-It never changes what is enforced.
+These checks never change the policy in force.
 """

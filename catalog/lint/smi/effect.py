@@ -1,4 +1,4 @@
-"""TrafficTargets without effect: no port fits their rules, or another target admits the same."""
+"""TrafficTargets without effect: rules that fit no port, or another TrafficTarget that admits the same."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -25,14 +25,14 @@ from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.mesh.service import Protocol
 
 _COMPARED: Final = 64
-"""TrafficTargets of one destination with equal rules that a TrafficTarget is compared with.
+"""Most TrafficTargets with the same destination and rules with which one is compared.
 
-Each change of one of them has all of them looked at again.
+The number is small, because a change of one of them checks all of them again.
 """
 
 
 def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
-    """Yield what is wrong with the effect of a TrafficTarget whose rules are all there."""
+    """Yield the problems of the effect of a TrafficTarget; one with unknown routes has other problems."""
     view = lint.view
     in_order = target.rules and all(_is_known(view, target, rule) for rule in target.rules)
     if not in_order or not in_force(target):
@@ -55,14 +55,16 @@ def _no_port(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     called = sorted({*ports_called(view, target.destination), *ports_to_come(lint, target.destination)})
     if called and all(grant(view, target, *each) == NoAccess() for each in called):
         ports = listed([f"{number} ({protocol.value})" for number, protocol in called])
-        where = f"a target port at which {target.destination} is called: {ports}"
-        wanted = f"rules that fit {where}; nothing is admitted"
+        wanted = (
+            f"No rule fits a target port of {target.destination}, so nothing is admitted. "
+            f"Correct the rules; the target ports are {ports}."
+        )
         yield _said(view, target, Code.NO_PORT, "spec.rules", "", wanted)
 
 
 @derived
 def ports_called(view: View, identity: ServiceIdentity) -> tuple[tuple[Port, Protocol], ...]:
-    """Return the ports at which workloads of an identity are called, and what they speak; sorted."""
+    """Return the target ports of the workloads of an identity with their protocols, sorted."""
     found: set[tuple[Port, Protocol]] = set()
     for workload in by_identity(view).found(identity):
         found.update((number, protocol) for number, protocol, _ in served_by(view, workload))
@@ -75,17 +77,20 @@ def _duplicate(view: View, target: TrafficTarget, budget: Budget) -> Iterator[Pr
     for other, wide in others if len(others) > 1 else ():
         budget.spend()
         if other != target.key and (narrow < wide or (narrow == wide and other < target.key)):
-            wanted = f"TrafficTarget {other} has the same rules, and admits all of these; keep one"
+            wanted = (
+                f"TrafficTarget {other} has the same rules and admits all of these sources. "
+                "Delete this TrafficTarget."
+            )
             named = listed([str(each) for each in target.sources])
             yield _said(view, target, Code.DUPLICATE_TARGET, "spec.sources", named, wanted)
             return
 
 
 _Form = tuple[Port | None, frozenset[Rule]]
-"""What a target admits its sources."""
+"""The port and rules of a TrafficTarget."""
 
 _Sources = tuple[PolicyKey, frozenset[ServiceIdentity]]
-"""A target, and whom it admits."""
+"""A TrafficTarget and its sources."""
 
 
 def _form(target: TrafficTarget) -> _Form:
@@ -94,7 +99,7 @@ def _form(target: TrafficTarget) -> _Form:
 
 @derived
 def alike(view: View, destination: ServiceIdentity) -> Mapping[_Form, tuple[_Sources, ...]]:
-    """Return the targets of a destination in force, by what they admit their sources."""
+    """Return the TrafficTargets in force of a destination, by port and rules."""
     found: dict[_Form, list[_Sources]] = {}
     for target in targets_by_destination(view).found(destination):
         if in_force(target):

@@ -1,4 +1,4 @@
-"""Expressions for hosts that fit nothing that a usual client sends as the host of a request."""
+"""Host expressions that no usual client can fit."""
 
 import re
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ from catalog.oracle.request.expressions import text_of
 _PORT: Final = r"(?:6553[0-5]|655[0-2]\d|65[0-4]\d{2}|6[0-4]\d{3}|[1-5]\d{4}|[1-9]\d{0,3})"
 _NAME: Final = r"(?:[A-Za-z0-9_%-]+\.)*[A-Za-z0-9_%-]+\.?"
 _SENT: Final = re.compile(rf"(?:{_NAME}|\[[0-9A-Fa-f:.]+\])(?::{_PORT})?")
-"""A host as clients send it: a name or an address, and a port."""
+"""A host as clients send it: a name or an address, optionally with a port."""
 
 _IN_NO_HOST: Final = frozenset("/\\@?#*,;|<>\"'` ^{}()")
-"""Characters of which no host that a client sends has one."""
+"""Characters that clients never send in a host."""
 
 _PIECE: Final = re.compile(r"\\[^A-Za-z0-9]|\\.|\[(?:\\.|[^\]\\])+\]|\(\?[a-zA-Z]+\)|[\s\S]")
 """The pieces of an expression: escaped characters, classes, flags, single characters."""
@@ -23,15 +23,19 @@ _OPTIONAL: Final = re.compile(r"[*?]|\{0")
 
 _HTTP_PORT: Final = ":80"
 NO_HOST: Final = (
-    "no client sends this as a host: write a name or an address, such as shop.default, without URL"
+    "No client sends this as the host of a request, so the match never fits. Write a name or an "
+    "address without scheme and path, for example shop.default."
 )
-OWN_PORT: Final = "most clients leave out port 80, which is HTTP's; leave it out here, so that any port fits"
+OWN_PORT: Final = (
+    "Most clients leave out port 80, because it is the default port of HTTP, so "
+    "their requests do not fit. Remove the port; then any port fits."
+)
 
 
 def never_sent(regex: str) -> str:
-    """Return why no usual client sends a host that an expression fits; empty if a client may.
+    """Return why no usual client sends a host that fits an expression, or an empty text.
 
-    An expression without operators is judged as a whole; any other by the characters that it requires.
+    An expression without operators is checked as a whole, and any other by its required characters.
     """
     text = text_of(regex)
     if text is None:
@@ -45,10 +49,10 @@ def never_sent(regex: str) -> str:
 
 
 def _needed(regex: str) -> list[str]:
-    r"""Return the characters that every fitting text has, in their order; "" stands for anything else.
+    r"""Return the characters that every fitting text has, in order; "" replaces anything else.
 
-    Such as `shop\.[a-z]+/books`: `shop.`, "" for the class, `/books`. Of expressions with alternatives,
-    groups or literals (`\Q`) nothing is known.
+    For example `shop\.[a-z]+/books` has `shop.`, "" for the class, and `/books`. An expression with
+    alternatives, groups or literals (`\Q`) has an empty list.
     """
     pieces = _PIECE.findall(regex)
     if any(each in "|()" or each == r"\Q" for each in pieces):
@@ -61,7 +65,7 @@ def _needed(regex: str) -> list[str]:
 
 
 def _characters(piece: str, *, optional: bool) -> Iterator[str]:
-    """Yield the character for which a piece stands; "" for a piece that stands for several, or none."""
+    """Yield the character of a literal piece, or "" for a piece with several meanings or an optional one."""
     if piece in ("^", "$", r"\z", r"\A") or piece.startswith("(?"):
         return
     is_literal = (len(piece) == 1 and piece not in "*+?{},.") or _ESCAPED.fullmatch(piece) is not None

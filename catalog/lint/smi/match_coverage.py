@@ -1,4 +1,4 @@
-"""Matches that cover others: whatever fits the one surely fits the other; expressions compare as text."""
+"""Matches that cover others: every request that fits the covered one fits. Expressions compare as text."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from catalog.lint.budget import Budget
 from meshwright.mesh.policies.smi import HeaderMatch, HTTPMatch
 
 _ANY = (None, ".*")
-"""The path expressions that every path fits."""
+"""Path expressions that fit every path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Shape:
         return cls(path, frozenset(match.methods), frozenset(match.headers))
 
     def covers(self, other: "Shape") -> bool:
-        """Say whether whatever fits `other` surely fits this one."""
+        """Return whether every request that fits `other` also fits this shape."""
         return (
             self.path in (None, other.path)
             and (not self.methods or (bool(other.methods) and other.methods <= self.methods))
@@ -34,10 +34,10 @@ class Shape:
 
 
 class MatchIndex:
-    """Named matches, in an order, among which those are looked for that cover another one.
+    """Index of named matches for the search of a match that covers another one.
 
-    Only matches of the same path or of every path can cover one. So matches are kept by their path, and of
-    those of one shape the first alone: matches of different paths, however many, are never compared.
+    Only a match with the same path or with every path can cover a match. Therefore the index is by path and
+    keeps the first match of each shape, so that matches of different paths are never compared.
     """
 
     def __init__(self, named: Iterable[tuple[str, HTTPMatch]]) -> None:
@@ -47,9 +47,9 @@ class MatchIndex:
             self._by_path.setdefault(shape.path, {}).setdefault(shape, (place, name))
 
     def first(self, match: HTTPMatch, budget: Budget, *, wider: bool = False) -> str | None:
-        """Return the name of the first match that covers another one, None where none does.
+        """Return the name of the first match that covers `match`, or None.
 
-        `wider`: one of the same shape does not count. Each match that is compared is a step of the budget.
+        With `wider` a match of the same shape does not count. Each comparison takes a step of the budget.
         """
         shape = Shape.of(match)
         paths = (None,) if shape.path is None else (None, shape.path)

@@ -1,4 +1,4 @@
-"""Problems of HTTP matches: said twice, without effect, or on headers that no rule sees as they were sent."""
+"""Problems of HTTP matches: duplicates, matches without effect, and headers that sidecars change."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -22,7 +22,7 @@ from meshwright.mesh.service import EscapedSlashes
 
 _HOST: Final = ("host", ":authority")
 _READ: Final = 20
-"""Steps that it takes to read a path's expression, which is compiled for that."""
+"""Steps of the budget for one path expression, because the expression is compiled."""
 
 
 def of_group(view: View, group: HTTPRouteGroup) -> Iterator[Problem]:
@@ -33,12 +33,15 @@ def of_group(view: View, group: HTTPRouteGroup) -> Iterator[Problem]:
     first: dict[Shape, HTTPMatch] = {}
     for number, match in enumerate(group.matches):
         if (same := first.setdefault(Shape.of(match), match)) is not match:
-            field, wanted = f"spec.matches[{number}]", f"match {same.name} says the same; keep one of them"
+            field, wanted = (
+                f"spec.matches[{number}]",
+                f"Match {same.name} is the same but for its name. Delete one of the two.",
+            )
             yield say(view, key, Code.DUPLICATE_MATCH, Severity.WARNING, field, match.name, wanted)
 
 
 def _useless(view: View, key: ObjectKey, group: HTTPRouteGroup, budget: Budget) -> Iterator[Problem]:
-    """Yield the matches that never fit, or not as they are meant."""
+    """Yield the matches that never fit, or fit other requests than intended."""
     for number, match in enumerate(group.matches):
         budget.spend(_READ + len(match.headers))
         if match.path_regex is not None and (wanted := _never_fits(match.path_regex)):
@@ -54,39 +57,50 @@ def _useless(view: View, key: ObjectKey, group: HTTPRouteGroup, budget: Budget) 
 
 
 def _unseen(header: HeaderMatch, upgrades: Iterable[str]) -> str:
-    """Say why the server's sidecar does not see a header as the application sent it, empty if it does."""
+    """Return why the server's sidecar does not see a header as the client sent it, or an empty text."""
     name = header.name.lower()
     if name in SET:
-        return "is added by sidecars to requests without it"
+        return (
+            "Sidecars add this header to requests without it, so the match may fit requests "
+            "whose client did not send the header. Match another header."
+        )
     passes: dict[str, tuple[tuple[str, ...], str]] = {
-        "te": (("trailers",), ", but for trailers"),
-        "connection": (("upgrade", "keep-alive, upgrade"), ", but for an upgrade that passes"),
-        "upgrade": (tuple(upgrades), f", but for {', '.join(upgrades)}"),
+        "te": (("trailers",), " (except for the value trailers)"),
+        "connection": (("upgrade", "keep-alive, upgrade"), " (except for an upgrade that sidecars pass on)"),
+        "upgrade": (tuple(upgrades), f" (except for {', '.join(upgrades)})"),
     }
     if name not in UNSEEN and name not in passes:
         return ""
     passing, beyond = passes.get(name, ((), ""))
     if any(fits_in_full(f"(?i){header.regex}", each.encode()) for each in passing):
         return ""
-    return f"ends at the client's sidecar{beyond}, so this match never fits"
+    return (
+        f"The client's sidecar removes this header{beyond}, so this match never fits. Match another header."
+    )
 
 
 def _never_fits(regex: str) -> str:
-    """Say why an expression surely fits no path, empty if it may: none begins so, or none arrives so."""
+    """Return why an expression fits no path, or an empty text if it may fit one."""
     if fits_no_path(regex):
-        return "paths begin with /; this match never fits"
+        return "Every path begins with /, so this match never fits. Begin the expression with /."
     text = text_of(regex)
     if text is None:
         return ""
     written = passed_on(text.encode(), EscapedSlashes.KEEP, http2=True)
     if isinstance(written, LocalReply):
-        return "no sidecar passes on a path with this; this match never fits"
+        return "Sidecars refuse requests with such a path, so this match never fits. Correct the expression."
     path = written.path.decode()
-    return "" if path == text else f"such a path arrives as {path}; this match never fits"
+    return (
+        ""
+        if path == text
+        else (
+            f"Sidecars change such a path to {path}, so this match never fits. Write the path in this form."
+        )
+    )
 
 
 def of_target(view: View, target: TrafficTarget) -> Iterator[Problem]:
-    """Yield the matches that add nothing to the others of one target, where they are not plainly equal."""
+    """Yield the matches of a TrafficTarget that a wider match of it covers; equal matches do not count."""
     if not in_force(target):
         return
     place = Place(view, ObjectKey.of(TRAFFIC_TARGET, target.key))
@@ -101,7 +115,10 @@ def of_target(view: View, target: TrafficTarget) -> Iterator[Problem]:
     def shadowed(budget: Budget) -> Iterator[Problem]:
         for number, name, match in named:
             if (wider := covering.first(match, budget, wider=True)) is not None:
-                wanted = f"match {wider} admits all that this one does; it has no effect here"
+                wanted = (
+                    f"Match {wider} admits every request that this match admits, so this match "
+                    "has no effect here. Remove this match from the rules."
+                )
                 yield place.problem(Code.SHADOWED_MATCH, Severity.INFO, f"spec.rules[{number}]", name, wanted)
 
     yield from within(place, "spec.rules", "matches without effect", shadowed)

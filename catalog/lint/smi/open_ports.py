@@ -1,7 +1,7 @@
-"""TCPRoutes that open HTTP: on an HTTP port a target of TCPRoutes alone admits every request.
+"""TrafficTargets with only TCPRoutes that admit every request at an HTTP port.
 
-Targets unite, so that the HTTPRouteGroups of another target with the same sources narrow nothing there. In
-Open Service Mesh a TCPRoute let no HTTP request pass: who comes from there means it beside HTTPRouteGroups.
+TrafficTargets add up, so the HTTPRouteGroups of another TrafficTarget with the same sources do not limit
+these requests. In Open Service Mesh a TCPRoute admitted no HTTP request, so its users need this warning.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,11 +25,11 @@ from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.mesh.service import Protocol
 
 _Narrowed = tuple[PolicyKey, ServiceIdentity]
-"""A target with HTTPRouteGroups, and a source that it shares."""
+"""A TrafficTarget with HTTPRouteGroups, and a common source."""
 
 
 def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
-    """Yield the HTTP ports that a target opens, and of which another says what its source may request."""
+    """Yield the HTTP ports that a TrafficTarget opens although another one limits its source."""
     view, destination = lint.view, target.destination
     if not in_force(target) or not _is_tcp(target):
         return
@@ -39,15 +39,16 @@ def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
             other, source = found
             key = ObjectKey.of(TRAFFIC_TARGET, target.key)
             wanted = (
-                f"TrafficTarget {other} says what {source} may request at this port, which speaks HTTP, and "
-                "this one admits every request; name other ports, or put both rules into one target"
+                "This TrafficTarget admits every request at this HTTP port, although TrafficTarget "
+                f"{other} admits only some requests of {source}. Name other ports, or put both "
+                "rules into one TrafficTarget."
             )
             yield say(view, key, Code.OPENS_HTTP, Severity.WARNING, "spec.rules", str(port), wanted)
 
 
 @derived
 def narrowed(view: View, destination: ServiceIdentity, port: Port) -> Mapping[PolicyKey, _Narrowed]:
-    """Return the targets of TCPRoutes alone that open an HTTP port to whom another admits some requests."""
+    """Return the TrafficTargets that open an HTTP port, each with a limiting TrafficTarget and its source."""
     targets = [each for each in targets_by_destination(view).found(destination) if in_force(each)]
     matching: dict[ServiceIdentity, PolicyKey] = {}
     for target in targets:

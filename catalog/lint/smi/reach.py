@@ -1,4 +1,4 @@
-"""Whom a TrafficTarget reaches: nobody, everybody, everything, or somebody of another namespace."""
+"""Problems of the destination and sources of a TrafficTarget: unknown names and very wide policies."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -22,13 +22,14 @@ from meshwright.mesh.workload import PodTemplate, Workload, WorkloadKey
 
 _CONTROLLERS: Final = (DEPLOYMENT, STATEFUL_SET, DAEMON_SET)
 _FEW = 2
-"""Where so few others are in the mesh, to admit all of them is nothing to speak of."""
+"""With so few other ServiceAccounts in the mesh, it is no problem to admit all of them."""
 
 _FEW_ACCOUNTS: Final = 500
-"""Among so many of a namespace one that is like another is looked for: each of its targets follows them."""
+"""Most ServiceAccounts of a namespace among which a similar name is searched for, because each
+TrafficTarget depends on the whole list."""
 
 MANY: Final = -1
-"""The number of identities where they are more than any TrafficTarget could name."""
+"""Replaces a number of identities that is larger than the longest list of sources."""
 
 
 def _account(_: WorkloadKey, workload: Workload) -> tuple[ServiceAccountName, ...]:
@@ -58,7 +59,7 @@ _widths: Final = IN_LINT.index("TrafficTargets by number of sources", lambda lin
 
 @derived
 def crowd(lint: Lint) -> int:
-    """Return how many identities the mesh has; MANY where that is too many for every TrafficTarget."""
+    """Return the number of identities of the mesh, or MANY if no TrafficTarget names that many sources."""
     running, to_come = by_identity(lint.view), by_identity_to_come(lint)
     count, most = len(running), max(_widths(lint), default=0) + 1
     if count <= most and len(to_come) <= most:
@@ -70,12 +71,12 @@ _crowd: Final = IN_LINT.firewall(crowd)
 
 
 def is_known(lint: Lint, identity: ServiceIdentity) -> bool:
-    """Say whether a workload has an identity, or the pods that a controller would make."""
+    """Return whether a workload, or a future Pod of a controller, has an identity."""
     return identity in by_identity(lint.view) or identity in by_identity_to_come(lint)
 
 
 def _elsewhere(lint: Lint, identity: ServiceIdentity) -> str:
-    """Say where pods or workloads have an identity of that name, if not here; empty where none has."""
+    """Return the identities with the same ServiceAccount name in all namespaces, as a text."""
     name = identity.service_account
     there = {each.identity for each in _accounts(lint).found(name)}
     there.update(each.identity for each in _template_accounts(lint).found(name))
@@ -83,16 +84,18 @@ def _elsewhere(lint: Lint, identity: ServiceIdentity) -> str:
 
 
 def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
-    """Yield what is wrong with whom a TrafficTarget reaches."""
+    """Yield the problems of the destination and the sources of a TrafficTarget."""
     yield from _nobody(lint, target)
     yield from _everybody(lint, target)
     if is_wide_open(lint.view, target):
-        wanted = "its sources may do everything on every port; name routes if that is not meant"
+        wanted = (
+            "The sources may send every request to every port of the destination. Name routes to admit less."
+        )
         yield _said(lint.view, target, Code.WIDE_OPEN, Severity.INFO, "spec.rules", "", wanted)
 
 
 def is_wide_open(view: View, target: TrafficTarget) -> bool:
-    """Say whether a target admits every request and connection on every port of its destination."""
+    """Return whether a TrafficTarget admits every request and connection on every port."""
     named = [rule.name for rule in target.rules if rule.kind is RouteKind.TCP]
     routes = [tcp_routes(view).get(PolicyKey(target.key.namespace, name)) for name in named]
     if target.port is not None or not any(route is not None and not route.ports for route in routes):
@@ -110,7 +113,11 @@ def _nobody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     view = lint.view
     if not is_known(lint, target.destination):
         near = _elsewhere(lint, target.destination)
-        wanted = "must be the identity of a workload; until one has it, nothing is admitted"
+        near_names = (f" (there is {near})" if near else "") + _whose(lint, target.destination, near)
+        wanted = (
+            "No workload has this ServiceAccount, so nothing is admitted. Create the workload, or correct "
+            f"the name{near_names}."
+        )
         yield _said(
             view,
             target,
@@ -118,24 +125,28 @@ def _nobody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
             Severity.WARNING,
             "spec.destination",
             str(target.destination),
-            wanted + (f" (there is {near})" if near else "") + _whose(lint, target.destination, near),
+            wanted,
         )
     for source in target.sources:
         if not is_known(lint, source) and (near := _elsewhere(lint, source)):
-            wanted = f"no workload has this identity; one has {near}"
+            wanted = f"No workload has this ServiceAccount, but there is {near}. Correct the namespace."
             code, named = Code.SOURCE_NAMESPACE, str(source)
             yield _said(view, target, code, Severity.WARNING, "spec.sources", named, wanted)
     if target.sources and not any(is_known(lint, each) for each in target.sources):
         named = ", ".join(map(str, target.sources))
-        wanted = "must be the identity of a workload; until one has it, nobody is admitted"
-        if all(each.namespace != target.key.namespace for each in target.sources):
-            wanted += f"; there is none, {OR_OUTSIDE}"
-        wanted += "".join(_whose(lint, each, _elsewhere(lint, each)) for each in target.sources[:SUGGESTED])
+        # A cluster may have the ServiceAccount in a namespace that the server does not read.
+        elsewhere = all(each.namespace != target.key.namespace for each in target.sources)
+        or_outside = f", {OR_OUTSIDE}" if elsewhere else ""
+        near = "".join(_whose(lint, each, _elsewhere(lint, each)) for each in target.sources[:SUGGESTED])
+        wanted = (
+            f"No workload has any of these ServiceAccounts{or_outside}, so no caller is admitted. "
+            f"Create the workload, or correct the name{near}."
+        )
         yield _said(view, target, Code.UNKNOWN_SOURCES, Severity.WARNING, "spec.sources", named, wanted)
 
 
 def _whose(lint: Lint, identity: ServiceIdentity, elsewhere: str) -> str:
-    """Say whose identity may be meant by one that nobody has: a workload's of its name, or one like it."""
+    """Return a clause with the likely intended identity: a workload's of this name, or a similar name."""
     if said := _of_workload(lint.view, identity):
         return said
     return "" if elsewhere else meant((identity.service_account,), accounts(lint, identity.namespace))
@@ -143,14 +154,14 @@ def _whose(lint: Lint, identity: ServiceIdentity, elsewhere: str) -> str:
 
 @derived
 def accounts(lint: Lint, namespace: Namespace) -> tuple[ServiceAccountName, ...]:
-    """Return the ServiceAccounts that workloads of a namespace have, sorted; none where they are too many."""
+    """Return the ServiceAccounts of the workloads of a namespace, sorted; empty above `_FEW_ACCOUNTS`."""
     found = {each.identity.service_account for each in workloads_in(lint).found(namespace)}
     found.update(each.identity.service_account for each in _templates_in_namespace(lint).found(namespace))
     return tuple(sorted(found)) if len(found) <= _FEW_ACCOUNTS else ()
 
 
 def _of_workload(view: View, identity: ServiceIdentity) -> str:
-    """Say whose identity may be meant where a ServiceAccount has a workload's name."""
+    """Return a clause for a ServiceAccount name that is really the name of a workload or controller."""
     namespace, name = identity.namespace, identity.service_account
     found = view.workloads.get(WorkloadKey(namespace, name))
     if found is not None and found.identity != identity:
@@ -168,7 +179,10 @@ def _everybody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     others = crowd - is_known(lint, target.destination)
     named = sum(is_known(lint, each) for each in set(target.sources) - {target.destination})
     if _FEW < others <= named:
-        wanted = "every other identity of the mesh is a source; leave out who need not call it"
+        wanted = (
+            "The sources are all other ServiceAccounts of the mesh. Remove the sources that "
+            "need not call the destination."
+        )
         code, number = Code.EVERYBODY, str(len(target.sources))
         yield _said(lint.view, target, code, Severity.WARNING, "spec.sources", number, wanted)
 

@@ -1,4 +1,4 @@
-"""Problems of TrafficSplits: what refuses one, who gets no share, and who takes precedence."""
+"""Problems of TrafficSplits: reasons for being out of force, backends without a share, and precedence."""
 
 from collections.abc import Collection, Iterator
 from functools import partial
@@ -24,7 +24,7 @@ from meshwright.mesh.problems.problem import Problem
 from meshwright.mesh.service import Protocol, ServiceKey
 
 _NAMED: Final = 5
-"""Clients that a problem names; of more it gives the number."""
+"""Most clients that a problem names; the number of the others follows."""
 
 
 def problems(lint: Lint, split: TrafficSplit) -> Iterator[Problem]:
@@ -46,28 +46,44 @@ def _backends(place: Place, split: TrafficSplit) -> Iterator[Problem]:
         key = ServiceKey(split.key.namespace, backend.service)
         if key not in place.view.services:
             field = f"spec.backends[{number}].service"
-            wanted = f"Service {key} does not exist; it gets no share until it does"
+            wanted = (
+                f"Service {key} does not exist, so it gets no share of the traffic. Create "
+                "the Service, or correct the name."
+            )
             yield place.error(Code.UNKNOWN_BACKEND, field, backend.service, wanted)
 
 
 def _refusals(place: Place, split: TrafficSplit) -> Iterator[Problem]:
     view = place.view
     if split.apex not in view.services or split.apex.namespace != split.key.namespace:
-        wanted = f"must be a Service of namespace {split.key.namespace}; the split is not in force"
+        wanted = (
+            f"Namespace {split.key.namespace} has no such Service, so this TrafficSplit is "
+            "not in force. Create the Service, or correct the name."
+        )
         yield place.error(Code.UNKNOWN_APEX, "spec.service", str(split.apex), wanted)
     total = sum(splits.known_weights(view, split).values())
     if total <= 0:
-        wanted = "an existing backend with a weight above 0; the split is not in force"
+        wanted = (
+            "No existing backend has a weight above 0, so this TrafficSplit is not in force. "
+            "Create a backend's Service, or raise a weight."
+        )
         yield place.error(Code.ZERO_WEIGHTS, "spec.backends", "", wanted)
     if total > splits.GREATEST_TOTAL_WEIGHT:
-        wanted = f"weights that add up to at most {splits.GREATEST_TOTAL_WEIGHT}; the split is not in force"
+        wanted = (
+            f"The weights add up to more than {splits.GREATEST_TOTAL_WEIGHT}, so this "
+            "TrafficSplit is not in force. Use smaller weights."
+        )
         yield place.error(Code.EXCESSIVE_WEIGHTS, "spec.backends", str(total), wanted)
     if splits.matches(view, split) == ():
         known = [
             name for name in split.matches if PolicyKey(split.key.namespace, name) in http_route_groups(view)
         ]
         named = ", ".join(sorted(set(split.matches) - set(known)) or sorted(known))
-        wanted = f"HTTPRouteGroups of namespace {split.key.namespace} with matches; the split is not in force"
+        wanted = (
+            f"Namespace {split.key.namespace} has no such HTTPRouteGroup, or the group has no "
+            "matches, so this TrafficSplit is not in force. Create the group, add a match, or "
+            "correct the name."
+        )
         yield place.error(Code.UNKNOWN_SPLIT_MATCH, "spec.matches", named, wanted)
 
 
@@ -77,7 +93,8 @@ def _ports(place: Place, split: TrafficSplit) -> Iterator[Problem]:
         for port in apex.ports:
             if splits.backend_port(port, place.view.services[key]) is None:
                 wanted = (
-                    f"needs a port {port.port} as {apex.key} has; without it the backend gets no share there"
+                    f"The backend gets no share of calls to port {port.port} of {apex.key}, "
+                    "because it does not have this port. Add the port to the backend's Service."
                 )
                 yield place.error(Code.BACKEND_PORT, "spec.backends", str(key), wanted)
 
@@ -92,7 +109,10 @@ def _overruled(place: Place, split: TrafficSplit) -> Iterator[Problem]:
     ]
     winner = min(rivals, key=splits.precedence)
     if winner.key != split.key:
-        wanted = f"TrafficSplit {winner.key} has the same apex and is older or first by name; it counts"
+        wanted = (
+            f"TrafficSplit {winner.key} has the same apex and takes precedence, because it is "
+            "older or first by name. Delete one of the two."
+        )
         yield place.error(Code.OVERRULED_SPLIT, "spec.service", str(split.apex), wanted)
 
 
@@ -108,16 +128,20 @@ def _shadowed(place: Place, split: TrafficSplit) -> Iterator[Problem]:
 
     def shadowed(budget: Budget) -> Iterator[Problem]:
         if mine and all(covering.first(match, budget) is not None for match in mine):
-            wanted = "splits on the same apex that are older or first by name take all of its requests"
+            wanted = (
+                "Other TrafficSplits on the same apex decide all of these requests, because "
+                "they are older or first by name. Delete this TrafficSplit, or change its "
+                "matches."
+            )
             yield place.warning(Code.SHADOWED_SPLIT, "spec.matches", ", ".join(split.matches), wanted)
 
-    yield from within(place, "spec.matches", "splits that take all of its requests", shadowed)
+    yield from within(place, "spec.matches", "TrafficSplits that decide all of its requests", shadowed)
 
 
 def _not_allowed(lint: Lint, place: Place, split: TrafficSplit, budget: Budget) -> Iterator[Problem]:
-    """Yield the backends that clients of the apex or of other backends may not call: no share of theirs.
+    """Yield the backends that some clients of the apex or of other backends may not call.
 
-    A client that may call none of a split's backends has nobody left for the calls that the split decides.
+    Such a backend gets no share of these calls. If a client may call no backend, its calls fail.
     """
     view = place.view
     if is_permissive(view, split.key.namespace):
@@ -129,12 +153,12 @@ def _not_allowed(lint: Lint, place: Place, split: TrafficSplit, budget: Budget) 
     others = sorted({split.apex, *rivals} - callers.keys())
     everyone = reached.union(*(_callers(lint, key, budget) for key in others))
     lost = everyone - reached
-    fail = f", and the calls of {_named(lost)} that this split decides fail" if lost else ""
+    fail = f"; calls of {_named(lost)} that this TrafficSplit decides fail" if lost else ""
     for key, allowed in callers.items():
         budget.spend(len(everyone))
         if missing := everyone - allowed:
-            who = f"{_named(missing)} may call the apex or another backend of it, and not this one"
-            wanted = f"{who}; it gets no share of theirs{fail}"
+            who = f"{_named(missing)} may call the apex or another backend, but not this backend"
+            wanted = f"{who}, so it gets no share of their calls{fail}. Admit them with a TrafficTarget."
             yield place.warning(Code.BACKEND_NOT_ALLOWED, "spec.backends", str(key), wanted)
 
 
@@ -145,12 +169,12 @@ def _named(clients: Collection[ServiceIdentity]) -> str:
 
 
 def _with_share(view: View, split: TrafficSplit) -> tuple[ServiceKey, ...]:
-    """Return the backends that a split gives a share to."""
+    """Return the existing backends of a TrafficSplit with a weight above 0."""
     return tuple(key for key, weight in splits.known_weights(view, split).items() if weight > 0)
 
 
 def _callers(lint: Lint, key: ServiceKey, budget: Budget) -> frozenset[ServiceIdentity]:
-    """Return who may call any port of a service at all; of whom answers, pods to come count as well."""
+    """Return the clients that may call any port of a Service; future Pods of the Service count as well."""
     view = lint.view
     places = {
         (identity, number, protocol_of(view, key, port))

@@ -1,4 +1,4 @@
-"""Problems of TrafficTargets: rules that refer to nothing, and targets that admit nobody."""
+"""Problems of the parts of a TrafficTarget: its namespace, sources, rules and routes."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -26,14 +26,17 @@ def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
             Severity.ERROR,
             "spec.destination.namespace",
             target.destination.namespace,
-            f"a TrafficTarget must stand in its destination's namespace, not in {target.key.namespace}; "
-            "it is not in force",
+            (
+                "A TrafficTarget must be in the namespace of its destination, but this one is in "
+                f"{target.key.namespace}, so it is not in force. Move it to the destination's "
+                "namespace."
+            ),
         )
     if not target.sources:
-        wanted = "needs at least one source; nobody is admitted"
+        wanted = "The list is empty, so the TrafficTarget admits no caller. Add a source."
         yield say(view, key, Code.NO_SOURCES, Severity.WARNING, "spec.sources", "", wanted)
     if not target.rules:
-        wanted = "needs at least one rule; without one nothing is admitted"
+        wanted = "The list is empty, so the TrafficTarget admits nothing. Add a rule."
         yield say(view, key, Code.NO_RULES, Severity.WARNING, "spec.rules", "", wanted)
         return
     meant = {
@@ -48,7 +51,7 @@ def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
     yield from (each for _, each in bad)
     refused = [rule for rule, _ in bad if not rule_matches(view, key.namespace, rule)]
     if len(refused) == len(target.rules):
-        wanted = "no rule of this target is in force, so it admits nothing"
+        wanted = "No rule is in force, so the TrafficTarget admits nothing. Correct the rules."
         yield say(view, key, Code.ALL_REFUSED, Severity.ERROR, "spec.rules", "", wanted)
 
 
@@ -66,13 +69,19 @@ def _of_rule(
     route = PolicyKey(key.namespace, rule.name)
     known = http_route_groups(view) if rule.kind is RouteKind.HTTP else tcp_routes(view)
     if route not in known:
-        wanted = f"{rule.kind.value} {route} does not exist or is refused; this rule admits nothing so long"
+        wanted = (
+            f"{rule.kind.value} {route} does not exist or is invalid, so this rule admits "
+            f"nothing. Create or correct the {rule.kind.value}."
+        )
         return say(view, key, Code.UNKNOWN_ROUTE, Severity.ERROR, f"{place}.name", rule.name, wanted)
     unknown = unknown_matches(view, key.namespace, rule) if rule.kind is RouteKind.HTTP else ()
     if not unknown:
         return None
     there = listed(_names(view, route)) or "no matches"
-    wanted = f"HTTPRouteGroup {route} has {there}{meant[rule.name].of(*unknown)}; "
     kept = rule_matches(view, key.namespace, rule)
-    wanted += "the other matches of this rule are in force" if kept else "this rule admits nothing"
+    effect = "The other matches of this rule are in force" if kept else "This rule admits nothing"
+    wanted = (
+        f"HTTPRouteGroup {route} has no such match; it has {there}{meant[rule.name].of(*unknown)}. {effect}. "
+        "Add the match to the group, or correct the name."
+    )
     return say(view, key, Code.UNKNOWN_MATCH, Severity.ERROR, f"{place}.matches", ", ".join(unknown), wanted)

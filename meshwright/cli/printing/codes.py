@@ -19,24 +19,33 @@ _SERVER: Final = (
     ("certificate-not-issued", "No service certificate could be issued for an identity."),
     (
         "gateway-certificate-not-written",
-        "The certificate of the gateway that a MeshConfig names is not in its Secret, or not a current one.",
+        "The Secret of the gateway that a MeshConfig names does not have the gateway's current certificate.",
     ),
-    ("identity-shared", "Several connected proxies use one identity; each keeps what it has accepted."),
+    (
+        "identity-shared",
+        "Several connected proxies use one identity; each keeps the configuration that it has accepted.",
+    ),
     (
         "policy-left-out",
-        "Proxies would refuse a part of policy; it is not sent, what it would allow is denied.",
+        "Proxies would reject a part of policy; it is not sent, and requests that only it allows are denied.",
     ),
     (
         "resource-rejected",
-        "Proxies reject a resource; the part of policy at fault is left out, or it goes back.",
+        "Proxies reject a resource; the part at fault is excluded, or the last good version is served.",
     ),
     (
         "root-not-taken",
-        "The root that a MeshRootCertificate declares cannot be taken; the CA in force stays.",
+        "The root that a MeshRootCertificate declares cannot be used; the current CA stays in force.",
     ),
-    ("translation-failed", "A group of proxies could not be configured anew; it keeps what it had."),
-    ("workload-not-placed", "It cannot be told what a workload's proxy needs; it keeps what it has."),
-    ("wave-failed", "Nothing could be computed anew; the whole mesh keeps what it had."),
+    (
+        "translation-failed",
+        "The configuration of a group of proxies could not be computed; its proxies keep their last one.",
+    ),
+    (
+        "workload-not-placed",
+        "The configuration of a workload's proxy could not be computed; the proxy keeps its last one.",
+    ),
+    ("wave-failed", "A wave failed; all proxies keep their last configuration until a wave succeeds."),
 )
 
 

@@ -42,22 +42,22 @@ def _said(view: View) -> list[tuple[str, str, str, str]]:
 def _explained(view: View, name: str, port: int) -> tuple[Answer, str]:
     """Return the answer to a call, and the step that says why it fails; empty if none does."""
     found = explain(view, Request(a.identity("client"), a.service_key(name), Port(port)))
-    why = [step.text for step in found.steps if " takes its port " in step.text]
+    why = [step.text for step in found.steps if " serves its port " in step.text]
     return found.decision.answer, "".join(why)
 
 
 def _fails(at: int, called: str, taken: str, holder: str) -> str:
     return (
-        f"calls to port {at} as {called} fail: the workloads' port 8080 is taken for {taken}, as "
-        f"default/{holder} or the workload has it; of several Services the oldest decides; set appProtocol "
-        "alike, or call another target port"
+        f"Calls to port {at} as {called} fail, because port 8080 of the workloads is served as {taken}. That "
+        f"protocol is declared by default/{holder} or by the workload; of several Services the oldest "
+        "decides. Set the same appProtocol in all of them, or use another target port."
     )
 
 
 def _why(called: str, taken: str, holder: str) -> str:
     return (
-        f"Workload default/shop-1 takes its port 8080 for {taken}, as default/{holder} has it (of several "
-        f"Services the oldest decides), so that calls as {called} fail (MW2026)"
+        f"Workload default/shop-1 serves its port 8080 as {taken}, as default/{holder} declares "
+        f"(of several Services the oldest decides), so calls as {called} fail (MW2026)."
     )
 
 
@@ -102,8 +102,8 @@ def test_what_the_workload_says_comes_before_every_age() -> None:
     assert _explained(view, "shop", 80) == (Answer.ALLOWED, "")
     answer, why = _explained(view, "front", 443)
     assert answer is Answer.REFUSED
-    taken = "takes its port 8080 for http, as it declares itself"
-    assert why == f"Workload default/shop-1 {taken}, so that calls as tcp fail (MW2026)"
+    taken = "serves its port 8080 as http, as the workload declares"
+    assert why == f"Workload default/shop-1 {taken}, so calls as tcp fail (MW2026)."
 
 
 def test_two_services_of_one_protocol_are_nothing_to_say() -> None:

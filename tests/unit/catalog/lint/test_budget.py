@@ -44,8 +44,9 @@ def test_of_matches_that_cannot_be_told_apart_without_a_comparison_lint_looks_at
         Severity.INFO,
     )
     assert found.expected == (
-        f"not looked further for matches without effect: {MOST} steps were taken, and {MOST} is the "
-        "bound; what was found by then is said, and more may be wrong. Spread this over several objects"
+        f"The search for matches without effect stopped after {MOST} steps (the limit is {MOST}), "
+        "because the object is too large. The problems found by then are reported, and there may "
+        "be more. Split the object into several smaller ones."
     )
 
 
@@ -58,7 +59,10 @@ def test_so_many_matches_are_all_looked_at_where_their_paths_differ() -> None:
     (shadowed,) = _found(group, target, code="MW2051")
     assert (shadowed.value, shadowed.expected) == (
         "paths/m7",
-        "match paths/wide admits all that this one does; it has no effect here",
+        (
+            "Match paths/wide admits every request that this match admits, so this match has no effect "
+            "here. Remove this match from the rules."
+        ),
     )
 
 
@@ -72,7 +76,7 @@ def test_of_thousands_of_matches_the_first_are_read() -> None:
     (never,) = _found(group, code="MW2057")
     (found,) = _found(group)
     assert (never.field, found.key, found.field) == ("spec.matches[3].pathRegex", never.key, "spec.matches")
-    assert "for matches that never fit: 50000 steps were taken, and 50000 is the bound" in found.expected
+    assert "for matches that never fit stopped after 50000 steps (the limit is 50000), " in found.expected
 
 
 def test_targets_that_are_alike_are_compared_with_so_many_others() -> None:
@@ -81,7 +85,7 @@ def test_targets_that_are_alike_are_compared_with_so_many_others() -> None:
     found = _found(a.tcp_route("all"), *targets)
     assert len(found) == 100
     assert {each.field for each in found} == {"spec.sources"}
-    assert all("64 steps were taken, and 64 is the bound" in each.expected for each in found)
+    assert all("stopped after 64 steps (the limit is 64), " in each.expected for each in found)
 
 
 def test_what_was_found_before_the_bound_is_said() -> None:

@@ -265,8 +265,9 @@ def test_a_tcp_route_that_opens_http_is_told_of(route: str, name: str) -> None:
     """Beside HTTPRouteGroups of the same source, with ports or without, whichever target comes first."""
     found = problems(a.view(*SHOP, GOOD, a.target(name, "buyer", "shop", a.tcp(route))))
     wanted = (
-        "TrafficTarget default/t says what default/buyer may request at this port, which speaks HTTP, "
-        "and this one admits every request; name other ports, or put both rules into one target"
+        "This TrafficTarget admits every request at this HTTP port, although TrafficTarget "
+        "default/t admits only some requests of default/buyer. Name other ports, or put both rules "
+        "into one TrafficTarget."
     )
     opening = [(str(each.key), each.expected) for each in found if each.code == Code.OPENS_HTTP]
     assert opening == [(f"TrafficTarget default/{name}", wanted)]
@@ -278,10 +279,11 @@ def test_calls_that_fail_for_a_backend_that_is_not_allowed_are_told_of() -> None
         [each.expected for each in problems(a.view(*SHOP, GOOD, a.split("s", "shop", *backends)))]
         for backends in ((("shop", 1), ("v2", 1)), (("v2", 1),))
     )
-    who = "default/buyer may call the apex or another backend of it, and not this one"
-    text = f"{who}; it gets no share of theirs"
-    assert shared == [text]
-    assert lost == [f"{text}, and the calls of default/buyer that this split decides fail"]
+    who = "default/buyer may call the apex or another backend, but not this backend"
+    text = f"{who}, so it gets no share of their calls"
+    admit = "Admit them with a TrafficTarget."
+    assert shared == [f"{text}. {admit}"]
+    assert lost == [f"{text}; calls of default/buyer that this TrafficSplit decides fail. {admit}"]
     many = admits("t", *(f"c{number}" for number in range(7)))
     (said_of_many,) = (
         each.expected
@@ -345,10 +347,12 @@ def test_a_workload_s_name_is_not_its_account() -> None:
     ]
     meant = "(the workload default/buyer-1 has the ServiceAccount default/buyer)"
     found = {each.code: each.expected for each in problems(a.view(*SHOP, pod, *made))}
-    wanted = "must be the identity of a workload; until one has it,"
+    mend = f"Create the workload, or correct the name {meant}."
     assert found == {
-        Code.UNKNOWN_SOURCES: f"{wanted} nobody is admitted {meant}",
-        Code.UNKNOWN_DESTINATION: f"{wanted} nothing is admitted {meant}",
+        Code.UNKNOWN_SOURCES: (
+            f"No workload has any of these ServiceAccounts, so no caller is admitted. {mend}"
+        ),
+        Code.UNKNOWN_DESTINATION: f"No workload has this ServiceAccount, so nothing is admitted. {mend}",
     }
 
 
@@ -361,14 +365,20 @@ def test_a_misspelt_account_is_told_which_may_be_meant() -> None:
     ]
     pod = a.workload("buyer-1", "10.0.0.9", account="buyer")
     found = sorted((each.code, each.value, each.expected) for each in problems(a.view(*SHOP, pod, *made)))
-    wanted = "must be the identity of a workload; until one has it, nothing is admitted"
+    wanted = (
+        "No workload has this ServiceAccount, so nothing is admitted. Create the workload, or "
+        "correct the name."
+    )
     assert found == [
-        (Code.UNKNOWN_DESTINATION, "default/byer", f"{wanted} (did you mean buyer?)"),
+        (Code.UNKNOWN_DESTINATION, "default/byer", f"{wanted.removesuffix('.')} (did you mean buyer?)."),
         (Code.UNKNOWN_DESTINATION, "default/zzz", wanted),
         (
             Code.UNKNOWN_SOURCES,
             "default/shopp",
-            f"{wanted.replace('nothing', 'nobody')} (did you mean shop?)",
+            (
+                "No workload has any of these ServiceAccounts, so no caller is admitted. "
+                "Create the workload, or correct the name (did you mean shop?)."
+            ),
         ),
     ]
 
@@ -377,7 +387,9 @@ def test_a_name_in_another_namespace_is_pointed_out() -> None:
     """Who is nobody here and somebody there is most likely meant."""
     mesh = a.view(*SHOP, a.workload("cashier", "10.0.0.9", namespace="bank"), admits("t", "cashier"))
     found = {each.code: each.expected for each in problems(mesh)}
-    assert found[Code.SOURCE_NAMESPACE] == "no workload has this identity; one has bank/cashier"
+    assert found[Code.SOURCE_NAMESPACE] == (
+        "No workload has this ServiceAccount, but there is bank/cashier. Correct the namespace."
+    )
     key = ObjectKey(TRAFFIC_TARGET, Namespace("default"), "t")
     assert {each.key for each in problems(mesh)} == {key}
 
@@ -395,7 +407,10 @@ def test_a_narrowing_is_held_against_what_is_there() -> None:
             (Code.UNKNOWN_EGRESS, on, field, each) for each in ("*/gone", "bank/*", "bank/v2")
         ]
         last = problems(a.view(*SHOP, GOOD, thing))[-1]
-        assert last.expected == "no Service is called so, but default/v2 is; this adds nothing until one is"
+        assert last.expected == (
+            "No Service has this name, but there is default/v2. The entry has no "
+            "effect until a Service has the name."
+        )
 
 
 def test_covering() -> None:

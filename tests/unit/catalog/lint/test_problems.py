@@ -235,9 +235,9 @@ def test_the_apex_of_a_split_needs_no_endpoints() -> None:
 @pytest.mark.parametrize(
     ("matches", "value", "expected", "refused"),
     [
-        (("all", "al"), "al", " (did you mean all?); the other matches of this rule are in force", False),
-        (("all", "zzz"), "zzz", "; the other matches of this rule are in force", False),
-        (("al", "zzz"), "al, zzz", " (did you mean all?); this rule admits nothing", True),
+        (("all", "al"), "al", " (did you mean all?). The other matches of this rule are in force.", False),
+        (("all", "zzz"), "zzz", ". The other matches of this rule are in force.", False),
+        (("al", "zzz"), "al, zzz", " (did you mean all?). This rule admits nothing.", True),
     ],
 )
 def test_a_misspelt_match_is_named_and_the_others_kept(
@@ -252,7 +252,10 @@ def test_a_misspelt_match_is_named_and_the_others_kept(
     codes = [Code.UNKNOWN_MATCH, Code.ALL_REFUSED] if refused else [Code.UNKNOWN_MATCH]
     assert [each.code for each in found] == codes
     assert (found[0].severity, found[0].value) == (Severity.ERROR, value)
-    assert found[0].expected == f"HTTPRouteGroup default/all has all{expected}"
+    assert found[0].expected == (
+        f"HTTPRouteGroup default/all has no such match; it has all{expected} "
+        "Add the match to the group, or correct the name."
+    )
 
 
 def test_one_of_several_configs_counts() -> None:
@@ -272,7 +275,10 @@ def test_one_of_several_configs_counts() -> None:
             key=keys[0],
             field="metadata.name",
             value="aaa",
-            expected="MeshConfig a/osm-mesh-config counts and this one does not; keep one of them",
+            expected=(
+                "MeshConfig a/osm-mesh-config is in force, and this MeshConfig has no effect, "
+                "because only one can be in force. Delete one of the two."
+            ),
         ),
     )
 

@@ -97,7 +97,7 @@ def test_an_account_that_is_meant_is_named() -> None:
         a.service("shop"), a.deployment("shop", WEB, account="keeper"), a.deployment("buyer"), *MESH[3:]
     )
     (problem,) = (each for each in problems(found) if each.code == "MW2007")
-    assert problem.expected.endswith("(Deployment default/shop has the ServiceAccount default/keeper)")
+    assert problem.expected.endswith("(Deployment default/shop has the ServiceAccount default/keeper).")
 
 
 def test_what_is_said_follows_the_pods() -> None:

@@ -104,9 +104,12 @@ def test_a_listener_of_two_namespaces_is_both_s_and_said() -> None:
     listening = [policy.inbound[0].listen for policy in (proxy_policy(view, each) for each in groups(view))]
     assert list(map(str, listening)) == ["10.0.0.1:8080"] * 2
     (said,) = [each for each in problems(view) if each.code == "MW2032"]
-    held = "the address and port are held by inbound 10.0.0.1:8080 of workload attic/shop; "
-    both = "it is of another namespace, so both listen; on one machine they share connections, choose another"
-    assert (str(said.key), said.expected) == ("Workload shop/shop", held + both)
+    held = (
+        "Another listener (inbound 10.0.0.1:8080 of workload attic/shop) has the same address and port in "
+        "another namespace. Both sidecars listen, and on one machine the kernel shares the connections "
+        "between them. Choose another address or port."
+    )
+    assert (str(said.key), said.expected) == ("Workload shop/shop", held)
 
 
 def _served(view: View) -> dict[ProxyName, tuple[Resource, ...]]:

@@ -36,7 +36,7 @@ def test_what_is_added_is_told_and_served(
     found = [each for each in problems(view) if each.code == "MW2042"]
     assert [(each.code, each.field, each.value) for each in found] == [each[:3] for each in told]
     for problem, (_, _, _, added) in zip(found, told, strict=True):
-        assert f"sidecars use {added} as well" in problem.expected
+        assert f"Sidecars also use {added}, because" in problem.expected
         assert ServiceKeys.ECDSA_P256.value in problem.expected
     served = tls_range(view)
     more = [*served.cipher_suites[len(said.cipher_suites) :], *served.ecdh_curves[len(said.ecdh_curves) :]]

@@ -108,14 +108,16 @@ def test_what_is_open_is_said_with_whom_and_where() -> None:
     (near,) = problems(a.view(*SHOP, mtls(accounts=("shop",), ports=(8080,))))
     (partly,) = problems(a.view(*SHOP, mtls(plaintext=EVERYBODY), mtls(STRICT, None, "n", ports=(8080,))))
     assert partly.expected.startswith(
-        "anybody calls every workload of default, where no other MutualTLS is nearer, "
+        "Every client may call every workload of namespace default, where no more specific MutualTLS applies"
     )
     assert (everybody.severity, near.severity) == (Severity.WARNING, Severity.WARNING)
     assert everybody.expected == (
-        "anybody calls every workload of default without a certificate; Strict ends that"
+        "Every client may call every workload of namespace default without a certificate. Set the mode to "
+        "Strict to refuse such calls."
     )
     assert near.expected == (
-        "whoever is in 10.0.0.0/8 calls shop at ports 8080 without a certificate; Strict ends that"
+        "Clients in 10.0.0.0/8 may call shop at ports 8080 without a certificate. Set the mode to "
+        "Strict to refuse such calls."
     )
 
 

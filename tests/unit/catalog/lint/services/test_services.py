@@ -26,7 +26,7 @@ def test_a_pod_that_is_only_a_client_has_no_problem() -> None:
     assert found(CLIENT) == [("MW2030", "client")]
 
 
-OUTSIDE = "or its namespace is not of the mesh (settings namespaces and namespace_selector)"
+OUTSIDE = "or its namespace is not part of the mesh (settings namespaces and namespace_selector)"
 WEB = a.service_key("web", "elsewhere")
 SOURCE = TrafficTarget(
     a.policy_key("t"), a.identity("shop"), (a.identity("buyer", "elsewhere"),), (a.tcp("x"),)
