@@ -1,4 +1,4 @@
-"""Who would answer a request: the places that policy and admission are to be held against."""
+"""Places that would answer a request, for the search of missing policy and other obstacles."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from meshwright.mesh.service import ServiceKey
 
 @dataclass(frozen=True, slots=True)
 class BackendReadiness:
-    """A service that has, or would have, a share: its places, and those of them that take calls now."""
+    """A Service with a share of the calls: its places, and those of them that take calls now."""
 
     service: ServiceKey
     places: tuple[tuple[Place, bool], ...]
@@ -19,15 +19,15 @@ class BackendReadiness:
 
     @property
     def waits(self) -> bool:
-        """Say whether nobody there takes calls yet."""
+        """Return whether none of the places takes calls yet."""
         return not any(place in self.ready for place, _ in self.places)
 
 
 def answering(view: View, request: Request) -> tuple[BackendReadiness, ...]:
-    """Return who would answer: whoever the client may send something to, or else everybody behind the call.
+    """Return the places that would answer: those that the client may call, or else all possible places.
 
-    The request is one that the client's sidecar has passed on. Backends without a share and services with
-    nobody behind them are left out.
+    `request` must be a request as the client's sidecar passes it on. Backends without a share and Services
+    without places are left out.
     """
     service = view.services.get(request.service)
     port = service.port(request.port) if service is not None else None

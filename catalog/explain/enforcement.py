@@ -1,8 +1,10 @@
-"""Whether sidecars do what policy says: what they are served without, and what cannot be known of them.
+"""Whether sidecars enforce a decision of policy.
 
-Policy is what the oracle decides. A part of it that proxies refuse is left out of what they are served, and
-what it would allow is denied; a sidecar that is not connected, or has not acknowledged what it was sent, may
-have something else. Pure: what is known of the sidecars is given.
+The oracle decides by policy alone. Sidecars may do something else for two reasons. A part of policy that a
+proxy rejects is excluded from its configuration, so requests that only this part allows are denied. A sidecar
+that is not connected, or has not acknowledged its last configuration, may still have an older one.
+
+All functions are pure: the caller passes the state of the sidecars.
 """
 
 import enum
@@ -36,16 +38,16 @@ from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey, RouteKind, Traffi
 from meshwright.mesh.workload import Workload
 
 NAMED: Final = 5
-"""How many sidecars are named of which it is not known what they have."""
+"""Most sidecars with an unknown configuration that an answer names."""
 
-NOT_ASKED: Final = "policy alone was looked at; what proxies have is known to a running server"
+NOT_ASKED: Final = "only policy was evaluated; a running server also knows the configuration of the proxies"
 
 
 @dataclass(frozen=True, slots=True)
 class ExcludedPolicy:
-    """A part of policy that a sidecar is served without: a match wherever it is named, or a whole object.
+    """A part of policy that is excluded from a sidecar's configuration: a match in all rules, or an object.
 
-    `said` are the words of who refuses it.
+    `said` is the error message of the proxy that rejects the part.
     """
 
     object: ObjectKey
@@ -54,19 +56,19 @@ class ExcludedPolicy:
 
     def __str__(self) -> str:
         part = str(self.object) if self.match is None else f"match {self.match.name} of {self.object}"
-        return f"{part}, which is refused: {self.said}"
+        return f"{part}, which the proxy rejects: {self.said}"
 
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """What is known of one sidecar; `unknown` says, as a predicate, why it is not known what it has."""
+    """State of one sidecar. `unknown` is a predicate with the reason why its configuration is not known."""
 
     unknown: str = ""
     without: tuple[ExcludedPolicy, ...] = ()
 
 
 class EnforcementState(enum.StrEnum):
-    """Whether what policy says is in force. NOT_ASKED: policy alone was looked at."""
+    """Whether sidecars enforce the decision of policy. NOT_ASKED: only policy was evaluated."""
 
     YES = "yes"
     NO = "no"
@@ -76,7 +78,7 @@ class EnforcementState(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Enforcement:
-    """Whether policy's decision is in force, the one that is if it is another, and why, in sentences."""
+    """Whether sidecars enforce the decision of policy, their real decision, and the reasons as clauses."""
 
     in_force: EnforcementState
     decision: Decision
@@ -85,14 +87,14 @@ class Enforcement:
 
 @dataclass(slots=True)
 class _Judge:
-    """Judges places by what their sidecars have, and notes what makes a difference."""
+    """Decide for places by the configuration of their sidecars, and record the parts that matter."""
 
     sidecars: Mapping[ProxyName, Sidecar]
     lacks: dict[str, None] = field(default_factory=dict)
     divided: bool = False
 
     def admitting(self, view: View, request: Request, place: tuple[Place, bool]) -> Admitting | None:
-        """Return what policy does, None where no sidecar there has it in force."""
+        """Return the admission by policy, or None if no sidecar of the place enforces it."""
         by_policy = oracle.admitting(view, request, place)
         if by_policy is None:
             return None
@@ -105,7 +107,7 @@ class _Judge:
     def _parts_missed(
         self, view: View, request: Request, place: tuple[Place, bool], name: ProxyName
     ) -> tuple[ExcludedPolicy, ...]:
-        """Return the parts for want of which a sidecar does not admit what policy admits."""
+        """Return the excluded parts because of which a sidecar denies a request that policy admits."""
         without = self.sidecars.get(name, Sidecar()).without
         arrived = oracle.at_server(view, request, place)
         if not without or isinstance(arrived, LocalReply):
@@ -131,7 +133,7 @@ class _Judge:
 
 
 def concerned(view: View, request: Request, decision: Decision) -> tuple[ProxyName, ...]:
-    """Return the sidecars that a request goes by: the client's, and those of whoever may be chosen."""
+    """Return the sidecars on the way of a request: those of the client and of all possible endpoints."""
     found = set(_of_client(view, request))
     if decision.turned_down is None:
         found.update(name for place in _chosen(view, request) for name in _at_place(view, place))
@@ -141,14 +143,14 @@ def concerned(view: View, request: Request, decision: Decision) -> tuple[ProxyNa
 def standing(
     view: View, request: Request, decision: Decision, sidecars: Mapping[ProxyName, Sidecar]
 ) -> Enforcement:
-    """Return whether a decision is in force at the sidecars concerned."""
+    """Return whether the sidecars on the way enforce a decision."""
     found = {
         name: sidecars.get(name, Sidecar("is new")).unknown for name in concerned(view, request, decision)
     }
     unknown = [f"{name} {clause}" for name, clause in found.items() if clause]
     del unknown[NAMED:]
     if request.identity is not None and not _of_client(view, request):
-        unknown.insert(0, f"there is no sidecar of {request.identity}")
+        unknown.insert(0, f"{request.identity} has no sidecar")
     unknown.extend(_of_splits(view, request, sidecars))
     judge = _Judge(sidecars)
     really = oracle.decide(view, request, judge.admitting)
@@ -156,6 +158,7 @@ def standing(
         return Enforcement(
             EnforcementState.UNKNOWN, decision, (*unknown, *(judge.lacks if judge.divided else ()))
         )
+    # Other objects may have the same effect, for example if two TrafficTargets admit the request.
     if replace(really, because=()) == replace(decision, because=()):
         return Enforcement(EnforcementState.YES, decision)
     return Enforcement(EnforcementState.NO, really, tuple(judge.lacks))
@@ -182,7 +185,7 @@ def _called_at(view: View, workload: Workload) -> set[Port]:
 
 
 def _chosen(view: View, request: Request) -> Iterator[Place]:
-    """Yield the places that may be chosen by policy, whether they admit the request or not."""
+    """Yield the places that policy may choose, including those that deny the request."""
     service, arrived = view.services.get(request.service), oracle.arriving(view, request)
     port = service.port(request.port) if service is not None else None
     if isinstance(request.client, Outsider) and port is not None:
@@ -200,7 +203,7 @@ def _chosen(view: View, request: Request) -> Iterator[Place]:
 
 
 def _of_splits(view: View, request: Request, sidecars: Mapping[ProxyName, Sidecar]) -> Iterator[str]:
-    """Yield which of the client's sidecars lack a split of the service, or a match of one that fits."""
+    """Yield a clause for each client sidecar without a TrafficSplit of the Service or a fitting match."""
     arrived = oracle.arriving(view, request)
     if isinstance(arrived, LocalReply):
         return
@@ -212,7 +215,7 @@ def _of_splits(view: View, request: Request, sidecars: Mapping[ProxyName, Sideca
     for name in _of_client(view, request):
         for each in sidecars.get(name, Sidecar()).without:
             if any(_is(each, part) for part in parts):
-                yield f"{name} is served without {each}; who answers then is not said"
+                yield f"{name} is served without {each}; the endpoint that answers then is not known"
 
 
 def _parts(
@@ -245,16 +248,16 @@ def _is(without: ExcludedPolicy, part: ObjectKey | HTTPMatch) -> bool:
 
 
 def not_asked(decision: Decision) -> Enforcement:
-    """Return what is said where no server is asked."""
+    """Return the enforcement of a decision that was computed without a server."""
     return Enforcement(EnforcementState.NOT_ASKED, decision, (NOT_ASKED,))
 
 
 def headline(standing: Enforcement, policy: Answer) -> str:
-    """Return the answer in a few words, with whether it is in force."""
+    """Return the answer in a few words, and whether sidecars enforce it."""
     match standing.in_force:
         case EnforcementState.NO:
-            return f"{standing.decision.answer.value}, although policy says {policy.value}"
+            return f"{standing.decision.answer.value}, although the answer by policy is {policy.value}"
         case EnforcementState.UNKNOWN:
-            return f"{policy.value} by policy; whether that is in force is not known"
+            return f"{policy.value} by policy, but it is not known whether the sidecars enforce this"
         case _:
             return policy.value

@@ -1,4 +1,4 @@
-"""The explanation of one request: its steps in order, what policy lacks, and what else is in the way."""
+"""The explanation of one request: its steps in order, the missing policy, and other obstacles."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,10 +24,11 @@ from meshwright.mesh.service import ServiceKey, ServicePort
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The decision, its steps, the manifests that policy lacks, and what else keeps the call from passing.
+    """A decision with its steps, the missing manifests, and other obstacles.
 
-    With `missing` added and nothing in `besides` the answer is yes. `missing` is empty where policy allows
-    the call, and where no policy would help; the last step says which. `besides` are clauses.
+    If `missing` is applied and `besides` is empty, the request is allowed. `missing` is empty if policy
+    allows the request and if no policy would help; the last step explains the case. `besides` are clauses,
+    for example `no workload of Service shop/books is ready`.
     """
 
     request: Request
@@ -38,7 +39,7 @@ class Explanation:
 
 
 def explain(view: View, request: Request) -> Explanation:
-    """Explain one request; pure."""
+    """Return the explanation of one request. The function is pure."""
     decision = oracle.decide(view, request)
     client = request.client
     missing = lacking(view, request, client) if isinstance(client, Outsider) else remedy(view, request)
@@ -62,7 +63,10 @@ def _steps(view: View, request: Request) -> Iterator[Step]:
         yield from from_outside(view, request, request.client, port)
         return
     if (client := request.identity) is None:
-        yield Step("the caller has no certificate of the mesh: nobody answers, not even in permissive mode")
+        yield Step(
+            "The caller has no certificate of the mesh, so no sidecar accepts its "
+            "connection, not even in permissive mode."
+        )
         return
     yield from names.client(view, client)
     yield from preconditions.upstreams(view, request, client)
@@ -94,12 +98,12 @@ def _answering(
     yield from ports.disputed(view, key, port)
     found, origin = oracle.places(view, key, port), origin_of(view, SERVICE, key)
     if not found:
-        yield Step(f"nobody with a sidecar stands behind Service {key}{share}", origin)
+        yield Step(f"No workload with a sidecar belongs to Service {key}{share}.", origin)
     for place in found:
         asked = oracle.may_answer(view, request, place)
-        none = "" if asked else "; it may be sent nothing, and gets no share"
+        none = "" if asked else ". The client may not send anything there, so it gets no share"
         who = f"ServiceAccount {place[0].identity} at port {place[0].port}"
-        yield Step(f"Service {key}{share} is answered by {who}{none}", origin)
+        yield Step(f"Service {key}{share} is served by {who}{none}.", origin)
         at_server = oracle.at_server(view, request, place)
         yield from of_server(request, at_server)
         if asked and not isinstance(at_server, LocalReply):

@@ -1,4 +1,4 @@
-"""Names that lead nowhere: which service, port, caller or proxy was asked about, and which may be meant."""
+"""Steps about unknown names of Services, ports, callers and proxies, with similar names."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -19,30 +19,30 @@ _SHOWN: Final = 3
 
 
 def unknown_service(view: View, request: Request) -> Step:
-    """Say that there is no such Service, and which have its name elsewhere or a name like it."""
+    """Return the step about an unknown Service, with Services of the same or a similar name."""
     wanted = request.service
     elsewhere = [str(key) for key in view.services if key.name == wanted.name]
     there = {str(key.name): str(key) for key in view.services if key.namespace == wanted.namespace}
     near = [there[name] for name in alike(wanted.name, there, _SHOWN)]
-    return Step(f"there is no Service {wanted}{_but([*sorted(elsewhere)[:_SHOWN], *near])}")
+    return Step(f"There is no Service {wanted}{_but([*sorted(elsewhere)[:_SHOWN], *near])}.")
 
 
 def unknown_port(view: View, request: Request, service: Service) -> Step:
-    """Say which ports the Service has instead; target ports are not called."""
+    """Return the step about an unknown port with the ports of the Service; target ports are not ports."""
     has = ", ".join(str(each.port) for each in service.ports) or "none"
     behind = [str(each.port) for each in service.ports if each.target_port == request.port]
     meant = f"; {request.port} is the target port of its port {behind[0]}" if behind else ""
-    text = f"Service {service.key} has no port {request.port}; it has {has}{meant}"
+    text = f"Service {service.key} has no port {request.port}. Its ports: {has}{meant}."
     return Step(text, origin_of(view, SERVICE, service.key))
 
 
 def client(view: View, identity: ServiceIdentity) -> Iterator[Step]:
-    """Say that nobody has the caller's identity, and what may be meant; nothing where somebody has."""
+    """Yield a step if no workload has the identity of the caller, with similar names."""
     if identity in by_identity(view):
         return
     text, day = (
-        f"no workload has the ServiceAccount {identity}",
-        "; what follows holds for the day one has it",
+        f"No workload has the ServiceAccount {identity}",
+        ". The next steps describe a workload that has this account.",
     )
     same = view.workloads.get(WorkloadKey(identity.namespace, identity.service_account))
     if same is not None:
@@ -57,7 +57,7 @@ def client(view: View, identity: ServiceIdentity) -> Iterator[Step]:
 
 
 def nobody_has(view: View, name: ProxyName) -> str:
-    """Return why no workload has a proxy of that name, and which may be meant; empty if one has."""
+    """Return why no workload has a proxy of this name, with a similar name; empty if one has."""
     holder = claimant_of(view, name.sidecar) or _elsewhere(view, name.uuid)
     if holder is None:
         return f"no workload has the UUID {name.uuid}{_meant(view, name)}"
@@ -68,11 +68,11 @@ def nobody_has(view: View, name: ProxyName) -> str:
 
 def _but(names: Iterable[str]) -> str:
     found = ", ".join(names)
-    return f", but {found}" if found else ""
+    return f" (similar names: {found})" if found else ""
 
 
 def _elsewhere(view: View, uuid: ProxyUuid) -> Workload | None:
-    """Return the first workload of any namespace that has a UUID: whoever asks may have meant its proxy."""
+    """Return the first workload of any namespace with a UUID, because its proxy may be the intended one."""
     first = min((each for each in by_sidecar(view) if each.uuid == uuid), default=None)
     return None if first is None else claimant_of(view, first)
 
@@ -81,7 +81,7 @@ def _meant(view: View, name: ProxyName) -> str:
     holders = (claimant_of(view, each) for each in by_sidecar(view))
     there = [each.proxy_name for each in holders if each is not None and each.proxy_name is not None]
     if len(there) > COMPARED:
-        # A UUID has no beginning that says where to look; what the name says besides does.
+        # UUIDs cannot be searched by a prefix, but the other parts of the name can.
         there = [each for each in there if (each.service, each.namespace) == (name.service, name.namespace)]
     near = nearest(str(name), map(str, there))
     return f" (did you mean {near}?)" if near else ""

@@ -1,4 +1,4 @@
-"""Calls out of the mesh: what the client's sidecar does with them, and what opens the way."""
+"""Explanations of calls out of the mesh, with the Egress that would admit them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -27,16 +27,16 @@ from meshwright.mesh.workload import Explicit, Workload, WorkloadKey
 
 SETTING: Final = "spec.traffic.enableEgress"
 _EXCLUDED: Final = (
-    "what the interception leaves out never comes to the sidecar: `meshwright intercept "
-    "--exclude-outbound-ranges` and `--exclude-outbound-ports`, and of pods the MeshConfig's "
-    "outboundIPRangeExclusionList and outboundPortExclusionList"
+    "Connections that are excluded from interception never reach the sidecar: see `meshwright "
+    "intercept --exclude-outbound-ranges` and `--exclude-outbound-ports`, and for Pods "
+    "outboundIPRangeExclusionList and outboundPortExclusionList in the MeshConfig."
 )
 _MOST: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class OutsideExplanation:
-    """What becomes of a call to an address or a host outside; `missing` would open the way, as manifests."""
+    """The answer to a call out of the mesh; `missing` are manifests that would admit the call."""
 
     client: ServiceIdentity
     where: HostPort
@@ -47,29 +47,29 @@ class OutsideExplanation:
 
 
 def in_the_mesh(view: View, where: HostPort, client: ServiceIdentity) -> str:
-    """Return what of the mesh a client would call, and how to ask about it; empty for what is outside."""
+    """Return a clause with the right question if a place is in the mesh, or an empty text."""
     port = Port(where.port)
     if not _is_address(where.host):
         key = service_called(view, where.host, client.namespace)
         if key is None or is_outside(view, client, key, port):
             return ""
-        return f"that is a name of Service {key}: ask about {key}:{where.port}"
+        return f"this is a name of Service {key}: ask about {key}:{where.port}"
     address = IpAddress(where.host)
     for key in view.services:
         there = called_addresses(view, view.services[key])
         if address in there and not is_outside(view, client, key, port):
-            return f"that is the address of Service {key}: ask about {key}:{where.port}"
+            return f"this is the address of Service {key}: ask about {key}:{where.port}"
     for workload in by_address(view).found(address):
         if workload.uuid is None or is_superseded(view, workload):
             continue
-        return f"that is the address of workload {workload.key}: ask about a Service that it stands behind"
+        return f"this is the address of workload {workload.key}: ask about a Service of this workload"
     return ""
 
 
 def explain_outside(
     view: View, client: ServiceIdentity, where: HostPort, asked: OutsideCall
 ) -> OutsideExplanation:
-    """Explain a call to what is none of the mesh's (`in_the_mesh`); pure."""
+    """Explain a call to a place outside the mesh (see `in_the_mesh`). The function is pure."""
     here = [each for each in by_identity(view).found(client) if each.uuid is not None]
     past = {each.key: _past(each, where) for each in here}
     led = not past or not all(past.values())
@@ -103,10 +103,10 @@ def call_to(
     path: str,
     headers: tuple[tuple[str, str], ...],
 ) -> OutsideCall:
-    """Return the call that is asked about: TLS or HTTP, as the URL or the Egresses of the port say.
+    """Return the call to explain, with TLS or HTTP by the URL or by the Egresses of the port.
 
-    A host is the one of a Host header, of the URL, or the one that is called; an address alone is called by
-    whatever is no HTTP, unless something of the question is about HTTP.
+    The host comes from the Host header, from the URL, or else from `where`. A call to an address has an
+    unknown protocol, unless the question has a host, a path or an Egress for HTTP.
     """
     port, known = Port(where.port), _is_address(where.host)
     said = next((value for name, value in headers if name.lower() == "host"), "")
@@ -126,12 +126,14 @@ def call_to(
 
 
 def _past(workload: Workload, where: HostPort) -> str:
-    """Return why such calls of a workload do not come to its sidecar; empty if they do."""
+    """Return why such calls of a workload bypass its sidecar, or an empty text if they do not."""
     kind = workload.interception
     if isinstance(kind, Explicit):
-        return "is intercepted explicitly: what is no upstream of it goes past its sidecar"
+        return "uses explicit interception: calls to anything but its upstreams bypass its sidecar."
     if ":" in where.host and not kind.ipv6:
-        return "is intercepted for IPv4 alone (interception.ipv6 is false): IPv6 goes past its sidecar"
+        return (
+            "is intercepted only for IPv4 (interception.ipv6 is false): IPv6 connections bypass its sidecar."
+        )
     return ""
 
 
@@ -145,78 +147,85 @@ def _steps(
     yield _place(view, asked)
     yield from names.client(view, asked.client)
     for key in sorted(key for key, why in past.items() if why)[:_MOST]:
-        yield Step(f"workload {key} {past[key]}")
+        yield Step(f"Workload {key} {past[key]}")
     yield from _egresses(view, asked, decision)
     yield _setting(view)
     yield Step(_EXCLUDED)
     if decision.because and answer is Answer.ALLOWED:
-        to = "where the DNS says that its host is" if decision.by_dns else "where it was going"
-        yield Step(f"allowed: the call goes to {to}")
+        to = "the address that the DNS has for its host" if decision.by_dns else "its original address"
+        yield Step(f"The call is allowed: it goes to {to}.")
     elif decision.answer is Answer.DEPENDS:
-        yield Step("depends on the address that is called: ask about it, with the host as a header")
+        yield Step(
+            "The answer depends on the address that is called: ask about that address, with "
+            "the host as a header."
+        )
     else:
         yield Step(_CONCLUDED[answer])
 
 
 def _place(view: View, asked: OutsideCall) -> Step:
-    """Say that the place which is called is outside the mesh, and why it is if a Service is there."""
+    """Return the step that the place is outside the mesh, with the reason if it is a Service."""
     called = str(asked.address or asked.host)
     if (key := service_called(view, called, asked.client.namespace)) is not None:
         said = (
-            f"{called} is Service {key}, which is outside the mesh, because not every workload behind it "
-            "has a sidecar: an Egress lets it be called, and no TrafficTarget does"
+            f"{called} is Service {key}, which is outside the mesh, because not all of its "
+            "workloads have a sidecar. An Egress can admit calls to it; a TrafficTarget cannot."
         )
         return Step(said, origin_of(view, SERVICE, key))
     if asked.address is None:
-        return Step("no Service of the mesh has this name: it is outside")
-    return Step("no Service and no workload of the mesh has this address: it is outside")
+        return Step("No Service of the mesh has this name, so the host is outside the mesh.")
+    return Step("No Service and no workload of the mesh has this address, so it is outside the mesh.")
 
 
 def _egresses(view: View, asked: OutsideCall, decision: OutsideDecision) -> Iterator[Step]:
-    """Say what each Egress of the client and the port has to do with the call."""
+    """Yield a step for each Egress of the client at this port."""
     what = {
         ClientProtocol.HTTP: f"a request for {asked.host or 'no host'}",
-        ClientProtocol.TLS: f"TLS that asks for {asked.host or 'no name'}",
-        ClientProtocol.OTHER: "a connection of which nothing is known",
+        ClientProtocol.TLS: f"TLS with the server name {asked.host or 'no name'}",
+        ClientProtocol.OTHER: "a connection with an unknown protocol",
     }[asked.speaks]
     found = of_port(view, asked.client, asked.port)
     if found:
-        yield Step(f"the call is {what}, at port {asked.port}")
+        yield Step(f"The call is {what}, at port {asked.port}.")
     for each in found[:_MOST]:
         key = ObjectKey.of(EGRESS, each.key)
-        does = "lets it pass" if key in decision.because else "does not let it pass"
+        does = "admits the call" if key in decision.because else "does not admit the call"
         hosts, networks = ", ".join(each.hosts) or "every host", ", ".join(each.networks) or "every address"
         ports = ", ".join(f"{at.number} {at.protocol}" for at in each.ports if at.number == asked.port)
         of = f", requests of {', '.join(each.route_groups)}" if each.route_groups else ""
-        text = f"{key} {does}: it is for {ports}, {hosts}, {networks}{of}"
+        text = f"{key} {does}: it is for {ports}, {hosts}, {networks}{of}."
         yield Step(text, origin_of_object(view, key), depth=1)
         setting = setting_named(view, each)
         if setting is not None and setting.host == asked.host:
             by = ObjectKey.of(UPSTREAM_TRAFFIC_SETTING, setting.key)
-            text = f"{by} limits what goes at once to {setting.host}"
+            text = f"{by} limits concurrent calls to {setting.host}."
             yield Step(text, origin_of_object(view, by), depth=2)
 
 
 def _setting(view: View) -> Step:
     first = config_in_force(view)
-    opens = f"{SETTING}: true would open the way out, for all workloads and to all addresses"
+    opens = f"{SETTING}: true would admit calls of all workloads to all addresses"
     if first is None:
-        return Step(f"there is no MeshConfig; one with {opens}")
-    said = f"has {SETTING}: true" if view.config.egress else f"leaves it closed; {opens}"
-    return Step(f"{first} {said}", origin_of_object(view, first))
+        return Step(f"There is no MeshConfig. One with {opens}.")
+    said = f"has {SETTING}: true" if view.config.egress else f"does not admit calls out of the mesh; {opens}"
+    return Step(f"{first} {said}.", origin_of_object(view, first))
 
 
 _CONCLUDED: Final = {
-    Answer.ALLOWED: "allowed: the connection goes to where it was going, as the application sends it",
-    Answer.REFUSED: "refused: no Egress lets such a request pass; the client's sidecar answers 404",
-    Answer.UNREACHABLE: "unreachable: outbound traffic out of the mesh is closed, as it is by default; "
-    "the client's sidecar ends the connection",
-    Answer.DEPENDS: "depends on which of the client's workloads calls: of some it goes past the sidecar",
+    Answer.ALLOWED: "The call is allowed: the connection goes to its original address, unchanged.",
+    Answer.REFUSED: "The request is refused: no Egress admits it, and the client's sidecar answers 404.",
+    Answer.UNREACHABLE: (
+        "The address is unreachable: calls out of the mesh are not admitted by "
+        "default, so the client's sidecar ends the connection."
+    ),
+    Answer.DEPENDS: (
+        "The answer depends on the calling workload: calls of some workloads bypass the sidecar."
+    ),
 }
 
 
 def _missing(asked: OutsideCall, answer: Answer) -> tuple[Manifest, ...]:
-    """Return an Egress that lets such a call pass: for the host, or for the address if no host is known."""
+    """Return an Egress that admits the call: for the host, or for the address without a host."""
     if answer is Answer.ALLOWED:
         return ()
     if asked.speaks is not ClientProtocol.OTHER and not _is_address(asked.host):

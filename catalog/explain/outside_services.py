@@ -1,4 +1,4 @@
-"""Services that are not of the mesh: a call to one is explained as a call out of the mesh."""
+"""Services outside the mesh; a call to one is explained as a call out of the mesh."""
 
 from catalog.oracle.decide import Answer, offered
 from catalog.oracle.outside import ClientProtocol, OutsideCall, decide_outside
@@ -31,10 +31,10 @@ def address_outside(view: View, client: ServiceIdentity, key: ServiceKey, port: 
 
 
 def is_outside(view: View, client: ServiceIdentity, key: ServiceKey, port: Port) -> bool:
-    """Say whether a call of a client to a Service's port is a call out of the mesh.
+    """Return whether a call of a client to a Service's port is a call out of the mesh.
 
-    It is if the Service is not of the mesh, somebody without a sidecar stands behind it, and no policy
-    offers the port to the client.
+    Such a Service is not of the mesh and has an endpoint without a sidecar, and no policy offers the port to
+    the client.
     """
     if belongs_to_the_mesh(view, key) or not has_outsiders(view, key):
         return False

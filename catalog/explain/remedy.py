@@ -1,4 +1,4 @@
-"""What would have to be added for a yes: the least policy, as manifests that, added, make it one."""
+"""The least policy that would allow a request, as manifests."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -22,11 +22,11 @@ _LONGEST_PATH: Final = 1000
 
 
 def remedy(view: View, request: Request) -> tuple[Manifest, ...]:
-    """Return the manifests that policy lacks; none where it allows the request, and where nothing helps.
+    """Return the missing manifests; empty if policy allows the request or no policy would help.
 
-    With them it is allowed as soon as the client is told of the service and whoever answers is admitted:
-    most often at once. They admit this client, this method and path (not its headers), or on TCP this port,
-    to whoever may answer, and to no more.
+    With the manifests the request is allowed as soon as the client's sidecar knows the Service and the
+    endpoints are admitted, usually at once. They admit only this client to the possible endpoints, with this
+    method and path (headers are not included), or on TCP at this port.
     """
     arrived = oracle.arriving(view, request)
     if oracle.decide(view, request).allowed or isinstance(arrived, LocalReply):
@@ -89,7 +89,7 @@ def _manifest(version: str, kind: Kind, namespace: Namespace, name: str, spec: M
 
 
 def _free(taken: set[ObjectKey], namespace: Namespace, wanted: str) -> str:
-    """Return a name that neither a route object nor a target of the namespace has, and take it."""
+    """Return a name that no route object and no TrafficTarget of the namespace has, and reserve it."""
     stem = wanted[:_LONGEST_NAME].rstrip("-.")
     kinds = (HTTP_ROUTE_GROUP, TCP_ROUTE, TRAFFIC_TARGET)
     number, name = 1, stem

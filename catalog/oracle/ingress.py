@@ -49,12 +49,14 @@ from meshwright.mesh.service import ServiceKey
 class IngressVerdict(enum.StrEnum):
     """Verdict of one IngressBackend about a request to a service's target port; only ADMITS admits."""
 
-    ADMITS = "admits it"
-    OTHER_REQUESTS = "admits other requests there"
+    ADMITS = "admits the request"
+    OTHER_REQUESTS = "admits only other requests there"
     OTHER_CLIENTS = "names other sources"
-    DANGLING = "has no matches that are there"
-    OVERRULED = "does not count: another one is for the same service and port"
-    NO_HTTP = "does not count: the port speaks no HTTP"
+    DANGLING = "names no match that exists"
+    OVERRULED = (
+        "does not count, because another IngressBackend for the same Service and port takes precedence"
+    )
+    NO_HTTP = "does not count, because the port does not speak HTTP"
 
 
 def ingress_verdicts(

@@ -29,13 +29,13 @@ from meshwright.mesh.policies.smi import PolicyKey
 class PlainVerdict(enum.StrEnum):
     """Verdict of the MutualTLS in force at a port about a caller in plain text; only ADMITS admits."""
 
-    ADMITS = "admits it"
-    STRICT = "has mode Strict: nobody calls in plain text"
-    NOBODY = "says nothing of plain text, and the namespace is not permissive: nobody calls so"
+    ADMITS = "admits the request"
+    STRICT = "has mode Strict, so it admits no request in plain text"
+    NOBODY = "lists no callers in plain text, and the namespace is not permissive, so it admits none of them"
     OTHER_CLIENTS = "names other sources"
-    OTHER_REQUESTS = "admits other requests"
-    DANGLING = "has no matches that are there"
-    NO_HTTP = "is for some requests, and the port speaks no HTTP"
+    OTHER_REQUESTS = "admits only other requests"
+    DANGLING = "names no match that exists"
+    NO_HTTP = "is only for some requests, and the port does not speak HTTP"
 
 
 def lets_plain_in(view: View, request: Request, place: tuple[Place, bool]) -> tuple[MutualTLS, ...]:

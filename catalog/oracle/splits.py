@@ -22,12 +22,14 @@ class SplitVerdict(enum.StrEnum):
     that the split is not in force at all.
     """
 
-    FOREIGN_APEX = "is not in force: its apex is in another namespace"
-    NO_WEIGHT = "is not in force: no backend that exists has a weight above 0"
-    TOO_HEAVY = "is not in force: its weights add up to more than 32 bits hold"
-    UNKNOWN_GROUP = "is not in force: an HTTPRouteGroup that it names is not there, or none has a match"
-    HTTP_ONLY = "does not count: it is for some HTTP requests alone, and the port is TCP"
-    OTHER_REQUESTS = "does not count: it is for other requests"
+    FOREIGN_APEX = "is not in force, because its apex is in another namespace"
+    NO_WEIGHT = "is not in force, because no existing backend has a weight above 0"
+    TOO_HEAVY = "is not in force, because its weights add up to more than 2^32 - 1"
+    UNKNOWN_GROUP = (
+        "is not in force, because an HTTPRouteGroup that it names does not exist, or no group has a match"
+    )
+    HTTP_ONLY = "does not count, because it is only for some HTTP requests, and the port speaks TCP"
+    OTHER_REQUESTS = "does not count, because its matches do not fit the request"
     DECIDES = "may decide"
 
 

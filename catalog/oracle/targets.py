@@ -22,14 +22,14 @@ class Verdict(enum.StrEnum):
     OTHER_REQUESTS: the target admits some requests there, but not this one.
     """
 
-    ADMITS = "admits it"
-    OTHER_REQUESTS = "admits other requests there"
+    ADMITS = "admits the request"
+    OTHER_REQUESTS = "admits only other requests there"
     OTHER_CLIENTS = "names other sources"
-    OTHER_PORTS = "admits other ports"
-    HTTP_ONLY = "has HTTP rules only, and the port is TCP"
-    DANGLING = "has no rule that refers to anything"
+    OTHER_PORTS = "admits only other ports"
+    HTTP_ONLY = "has only HTTP rules, and the port speaks TCP"
+    DANGLING = "has no rule whose route exists"
     NO_RULES = "has no rules"
-    NOT_IN_FORCE = "stands in another namespace than its destination"
+    NOT_IN_FORCE = "is in another namespace than its destination"
 
 
 @dataclass(frozen=True, slots=True, order=True)

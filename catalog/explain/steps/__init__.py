@@ -1,4 +1,4 @@
-"""The steps of an explanation, one module for each subject.
+"""The steps of an explanation, a module for each subject.
 
-It never decides: `catalog.oracle` does.
+The modules only describe decisions; `catalog.oracle` makes them.
 """

@@ -1,4 +1,4 @@
-"""The last step of an explanation: what the caller sees, and whether policy is what is missing."""
+"""The last step of an explanation: the effect for the caller, and whether policy is missing."""
 
 from catalog.explain.steps.step import Step
 from catalog.oracle.decide import Answer, Decision
@@ -12,16 +12,17 @@ from meshwright.mesh.policies.callers import Outsider
 def conclusion(
     view: View, request: Request, decision: Decision, besides: tuple[str, ...], *, missing: bool
 ) -> Step:
-    """Say the answer, how it shows, and what would change it; `missing` is whether policy lacks something."""
+    """Return the step with the answer, its effect and its cause; `missing` is whether policy is missing."""
     said = _seen(view, request, decision)
     if decision.answer is Answer.ALLOWED or isinstance(request.client, Outsider):
         return Step(said)
+    # Both causes are named: with the missing policy alone the next attempt would fail for the other reason.
     rest = "; and ".join(besides)
     if missing:
-        return Step(f"{said}; policy lacks something, and that is not all: {rest}" if besides else said)
+        return Step(f"{said} A policy is missing, and this is not all: {rest}." if besides else said)
     if besides:
-        return Step(f"{said}; policy is not what is missing: {rest}")
-    return Step(f"{said}; no policy that is added would make it a yes")
+        return Step(f"{said} The cause is not a missing policy: {rest}.")
+    return Step(f"{said} No additional policy would change this answer.")
 
 
 def _seen(view: View, request: Request, decision: Decision) -> str:
@@ -29,32 +30,46 @@ def _seen(view: View, request: Request, decision: Decision) -> str:
     chosen = [share for share in decision.shares if share.weight > 0]
     match decision.answer:
         case Answer.ALLOWED:
-            return "allowed"
+            return "The request is allowed."
         case Answer.REFUSED if decision.turned_down is not None:
             status = decision.turned_down.status
-            return f"refused: the client's sidecar {f'answers {status}' if status else 'ends the connection'}"
+            reply = f"answers {status}" if status else "ends the connection"
+            return f"The request is refused: the client's sidecar {reply}."
         case Answer.REFUSED if isinstance(request.client, Outsider):
-            return "refused: the server's sidecar takes no such connection, or answers 403"
+            return (
+                "The request is refused: the server's sidecar does not accept such a "
+                "connection, or answers 403."
+            )
         case Answer.UNREACHABLE if isinstance(request.client, Outsider):
-            return "unreachable: there is nobody whose sidecar might answer"
+            return "The Service is unreachable: no workload with a sidecar could answer."
         case Answer.REFUSED if request.identity is None:
-            return "refused: the TLS handshake fails"
+            return "The request is refused: the TLS handshake fails."
         case Answer.REFUSED:
-            return f"refused: the server's sidecar {'answers 403' if http else 'closes the connection'}"
+            reply = "answers 403" if http else "closes the connection"
+            return f"The request is refused: the server's sidecar {reply}."
         case Answer.UNREACHABLE if chosen:
             seen = (
                 "the client's sidecar answers 503" if http else "the client's sidecar closes the connection"
             )
-            return f"unreachable: nobody who might answer is ready, and {seen}"
+            return f"The Service is unreachable: no workload that could answer is ready, and {seen}."
         case Answer.UNREACHABLE:
             seen = "no connection, or 503" if http else "no connection"
-            return f"unreachable: the client's sidecar knows nobody who might answer ({seen})"
+            return (
+                "The Service is unreachable: the client's sidecar knows no workload that could "
+                f"answer ({seen})."
+            )
         case Answer.DEPENDS if any(share.refused for share in chosen):
-            return "depends on who is chosen: some of the workloads admit it, and some do not"
+            return (
+                "The answer depends on the endpoint: some of the workloads admit the request, "
+                "and others do not."
+            )
         case Answer.DEPENDS if any(not share.admitted for share in chosen):
-            return "depends on who is chosen: of some backends nobody is ready"
+            return "The answer depends on the backend: some backends have no ready workload."
         case Answer.DEPENDS:
-            return "depends on which of the client's workloads calls: not all are told of the service"
+            return (
+                "The answer depends on the calling workload: only some of the client's sidecars "
+                "know the Service."
+            )
 
 
 def _is_http(view: View, request: Request) -> bool:

@@ -1,4 +1,4 @@
-"""The steps about a call from outside the mesh: what IngressBackends and MutualTLS say of it."""
+"""Steps about a call from outside the mesh, which IngressBackends and MutualTLS admit."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -16,15 +16,15 @@ from meshwright.mesh.service import ServicePort
 
 
 def from_outside(view: View, request: Request, client: Outsider, port: ServicePort) -> Iterator[Step]:
-    """Yield who would answer, and what is said of the request there."""
+    """Yield the places that would answer, with the verdicts on the request there."""
     deciding = "IngressBackends" if client.is_encrypted else "IngressBackends and MutualTLS"
-    yield Step(f"{client} is outside the mesh: {deciding} decide, in permissive mode too")
+    yield Step(f"{client} is outside the mesh, so {deciding} decide, also in permissive mode.")
     found, origin = oracle.places(view, request.service, port), origin_of(view, SERVICE, request.service)
     if not found:
-        yield Step(f"nobody with a sidecar stands behind Service {request.service}", origin)
+        yield Step(f"No workload with a sidecar belongs to Service {request.service}.", origin)
     for place in found:
         where = place[0]
-        yield Step(f"ServiceAccount {where.identity} answers at its port {where.port}", origin)
+        yield Step(f"ServiceAccount {where.identity} answers at its port {where.port}.", origin)
         at_server = oracle.at_server(view, oracle.seen(view, request, where), place)
         yield from of_server(request, at_server)
         if not isinstance(at_server, LocalReply):
@@ -40,19 +40,19 @@ def _said(view: View, request: Request, place: tuple[Place, bool]) -> Iterator[S
             view, request, key, where.port, is_http=is_http
         ):
             nobody = False
-            text = f"IngressBackend {found.key}, for {backend.proof.value}, {verdict.value}"
+            text = f"IngressBackend {found.key}, for {backend.proof.value}, {verdict.value}."
             yield Step(text, origin_of(view, INGRESS_BACKEND, found.key), depth=1)
     if nobody:
         named = ", ".join(map(str, sorted(services)))
-        yield Step(f"no IngressBackend is for target port {where.port} of Service {named}", depth=1)
+        yield Step(f"No IngressBackend is for target port {where.port} of Service {named}.", depth=1)
     if (said := oracle.plain_verdict(view, request, place)) is not None:
         mutual_tls, plain = said
         origin = origin_of(view, MUTUAL_TLS, mutual_tls.key)
-        yield Step(f"MutualTLS {mutual_tls.key}, {mutual_tls.mode.value}, {plain.value}", origin, depth=1)
+        yield Step(f"MutualTLS {mutual_tls.key}, {mutual_tls.mode.value}, {plain.value}.", origin, depth=1)
 
 
 def lacking(view: View, request: Request, client: Outsider) -> tuple[Manifest, ...]:
-    """Return the IngressBackend that would let a client in; none where one decides already."""
+    """Return the IngressBackend that would admit a client; empty where one decides already."""
     service = view.services.get(request.service)
     port = service.port(request.port) if service is not None else None
     if port is None or oracle.decide(view, request).allowed:

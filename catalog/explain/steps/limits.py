@@ -1,4 +1,4 @@
-"""The steps about limits: whether a request is over one depends on others, so it is said which there are."""
+"""Steps about limits. A step lists the limits, because other requests decide whether one is exceeded."""
 
 from collections.abc import Iterator
 
@@ -22,26 +22,29 @@ _AT_ONCE = (
 
 
 def of_caller(view: View, key: ServiceKey) -> Iterator[Step]:
-    """Yield how much the client's sidecar lets go to a service at once."""
+    """Yield the step about the concurrent calls that the client's sidecar admits to a Service."""
     setting = setting_for_callers(view, key)
     if setting is None or setting.connections == ConnectionLimits():
         return
     found = [(getattr(setting.connections, name), word) for name, word in _AT_ONCE]
     at_once = ", ".join(f"{limit} {word}" for limit, word in found if limit is not None)
     if at_once:
-        text = f"to Service {key} the client's sidecar lets {at_once} at once, and refuses what is over it"
+        text = f"The client's sidecar admits at most {at_once} at once to Service {key}, and refuses more"
         yield _step(view, setting, text)
 
 
 def of_server(view: View, request: Request, place: tuple[Place, bool]) -> Iterator[Step]:
-    """Yield how much the sidecar of who answers takes, and who counts it besides."""
+    """Yield the steps about the rates that the server's sidecar admits, and about rate limit services."""
     where, is_http = place
     setting = setting_at_place(view, where)
     if setting is None:
         return
     rates = setting.rates
     if rates.connections is not None:
-        text = f"it takes {_amount(rates.connections, 'connections')}, and closes those over it"
+        text = (
+            f"The server's sidecar admits {_amount(rates.connections, 'connections')}, and "
+            "closes connections above this rate"
+        )
         yield _step(view, setting, text, 1)
     if rates.counted_connections is not None:
         yield _step(view, setting, _asked(rates.counted_connections.asked, "each connection"), 1)
@@ -66,13 +69,16 @@ def _of_requests(view: View, setting: UpstreamTrafficSetting, request: Request) 
 def _asked(service: RateLimitService, what: str) -> str:
     silent = "passes" if service.fails_open else "is refused"
     return (
-        f"it asks {service.server} about {what} (domain {service.domain}), which may refuse it; "
-        f"without an answer it {silent}"
+        f"The server's sidecar asks {service.server} about {what} (domain {service.domain}), and "
+        f"the rate limit service may refuse it. Without an answer it {silent}"
     )
 
 
 def _requests(view: View, setting: UpstreamTrafficSetting, limit: RateLimit, what: str) -> Step:
-    text = f"it takes {_amount(limit, what)}, and answers {limit.status} to those over it"
+    text = (
+        f"The server's sidecar admits {_amount(limit, what)}, and answers {limit.status} to "
+        "requests above this rate"
+    )
     return _step(view, setting, text, 1)
 
 
@@ -82,5 +88,5 @@ def _amount(limit: RateLimit, what: str) -> str:
 
 
 def _step(view: View, setting: UpstreamTrafficSetting, text: str, depth: int = 0) -> Step:
-    said = f"{text} (UpstreamTrafficSetting {setting.key})"
+    said = f"{text} (UpstreamTrafficSetting {setting.key})."
     return Step(said, origin_of(view, UPSTREAM_TRAFFIC_SETTING, setting.key), depth)

@@ -1,4 +1,4 @@
-"""The steps about what is spoken on a port: what was decided, by what, and whether the workloads agree."""
+"""Steps about the protocol of a port: the decision, its source, and workloads with another protocol."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -13,11 +13,15 @@ from meshwright.mesh.names import Port
 from meshwright.mesh.service import Service, ServiceKey, ServicePort
 from meshwright.mesh.workload import Workload
 
-_BY: Final = {"appProtocol": "by its appProtocol", "name": "by its name", "port": "by its number"}
+_BY: Final = {
+    "appProtocol": "as its appProtocol declares",
+    "name": "as its name declares",
+    "port": "as its number suggests",
+}
 
 
 def spoken_at(view: View, service: Service, port: ServicePort) -> str:
-    """Say what a service's port speaks, and who or what says so."""
+    """Return a sentence with the protocol of a Service's port and its source."""
     behind = backing(view, service.key)
     declared = {
         declared_protocol(number, each.ports)
@@ -27,14 +31,14 @@ def spoken_at(view: View, service: Service, port: ServicePort) -> str:
     guessed = (
         "as its workloads declare"
         if len(declared - {None}) == 1
-        else "by default, for nothing says it (set appProtocol)"
+        else "by default, because nothing declares a protocol (set appProtocol)"
     )
     why = _BY.get(port.protocol_source, guessed)
-    return f"Service {service.key} has port {port.port}, which speaks {spoken(port, behind).value}, {why}"
+    return f"Service {service.key} has port {port.port}, which speaks {spoken(port, behind).value}, {why}."
 
 
 def disputed(view: View, key: ServiceKey, port: ServicePort) -> Iterator[Step]:
-    """Yield the workloads whose sidecar speaks something else there than the service's callers (MW2026)."""
+    """Yield a step for each workload whose sidecar has another protocol than the callers (MW2026)."""
     behind = backing(view, key)
     called = spoken(port, behind)
     for workload in behind:
@@ -45,13 +49,13 @@ def disputed(view: View, key: ServiceKey, port: ServicePort) -> Iterator[Step]:
                 named = workload_object(view, workload.key)
                 others = [str(each.key) for each in services if each.key != key]
                 by = f"as {_deciding(workload, number, others)}"
-                fail = f"so that calls as {called.value} fail (MW2026)"
-                text = f"{named} takes its port {number} for {taken.value}, {by}, {fail}"
+                fail = f"so calls as {called.value} fail (MW2026)"
+                text = f"{named} serves its port {number} as {taken.value}, {by}, {fail}."
                 yield Step(text, origin_of_object(view, named))
 
 
 def _deciding(workload: Workload, number: Port, others: list[str]) -> str:
-    """Say what decides the protocol of a workload's port."""
+    """Return the clause with the source of the protocol of a workload's port."""
     if declared_protocol(number, workload.ports) is not None:
-        return "it declares itself"
-    return f"{', '.join(others)} has it (of several Services the oldest decides)"
+        return "the workload declares"
+    return f"{', '.join(others)} declares (of several Services the oldest decides)"

@@ -1,4 +1,4 @@
-"""The step about what becomes of a request on its way to a service."""
+"""Steps about the actions of a RoutePolicy on a request."""
 
 from collections.abc import Iterator
 
@@ -12,39 +12,42 @@ from meshwright.mesh.service import ServicePort
 
 
 def of_request(view: View, request: Request, port: ServicePort) -> Iterator[Step]:
-    """Yield what the rule of a RoutePolicy that fits a request does with it."""
+    """Yield a step for each action of the RoutePolicy rule that applies to a request."""
     found = rule_for(view, request, port)
     if found is None:
         return
     policy, rule = found
     number = policy.rules.index(rule)
     for each in said(rule.actions):
-        text = f"RoutePolicy {policy.key}, rules[{number}], has the client's sidecar {each}"
+        text = f"RoutePolicy {policy.key}, rules[{number}], makes the client's sidecar {each}."
         yield Step(text, origin_of(view, ROUTE_POLICY, policy.key))
 
 
 def said(actions: RouteActions) -> Iterator[str]:
-    """Yield what is done, each in a few words."""
+    """Yield each action as a clause, for example `delay 10 % of such requests by 2 s`."""
     if actions.mirror is not None:
         mirror = actions.mirror
-        yield f"send copies of {mirror.percent:g} % of such requests to Service {mirror.service}, if it may"
+        yield (
+            f"send copies of {mirror.percent:g} % of such requests to Service {mirror.service}, "
+            "if policy admits them"
+        )
     if actions.delay is not None:
         delay = actions.delay
-        yield f"hold {delay.percent:g} % of such requests back for {delay.duration.total_seconds():g} s"
+        yield f"delay {delay.percent:g} % of such requests by {delay.duration.total_seconds():g} s"
     if actions.abort is not None:
         yield f"answer {actions.abort.percent:g} % of such requests itself, with {actions.abort.status}"
     for message, changes in (
-        ("its request", actions.request_headers),
-        ("the answer", actions.response_headers),
+        ("the request", actions.request_headers),
+        ("the response", actions.response_headers),
     ):
         if said := "; ".join(_changed(changes)):
             yield f"change the headers of {message}: {said}"
     if actions.timeout is not None:
-        yield f"answer 504 if its answer has not ended after {actions.timeout.total_seconds():g} s"
+        yield f"answer 504 if the response has not ended after {actions.timeout.total_seconds():g} s"
 
 
 def _changed(changes: HeaderChanges) -> Iterator[str]:
-    # Values may be secrets of whoever answers: names are enough.
+    # Values may be secrets of the application, so only names are shown.
     for word, names in (
         ("removed", changes.remove),
         ("set", tuple(name for name, _ in changes.put)),

@@ -1,4 +1,4 @@
-"""The steps about TrafficSplits: which decides, why others do not, and which backends get no share."""
+"""Steps about TrafficSplits: the deciding one, the others with reasons, and backends without a share."""
 
 from collections.abc import Iterator
 
@@ -15,18 +15,20 @@ from meshwright.mesh.service import ServicePort
 
 
 def of_splits(view: View, request: Request, port: ServicePort, split: TrafficSplit | None) -> Iterator[Step]:
-    """Yield what each split of the service comes to, and why backends of the one in force have no share."""
+    """Yield a step for each TrafficSplit of a Service, and for each backend without a share."""
     if split is not None:
         shares = ", ".join(f"{each.service} {each.weight}" for each in split.backends)
-        whose = "this request is one of those it is for" if split.matches else "it is for all requests"
-        text = f"TrafficSplit {split.key} says who answers, for {whose}: {shares}"
+        whose = (
+            "because the request fits its matches" if split.matches else "because it applies to all requests"
+        )
+        text = f"TrafficSplit {split.key} chooses the backend, {whose}: {shares}."
         yield Step(text, origin_of(view, TRAFFIC_SPLIT, split.key))
     for other in splits_by_apex(view).found(request.service):
         if split is None or other.key != split.key:
             verdict = oracle.judge_split(view, other, request, port)
             outdone = verdict is SplitVerdict.DECIDES and split is not None
             said = _outdone(split, other) if outdone and split is not None else verdict.value
-            yield Step(f"TrafficSplit {other.key} {said}", origin_of(view, TRAFFIC_SPLIT, other.key))
+            yield Step(f"TrafficSplit {other.key} {said}.", origin_of(view, TRAFFIC_SPLIT, other.key))
     if split is not None:
         reached = {key for key, _, _ in oracle.backends(view, request, port, split)}
         for key in dict.fromkeys(backend_key(split, each) for each in split.backends):
@@ -34,20 +36,20 @@ def of_splits(view: View, request: Request, port: ServicePort, split: TrafficSpl
                 lacks = (
                     f"has no port {port.port}{_or_named(port)}" if key in view.services else "does not exist"
                 )
-                yield Step(f"Service {key} {lacks}; it gets no share")
+                yield Step(f"Service {key} {lacks}, so it gets no share.")
 
 
 def _outdone(first: TrafficSplit, other: TrafficSplit) -> str:
-    """Say why one split comes before another that might decide as well."""
+    """Return the clause with the reason why one TrafficSplit takes precedence over another."""
     if first.matches and not other.matches:
-        why = "is for these requests in particular"
+        why = "has matches that the request fits"
     elif first.created and not other.created:
         why = "has a creation time"
     elif first.created != other.created:
         why = "is older"
     else:
         why = "comes first by name"
-    return f"does not count: {first.key} goes before it, which {why}"
+    return f"does not count, because TrafficSplit {first.key} takes precedence: it {why}"
 
 
 def _or_named(port: ServicePort) -> str:

@@ -1,4 +1,4 @@
-"""The steps of an explanation: sentences, and the objects they speak of with their places."""
+"""A step of an explanation: a sentence, and its objects with their origins."""
 
 from dataclasses import dataclass
 
@@ -14,9 +14,9 @@ Objects = tuple[tuple[ObjectKey, Origin], ...]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step: a sentence, and the objects it speaks of with their places; `depth` is how far in it stands.
+    """A sentence with its objects and their origins; `depth` is the level of indentation, from 0.
 
-    `aside`: the objects are about others, and have no part in the answer.
+    `aside` marks a step about other clients, whose objects have no part in the answer.
     """
 
     text: str

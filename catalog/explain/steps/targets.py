@@ -1,4 +1,4 @@
-"""The steps about TrafficTargets: what each says of a request to one place, and what its rules lack."""
+"""Steps about TrafficTargets: the verdict of each for one place, and the rules that do not fit."""
 
 from collections.abc import Iterator
 
@@ -15,12 +15,12 @@ _WITHOUT_RULES = frozenset({Verdict.OTHER_CLIENTS, Verdict.NO_RULES, Verdict.NOT
 
 
 def of_place(view: View, request: Request, place: tuple[Place, bool]) -> Iterator[Step]:
-    """Yield what every target for a place's identity says, with the rules where they matter."""
+    """Yield a step for each TrafficTarget of a place, with its rules if they decide."""
     found = tuple(oracle.verdicts(view, request, place))
     if not found:
-        yield Step(f"no TrafficTarget has the destination {place[0].identity}", depth=1)
+        yield Step(f"No TrafficTarget has the destination {place[0].identity}.", depth=1)
     for target, verdict in found:
-        text = f"TrafficTarget {target.key} {_words(verdict, request, target, place[0])}"
+        text = f"TrafficTarget {target.key} {_words(verdict, request, target, place[0])}."
         aside = verdict is Verdict.OTHER_CLIENTS
         yield Step(text, origin_of(view, TRAFFIC_TARGET, target.key), depth=1, aside=aside)
         if verdict not in _WITHOUT_RULES:
@@ -31,14 +31,17 @@ def of_place(view: View, request: Request, place: tuple[Place, bool]) -> Iterato
 def _words(verdict: Verdict, request: Request, target: TrafficTarget, place: Place) -> str:
     match verdict:
         case Verdict.OTHER_CLIENTS:
-            sources = ", ".join(map(str, target.sources)) or "nobody"
+            sources = ", ".join(map(str, target.sources)) or "none"
             return f"names other sources than {request.client}: {sources}"
         case Verdict.OTHER_PORTS if target.port not in (None, place.port):
-            return f"is for port {target.port} of its destination alone"
+            return f"is only for port {target.port} of its destination"
         case Verdict.OTHER_PORTS:
             return f"admits other ports than {place.port}"
         case Verdict.NOT_IN_FORCE:
-            return f"{verdict.value}, and is not in force; it must stand in {target.destination.namespace}"
+            return (
+                f"{verdict.value}, so it is not in force; it must be in namespace "
+                f"{target.destination.namespace}"
+            )
         case _:
             return verdict.value
 
@@ -46,7 +49,7 @@ def _words(verdict: Verdict, request: Request, target: TrafficTarget, place: Pla
 def _rule(
     view: View, request: Request, target: TrafficTarget, rule: Rule, place: tuple[Place, bool]
 ) -> Iterator[Step]:
-    """Yield what one rule comes to; an HTTPRouteGroup says nothing of a TCP port."""
+    """Yield the steps of one rule; an HTTPRouteGroup has none at a TCP port."""
     key = PolicyKey(target.key.namespace, rule.name)
     if rule.kind is RouteKind.TCP:
         yield _tcp_route(view, key)
@@ -57,15 +60,15 @@ def _rule(
 def _tcp_route(view: View, key: PolicyKey) -> Step:
     route = tcp_routes(view).get(key)
     if route is None:
-        return Step(f"TCPRoute {key} does not exist or is refused; the rule admits nothing", depth=2)
-    ports = ", ".join(map(str, route.ports)) or "all ports"
-    return Step(f"TCPRoute {key}: {ports}", origin_of(view, TCP_ROUTE, key), depth=2)
+        return Step(f"TCPRoute {key} does not exist or is invalid, so the rule admits nothing.", depth=2)
+    ports = f"ports {', '.join(map(str, route.ports))}" if route.ports else "all ports"
+    return Step(f"TCPRoute {key} is for {ports}.", origin_of(view, TCP_ROUTE, key), depth=2)
 
 
 def _http_group(view: View, request: Request, key: PolicyKey, rule: Rule) -> Iterator[Step]:
     group = http_route_groups(view).get(key)
     if group is None:
-        yield Step(f"HTTPRouteGroup {key} does not exist or is refused; the rule admits nothing", depth=2)
+        yield Step(f"HTTPRouteGroup {key} does not exist or is invalid, so the rule admits nothing.", depth=2)
         return
     origin = origin_of(view, HTTP_ROUTE_GROUP, key)
     has = [match.name for match in group.matches]
@@ -73,20 +76,20 @@ def _http_group(view: View, request: Request, key: PolicyKey, rule: Rule) -> Ite
     if unknown or not has:
         lacks = f"match {', '.join(unknown)}" if unknown else "matches"
         nothing = not has or len(unknown) == len(rule.matches)
-        so = "the rule admits nothing" if nothing else "the others that the rule names count"
-        yield Step(f"HTTPRouteGroup {key} has no {lacks}; {so}", origin, depth=2)
+        so = "the rule admits nothing" if nothing else "only the other matches of the rule count"
+        yield Step(f"HTTPRouteGroup {key} has no {lacks}; {so}.", origin, depth=2)
     for match in group.matches:
         if not rule.matches or match.name in rule.matches:
-            text = f"HTTPRouteGroup {key}, match {match.name}: {_fit(match, request)}"
+            text = f"Match {match.name} of HTTPRouteGroup {key} {_fit(match, request)}."
             yield Step(text, origin, depth=2)
 
 
 def _fit(match: HTTPMatch, request: Request) -> str:
     faults = []
     if not path_fits(match, request):
-        faults.append(f"the path must be {match.path_regex} in full")
+        faults.append(f"the whole path must match {match.path_regex}")
     if not method_fits(match, request):
         faults.append(f"the method must be one of {', '.join(match.methods)}")
     wanted = {each.name: each.regex for each in match.headers}
-    faults.extend(f"header {name} must be {wanted[name]}" for name in headers_missed(match, request))
-    return "does not fit, for " + " and ".join(faults) if faults else "fits"
+    faults.extend(f"header {name} must match {wanted[name]}" for name in headers_missed(match, request))
+    return "does not fit the request: " + " and ".join(faults) if faults else "fits the request"

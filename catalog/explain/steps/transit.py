@@ -1,4 +1,4 @@
-"""The steps about what sidecars make of a request before they judge it."""
+"""Steps about changes of a request by sidecars, and about requests that they refuse themselves."""
 
 from collections.abc import Iterator
 
@@ -13,34 +13,43 @@ from meshwright.mesh.service import ServicePort
 
 
 def of_client(request: Request, arrived: Request | LocalReply) -> Iterator[Step]:
-    """Yield what the client's sidecar makes of the path; nothing where that is what was written."""
+    """Yield a step if the client's sidecar changes the path or answers itself."""
     match arrived:
         case LocalReply(status, why):
-            yield Step(f"the client's sidecar {_answers(status)} by itself, whatever policy says: {why}")
+            yield Step(f"The client's sidecar {_answers(status)} without regard to policy: {why}.")
         case _ if path_of(arrived) != path_of(request):
-            yield Step(f"the client's sidecar makes {path_of(arrived)} of the path, and splits judge that")
+            yield Step(
+                f"The client's sidecar changes the path to {path_of(arrived)}, and "
+                "TrafficSplits are applied to that path."
+            )
 
 
 def of_upgrade(view: View, request: Request, port: ServicePort) -> Iterator[Step]:
-    """Yield which protocols of the request's header Upgrade sidecars ignore, and which setting says so."""
+    """Yield a step about the protocols in the Upgrade header that sidecars ignore."""
     if not spoken(port, backing(view, request.service)).is_http:
         return
     passing = view.settings.long_lived.upgrades
     if ignored := offered(request, passing).ignored:
-        which = f"{', '.join(passing)} passes" if passing else "none passes"
+        which = f"sidecars pass on only {', '.join(passing)}" if passing else "sidecars pass on no upgrade"
         yield Step(
-            f"the client's sidecar ignores the offer to upgrade to {', '.join(ignored)}, and the application "
-            f"does not see it: {which} (setting http_upgrades)"
+            f"The client's sidecar ignores the offer to upgrade to {', '.join(ignored)}, and the "
+            f"application does not see the offer: {which} (setting http_upgrades)."
         )
 
 
 def of_server(request: Request, arrived: Request | LocalReply) -> Iterator[Step]:
-    """Yield what the sidecar of who answers makes of what the client's passes on, where it differs."""
+    """Yield a step if the server's sidecar changes the path or refuses the request."""
     match arrived:
         case LocalReply(status, why):
-            yield Step(f"its sidecar admits no such request, and {_answers(status)}: {why}", depth=1)
+            yield Step(f"The server's sidecar refuses such a request and {_answers(status)}: {why}.", depth=1)
         case _ if path_of(arrived) != path_of(request):
-            yield Step(f"its sidecar makes {path_of(arrived)} of the path, and rules judge that", depth=1)
+            yield Step(
+                (
+                    f"The server's sidecar changes the path to {path_of(arrived)}, and rules "
+                    "are applied to that path."
+                ),
+                depth=1,
+            )
 
 
 def _answers(status: int) -> str:

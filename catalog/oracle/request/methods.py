@@ -30,7 +30,7 @@ def turned_down(method: str, headers: Iterable[tuple[str, str]], *, http2: bool)
         return LocalReply(404, "sidecars do not open tunnels (CONNECT)")
     if not http2 and method not in IN_HTTP1:
         return LocalReply(
-            400, f"Envoy knows no method {method[:40]} in HTTP/1.1; in HTTP/2 any method passes"
+            400, f"Envoy does not know the method {method[:40]} in HTTP/1.1; HTTP/2 admits every method"
         )
     if method == "QUERY" and not any(name.lower() == "content-type" for name, _ in headers):
         return LocalReply(400, "a QUERY needs a Content-Type (RFC 10008)")

@@ -59,7 +59,7 @@ _ESCAPE: Final = re.compile(rb"%[0-9A-Fa-f]{2}")
 _UNESCAPED: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _ESCAPED: Final = frozenset(range(0x21)) | frozenset(b'"#<>?^`{|}') | frozenset(range(0x7F, 0x100))
 
-_HIDDEN: Final = LocalReply(400, "a segment of its path is read as a dot segment by some applications")
+_HIDDEN: Final = LocalReply(400, "some applications read a segment of its path as a dot segment")
 
 
 def passed_on(
@@ -93,24 +93,24 @@ def hidden_dots(path: bytes) -> LocalReply | None:
 
 def _http1(target: bytes, method: str) -> ForwardedTarget | LocalReply:
     if _PRINTABLE.fullmatch(target) is None:
-        return LocalReply(400, "HTTP/1.1 has printable ASCII alone in a request target; escape the rest")
+        return LocalReply(
+            400, "an HTTP/1.1 request target has only printable ASCII characters; escape the others"
+        )
     if target.startswith(b"/"):
         return ForwardedTarget(target)
     if target == b"*" and method == "OPTIONS":
-        return LocalReply(404, "it asks about the server (*), and sidecars pass on paths alone")
+        return LocalReply(404, "its target is the whole server (*), and sidecars pass on only paths")
     found = _ABSOLUTE.fullmatch(target)
     if found is None or int(found[2] or 0) > 65535:
-        return LocalReply(400, "it is no path that begins with /, nor an http or https URL")
+        return LocalReply(400, "its target is neither a path that begins with / nor an http or https URL")
     if found[3].startswith(b"?"):
-        return LocalReply(404, "its URL has a query and no path")
+        return LocalReply(404, "its URL has a query but no path")
     return ForwardedTarget(found[3] or b"/", found[1])
 
 
 def _http2(target: bytes) -> ForwardedTarget | LocalReply:
     if not target.startswith(b"/") or any(byte <= 0x20 or byte == 0x7F for byte in target):
-        return LocalReply(
-            0, "HTTP/2 has no such path: it begins with /, and has no space or control character"
-        )
+        return LocalReply(0, "a path in HTTP/2 begins with /, without spaces and control characters")
     return ForwardedTarget(target)
 
 

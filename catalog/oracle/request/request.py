@@ -54,7 +54,7 @@ def passed(request: Request, slashes: EscapedSlashes, upgrades: Iterable[str] = 
     if isinstance(found, LocalReply):
         return found
     if any(_HOST_BYTES.fullmatch(_bytes(value)) is None for value in _hosts(request)):
-        return LocalReply(400, "its host has characters that no host has")
+        return LocalReply(400, "its host has characters that a host cannot have")
     headers = _forwarded(_headers(request, found), frozenset(upgrades))
     return replace(request, path=_text(found.target), headers=headers)
 

@@ -34,7 +34,7 @@ def too_many(found: UpgradeOffer) -> LocalReply | None:
     if len(found.passing) < 2:
         return None
     return LocalReply(
-        403, f"it offers {', '.join(found.passing)}, and Envoy passes the offer of one protocol alone"
+        403, f"it offers {', '.join(found.passing)}, and Envoy passes on an offer of only one protocol"
     )
 
 

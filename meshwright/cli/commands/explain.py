@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,13 +31,13 @@ if TYPE_CHECKING:
 
 _INDENT = "  "
 _IN_FORCE = {
-    "yes": "it is in force: the sidecars have acknowledged it",
-    "no": "policy is not in force:",
-    "unknown": "whether it is in force is not known:",
-    "not asked": "whether it is in force was not asked:",
+    "yes": "The sidecars enforce this decision: they have acknowledged their configuration.",
+    "no": "The sidecars do not enforce this decision:",
+    "unknown": "It is not known whether the sidecars enforce this decision:",
+    "not asked": "No server was asked whether the sidecars enforce this decision:",
 }
-_ALL = "It would be allowed with this:"
-_NOT_ALL = "Policy lacks this; as said above, it is not all that is missing:"
+_ALL = "This policy would allow the request:"
+_NOT_ALL = "This policy is missing, but more is in the way, as the last step explains:"
 
 
 def explain(
@@ -161,9 +162,12 @@ def text(found: Found) -> str:
     if logged := found.get("logged"):
         lines.append(_logged(dict(logged) if isinstance(logged, Mapping) else {}))
     lines.append("")
+    number = count(1)
     for step in records(found, "steps"):
-        indent = _INDENT * (1 + int(str(step["depth"])))
-        lines.append(f"{indent}{step['text']}")
+        # Only top-level steps have numbers, because deeper ones are details of the step before.
+        depth = int(str(step["depth"]))
+        indent = _INDENT * (1 + depth)
+        lines.append(f"{indent}{'' if depth else f'{next(number)}. '}{step['text']}")
         lines.extend(
             f"{indent}{_INDENT}{each['object']}, {each['origin']}" for each in records(step, "objects")
         )

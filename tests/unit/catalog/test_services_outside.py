@@ -100,7 +100,7 @@ def test_a_service_with_nobody_behind_it_is_asked_about_as_one_of_the_mesh() -> 
     """A Deployment that was scaled to nothing is no reason to take its Service for an outsider."""
     found = explained("default/kubernetes:443", PLAIN[0])
     assert found["answer"] == "unreachable"
-    assert any("nobody with a sidecar stands behind" in each["text"] for each in found["steps"])
+    assert any("No workload with a sidecar belongs to Service" in each["text"] for each in found["steps"])
 
 
 def test_what_one_client_calls_by_policy_is_left_out_of_its_egress() -> None:

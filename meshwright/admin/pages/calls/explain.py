@@ -168,7 +168,7 @@ def outside(view: View, found: OutsideExplanation) -> dict[str, Json]:
         "answer": found.answer.value,
         "policy": found.answer.value,
         "in_force": EnforcementState.NOT_ASKED.value,
-        "in_force_because": ["policy alone was looked at"],
+        "in_force_because": ["only policy was evaluated"],
         "headline": found.answer.value,
         "because": [str(key) for key in found.because],
         "backends": [],

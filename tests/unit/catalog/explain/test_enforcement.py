@@ -68,9 +68,9 @@ def test_a_match_that_is_left_out_admits_nothing() -> None:
     less = {"shop-1": Sidecar("", (BAD_BOOKS,)), "shop-2": Sidecar("", (BAD_BOOKS,))}
     seen = found(ask(), less)
     assert (seen.in_force, seen.decision.answer) == (EnforcementState.NO, Answer.REFUSED)
-    said = "match books of HTTPRouteGroup default/routes, which is refused: bad repetition operator"
+    said = "match books of HTTPRouteGroup default/routes, which the proxy rejects: bad repetition operator"
     assert [each.partition(" is served without ")[2] for each in seen.because] == [said, said]
-    assert headline(seen, Answer.ALLOWED) == "refused, although policy says allowed"
+    assert headline(seen, Answer.ALLOWED) == "refused, although the answer by policy is allowed"
     assert found(ask(path="/status"), less).in_force is EnforcementState.YES
     assert found(ask(path="/x"), less).decision.answer is Answer.REFUSED
     both = a.route_group("more", a.match("too", "/book.*"))
@@ -105,7 +105,10 @@ def test_sidecars_of_one_account_that_differ() -> None:
     seen = found(ask(), {"shop-1": Sidecar("", (BAD_BOOKS,))})
     assert seen.in_force is EnforcementState.UNKNOWN
     assert (seen.decision.answer, len(seen.because)) == (Answer.ALLOWED, 1)
-    assert headline(seen, Answer.ALLOWED) == "allowed by policy; whether that is in force is not known"
+    assert (
+        headline(seen, Answer.ALLOWED)
+        == "allowed by policy, but it is not known whether the sidecars enforce this"
+    )
 
 
 @pytest.mark.parametrize("whose", ["buyer", "shop-2"])
@@ -122,7 +125,7 @@ def test_without_a_sidecar_of_the_client_it_is_not_known() -> None:
     seen = found(replace(ask(), client=a.identity("stranger")), {})
     assert (seen.in_force, seen.because) == (
         EnforcementState.UNKNOWN,
-        ("there is no sidecar of default/stranger",),
+        ("default/stranger has no sidecar",),
     )
 
 
@@ -133,7 +136,7 @@ def test_a_split_that_the_client_lacks() -> None:
     seen = found(ask(), {"buyer": Sidecar("", (bad,))}, canary)
     assert seen.in_force is EnforcementState.UNKNOWN
     assert seen.because[0].endswith(
-        "TrafficSplit default/s, which is refused: no; who answers then is not said"
+        "TrafficSplit default/s, which the proxy rejects: no; the endpoint that answers then is not known"
     )
     assert found(ask("v2"), {"buyer": Sidecar("", (bad,))}, canary).in_force is EnforcementState.YES
 

@@ -165,7 +165,7 @@ def texts(found: Explanation) -> list[str]:
 
 def test_a_refusal_step_by_step() -> None:
     """Port, place, targets with what each says, matches with what each lacks, and the answer."""
-    lacks = "the path must be /books.* in full and header x-tag must be a"
+    lacks = "the whole path must match /books.* and header x-tag must match a"
     found = explained(
         a.target("a", "buyer", "shop", a.http("books")),
         a.target("b", "thief", "shop", a.http("books")),
@@ -173,14 +173,14 @@ def test_a_refusal_step_by_step() -> None:
         path="/other",
     )
     assert texts(found) == [
-        "Service default/shop has port 80, which speaks http, by its appProtocol",
-        "Service default/shop is answered by ServiceAccount default/shop at port 8080",
-        "  TrafficTarget default/a admits other requests there",
-        "    HTTPRouteGroup default/books, match books: does not fit, for " + lacks,
-        "  TrafficTarget default/b names other sources than default/buyer: default/thief",
-        "  TrafficTarget default/c admits other ports than 8080",
-        "    TCPRoute default/db: 3306",
-        "refused: the server's sidecar answers 403",
+        "Service default/shop has port 80, which speaks http, as its appProtocol declares.",
+        "Service default/shop is served by ServiceAccount default/shop at port 8080.",
+        "  TrafficTarget default/a admits only other requests there.",
+        "    Match books of HTTPRouteGroup default/books does not fit the request: " + lacks + ".",
+        "  TrafficTarget default/b names other sources than default/buyer: default/thief.",
+        "  TrafficTarget default/c admits other ports than 8080.",
+        "    TCPRoute default/db is for ports 3306.",
+        "The request is refused: the server's sidecar answers 403.",
     ]
     key = ObjectKey(TRAFFIC_TARGET, found.request.service.namespace, "a")
     assert found.steps[2].objects == ((key, InFile("test", 1, 8)),)
@@ -196,14 +196,20 @@ def test_splits_and_shares_are_told() -> None:
     )
     assert found.decision.answer is Answer.ALLOWED
     assert texts(found)[1:] == [
-        "TrafficSplit default/s says who answers, for it is for all requests: shop 3, v2 1, gone 1",
-        "TrafficSplit default/t does not count: default/s goes before it, which comes first by name",
-        "Service default/v2 has no port 3306 and none named db; it gets no share",
-        "Service default/gone does not exist; it gets no share",
-        "Service default/shop (weight 3) is answered by ServiceAccount default/shop at port 3306",
-        "  TrafficTarget default/t admits it",
-        "    TCPRoute default/db: 3306",
-        "allowed",
+        (
+            "TrafficSplit default/s chooses the backend, because it applies to all requests: shop 3, "
+            "v2 1, gone 1."
+        ),
+        (
+            "TrafficSplit default/t does not count, because TrafficSplit default/s takes precedence: "
+            "it comes first by name."
+        ),
+        "Service default/v2 has no port 3306 and none named db, so it gets no share.",
+        "Service default/gone does not exist, so it gets no share.",
+        "Service default/shop (weight 3) is served by ServiceAccount default/shop at port 3306.",
+        "  TrafficTarget default/t admits the request.",
+        "    TCPRoute default/db is for ports 3306.",
+        "The request is allowed.",
     ]
     assert found.missing == ()
 
@@ -213,21 +219,24 @@ def test_splits_and_shares_are_told() -> None:
     [
         (
             (a.http("gone"),),
-            ["HTTPRouteGroup default/gone does not exist or is refused; the rule admits nothing"],
+            ["HTTPRouteGroup default/gone does not exist or is invalid, so the rule admits nothing."],
         ),
         (
             (a.http("books", "x", "y"),),
-            ["HTTPRouteGroup default/books has no match x, y; the rule admits nothing"],
+            ["HTTPRouteGroup default/books has no match x, y; the rule admits nothing."],
         ),
-        ((a.http("empty"),), ["HTTPRouteGroup default/empty has no matches; the rule admits nothing"]),
-        ((a.tcp("gone"),), ["TCPRoute default/gone does not exist or is refused; the rule admits nothing"]),
+        ((a.http("empty"),), ["HTTPRouteGroup default/empty has no matches; the rule admits nothing."]),
+        (
+            (a.tcp("gone"),),
+            [("TCPRoute default/gone does not exist or is invalid, so the rule admits nothing.")],
+        ),
     ],
 )
 def test_a_rule_that_leads_nowhere_is_named(rules: tuple[Rule, ...], said: list[str]) -> None:
     """With what it lacks; a match that would fit is not said to fit where its rule admits nothing."""
     found = explained(a.route_group("empty"), a.target("t", "buyer", "shop", *rules), path="/books")
     assert texts(found)[2:-1] == [
-        "  TrafficTarget default/t has no rule that refers to anything",
+        "  TrafficTarget default/t has no rule whose route exists.",
         *(f"    {each}" for each in said),
     ]
 
@@ -238,8 +247,8 @@ def test_a_rule_with_an_unknown_match_keeps_its_others() -> None:
     found = explained(a.route_group("other", a.match("o", "/books"), a.match("p")), made, path="/books")
     assert found.decision.answer is Answer.ALLOWED
     assert texts(found)[3:-1] == [
-        "    HTTPRouteGroup default/other has no match gone; the others that the rule names count",
-        "    HTTPRouteGroup default/other, match o: fits",
+        "    HTTPRouteGroup default/other has no match gone; only the other matches of the rule count.",
+        "    Match o of HTTPRouteGroup default/other fits the request.",
     ]
 
 
@@ -248,18 +257,21 @@ def test_a_target_for_another_port_or_place_says_which() -> None:
     foreign = replace(a.target("f", "buyer", "shop", a.http("books")), key=a.policy_key("f", "bank"))
     found = explained(a.target("t", "buyer", "shop", a.http("books"), only=9090), foreign)
     assert texts(found)[2:4] == [
-        f"  TrafficTarget bank/f {Verdict.NOT_IN_FORCE.value}, and is not in force; it must stand in default",
-        "  TrafficTarget default/t is for port 9090 of its destination alone",
+        (
+            f"  TrafficTarget bank/f {Verdict.NOT_IN_FORCE.value}, so it is not in force; it must be "
+            "in namespace default."
+        ),
+        "  TrafficTarget default/t is only for port 9090 of its destination.",
     ]
 
 
-GOES_FIRST = "does not count: default/s goes before it, which"
+GOES_FIRST = "does not count, because TrafficSplit default/s takes precedence: it"
 
 
 @pytest.mark.parametrize(
     ("first", "other", "said"),
     [
-        (("all",), a.split("t", "shop", ("v2", 1)), f"{GOES_FIRST} is for these requests in particular"),
+        (("all",), a.split("t", "shop", ("v2", 1)), f"{GOES_FIRST} has matches that the request fits"),
         ((), a.split("t", "shop", ("v2", 1)), f"{GOES_FIRST} has a creation time"),
         ((), a.split("t", "shop", ("v2", 1), created="2025"), f"{GOES_FIRST} is older"),
         (
@@ -285,38 +297,47 @@ def test_why_a_split_does_not_decide(first: tuple[str, ...], other: TrafficSplit
     groups = (a.route_group("all", a.match("all")), a.route_group("empty"))
     decides = a.split("s", "shop", ("shop", 1), matches=first, created="2024")
     found = explained(*groups, decides, other)
-    assert texts(found)[2] == f"TrafficSplit {other.key} {said}"
+    assert texts(found)[2] == f"TrafficSplit {other.key} {said}."
 
 
 def test_splits_for_requests_do_not_count_on_tcp() -> None:
     """Nobody sees requests there."""
     made = a.split("s", "shop", ("v2", 1), matches=("books",))
-    assert texts(explained(made, number=3306))[1] == f"TrafficSplit default/s {SplitVerdict.HTTP_ONLY.value}"
+    assert texts(explained(made, number=3306))[1] == f"TrafficSplit default/s {SplitVerdict.HTTP_ONLY.value}."
 
 
 def test_what_no_policy_mends() -> None:
     """No such service, no such port, nobody behind it: said, and nothing to add."""
     for made in (explained(name="gone"), explained(number=81), explained(a.service("empty"), name="empty")):
         assert (made.missing, made.besides) == ((), ())
-        assert made.steps[-1].text.endswith("no policy that is added would make it a yes")
+        assert made.steps[-1].text.endswith(" No additional policy would change this answer.")
 
 
 def test_what_may_be_meant_by_names_that_lead_nowhere() -> None:
     """A Service by a like name or in another namespace, a target port, an account by its workload's name."""
-    assert texts(explained(name="gone"))[0] == "there is no Service default/gone"
-    assert texts(explained(name="shopp"))[0] == "there is no Service default/shopp, but default/shop"
-    elsewhere = a.service("vault", namespace="bank")
-    assert texts(explained(elsewhere, name="vault"))[0] == "there is no Service default/vault, but bank/vault"
-    assert texts(explained(number=81))[0] == "Service default/shop has no port 81; it has 80, 3306"
-    assert texts(explained(number=8080))[0] == (
-        "Service default/shop has no port 8080; it has 80, 3306; 8080 is the target port of its port 80"
+    assert texts(explained(name="gone"))[0] == "There is no Service default/gone."
+    assert (
+        texts(explained(name="shopp"))[0]
+        == "There is no Service default/shopp (similar names: default/shop)."
     )
-    nobody, day = "no workload has the ServiceAccount default/", "; what follows holds for the day one has it"
+    elsewhere = a.service("vault", namespace="bank")
+    assert (
+        texts(explained(elsewhere, name="vault"))[0]
+        == "There is no Service default/vault (similar names: bank/vault)."
+    )
+    assert texts(explained(number=81))[0] == "Service default/shop has no port 81. Its ports: 80, 3306."
+    assert texts(explained(number=8080))[0] == (
+        "Service default/shop has no port 8080. Its ports: 80, 3306; 8080 is the target port of its port 80."
+    )
+    nobody, day = (
+        "No workload has the ServiceAccount default/",
+        ". The next steps describe a workload that has this account.",
+    )
     more = (a.workload("pod-1", "10.0.0.20", account="clerk"), a.workload("a", "10.0.0.21", namespace="bank"))
     for name, hint in (
         ("pod-1", ": the workload default/pod-1 has default/clerk"),
-        ("a", ", but bank/a"),
-        ("buyers", ", but default/buyer"),
+        ("a", " (similar names: bank/a)"),
+        ("buyers", " (similar names: default/buyer)"),
         ("zzz", ""),
     ):
         asked = Request(a.identity(name), a.service_key("shop"), Port(80))
@@ -326,10 +347,10 @@ def test_what_may_be_meant_by_names_that_lead_nowhere() -> None:
 @pytest.mark.parametrize(
     ("source", "declared", "said"),
     [
-        ("appProtocol", None, "http, by its appProtocol"),
-        ("name", None, "http, by its name"),
-        ("port", None, "http, by its number"),
-        ("default", None, "http, by default, for nothing says it (set appProtocol)"),
+        ("appProtocol", None, "http, as its appProtocol declares"),
+        ("name", None, "http, as its name declares"),
+        ("port", None, "http, as its number suggests"),
+        ("default", None, "http, by default, because nothing declares a protocol (set appProtocol)"),
         ("default", a.TCP, "tcp, as its workloads declare"),
     ],
 )
@@ -339,15 +360,15 @@ def test_what_a_port_speaks_and_by_what(source: str, declared: Protocol | None, 
     made = explained(
         a.service("web", a.port(80, source=source)), a.workload("web", "10.0.0.20", *ports), name="web"
     )
-    assert texts(made)[0] == f"Service default/web has port 80, which speaks {said}"
+    assert texts(made)[0] == f"Service default/web has port 80, which speaks {said}."
 
 
 def test_a_port_in_dispute_is_told_of() -> None:
     """Another Service says of the same port that it is TCP, and comes first: the sidecar has that."""
     other = a.service("admin", a.port(81, protocol=a.TCP), app="shop")
     said = (
-        "Workload default/shop takes its port 8080 for tcp, as default/admin has it (of several Services "
-        "the oldest decides), so that calls as http fail (MW2026)"
+        "Workload default/shop serves its port 8080 as tcp, as default/admin declares (of several "
+        "Services the oldest decides), so calls as http fail (MW2026)."
     )
     assert said in texts(explained(other))
     assert said not in texts(explained(other, name="v2"))
@@ -360,15 +381,18 @@ def test_an_explicit_client_without_the_upstream_is_told_of() -> None:
     for upstreams, said in (((("v2", 80, "127.0.0.1", 1),), True), ((("shop", 80, "127.0.0.1", 1),), False)):
         client = a.workload("agent", "10.0.0.9", interception=a.explicit(None, *upstreams))
         steps = texts(explain(a.view(*MESH, *open_up, client), asked))
-        text = "Workload default/agent has no upstream for default/shop:80: its sidecar offers it nowhere"
+        text = (
+            "Workload default/agent has no upstream for default/shop:80, so its sidecar does "
+            "not offer the Service."
+        )
         assert (text in steps) is said
-        assert steps[-1] == "allowed"
+        assert steps[-1] == "The request is allowed."
 
 
 def test_permissive_mode_is_told() -> None:
     """With the MeshConfig that says it."""
     found = explained(MeshConfig(permissive=True))
-    assert found.steps[1].text.startswith("the mesh is permissive")
+    assert found.steps[1].text.startswith("The mesh is permissive: every caller")
     assert [str(key) for key, _ in found.steps[1].objects] == ["MeshConfig osm-system/osm-mesh-config"]
 
 
@@ -378,7 +402,10 @@ def test_who_is_asked_besides_is_told_where_policy_admits() -> None:
         permissive=True,
         authorization=Authorizer(HostPort("opa.opa", 9191), "asked", timedelta(seconds=1)),
     )
-    text = "the authorizer at opa.opa:9191 is asked besides, and may refuse it (403)"
+    text = (
+        "The server's sidecar also asks the authorizer at opa.opa:9191, and the authorizer may "
+        "refuse the request (403)."
+    )
     steps = explained(asked).steps
     assert [str(key) for each in steps if each.text == text for key, _ in each.objects] == [
         "MeshConfig osm-system/osm-mesh-config"
@@ -395,19 +422,25 @@ def test_an_object_says_who_is_asked_in_place_of_the_mesh_s_authorizer() -> None
     def told(*accounts: str, authorizer: Authorizer | None = own) -> list[tuple[str, str]]:
         names = tuple(map(ServiceAccountName, accounts))
         steps = explained(config, ExternalAuthorization(key, authorizer, names)).steps
-        return [(each.text, str(each.objects[0][0])) for each in steps if "asked" in each.text]
+        return [(each.text, str(each.objects[0][0])) for each in steps if "authorizer" in each.text]
 
-    told_of = "as ExternalAuthorization default/opa has it"
+    told_of = "because of ExternalAuthorization default/opa"
     own_s = (
-        f"the authorizer at own:9191 is asked besides, {told_of}, and may refuse it (403)",
+        (
+            f"The server's sidecar also asks the authorizer at own:9191, {told_of}, and the authorizer "
+            "may refuse the request (403)."
+        ),
         "ExternalAuthorization default/opa",
     )
     nobody = (
-        "ExternalAuthorization default/opa is disabled: the mesh's authorizer is not asked",
+        "ExternalAuthorization default/opa is disabled, so the sidecar does not ask the mesh's authorizer.",
         "ExternalAuthorization default/opa",
     )
     mesh_s = (
-        "the authorizer at mesh:9191 is asked besides, and may refuse it (403)",
+        (
+            "The server's sidecar also asks the authorizer at mesh:9191, and the authorizer may refuse "
+            "the request (403)."
+        ),
         "MeshConfig osm-system/osm-mesh-config",
     )
     assert (told(), told("shop")) == ([own_s], [own_s])

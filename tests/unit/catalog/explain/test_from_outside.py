@@ -47,7 +47,7 @@ def test_what_lets_it_in_is_named() -> None:
     found = _answer(mesh, "198.51.100.1")
     texts = [each["text"] for each in found["steps"]]  # type: ignore[attr-defined]
     assert (found["answer"], found["missing"]) == ("refused", [])
-    assert "IngressBackend default/near, for plain text, names other sources" in texts
+    assert "IngressBackend default/near, for plain text, names other sources." in texts
     assert any("default/other" in each and "does not count" in each for each in texts)
 
 

@@ -12,7 +12,9 @@ from meshwright.mesh.names import Port
 from meshwright.mesh.service import Protocol
 from tests.meshes import values as a
 
-IGNORED = "the client's sidecar ignores the offer to upgrade to {}, and the application does not see it: {}"
+IGNORED = (
+    "The client's sidecar ignores the offer to upgrade to {}, and the application does not see the offer: {}"
+)
 """The sentence, without the setting's name."""
 
 
@@ -38,7 +40,11 @@ CONNECTION = ("Connection", "keep-alive, Upgrade")
 )
 def test_what_is_not_passed_is_ignored(offers: str, ignored: str) -> None:
     """Without another status; one that passes is named by nobody."""
-    wanted = [IGNORED.format(ignored, "websocket passes (setting http_upgrades)")] if ignored else []
+    wanted = (
+        [IGNORED.format(ignored, "sidecars pass on only websocket (setting http_upgrades).")]
+        if ignored
+        else []
+    )
     assert said(CONNECTION, ("Upgrade", offers)) == (wanted, None)
 
 
@@ -54,4 +60,7 @@ def test_several_that_pass_are_refused_by_envoy() -> None:
     assert answer is not None
     assert (answer.status, "websocket, x" in answer.why) == (403, True)
     steps, answer = said(CONNECTION, ("Upgrade", "x"), passing=())
-    assert (steps, answer) == ([IGNORED.format("x", "none passes (setting http_upgrades)")], None)
+    assert (steps, answer) == (
+        [IGNORED.format("x", "sidecars pass on no upgrade (setting http_upgrades).")],
+        None,
+    )

@@ -86,12 +86,15 @@ def test_explain_names_who_says_so(mesh_wide: bool, own: bool | None) -> None:
     found = explain(mesh, Request(a.identity("client"), a.service_key("shop", "open"), Port(80), "GET", "/"))
     steps = [(each.text, [str(key) for key, _ in each.objects]) for each in found.steps]
     of_namespace, of_mesh = ["Namespace open"], ["MeshConfig osm-system/osm-mesh-config"]
-    admitted = "whoever has a certificate of the mesh is admitted"
+    admitted = "every caller with a certificate of the mesh is admitted."
     expected = {
-        (False, True): (f"namespace open is permissive: {admitted}", of_namespace),
-        (True, False): ("the mesh is permissive, and namespace open is not: policy decides", of_namespace),
-        (True, True): (f"the mesh is permissive: {admitted}", of_mesh),
-        (True, None): (f"the mesh is permissive: {admitted}", of_mesh),
+        (False, True): (f"Namespace open is permissive: {admitted}", of_namespace),
+        (True, False): (
+            "The mesh is permissive, but namespace open is not, so policy decides.",
+            of_namespace,
+        ),
+        (True, True): (f"The mesh is permissive: {admitted}", of_mesh),
+        (True, None): (f"The mesh is permissive: {admitted}", of_mesh),
     }
     permissive = [each for each in steps if "permissive" in each[0]]
     assert permissive == [expected[mesh_wide, own]] if (mesh_wide, own) in expected else permissive == []

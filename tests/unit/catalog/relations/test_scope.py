@@ -156,13 +156,13 @@ def test_explain_says_who_narrows_and_that_policy_is_not_what_is_missing() -> No
     assert (found.missing, remedy(mesh, asked)) == ((), ())
     by = "Workload default/client"
     said = (
-        f"{by} narrows the services it is told of to one/books, */db; "
-        "two/books is not: its sidecar does not know the service"
+        f"{by} limits the Services that its sidecar knows to one/books, */db; two/books is not one "
+        "of them, so its sidecar does not know the Service."
     )
     assert said in [each.text for each in found.steps]
-    besides = f"{by} does not have two/books among the services that its sidecar is told of"
+    besides = f"{by} limits the Services that its sidecar knows, and two/books is not one of them"
     assert found.besides == (besides,)
-    assert found.steps[-1].text.endswith(f"; policy is not what is missing: {besides}")
+    assert found.steps[-1].text.endswith(f" The cause is not a missing policy: {besides}.")
 
 
 def test_what_policy_lacks_is_said_to_the_narrowed_too() -> None:

@@ -19,8 +19,8 @@ from tests.unit.cli.api import answering
 Run = Callable[..., Done]
 ASK = ("--from", "shop/buyer", "--to", "shop/store:80", "GET", "/books?x=1")
 UNKNOWN, NOT_ASKED = (
-    "  whether it is in force is not known:",
-    "  whether it is in force was not asked:",
+    "  It is not known whether the sidecars enforce this decision:",
+    "  No server was asked whether the sidecars enforce this decision:",
 )
 MESH = """
 apiVersion: v1
@@ -55,7 +55,7 @@ def test_what_is_printed_makes_it_a_yes(run: Run, mesh: Path) -> None:
     assert (denied.returncode, denied.stderr) == (1, "")
     assert denied.stdout.startswith("shop/buyer to shop/store:80 GET /books?x=1: unreachable\n")
     assert "    Service shop/store, mesh.yaml:2 (document 1)\n" in denied.stdout
-    added = denied.stdout.partition("# It would be allowed with this:\n")[2]
+    added = denied.stdout.partition("# This policy would allow the request:\n")[2]
     assert [each["kind"] for each in libyaml.load_all(added)] == [
         "HTTPRouteGroup",
         "TrafficTarget",
@@ -64,8 +64,8 @@ def test_what_is_printed_makes_it_a_yes(run: Run, mesh: Path) -> None:
     allowed = run("explain", "--mesh", str(mesh), *ASK)
     assert (allowed.returncode, allowed.stderr) == (0, "")
     assert allowed.stdout.splitlines()[0].endswith(": allowed")
-    assert "  allowed\n" in allowed.stdout
-    assert "  whether it is in force was not asked:\n" in allowed.stdout
+    assert ". The request is allowed.\n" in allowed.stdout
+    assert "  No server was asked whether the sidecars enforce this decision:\n" in allowed.stdout
     assert run("lint", "--strict", str(mesh)).returncode == 0
 
 
@@ -79,12 +79,14 @@ metadata: {name: shop, annotations: {meshwright.dev/egress-services: none}}
 """
     )
     denied = run("explain", "--mesh", str(mesh), *ASK)
-    assert "# It would be allowed with this:" not in denied.stdout
-    added = denied.stdout.partition("# Policy lacks this; as said above, it is not all that is missing:\n")[2]
+    assert "# This policy would allow the request:" not in denied.stdout
+    added = denied.stdout.partition(
+        "# This policy is missing, but more is in the way, as the last step explains:\n"
+    )[2]
     (mesh / "added.yaml").write_text(added)
     still = run("explain", "--mesh", str(mesh), *ASK)
     assert (still.returncode, "---" in still.stdout) == (1, False)
-    assert "; policy is not what is missing: Namespace shop does not have shop/store among" in still.stdout
+    assert " The cause is not a missing policy: Namespace shop limits the Services that" in still.stdout
     (mesh / "narrow.yaml").unlink()
     assert run("explain", "--mesh", str(mesh), *ASK).returncode == 0
 
@@ -168,8 +170,8 @@ def test_out_of_the_mesh_is_closed_and_the_egress_that_opens_it_is_printed(run: 
     closed = run("explain", "--mesh", str(mesh), *OUT)
     assert (closed.returncode, closed.stderr) == (1, "")
     assert closed.stdout.startswith("shop/buyer to 203.0.113.1:443: unreachable\n")
-    assert "outbound traffic out of the mesh is closed, as it is by default" in closed.stdout
-    egress = closed.stdout.partition("# It would be allowed with this:\n")[2]
+    assert "calls out of the mesh are not admitted by default" in closed.stdout
+    egress = closed.stdout.partition("# This policy would allow the request:\n")[2]
     (mesh / "added.yaml").write_text(egress)
     assert run("explain", "--mesh", str(mesh), *OUT).returncode == 0
     (mesh / "added.yaml").write_text(CONFIG)
@@ -179,7 +181,7 @@ def test_out_of_the_mesh_is_closed_and_the_egress_that_opens_it_is_printed(run: 
     assert found["missing"] == [*yaml.safe_load_all(egress)]
     (named,) = (step for step in found["steps"] if step["objects"])
     assert named["text"].startswith(
-        "MeshConfig default/osm-mesh-config leaves it closed; spec.traffic.enable"
+        "MeshConfig default/osm-mesh-config does not admit calls out of the mesh; spec.traffic.enable"
     )
     assert named["objects"][0]["origin"] == "added.yaml:2 (document 1)"
 
@@ -187,22 +189,22 @@ def test_out_of_the_mesh_is_closed_and_the_egress_that_opens_it_is_printed(run: 
 def test_what_does_not_come_to_a_sidecar_passes(run: Run, mesh: Path) -> None:
     """In explicit interception all but upstreams, in transparent IPv6 that is not captured."""
     v6 = ("--from", "shop/buyer", "--to", "[2001:db8::1]:443")
-    assert "IPv6 goes past its sidecar" in run("explain", "--mesh", str(mesh), *v6).stdout
+    assert "IPv6 connections bypass its sidecar." in run("explain", "--mesh", str(mesh), *v6).stdout
     assert run("explain", "--mesh", str(mesh), *v6).returncode == 0
     mapped = ("--from", "shop/buyer", "--to", "[::ffff:203.0.113.1]:443")
     assert run("explain", "--mesh", str(mesh), *mapped).returncode == 1  # which IPv4 carries
     text = (mesh / "mesh.yaml").read_text()
     (mesh / "mesh.yaml").write_text(text.replace("uuid: u2,", "uuid: u2, applicationAddress: 127.0.0.1,"))
     explicit = run("explain", "--mesh", str(mesh), *OUT)
-    assert (explicit.returncode, "past its sidecar" in explicit.stdout) == (0, True)
+    assert (explicit.returncode, "bypass its sidecar." in explicit.stdout) == (0, True)
 
 
 @pytest.mark.parametrize(
     ("to", "said"),
     [
-        ("10.0.0.1:80", "that is the address of workload shop/store-1: ask about a Service that it stands"),
-        ("10.96.0.9:80", "that is the address of Service shop/known: ask about shop/known:80"),
-        ("[::ffff:10.96.0.9]:80", "that is the address of Service shop/known: ask about shop/known:80"),
+        ("10.0.0.1:80", "this is the address of workload shop/store-1: ask about a Service of this workload"),
+        ("10.96.0.9:80", "this is the address of Service shop/known: ask about shop/known:80"),
+        ("[::ffff:10.96.0.9]:80", "this is the address of Service shop/known: ask about shop/known:80"),
         (
             "203.0.113.1",
             "must be <namespace>/<service>:<port>, or outside the mesh <IP or host>:<port>",
@@ -257,7 +259,7 @@ async def test_the_running_server_is_asked(run: Run, mesh: Path, tmp_path: Path)
         from_server = await explain("--state", str(tmp_path), *header, *ASK)
         first, *steps = from_server.stdout.splitlines()
         offline = (await explain("--mesh", str(mesh), *header, *ASK)).stdout.splitlines()
-        assert first == f"{offline[0]} by policy; whether that is in force is not known"
+        assert first == f"{offline[0]} by policy, but it is not known whether the sidecars enforce this"
         assert steps[: steps.index(UNKNOWN)] == offline[1 : offline.index(NOT_ASKED)]
         by_line = (await explain("--state", str(tmp_path), json.dumps(LINE))).stdout.splitlines()
         assert by_line[1] == WAS
@@ -351,8 +353,8 @@ def test_a_wrong_target_port_is_what_is_named(run: Run, mesh: Path, also: str) -
     (found,) = json.loads(run("lint", "--json", str(mesh)).stdout)
     assert (found["code"], found["field"], found["value"]) == ("MW2020", "spec.ports.targetPort", "wbe")
     assert found["expected"] == (
-        "must be the name of a port of the workloads behind it: one of admin, web (did you mean web?); "
-        "calls to port 80 get no answer"
+        "No port of the workloads behind it has this name, so calls to port 80 get no answer. Use "
+        "one of admin, web (did you mean web?)."
     )
     # A slice that somebody else keeps may have a port of that name.
     (mesh / "slice.yaml").write_text(

@@ -109,7 +109,7 @@ def test_a_sidecar_that_is_not_in_step_differs(stands: SidecarState, next_step: 
 
 def test_a_sidecar_that_decides_without_a_part_differs() -> None:
     """It has acknowledged all that it is served, which is less than policy says."""
-    without = "u1.store.shop is served without TrafficTarget shop/buyers, which is refused: no"
+    without = "u1.store.shop is served without TrafficTarget shop/buyers, which the proxy rejects: no"
     found, text, do = verdict(replace(FACTS, servers=(replace(STORE, lacks=(without,)),)), Point.CALLED)
     assert (found, text) == (Verdict.FAILED, without)
     assert "proxy retry" in do

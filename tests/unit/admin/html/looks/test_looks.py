@@ -202,7 +202,9 @@ async def test_the_verdict_on_a_call_has_what_is_not_as_it_should_be(reading: An
     found = await connectivity_page.connectivity(reading, asked, (), now)
     verdict = connectivity.of_connectivity(found)
     assert (verdict.tone, verdict.word) == (WARNING, "allowed")
-    assert verdict.sentence.endswith("is not known. 1 sidecar not in step.")
+    assert verdict.sentence.endswith(
+        "but it is not known whether the sidecars enforce this. 1 sidecar not in step."
+    )
     drawn_page = drawn(connectivity.CONNECTIVITY, found, PageRequest("/debug/connectivity", (), ""), ())
     assert "uuid-2.buyer.shop" in drawn_page
     assert "is not connected" in drawn_page

@@ -1,5 +1,6 @@
 """`/debug/connectivity`: the facts about a call, of a mesh whose every answer a test can choose."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -101,7 +102,10 @@ async def test_what_a_sidecar_lacks_counts_where_it_decides(reading: Any, view: 
         return found["called"][0]["lacks"]
 
     assert await lacks() == [
-        "uuid-1.store.shop is served without match buy of HTTPRouteGroup shop/routes, which is refused: no"
+        (
+            "uuid-1.store.shop is served without match buy of HTTPRouteGroup shop/routes, which the "
+            "proxy rejects: no"
+        )
     ]
     assert await lacks("x-kind: book") == []
     assert await lacks(caller="shop/nobody") == []
@@ -110,8 +114,12 @@ async def test_what_a_sidecar_lacks_counts_where_it_decides(reading: Any, view: 
 @pytest.mark.parametrize(
     ("asked", "error", "said"),
     [
-        ({"to": "shop/stroe:80"}, NothingToShow, "there is no Service shop/stroe, but shop/store"),
-        ({"to": "shop/store:81"}, NothingToShow, "Service shop/store has no port 81; it has 80, 90"),
+        (
+            {"to": "shop/stroe:80"},
+            NothingToShow,
+            "There is no Service shop/stroe (similar names: shop/store).",
+        ),
+        ({"to": "shop/store:81"}, NothingToShow, "Service shop/store has no port 81. Its ports: 80, 90."),
         ({"to": "shop/store"}, QueryError, "to is 'shop/store': must say which port of it; it has 80, 90"),
         ({"to": "203.0.113.1:443"}, QueryError, "to is '203.0.113.1:443', outside the mesh"),
         ({"from": "x"}, QueryError, "from is 'x': must be <namespace>/<service account>"),
@@ -121,5 +129,5 @@ async def test_what_cannot_be_asked_is_said(
     reading: Any, now: datetime, asked: dict[str, str], error: type[Exception], said: str
 ) -> None:
     """With the name that may be meant."""
-    with pytest.raises(error, match=said.replace("(", r"\(")):
+    with pytest.raises(error, match=re.escape(said)):
         await connectivity(reading, ASK | asked, (), now)

@@ -170,14 +170,22 @@ def test_what_an_explanation_says() -> None:
     """The limits that a request meets; of routes the one that counts it."""
     rates = RateLimits(OTHER_RATE.connections, RATE.requests, OTHER_RATE.routes)
     view = a.view(*MESH, setting("x", connections=TWO, rates=rates))
-    by = "(UpstreamTrafficSetting default/x)"
+    by = "(UpstreamTrafficSetting default/x)."
     at_once = (
-        "to Service default/shop the client's sidecar lets 3 requests that wait for a connection, "
-        f"2 requests at once, and refuses what is over it {by}"
+        "The client's sidecar admits at most 3 requests that wait for a connection, 2 requests at "
+        f"once to Service default/shop, and refuses more {by}"
     )
-    connections = f"it takes 5 connections a second, and closes those over it {by}"
-    every = f"it takes 3 requests a minute and 1 more at once, and answers 503 to those over it {by}"
-    route = f"it takes 1 requests for /a.* a hour, and answers 429 to those over it {by}"
+    connections = (
+        f"The server's sidecar admits 5 connections a second, and closes connections above this rate {by}"
+    )
+    every = (
+        "The server's sidecar admits 3 requests a minute and 1 more at once, and answers 503 "
+        f"to requests above this rate {by}"
+    )
+    route = (
+        "The server's sidecar admits 1 requests for /a.* a hour, and answers 429 to requests "
+        f"above this rate {by}"
+    )
     assert _said(view) == [at_once, connections, every]
     assert _said(view, "/a/b") == [at_once, connections, route]
     assert _said(a.view(*MESH)) == []
@@ -194,13 +202,17 @@ COUNTED = RateLimits(
 def test_what_an_explanation_says_of_a_service_that_counts() -> None:
     """That it is asked, about what, and what its silence means; its answer nobody knows."""
     view = a.view(*MESH, setting("x", connections=ConnectionLimits(), rates=COUNTED))
-    by = "(domain shop), which may refuse it; without an answer it"
-    connections = f"it asks limiter.shop.svc:8081 about each connection {by} is refused"
+    asks = "The server's sidecar asks limiter.shop.svc:8081 about each"
+    by = "(domain shop), and the rate limit service may refuse it. Without an answer it"
+    connections = f"{asks} connection {by} is refused"
     assert _said(view) == [
-        f"{each} (UpstreamTrafficSetting default/x)"
-        for each in (connections, f"it asks limiter.shop.svc:8081 about each request {by} passes")
+        f"{each} (UpstreamTrafficSetting default/x)."
+        for each in (
+            connections,
+            f"{asks} request {by} passes",
+        )
     ]
-    assert _said(view, "/a/b")[1].startswith("it asks limiter.shop.svc:8081 about each request for /a.* ")
+    assert _said(view, "/a/b")[1].startswith(f"{asks} request for /a.* ")
 
 
 def test_a_service_that_counts_where_no_requests_are_seen() -> None:

@@ -137,7 +137,7 @@ def test_what_an_explanation_says() -> None:
         for each in explain(a.view(*MESH, retry("r", Retries((RetryCondition.RESET,)))), request).steps
     ]
     assert [each for each in said if "Retry" in each] == [
-        "Retry default/r has the client's sidecar try again, at most once, what fails with reset"
+        "Retry default/r makes the client's sidecar retry requests that fail with reset, at most once."
     ]
     said = [each.text for each in explain(a.view(*MESH), request).steps]
     assert [each for each in said if "Retry" in each] == []

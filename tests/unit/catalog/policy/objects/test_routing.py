@@ -108,7 +108,7 @@ def test_it_is_explained_what_becomes_of_a_request(path: str, expected: str) -> 
     said = explain(view, Request(a.identity("buyer"), SHOP, Port(80), "GET", path))
     steps = [each.text for each in said.steps if "RoutePolicy" in each.text]
     rule = 0 if expected == "0.5 s" else 1
-    does = f"has the client's sidecar answer 504 if its answer has not ended after {expected}"
+    does = f"makes the client's sidecar answer 504 if the response has not ended after {expected}."
     assert steps == [f"RoutePolicy default/p, rules[{rule}], {does}"]
 
 

@@ -162,4 +162,4 @@ def test_explain_says_what_is_preferred() -> None:
     """In words."""
     view = a.view(*MESH, at("buyer", "10.0.2.1", HERE), SHOP, MeshConfig(permissive=True))
     found = explain(view, Request(a.identity("buyer"), a.service_key("shop"), Port(80)))
-    assert any("of endpoints those of the client's zone come first" in each.text for each in found.steps)
+    assert any("endpoints in the client's zone are preferred" in each.text for each in found.steps)

@@ -153,9 +153,9 @@ def test_explain_says_who_is_not_ready() -> None:
     """No policy would help, and no sidecar has to do anything."""
     unready = a.view(a.service("shop"), CLIENT, pod("a", "10.0.0.1", UNREADY), *POLICY)
     found = explain(unready, ASK)
-    assert (found.missing, found.besides) == ((), ("nobody behind Service default/shop is ready",))
+    assert (found.missing, found.besides) == ((), ("no workload of Service default/shop is ready",))
     said = [each.text for each in found.steps if "10.0.0.1" in each.text]
-    assert said == ["10.0.0.1:8080 (a-uuid.shop.default) is not ready"]
+    assert said == ["10.0.0.1:8080 (a-uuid.shop.default) is not ready."]
 
 
 def test_a_service_may_publish_who_is_not_ready() -> None:

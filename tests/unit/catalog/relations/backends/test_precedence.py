@@ -82,9 +82,7 @@ def test_what_is_said_of_an_address_is_said_of_the_ready_pod(former: str, now: s
     ]
     view = a.view(a.service(former), a.service(now), *pods)
     said = in_the_mesh(view, HostPort(IpAddress("10.0.0.1"), Port(8080)), a.identity("client"))
-    assert (
-        said == f"that is the address of workload default/{now}-1: ask about a Service that it stands behind"
-    )
+    assert said == f"this is the address of workload default/{now}-1: ask about a Service of this workload"
     line = {"start_time": NEW, "local_address": "10.0.0.1:8080", "caller": "spiffe://m/ns/default/sa/client"}
     asked = question(view, {"line": json.dumps(line)}, ())
     assert (asked.query["from"], asked.query["to"]) == ("default/client", f"default/{now}:80")

@@ -35,7 +35,7 @@ MESH = (
     a.workload("client", "10.0.0.9"),
     *POLICY,
 )
-NOBODY_YET = "nobody behind Service default/shop is admitted yet"
+NOBODY_YET = "no workload of Service default/shop is admitted yet"
 ASK = Request(a.identity("client"), a.service_key("shop"), Port(80), "GET", "/")
 
 
@@ -147,11 +147,11 @@ def test_explain_says_who_waits_for_what(mode: EndpointAdmission, reason: str) -
     assert (found.missing, found.besides) == ((), (NOBODY_YET,))
     said = [each.text for each in found.steps if "is not admitted yet" in each.text]
     assert said == [
-        f"10.0.0.{n}:8080 (shop-{n}-uuid.shop.default) is not admitted yet: {reason}" for n in (1, 2)
+        f"10.0.0.{n}:8080 (shop-{n}-uuid.shop.default) is not admitted yet: {reason}." for n in (1, 2)
     ]
     assert found.steps[-1].text == (
-        "unreachable: nobody who might answer is ready, and the client's sidecar answers 503; "
-        f"policy is not what is missing: {NOBODY_YET}"
+        "The Service is unreachable: no workload that could answer is ready, and the client's "
+        f"sidecar answers 503. The cause is not a missing policy: {NOBODY_YET}."
     )
     admit(mesh, name("shop-1"))
     assert decide(mesh, ASK).answer is Answer.ALLOWED
@@ -163,7 +163,7 @@ def test_what_policy_lacks_is_said_while_admission_is_pending_too() -> None:
     found = explain(mesh, ASK)
     assert [each["kind"] for each in found.missing] == ["HTTPRouteGroup", "TrafficTarget"]
     assert found.besides == (NOBODY_YET,)
-    assert found.steps[-1].text.endswith(f"; policy lacks something, and that is not all: {NOBODY_YET}")
+    assert found.steps[-1].text.endswith(f" A policy is missing, and this is not all: {NOBODY_YET}.")
     admit(mesh, name("shop-1"))
     now = explain(mesh, ASK)
     assert (now.missing, now.besides) == (found.missing, ())
@@ -177,7 +177,7 @@ def test_whoever_calls_an_endpoint_by_its_address_waits_for_nobody() -> None:
     """A headless service is allowed at once; where a split says who answers, or at an upstream, it waits."""
     nodes = a.service("nodes", a.port(80), app="shop", headless=True)
     ask = replace(ASK, service=a.service_key("nodes"))
-    assert explain(a.view(*MESH, nodes, settings=READY), ask).steps[-1].text == "allowed"
+    assert explain(a.view(*MESH, nodes, settings=READY), ask).steps[-1].text == "The request is allowed."
     elsewhere = a.split("s", "nodes", ("spare", 1))
     assert decide(a.view(*MESH, nodes, elsewhere, settings=READY), ask).answer is Answer.UNREACHABLE
     agent = a.workload(
