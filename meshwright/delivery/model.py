@@ -214,7 +214,10 @@ class Model:
                 severity=Severity.ERROR,
                 origin=origin_of(self.view, name),
                 key=name,
-                expected=f"{index.name}: {type(error).__name__}: {error}; its proxy keeps what it has",
+                expected=(
+                    f"The index `{index.name}` could not be computed for this workload, so its proxy keeps "
+                    f"its last configuration. The cause: {type(error).__name__}: {error}"
+                ),
             )
             for index in (members(self.view), claimants(self.view))
             for key, error in sorted(index.failures().items())

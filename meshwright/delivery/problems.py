@@ -138,14 +138,24 @@ def failure_problem(failure: Failure) -> Problem:
         origin=FromSource("catalog"),
         field="group",
         value=failure.group,
-        expected=f"{failure.error} ({failure.kept} of {failure.proxies} proxies keep what they had)",
+        expected=(
+            "The configuration of this group of proxies could not be computed, so "
+            f"{failure.kept} of {failure.proxies} proxies keep their last configuration. "
+            f"The cause: {failure.error}"
+        ),
     )
 
 
 def wave_problem(error: Exception) -> Problem:
     """Return the problem of a wave that failed."""
     return Problem(
-        code="wave-failed", severity=Severity.ERROR, origin=FromSource("catalog"), expected=f"{error}"
+        code="wave-failed",
+        severity=Severity.ERROR,
+        origin=FromSource("catalog"),
+        expected=(
+            "A wave failed, so proxies keep their last configuration until a wave succeeds. "
+            f"The cause: {error}"
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""What proxies have acknowledged: the resources that are known to be good."""
+"""Resources that proxies have acknowledged, and which are therefore known to be good."""
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping

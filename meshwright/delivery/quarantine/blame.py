@@ -1,4 +1,4 @@
-"""What a rejection is about, where the proxy's words do not say: what is new to it comes first."""
+"""Suspects of a rejection whose message does not name them: new parts come first."""
 
 from collections.abc import Callable, Collection, Iterable
 

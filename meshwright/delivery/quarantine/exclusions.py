@@ -1,4 +1,4 @@
-"""The parts of policy that proxies are served without, as whoever explains the mesh reads them."""
+"""Parts of policy that are excluded from the configuration of proxies, for explanations."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,12 +16,13 @@ from xds.cache import NodeKey
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A part of policy that proxies are served without, because it is refused; what it would allow is denied.
+    """A rejected part of policy that is excluded from the configuration of proxies.
 
-    `match` of the HTTPRouteGroup `object`: it is out of every rule and split that names it. Without one it
-    is the whole of a TrafficTarget, TrafficSplit or Retry, what an UpstreamTrafficSetting or UpstreamPolicy
-    says of one thing, or the permissive mode that a Namespace or MeshConfig says. `said` are the words of who
-    refuses it. It is `certain`, or only suspected and soon tried again.
+    Requests that only this part allows are denied. With a `match`, the part is this match of the
+    HTTPRouteGroup `object`, in every rule and TrafficSplit that names the match. Without one, the part is a
+    whole TrafficTarget, TrafficSplit or Retry, one subject of an UpstreamTrafficSetting or UpstreamPolicy, or
+    the permissive mode of a Namespace or MeshConfig. `said` is the error message. A part that is not
+    `certain` is only suspected, and is soon tried again.
     """
 
     object: ObjectKey
@@ -32,7 +33,7 @@ class LeftOut:
 
 
 def parts_left_out(serving: GroupSnapshots, out: Iterable[ExcludedUnit]) -> tuple[LeftOut, ...]:
-    """Return the parts of policy that proxies are served without, by object and match."""
+    """Return the excluded parts of policy, sorted by object and match."""
     view = serving.view
     found = [
         LeftOut(
@@ -54,7 +55,7 @@ def parts_left_out(serving: GroupSnapshots, out: Iterable[ExcludedUnit]) -> tupl
 
 
 def refused_units(serving: GroupSnapshots) -> dict[Unit, tuple[RefusedResource, list[NodeKey]]]:
-    """Return the units that are left out before they are sent, why, and for whom."""
+    """Return the units that are excluded before they are sent, each with the reason and the proxies."""
     found: dict[Unit, tuple[RefusedResource, list[NodeKey]]] = {}
     for group, refused in sorted(serving.refused.items(), key=lambda each: repr(each[0])):
         for each in refused:

@@ -1,11 +1,10 @@
-"""What a proxy is served that has rejected something: its group's snapshot, with what it rejected left out.
+"""Snapshot for a proxy that has rejected resources: the snapshot of its group without the rejected parts.
 
-First the units of policy that are at fault are left out (see `lessened`). What is rejected all the same is
-withheld as a resource: in its place stands the last good version of it, which admits nobody any more whom
-the policy does not admit now. Where there is none an empty resource of that name stands there, so that what
-refers to it need not go: a route configuration without routes, a load assignment without endpoints. A secret,
-for which nothing can stand, stays as it is: whoever rejected it is not sent it again on the same stream, and
-nothing is won by taking away all that needs it.
+First the units of policy at fault are excluded (see `lessened`). A resource that is rejected even then is
+withheld, and replaced by its last good version, reduced to callers that policy still admits. Without a good
+version an empty resource of the same name replaces it, for example a route configuration without routes, so
+that resources with a reference to it can stay. A secret has no replacement and stays: it is not sent again on
+the same stream, and removing all resources that need the secret would not help.
 """
 
 from collections.abc import Callable, Iterable, Mapping

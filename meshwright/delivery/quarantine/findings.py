@@ -1,4 +1,4 @@
-"""What proxies reject, as it is told: to people, to gauges, and to whoever keeps it over a restart."""
+"""Rejections of all proxies, for problems, metrics and the file of verdicts."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -16,10 +16,11 @@ from xds.protocol.resources.resource import Reference, ResourceName, TypeUrl, Ve
 
 @dataclass(frozen=True, slots=True)
 class RejectedResource:
-    """Something that proxies reject: a resource in the version that it has, or a unit of policy in it.
+    """A resource, or a unit of policy in a resource, that proxies reject.
 
-    `proxy` is the first of them, `said` are its words, `reason` what they say, and `changed` the objects
-    that had led to that version. `replaced`: all of them have a good version to go on with.
+    `proxy` is the first of these proxies, `said` its error message and `reason` the meaning of the message.
+    `changed` are the objects whose change made the rejected version. `replaced` is whether all of these
+    proxies have a good version to continue with.
     """
 
     proxy: NodeKey
@@ -35,7 +36,7 @@ class RejectedResource:
 
 @dataclass(frozen=True, slots=True)
 class ExcludedUnit:
-    """A unit of policy that proxies are served without, sorted, and what the first of them said of it."""
+    """A unit of policy that is excluded for some proxies (sorted), with the accusation of the first."""
 
     unit: Unit
     proxies: tuple[NodeKey, ...]
@@ -44,7 +45,7 @@ class ExcludedUnit:
 
 
 class Findings:
-    """Reads the records, and changes nothing."""
+    """Read-only view of the records of rejections."""
 
     def __init__(self, records: Records) -> None:
         self._records = records

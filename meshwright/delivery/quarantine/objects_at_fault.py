@@ -1,4 +1,4 @@
-"""Objects at fault: which object of the mesh a rejected unit or resource is held against."""
+"""Objects at fault: the object of the mesh to which a rejected unit or resource is attributed."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -62,7 +62,7 @@ _PLACES: Final = (WORKLOAD, ENDPOINT_SLICE, SERVICE)
 
 
 def at_fault(view: View, unit: Unit, behind: Iterable[InputObject]) -> tuple[ObjectKey | None, str]:
-    """Return the object that a unit of policy is of, and its field, empty where it is the whole object."""
+    """Return the object of a unit of policy and the field; the field is empty for a whole object."""
     match unit:
         case AccessRule(by):
             return by, ""
@@ -92,9 +92,10 @@ def at_fault(view: View, unit: Unit, behind: Iterable[InputObject]) -> tuple[Obj
 
 
 def edited(rejected: RejectedResource, behind: Iterable[InputObject]) -> tuple[ObjectKey, str] | None:
-    """Return the target or split by whose edit a match came to be refused that nobody had touched.
+    """Return the edited object because of which an unchanged match is rejected, for example a TrafficTarget.
 
-    None where the proxy's words quote the match, or its group was edited itself: then that is at fault.
+    Return None if the error message quotes the match or the HTTPRouteGroup was edited, because then the group
+    is at fault.
     """
     unit, changed = rejected.unit, rejected.changed
     if not isinstance(unit, HTTPMatch) or any(each.kind == HTTP_ROUTE_GROUP for each in changed):
@@ -119,9 +120,10 @@ def _route_group(view: View, match: HTTPMatch, behind: Iterable[InputObject]) ->
 
 
 def _saying(view: View, unit: Calling, behind: Iterable[InputObject]) -> ObjectKey | None:
-    """Return the object that says this; of several that say the same one of those that are behind it.
+    """Return the object with this part; of several equal ones, prefer an object behind the resource.
 
-    Of rates and health checks a resource may be made from less than is said: then it is the one behind it.
+    A resource may have only some of the rates or health checks of an object. Then the object of this kind
+    behind the resource is returned.
     """
     there = {each.key for each in behind}
     kind, said = _sayings(view, unit)
@@ -132,7 +134,7 @@ def _saying(view: View, unit: Calling, behind: Iterable[InputObject]) -> ObjectK
 
 
 def _sayings(view: View, unit: Calling) -> tuple[Kind, list[tuple[PolicyKey, tuple[object, ...]]]]:
-    """Return the kind that says such a thing, and what each object of it says."""
+    """Return the kind of objects with such a part, and the parts of each object."""
     match unit:
         case RateLimits() | ConnectionLimits():
             limiting = settings(view).held().items()
@@ -145,10 +147,39 @@ def _sayings(view: View, unit: Calling) -> tuple[Kind, list[tuple[PolicyKey, tup
             return RETRY, [(key, (each.retries,)) for key, each in retries(view).held().items()]
 
 
-def unlikelihood(type_url: TypeUrl, made_from: InputObject) -> int:
-    """Return how unlikely a kind of object is to be at fault: first what proxies get nearly as it is written.
+def part_name(unit: Unit, key: ObjectKey | None) -> str:
+    """Return the name of a unit of policy, for example `match one of HTTPRouteGroup shop/paths`."""
+    owner = "the policy" if key is None else str(key)
+    match unit:
+        case HTTPMatch(name) if key is not None and key.kind != HTTP_ROUTE_GROUP:
+            return f"match {name}, which {owner} uses"
+        case HTTPMatch(name):
+            return f"match {name} of {owner}"
+        case RequestRule():
+            return f"a rule of {owner}"
+        case RateLimits():
+            return f"the rate limits of {owner}"
+        case ConnectionLimits():
+            return f"the connection limits of {owner}"
+        case OutlierDetectionOverride():
+            return f"the outlier detection of {owner}"
+        case HealthCheck():
+            return f"the health check of {owner}"
+        case HashKey():
+            return f"the hash key of {owner}"
+        case AccessLogPolicy():
+            return f"the access log of {owner}"
+        case EveryoneInTheMesh():
+            return f"the permissive mode of {owner}"
+        case _:
+            return owner
 
-    Listeners and endpoints hold addresses and ports above all, anything else what policies say.
+
+def unlikelihood(type_url: TypeUrl, made_from: InputObject) -> int:
+    """Return the rank of an object's kind as the cause of a rejection; 0 is the most likely kind.
+
+    Listeners and endpoints mostly hold addresses and ports, so workloads and Services come first. Other
+    resources mostly hold policies, so kinds whose values reach proxies nearly unchanged come first.
     """
     places_first = type_url in (LISTENER, ENDPOINT)
     kinds = (*_PLACES, *_POLICIES) if places_first else (*_POLICIES, *reversed(_PLACES))

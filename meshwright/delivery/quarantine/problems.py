@@ -1,4 +1,4 @@
-"""Rejections as problems: what proxies refuse, held against the one object that is at fault."""
+"""Rejected resources as problems, each reported at the one object that is most likely the cause."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -10,7 +10,7 @@ from catalog.store.objects import workload_object
 from catalog.store.view import View
 from meshwright.delivery.quarantine.exclusions import refused_units
 from meshwright.delivery.quarantine.findings import RejectedResource
-from meshwright.delivery.quarantine.objects_at_fault import at_fault, edited, unlikelihood
+from meshwright.delivery.quarantine.objects_at_fault import at_fault, edited, part_name, unlikelihood
 from meshwright.delivery.snapshots.group_snapshots import GroupSnapshots
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.objects import ObjectKey
@@ -24,26 +24,27 @@ REJECTED: Final = "resource-rejected"
 LEFT_OUT: Final = "policy-left-out"
 
 PROBLEMS: Final = 50
-"""Rejected resources that are told; if there are more, their number is."""
+"""Most rejected resources that are listed; one more problem has the number of the others."""
 
 _WORDS: Final = 200
 _OTHERS: Final = 3
-"""Objects that are named of those behind what the machine does not let a proxy have."""
-
-
-_UNTIL: Final = "until it is edited or accepted; it is offered again from time to time, or by proxy retry"
+"""Most objects that are named behind a resource that a proxy cannot apply at the moment."""
 
 
 class Rejections:
-    """Puts rejections into words; remembers what was behind those that stand."""
+    """Problems of rejected resources.
+
+    The objects from which a rejected version was made are remembered as long as its rejection lasts, because
+    the proxy keeps rejecting that version after the objects have changed.
+    """
 
     def __init__(self) -> None:
         self._behind: dict[tuple[NodeKey, TypeUrl, ResourceName, Version], tuple[InputObject, ...]] = {}
 
     def problems(self, serving: GroupSnapshots, rejected: Iterable[RejectedResource]) -> Problems:
-        """Return a problem for each thing rejected, and one for all of them that are too many to tell.
+        """Return a problem for each of the first PROBLEMS rejections, and one for all others.
 
-        What is left out before any proxy was asked comes first.
+        Parts of policy that are excluded before they are sent to any proxy come first.
         """
         everything = tuple(rejected)
         told = everything[:PROBLEMS]
@@ -60,22 +61,23 @@ class Rejections:
 
 
 def clause(serving: GroupSnapshots, rejected: RejectedResource) -> str:
-    """Return a proxy's words, and the one object that is at fault."""
+    """Return a proxy's error message with the one object at fault, for a line about that proxy."""
     found = problem(serving.view, rejected, _behind(serving, rejected))
     said = found.value.removeprefix("rejected: ")
     return said if found.key is None else f"{said}: {found.key} ({found.origin})"
 
 
 def problem(view: View, rejected: RejectedResource, behind: tuple[InputObject, ...]) -> Problem:
-    """Return what is said of something rejected: it is held against the one object that is at fault.
+    """Return the problem of one rejection, at the one object that is at fault.
 
-    That of a unit of policy is known. Of a resource it is the likeliest of those `behind` it: of those that
-    had changed, if any had; and the workload itself, where the reason is of the moment.
+    The object of a unit of policy is known. For a whole resource it is the most likely object of `behind`,
+    the objects from which the resource was made. Objects that had changed are preferred. The workload itself
+    is at fault where the reason is temporary, for example a port that another program uses.
     """
     place = f"{short_type(rejected.type_url)} {rejected.name}"
     if rejected.unit is not None:
         key, field = edited(rejected, behind) or at_fault(view, rejected.unit, behind)
-        says = _unit_says(rejected, rejected.unit)
+        says = _unit_says(rejected, rejected.unit, key)
         return _problem(view, REJECTED, key, behind, field or place, f"rejected: {rejected.said}", says)
     key = _workload(view, rejected.proxy) if rejected.reason.of_the_moment else None
     if key is None:
@@ -93,7 +95,11 @@ def _left_out(serving: GroupSnapshots) -> Iterable[Problem]:
         behind = serving.behind(nodes[0], *refused.key)
         key, field = at_fault(serving.view, unit, behind)
         place = f"{short_type(refused.key[0])} {refused.key[1]}"
-        says = f"it is left out of {place} before it is sent, {_outcome(unit)}, {_UNTIL}"
+        part = part_name(unit, key)
+        says = (
+            f"Proxies would reject {place} because of {part}. That part is excluded before the configuration "
+            f"is sent, and {_outcome(unit)}, until you edit the object."
+        )
         said = f"refused: {refused.said}"
         yield _problem(serving.view, LEFT_OUT, key, behind, field or place, said, says)
 
@@ -107,7 +113,10 @@ def _problem(
     value: str,
     says: str,
 ) -> Problem:
-    """Return a problem at the place where its object stands now: a line that moved changes no resource."""
+    """Return a problem with the current origin of its object.
+
+    `behind` may have an older origin, because an object that moved to another line changes no resource.
+    """
     sourced = None if key is None else view.sourced.held().get(key)
     elsewhere = next((each.origin for each in behind if each.key == key), FromSource("proxies"))
     origin = elsewhere if sourced is None else sourced.origin
@@ -119,29 +128,37 @@ def _problem(
 
 
 def _outcome(unit: Unit) -> str:
-    """Return what becomes of traffic without a unit."""
+    """Return the effect of a missing unit on traffic, as a clause."""
     if isinstance(unit, Calling):
-        return "calls are made as without it"
-    return "what it alone would allow is denied"
+        return "calls are made without it"
+    return "requests that only it allows are denied"
 
 
-def _unit_says(rejected: RejectedResource, unit: Unit) -> str:
+def _retried(rejected: RejectedResource) -> str:
+    return f"It is retried automatically; to retry now: `meshwright proxy retry {rejected.proxy}`."
+
+
+def _unit_says(rejected: RejectedResource, unit: Unit, key: ObjectKey | None) -> str:
     where = f"{short_type(rejected.type_url)} {rejected.name}"
-    return f"{rejected.proxy} or others reject {where} with it: it is left out, {_outcome(unit)}, {_UNTIL}"
+    return (
+        f"Proxy {rejected.proxy}, and perhaps others, rejected {where} because of {part_name(unit, key)}. "
+        f"That part is excluded, and {_outcome(unit)}, until you edit the object or the proxy accepts it. "
+        f"{_retried(rejected)}"
+    )
 
 
 def _resource_says(rejected: RejectedResource, behind: Iterable[InputObject], held: ObjectKey | None) -> str:
+    proxies = f"Proxy {rejected.proxy}, and perhaps others of its group,"
     if rejected.reason.of_the_moment:
-        says = f"{rejected.proxy} or others of its group reject it for now ({rejected.reason}), {_UNTIL}"
+        says = f"{proxies} cannot apply the resource at the moment ({rejected.reason}). {_retried(rejected)}"
         by_likelihood = sorted(behind, key=lambda each: (unlikelihood(rejected.type_url, each), each.key))
         others = [str(each.key) for each in by_likelihood if each.key != held][:_OTHERS]
-        return (
-            f"{says}; nothing need be wrong with what it is made from: {', '.join(others)}"
-            if others
-            else says
-        )
+        return f"{says} The objects behind it may be correct: {', '.join(others)}." if others else says
     kept = "its last good version" if rejected.replaced else "its last good version where there is one"
-    return f"{rejected.proxy} or others of its group reject it and are served {kept} until it changes"
+    return (
+        f"{proxies} rejected the resource and is served {kept}, until you edit the object or the proxy "
+        f"accepts the resource. {_retried(rejected)}"
+    )
 
 
 def _workload(view: View, proxy: NodeKey) -> ObjectKey | None:
@@ -158,5 +175,5 @@ def _more(count: int) -> Problem:
         code=REJECTED,
         severity=Severity.ERROR,
         origin=FromSource("proxies"),
-        expected=f"{count} more resources are rejected",
+        expected=f"{count} more resources are rejected; `meshwright proxies` lists the proxies.",
     )

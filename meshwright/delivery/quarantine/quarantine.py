@@ -1,4 +1,4 @@
-"""What is decided where proxies reject something: what is taken out, withheld, tried and offered again."""
+"""Quarantine: decisions after a rejection, such as excluding, withholding, trying and retrying."""
 
 import itertools
 import random

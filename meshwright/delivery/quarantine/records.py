@@ -1,4 +1,4 @@
-"""What is computed for proxies as far as it is published, and a record of each that rejects some of it."""
+"""Published snapshots, and a record for each proxy that rejects a part of one."""
 
 from collections.abc import Iterable, Iterator, Mapping
 

@@ -1,8 +1,8 @@
-"""A group's snapshot without units of policy that some proxy refuses: made again, with less.
+"""A group's snapshot, made again without units of policy that a proxy rejects.
 
-What decides who is admitted never goes back to an older version, which may admit more: it is what the policy
-is now, without those units. What does not may be served in the good version that it had before them, as long
-as nothing else about it has changed.
+Resources that decide about admission never go back to an older version, because that version may admit more:
+they have the current policy without the rejected units. Other resources may be served in the good version
+from before these units, as long as only the units have changed.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Who is served what instead: a proxy that rejects something is in a variant of its group."""
+"""Variants of groups: each proxy that rejects something belongs to a variant of its group."""
 
 import hashlib
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What was found guilty, as it outlives a restart: one part of policy that one proxy refuses."""
+"""Verdicts that outlive a restart: a part of policy that one proxy rejects."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -13,20 +13,21 @@ from xds.protocol.resources.resource import ResourceName, TypeUrl
 VERSION: Final = 1
 
 LIMIT: Final = 10_000
-"""Verdicts that are kept; those beyond are found again."""
+"""Most verdicts that are kept; others are found again after a restart."""
 
 _TEXTS: Final = ("proxy", "unit", "type", "resource", "about", "said", "at")
 
 
 class VerdictsError(ValueError):
-    """These are no verdicts."""
+    """A document that does not contain verdicts."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Verdict:
-    """A unit of policy that a proxy refuses, in which resource and words, how often in a row, since when.
+    """A unit of policy that a proxy rejects.
 
-    `about` says what the unit is, for people.
+    `said` is the error message, `times` the number of rejections in a row, and `date` the time of the last
+    one. `about` describes the unit for people.
     """
 
     proxy: NodeKey
@@ -40,7 +41,7 @@ class Verdict:
 
 
 def written(verdicts: Iterable[Verdict]) -> bytes:
-    """Return verdicts as a JSON document; LIMIT of them at the most."""
+    """Return at most LIMIT verdicts as a JSON document."""
     found = [
         {
             "proxy": each.proxy,
@@ -58,7 +59,7 @@ def written(verdicts: Iterable[Verdict]) -> bytes:
 
 
 def read(content: bytes) -> tuple[Verdict, ...]:
-    """Return the verdicts of a JSON document; raise VerdictsError if it is anything else."""
+    """Return the verdicts of a JSON document. Raise VerdictsError for any other content."""
     try:
         document = json.loads(content)
     except ValueError as error:

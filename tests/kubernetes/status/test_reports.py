@@ -200,7 +200,7 @@ async def test_describe_says_that_an_envoy_rejected_a_policy_and_where(reports: 
             assert "RE2 program size of 248" in event["note"]
             shown = await reports.describe("httproutegroup", "all")
             assert "ResourceRejected" in shown
-            assert f"{name} or others reject route" in " ".join(shown.split())
+            assert f"Proxy {name}, and perhaps others, rejected route" in " ".join(shown.split())
 
 
 async def test_a_status_is_written_when_it_is_other_and_others_fields_stay(reports: Reports) -> None:

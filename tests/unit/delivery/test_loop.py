@@ -138,7 +138,10 @@ async def test_a_group_that_fails_is_a_problem(plane: Plane) -> None:
     await loop.wave()
     assert plane.cache.snapshot(NODE) is None
     (problem,) = [each for each in loop.state.problems if each.code == "translation-failed"]
-    assert problem.expected == "ValueError: no shop/store (0 of 1 proxies keep what they had)"
+    assert problem.expected == (
+        "The configuration of this group of proxies could not be computed, so 0 of 1 proxies keep their last "
+        "configuration. The cause: ValueError: no shop/store"
+    )
     assert b"meshwright_group_failures_total 1.0" in plane.metrics.text()
 
 
@@ -345,4 +348,7 @@ async def test_a_workload_whose_group_cannot_be_told_is_a_problem(
     await loop.wave()
     (problem,) = [each for each in loop.state.problems if each.code == "workload-not-placed"]
     assert (str(problem.key), str(problem.origin)) == ("Workload shop/w-a", "mesh.yaml:6 (document 2)")
-    assert problem.expected == "workloads by group: ValueError: who is it?; its proxy keeps what it has"
+    assert problem.expected == (
+        "The index `workloads by group` could not be computed for this workload, so its proxy keeps its last "
+        "configuration. The cause: ValueError: who is it?"
+    )

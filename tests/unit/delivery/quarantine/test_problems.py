@@ -63,6 +63,18 @@ def _made_from(kind: Kind, name: str, line: int) -> InputObject:
     return InputObject(ObjectKey(kind, Namespace("default"), name), InFile("mesh.yaml", 1, line))
 
 
+RETRIED = f"It is retried automatically; to retry now: `meshwright proxy retry {NODE}`."
+
+
+def _excluded(part: str) -> str:
+    """Return the text of a problem of a part of policy, without which calls are made."""
+    return (
+        f"Proxy {NODE}, and perhaps others, rejected route rds-outbound.default/shop|80 because of {part}. "
+        "That part is excluded, and calls are made without it, until you edit the object or the proxy "
+        f"accepts it. {RETRIED}"
+    )
+
+
 def test_the_likeliest_object_is_blamed_and_it_alone() -> None:
     """A split rather than the service; the words stand in one line."""
     behind = (_made_from(SERVICE, "shop", 1), _made_from(TRAFFIC_SPLIT, "weights", 9))
@@ -74,7 +86,8 @@ def test_the_likeliest_object_is_blamed_and_it_alone() -> None:
         field="route rds-outbound.default/shop|80",
         value="rejected: bad regex",
         expected=(
-            f"{NODE} or others of its group reject it and are served its last good version until it changes"
+            f"Proxy {NODE}, and perhaps others of its group, rejected the resource and is served its last "
+            f"good version, until you edit the object or the proxy accepts the resource. {RETRIED}"
         ),
     )
 
@@ -100,7 +113,7 @@ def test_what_is_tried_again_is_held_against_its_retry() -> None:
     found = problem(a.view(other, *same), rejected, behind)
     assert str(found.key) == "Retry default/buyer"
     assert found.value == "rejected: bad regex"
-    assert "it is left out, calls are made as without it, until it is edited" in found.expected
+    assert found.expected == _excluded("Retry default/buyer")
     assert problem(a.view(other), rejected, behind).key is None, "negative control: it is gone"
 
 
@@ -121,21 +134,23 @@ POLICY = UpstreamPolicy(
 
 
 @pytest.mark.parametrize(
-    ("unit", "kind", "name"),
+    ("unit", "kind", "name", "part"),
     [
-        (RateLimits(requests=SLOW), UPSTREAM_TRAFFIC_SETTING, "s"),
-        (ConnectionLimits(connections=1), UPSTREAM_TRAFFIC_SETTING, "s"),
-        (EJECTING, UPSTREAM_POLICY, "u"),
-        (CHECK, UPSTREAM_POLICY, "u"),
-        (KEY, UPSTREAM_POLICY, "u"),
+        (RateLimits(requests=SLOW), UPSTREAM_TRAFFIC_SETTING, "s", "rate limits"),
+        (ConnectionLimits(connections=1), UPSTREAM_TRAFFIC_SETTING, "s", "connection limits"),
+        (EJECTING, UPSTREAM_POLICY, "u", "outlier detection"),
+        (CHECK, UPSTREAM_POLICY, "u", "health check"),
+        (KEY, UPSTREAM_POLICY, "u", "hash key"),
     ],
 )
-def test_what_is_said_of_calls_is_held_against_who_says_it(unit: Unit, kind: Kind, name: str) -> None:
+def test_what_is_said_of_calls_is_held_against_who_says_it(
+    unit: Unit, kind: Kind, name: str, part: str
+) -> None:
     """Else nobody is named; but for what a resource may know less of than the object says."""
     rejected = replace(_rejected(), unit=unit)
     found = problem(a.view(SETTING, POLICY), rejected, ())
     assert found.key == ObjectKey(kind, Namespace("default"), name)
-    assert "it is left out, calls are made as without it, until it is edited" in found.expected
+    assert found.expected == _excluded(f"the {part} of {found.key}")
     assert problem(a.view(), rejected, ()).key is None
     behind = (_made_from(SERVICE, "shop", 1), _made_from(kind, "x", 2))
     knows_less = isinstance(unit, RateLimits | HealthCheck)
@@ -153,7 +168,10 @@ def test_what_nothing_is_behind_is_said_all_the_same() -> None:
     """What was left of another time."""
     found = problem(VIEW, _rejected(replaced=False), ())
     assert (found.origin, found.key) == (FromSource("proxies"), None)
-    assert found.expected.endswith("are served its last good version where there is one until it changes")
+    assert found.expected.endswith(
+        "is served its last good version where there is one, until you edit the object or the proxy accepts "
+        f"the resource. {RETRIED}"
+    )
 
 
 def _serving(*things: object) -> GroupSnapshots:
@@ -198,7 +216,7 @@ def test_too_many_are_counted() -> None:
         _serving(*THINGS), [_rejected(f"r{number}") for number in range(PROBLEMS + 7)]
     )
     assert len(found) == PROBLEMS + 1
-    assert found[-1].expected == "7 more resources are rejected"
+    assert found[-1].expected == "7 more resources are rejected; `meshwright proxies` lists the proxies."
 
 
 def test_a_proxy_that_is_gone_has_nothing_behind_it() -> None:
@@ -259,4 +277,7 @@ def test_what_is_of_the_moment_is_held_against_the_proxys_own_workload() -> None
     found = problem(serving.view, rejected, behind)
     assert str(found.key) == "Workload default/buyer"
     assert found.value == "rejected: cannot bind '10.0.0.1:1': Address already in use"
-    assert found.expected.endswith("nothing need be wrong with what it is made from: Service default/shop")
+    assert found.expected == (
+        f"Proxy {NODE}, and perhaps others of its group, cannot apply the resource at the moment "
+        f"(address-in-use). {RETRIED} The objects behind it may be correct: Service default/shop."
+    )
