@@ -6,11 +6,20 @@ from meshwright.mesh.problems.codes import ProblemCode
 class Code(ProblemCode):
     """The code of a problem, with one line of explanation in `doc`. Codes MW30xx are about drivers."""
 
-    UNKNOWN_DRIVER = "MW3001", "A sidecar driver is named that is not installed; its proxies get nothing new."
-    NOT_STARTED = "MW3002", "A workload's sidecar driver is installed, and its control plane was not started."
+    UNKNOWN_DRIVER = (
+        "MW3001",
+        "An object names a sidecar driver that is not installed; its proxies get no new configuration.",
+    )
+    NOT_STARTED = "MW3002", "A workload's sidecar driver is installed, but its control plane was not started."
     INCAPABLE = (
         "MW3003",
-        "A policy needs what the workload's sidecar driver cannot do; that part is left out.",
+        "A policy needs a capability that the workload's sidecar driver lacks; that part is left out.",
     )
-    DRIVER_TWICE = "MW3004", "MeshConfig has two entries for one sidecar driver; its proxies get nothing new."
-    NO_MTLS = "MW3005", "A sidecar driver's entry asks for no mTLS, which there is not; its proxies have it."
+    DRIVER_TWICE = (
+        "MW3004",
+        "MeshConfig has two entries for one sidecar driver; its proxies get no new configuration.",
+    )
+    NO_MTLS = (
+        "MW3005",
+        "A sidecar driver's entry disables mutual TLS, which is not possible; its proxies keep using it.",
+    )

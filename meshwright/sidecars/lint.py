@@ -1,4 +1,4 @@
-"""What is wrong between objects and drivers: who is named that is not there, what cannot be done. Pure."""
+"""Problems between objects and sidecar drivers: unknown drivers and missing capabilities. Pure functions."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _FIELD: Final = f"metadata.annotations.{DRIVER_ANNOTATION}"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InstalledDrivers:
-    """The drivers there are, the environment that chooses, and which drivers run; None: all of them."""
+    """Installed drivers, the environment that selects one, and the names of running drivers (None: all)."""
 
     drivers: Mapping[str, SidecarDriver]
     environment: Mapping[str, str]
@@ -45,15 +45,15 @@ class InstalledDrivers:
         return self.drivers[select(config, self.environment, self.ports, named).driver]
 
     def of_mesh(self, view: View) -> Problems:
-        """Return what is wrong with the drivers that the mesh's settings name."""
+        """Return the problems of the drivers in the MeshConfig."""
         return tuple(_of_config(view, self))
 
     def fine(self, view: View) -> frozenset[str]:
-        """Return the names of the drivers that run and can do everything; the empty one where ours does."""
+        """Return the drivers that run and have every capability; the empty name is the default driver."""
         return frozenset(named for named in ("", *self.drivers) if self._is_fine(view, named))
 
     def of_workload(self, view: View, key: WorkloadKey) -> Problems:
-        """Return what is wrong between a workload and its driver."""
+        """Return the problems between a workload and its driver."""
         return tuple(each for group in groups_of(view, key) for each in _of_group(view, self, group, key))
 
     def _is_fine(self, view: View, named: str) -> bool:
@@ -64,12 +64,12 @@ class InstalledDrivers:
         return self.runs(driver) and driver.capabilities >= _EVERYTHING
 
     def runs(self, driver: SidecarDriver) -> bool:
-        """Say whether a driver was started."""
+        """Return whether a driver was started."""
         return self.running is None or driver.name in self.running
 
 
 def problems(view: View, installed: InstalledDrivers) -> Problems:
-    """Return everything that is wrong, each problem once, in the order of objects."""
+    """Return all problems without duplicates, in the order of objects."""
     of_workloads = (each for key in view.workloads for each in installed.of_workload(view, key))
     return ordered((*installed.of_mesh(view), *of_workloads))
 
@@ -81,34 +81,46 @@ def _of_config(view: View, installed: InstalledDrivers) -> Iterator[Problem]:
     config = view.config.sidecar
     if config.sidecar_class and config.sidecar_class not in installed.drivers:
         known = ", ".join(sorted(installed.drivers))
-        wanted = f"must be the name of a driver that is installed: {known}"
+        wanted = (
+            "No driver of this name is installed, so its proxies get no new configuration. "
+            f"Use the name of an installed driver: {known}."
+        )
         value = config.sidecar_class
         yield say(view, key, Code.UNKNOWN_DRIVER, Severity.ERROR, _CLASS, value, wanted)
     for entry in config.drivers:
         if entry.disabled_mtls:
-            wanted = "must be false or absent: there is no mesh without mutual TLS, and it stays"
+            wanted = (
+                "Mutual TLS cannot be disabled, so the proxies of this driver keep using mutual TLS. "
+                "Remove the field, or set it to false."
+            )
             yield say(view, key, Code.NO_MTLS, Severity.ERROR, _NO_MTLS, entry.name, wanted)
     names = [entry.name for entry in config.drivers]
     for name in sorted({each for each in names if names.count(each) > 1}):
-        wanted = "must have one entry for each driver"
+        wanted = (
+            "The list has more than one entry for this driver, so its proxies get no new configuration. "
+            "Keep one entry for each driver."
+        )
         yield say(view, key, Code.DRIVER_TWICE, Severity.ERROR, "spec.sidecar.sidecarDrivers", name, wanted)
 
 
 def _of_group(
     view: View, installed: InstalledDrivers, group: ProxyGroup, key: WorkloadKey
 ) -> Iterator[Problem]:
-    """Yield what is wrong between a group and its driver, as it is said of one of its workloads."""
+    """Yield the problems between a group and its driver, reported at one workload of the group."""
     try:
         driver = installed.driver_of(view.config.sidecar, group.driver)
     except DuplicateDriverError:
-        return  # MeshConfig's affair
+        return  # reported at the MeshConfig
     except UnknownDriverError as error:
         if group.driver:
             named_by, field = _naming(view, key)
             yield say(view, named_by, Code.UNKNOWN_DRIVER, Severity.ERROR, field, group.driver, f"{error}")
         return
     if not installed.runs(driver):
-        wanted = "it was not needed when the control plane started; start that again"
+        wanted = (
+            "The driver is installed, but the control plane did not start it, because no object needed the "
+            "driver at that time. Restart the control plane."
+        )
         named_by, field = _naming(view, key)
         yield say(view, named_by, Code.NOT_STARTED, Severity.ERROR, field, driver.name, wanted)
     if driver.capabilities >= _EVERYTHING:
@@ -128,10 +140,14 @@ def _incapable(view: View, workload: WorkloadKey, driver: str, requirement: Requ
     key = workload_object(view, workload)
     because = str(requirement.by)
     if requirement.by == WORKLOAD:
-        because = "its own interception" if key.kind == WORKLOAD else "a Pod, which is taken for intercepted"
+        because = (
+            "the workload's own interception"
+            if key.kind == WORKLOAD
+            else "a Pod (its traffic counts as intercepted)"
+        )
     wanted = (
-        f"cannot do {requirement.capability}, which is needed for {because}: "
-        "choose another driver, or change that"
+        f"This driver does not support {requirement.capability}, which {because} needs, so that part is "
+        "left out. Choose another driver, or change the object."
     )
     return say(view, key, Code.INCAPABLE, Severity.ERROR, _FIELD, driver, wanted)
 

@@ -147,7 +147,7 @@ async def test_what_a_document_cannot_say_is_reported(documents: Start, read: Re
     lines = [each["line"] for each in (await server.ask("GET", "/debug/policies"))["problems"]]
     (line,) = [each for each in lines if each.startswith("MW3003")]
     assert "Workload shop/one" in line
-    assert "http-routes, which is needed for TrafficTarget shop/friends" in line
+    assert "http-routes, which TrafficTarget shop/friends needs" in line
 
 
 async def test_a_consumer_enforces_what_its_document_says(

@@ -120,7 +120,9 @@ def test_what_is_done_with_calls() -> None:
     assert said == plain | wanted
     assert not plain & wanted
     incapable = problems(view(POLICY, workload("one", "document"), OF_CALLS), INSTALLED)
-    missing = {each.expected.split(",")[0].removeprefix("cannot do ") for each in incapable}
+    missing = {
+        each.expected.split(",")[0].removeprefix("This driver does not support ") for each in incapable
+    }
     assert {each.capability for each in wanted} <= missing
 
 
@@ -129,17 +131,20 @@ def test_envoy_can_do_everything() -> None:
     assert _said(view(POLICY, workload("one"))) == []
 
 
+LEFT_OUT = ", so that part is left out. Choose another driver, or change the object."
+
+
 def test_what_a_driver_cannot_do_is_said_of_each_workload() -> None:
     """With the object that needs it; what stands in no object of another is its own interception."""
     of = view(POLICY, workload("one", "document"), workload("two", "document", 2, explicit=False))
     found = [
-        (str(each.key), each.expected.partition(":")[0].removeprefix("cannot do "))
+        (str(each.key), each.expected.removeprefix("This driver does not support ").removesuffix(LEFT_OUT))
         for each in problems(of, INSTALLED)
     ]
-    http = "http-routes, which is needed for TrafficTarget shop/by-path"
-    split = "traffic-splits, which is needed for TrafficSplit shop/halves"
-    tcp = "tcp-splits, which is needed for TrafficSplit shop/halves"
-    own = "transparent-interception, which is needed for its own interception"
+    http = "http-routes, which TrafficTarget shop/by-path needs"
+    split = "traffic-splits, which TrafficSplit shop/halves needs"
+    tcp = "tcp-splits, which TrafficSplit shop/halves needs"
+    own = "transparent-interception, which the workload's own interception needs"
     one, two = "Workload shop/one", "Workload shop/two"
     assert sorted(found) == sorted(
         [(one, http), (one, split), (one, tcp), (two, http), (two, split), (two, tcp), (two, own)]
@@ -154,8 +159,8 @@ def test_a_pod_is_taken_for_intercepted() -> None:
     pod = f"apiVersion: v1\nkind: Pod\n{metadata}\nstatus: {{podIP: 10.0.0.7}}\n"
     (said,) = problems(view(pod), INSTALLED)
     assert (said.code, str(said.key), said.value) == (Code.INCAPABLE, "Pod shop/p", "document")
-    because = "transparent-interception, which is needed for a Pod, which is taken for intercepted"
-    assert said.expected.startswith(f"cannot do {because}: ")
+    needs = "transparent-interception, which a Pod (its traffic counts as intercepted) needs"
+    assert said.expected == f"This driver does not support {needs}{LEFT_OUT}"
 
 
 CLASS = "spec.sidecar.sidecarClass"

@@ -1,4 +1,4 @@
-"""What Envoy checks in its code, beyond the rules of its API.
+"""Checks that Envoy makes in its code, beyond the rules of its API.
 
 Each function looks at one message type. What only a proxy can know is not judged, such as whether an address
 can be bound or whether a certificate's key fits.
@@ -40,9 +40,9 @@ _READINGS: Final = (re2.Options.Encoding.UTF8, re2.Options.Encoding.LATIN1)
 
 @lru_cache(4096)
 def regex_fault(pattern: str) -> str:
-    """Return what some Envoy has against an expression, empty if nothing: all run RE2 with its defaults."""
+    """Return why an Envoy would reject an expression, or an empty text; all use RE2 with its defaults."""
     if not regexes.regex_fault(pattern):
-        return ""  # by narrower bounds; of what stands in a manifest it is known from when that was read
+        return ""  # our own bounds are narrower, and were checked when the manifest was read
     options = re2.Options()
     options.log_errors = False
     for options.encoding in _READINGS:
@@ -65,7 +65,7 @@ def _duration(message: Duration, way: Way, found: list[Fault]) -> None:
     if message.seconds < 0 or message.nanos < 0:
         found.append(fault(way, "must not be negative"))
     elif message.seconds > _MAX_SECONDS or message.nanos >= 10**9:
-        found.append(fault(way, f"must be at most {_MAX_SECONDS} s, its nanos below 10^9"))
+        found.append(fault(way, f"must be at most {_MAX_SECONDS} s, with nanos below 10^9"))
 
 
 def _socket_address(message: address_pb2.SocketAddress, way: Way, found: list[Fault]) -> None:
@@ -74,7 +74,7 @@ def _socket_address(message: address_pb2.SocketAddress, way: Way, found: list[Fa
 
 
 def _is_of_cluster(way: Way) -> bool:
-    """Say whether an address stands in a cluster, whose kind says if it may be a name (`_cluster`)."""
+    """Return whether an address is in a cluster; `_cluster` checks whether a name is allowed there."""
     while way is not None:
         way, field, _ = way
         if field == "load_assignment":
@@ -123,7 +123,7 @@ def _weighted_routes(message: route_components_pb2.WeightedCluster, way: Way, fo
     if not message.HasField("total_weight"):
         _sum(total, (way, "clusters", None), found)
     if total == 0:
-        found.append(fault((way, "clusters", None), "must have weights that come to more than 0"))
+        found.append(fault((way, "clusters", None), "must have weights that add up to more than 0"))
 
 
 def _weighted_tcp(message: tcp_proxy_pb2.TcpProxy.WeightedCluster, way: Way, found: list[Fault]) -> None:
@@ -132,7 +132,7 @@ def _weighted_tcp(message: tcp_proxy_pb2.TcpProxy.WeightedCluster, way: Way, fou
 
 def _sum(total: int, way: Way, found: list[Fault]) -> None:
     if total > _UINT32:
-        found.append(fault(way, f"must have weights that come to at most {_UINT32}", total))
+        found.append(fault(way, f"must have weights that add up to at most {_UINT32}", total))
 
 
 def _virtual_hosts(message: route_pb2.RouteConfiguration, way: Way, found: list[Fault]) -> None:
@@ -163,7 +163,7 @@ def _different(values: Iterable[Hashable], way: Way, what: str, found: list[Faul
     for value, times in Counter(values).items():
         if times > 1:
             shown = value if isinstance(value, str) else None
-            found.append(fault(way, f"must not have one {what} twice", shown))
+            found.append(fault(way, f"must not have the same {what} twice", shown))
 
 
 CODE: Final[dict[str, CodeCheck]] = {

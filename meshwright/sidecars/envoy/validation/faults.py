@@ -1,4 +1,4 @@
-"""What is wrong with a message, and where."""
+"""Faults of a message, with the path to the value."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,8 +26,8 @@ class Step:
 class Fault:
     """One value that Envoy would refuse.
 
-    `steps` lead to it from the message that was judged, through an Any as if it were not there; `expected`
-    says what would be right; `value` is what stands there, in at most 80 characters, and never a secret.
+    `steps` lead from the checked message to the value; an Any on the way has no step. `expected` is the
+    rule, for example `must be an IP address`. `value` is the wrong value, at most 80 characters, and never a secret.
     """
 
     steps: tuple[Step, ...]
@@ -45,7 +45,7 @@ class Fault:
 
 
 def fault(way: Way, expected: str, value: object = None, *, hidden: bool = False) -> Fault:
-    """Return the fault of a value at the end of a way; `value` None is a value that is not shown."""
+    """Return the fault of the value at the end of a way; with `value` None the value is not shown."""
     steps = []
     while way is not None:
         way, field, element = way

@@ -268,7 +268,7 @@ def _list_check(field: FieldDescriptor, kind: _Rules) -> _Check | None:
         if most and len(values) > most:
             found.append(fault((way, name, None), f"must have at most {most} elements", len(values)))
         if unique and len(set(values)) < len(values):
-            found.append(fault((way, name, None), "must not hold an element twice"))
+            found.append(fault((way, name, None), "must not contain an element twice"))
         for index, value in enumerate(values):
             each(value, (way, name, index), found)
 
@@ -339,11 +339,11 @@ def _unpacked(type_url: str, value: bytes) -> tuple[str, Message | None]:
     """Return what an Any holds; else what is wrong with it."""
     made = _class(type_url.rpartition("/")[2])
     if made is None:
-        return "must hold a message of a type that is known here", None
+        return "must contain a message of a known type", None
     try:
         return "", made.FromString(value)
     except DecodeError:
-        return "must hold a message of its type", None
+        return "must contain a message of the type in type_url", None
 
 
 @cache

@@ -1,7 +1,7 @@
-"""Envoy's rules for one value, as its API states them (`validate.rules`, protoc-gen-validate): into closures.
+"""Envoy's rules for one value (`validate.rules`, protoc-gen-validate) as closures.
 
-A rule that is not known here raises UnknownRuleError when a message type is prepared, never silence when a
-message is judged.
+An unknown rule raises UnknownRuleError when its message type is prepared, so that no rule is skipped without
+notice when a message is checked.
 """
 
 import re
@@ -17,7 +17,7 @@ Rules = Any
 """A message of `validate_pb2` with the rules of one kind."""
 Test = Callable[[Any], bool]
 Rule = tuple[Test, str]
-"""Whether a value is right, and what it must be (`must ...`)."""
+"""A test of a value, and the text of the rule (`must ...`)."""
 
 _COMPARISONS: Final[dict[str, tuple[Callable[[Any], Test], str]]] = {
     "gt": (lambda bound: lambda value: value > bound, "above"),
@@ -37,15 +37,15 @@ _KNOWN_WORDS: Final = {
     validate_pb2.KnownRegex.HTTP_HEADER_VALUE: "must be the value of a header, on one line",
 }
 _ELSEWHERE: Final = frozenset({"ignore_empty", "required", "skip", "strict"})
-"""What says when a rule counts, or belongs to another rule; `validation` and `_well_known` look at it."""
+"""Fields that modify other rules; `messages` and `_well_known` read them."""
 
 
 class UnknownRuleError(Exception):
-    """The API states a rule that is not known here."""
+    """The API has a rule that this module does not know."""
 
 
 def scalar_rules(field: FieldDescriptor, rules: Rules) -> tuple[Rule, ...]:
-    """Return what the rules of one kind (StringRules, UInt32Rules, DurationRules, ...) ask of a value."""
+    """Return the rules of one kind for a value, for example of StringRules or DurationRules."""
     kind = rules.DESCRIPTOR.name
     if kind == "DurationRules":
         return tuple(_durations(rules))
@@ -180,7 +180,7 @@ def _none_of(refused: Iterable[int]) -> Test:
 
 
 def refuse_others(rules: Rules, *known: str) -> None:
-    """Raise UnknownRuleError for a rule that is not among those named."""
+    """Raise UnknownRuleError for a rule whose name is not in `known`."""
     for field, _ in rules.ListFields():
         if field.name not in known:
             raise UnknownRuleError(f"{rules.DESCRIPTOR.name}.{field.name}")

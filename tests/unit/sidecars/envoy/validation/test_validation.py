@@ -241,27 +241,27 @@ WRONG: tuple[tuple[Message, str], ...] = (
         address_pb2.CidrRange(address_prefix="10.0.0.1", prefix_len=UInt32Value(value=33)),
         "prefix_len: must be at most 32, not 33",
     ),
-    (weighted(0, 0), "clusters: must have weights that come to more than 0"),
-    (weighted(2**32 - 1, 1), "clusters: must have weights that come to at most 4294967295, not 4294967296"),
-    (tcp_shares(2**32 - 1, 1), "weighted_clusters.clusters: must have weights that come to at most"),
-    (hosts("a", "A"), "virtual_hosts: must not have one domain twice, not 'a'"),
+    (weighted(0, 0), "clusters: must have weights that add up to more than 0"),
+    (weighted(2**32 - 1, 1), "clusters: must have weights that add up to at most 4294967295, not 4294967296"),
+    (tcp_shares(2**32 - 1, 1), "weighted_clusters.clusters: must have weights that add up to at most"),
+    (hosts("a", "A"), "virtual_hosts: must not have the same domain twice, not 'a'"),
     (
         listener_pb2.Listener(filter_chains=[chain(1, "10.0.0.1"), chain(1, "10.0.0.1")]),
-        "filter_chains: must not have one match twice",
+        "filter_chains: must not have the same match twice",
     ),
     (
         listener_pb2.Listener(filter_chains=[chain(1, "10.0.0.1", "10.0.0.2"), chain(1, "10.0.0.2")]),
-        "filter_chains: must not have one match twice",
+        "filter_chains: must not have the same match twice",
     ),
     (
         cluster_pb2.Cluster(name="c", cleanup_interval=Duration(seconds=10**12)),
         "cleanup_interval: must be at",
     ),
     # An Any.
-    (any_pb2.Any(type_url="type.googleapis.com/no.Such"), "must hold a message of a type that is known here"),
+    (any_pb2.Any(type_url="type.googleapis.com/no.Such"), "must contain a message of a known type"),
     (
         any_pb2.Any(type_url="type.googleapis.com/envoy.config.cluster.v3.Cluster", value=b"\xff"),
-        "must hold a message of its type",
+        "must contain a message of the type in type_url",
     ),
 )
 
