@@ -3,9 +3,9 @@
 The package asks only the oracle, so that the explanation is the decision itself. It never decides anything of
 its own.
 
-`explain` explains a request, and `explain_outside` a call out of the mesh. `standing` compares a decision with
-the configuration that sidecars have acknowledged. `steps/` has a module for each subject of a step. Start
-reading with `explanation`.
+`explain` explains a request, and `explain_outside` a call out of the mesh. `standing` compares a decision
+with the configuration that sidecars have acknowledged. `steps/` has a module for each subject of a step.
+Start reading with `explanation`.
 """
 
 from catalog.explain.enforcement import Enforcement, concerned, not_asked, standing

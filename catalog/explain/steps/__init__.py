@@ -1,4 +1,4 @@
 """The steps of an explanation, a module for each subject.
 
-The modules only describe decisions; `catalog.oracle` makes them.
+The modules describe decisions and never make one; `catalog.oracle` decides.
 """

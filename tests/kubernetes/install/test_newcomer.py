@@ -134,6 +134,6 @@ def test_the_readme_s_commands_lead_to_a_denial_and_an_answer(
     assert [line for each in done for line in each.stdout.splitlines() if "Warning" in line] == []
     *_, denied, explained, _, answered = [each.stdout for each in done]
     assert re.fullmatch(r"Error fetching http://bookstore\.bookstore:14001/\S+: refused\n", denied)
-    assert "no TrafficTarget has the destination bookstore/bookstore\n" in explained
+    assert "No TrafficTarget has the destination bookstore/bookstore.\n" in explained
     assert re.fullmatch(r"Status: 200 \(http://bookstore\.bookstore:14001/\S+\)\n", answered)
     assert [each.returncode for each in removed] == [0, 0]

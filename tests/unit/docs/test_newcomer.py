@@ -137,9 +137,13 @@ def test_explain_says_what_the_pages_say(tmp_path: Path) -> None:
     (tmp_path / "bookstore.json").write_text(json.dumps({"kind": "List", "items": list(_running())}))
     denied = CliRunner().invoke(app, asked)
     assert denied.exit_code == 1
-    said = _transcript().partition("GET /buy-a-book/new\n")[2].partition("  it is in force")[0]
-    assert _without_places(denied.stdout.partition("  whether it is in force")[0]) == _without_places(said)
-    assert '"no\n# TrafficTarget has the destination bookstore/bookstore"' in README
+    said = (
+        _transcript()
+        .partition("GET /buy-a-book/new\n")[2]
+        .partition("  The sidecars enforce this decision")[0]
+    )
+    assert _without_places(denied.stdout.partition("  No server was asked")[0]) == _without_places(said)
+    assert '"No\n# TrafficTarget has the destination bookstore/bookstore."' in README
     (tmp_path / "policies.yaml").write_text(POLICIES.read_text("utf-8"))
     assert CliRunner().invoke(app, asked).exit_code == 0
 
