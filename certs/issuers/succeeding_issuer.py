@@ -1,4 +1,4 @@
-"""An issuer, and those before it: noted, so that a restart knows of them."""
+"""An issuer with its predecessors, recorded in a file so that they survive a restart."""
 
 import threading
 from collections.abc import Callable
@@ -28,7 +28,7 @@ _log = structlog.get_logger("certs.issuers.succeeding")
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What an issuer signs, where is kept who has, and how long it takes until all have heard of a root."""
+    """What an issuer signs, the file of its succession, and the time that distributing a root takes."""
 
     file: str
     signs: str
@@ -37,11 +37,11 @@ class Role:
 
 SERVICES: Final = Role(ISSUER_FILE, "service certificates", SETTLING)
 CHANNEL: Final = Role(AUTHORITY_FILE, "proxy certificates", timedelta(hours=1))
-"""The authority's: sidecars hear of roots at once, agents whenever they ask."""
+"""Role of the authority: sidecars get new roots at once, agents only when they ask."""
 
 
 def known(state: Path, role: Role = SERVICES) -> Succession | None:
-    """Return which issuer has signed, None where that was never noted. Raises StateError."""
+    """Return the recorded succession, or None if there is none. Raises StateError."""
     path = state / role.file
     content = files.read(path)
     if content is None:
@@ -56,12 +56,12 @@ def known(state: Path, role: Role = SERVICES) -> Succession | None:
 
 
 class SucceedingIssuer:
-    """An Issuer that trusts as well what those before it have signed.
+    """An Issuer that also trusts certificates of its predecessors.
 
-    `name` tells it from others. `ends` returns the end of the last certificate that is kept, None for none;
-    what was signed since the start counts though it could not be kept, or gave way to one that ends sooner.
-    `drops` says that it decides itself when a root of its own is not trusted any more. Looks are for one
-    caller at a time, all else for any thread.
+    `name` identifies it. `ends` returns the end of the last stored certificate, None without any.
+    Certificates signed since the start count too, although they were not stored, or were replaced by one that
+    ends earlier. With `drops` it decides itself when a root of its own is not trusted any more. `look` is for
+    one caller at a time; any thread may call the rest.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class SucceedingIssuer:
         drops: bool,
         role: Role = SERVICES,
     ) -> None:
-        """Note who signs now if it is another; raise StateError where that cannot be."""
+        """Record a new issuer. Raises StateError if that cannot be written."""
         self._inner = inner
         self._name = name
         self._role = role
@@ -92,18 +92,19 @@ class SucceedingIssuer:
         except StateError:
             if (name, TrustBundle.of([inner.trust_bundle()])) != (before.name, before.roots):
                 raise
-            # Who is over can be forgotten later: the next look says why it was not now.
+
+    # Only expired predecessors could not be removed; the next look reports the error.
 
     @property
     def trust_domain(self) -> TrustDomain:
-        """Return the trust domain whose identities it certifies."""
+        """Return the trust domain of the identities that it certifies."""
         return self._inner.trust_domain
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
-        """Have the issuer of now sign.
+        """Have the current issuer sign.
 
-        Raises IssuerError also where it has signed below a root that came since the last look: those who
-        trust it are none yet, and it would serve at once.
+        Raises IssuerError also if it signed with a root that is new since the last look, because nobody
+        trusts that yet and the certificate would be used at once.
         """
         chain_pem, noted = self._inner.issue(request, now), self._succession
         self._note_end(chain_pem)
@@ -119,41 +120,44 @@ class SucceedingIssuer:
             self._last_end = end if self._last_end is None else max(end, self._last_end)
 
     def trust_bundle(self) -> bytes:
-        """Return its roots, and those of who was before; and those that it gave up since the last look."""
+        """Return its roots, those of its predecessors, and those that it dropped since the last look."""
         return self._with_others(self._inner.trust_bundle())
 
     def signing_bundle(self) -> bytes:
-        """Return the same of what signs: what a former one has signed is replaced when it is due."""
+        """Return the same for the signing roots: certificates of a predecessor are replaced only when due."""
         return self._with_others(self._inner.signing_bundle())
 
     @property
     def formers(self) -> tuple[FormerIssuer, ...]:
-        """Return who signs no more, and is trusted still."""
+        """Return the predecessors that are still trusted."""
         return self._succession.formers
 
     def settled(self) -> datetime:
-        """Return from when on all have heard of what signs."""
+        """Return the time from which on all have the signing roots."""
         return self._succession.settled
 
     def waits(self, now: datetime) -> bool:
-        """Say whether what signs may be believed by somebody not yet who is there."""
+        """Return whether a connected sidecar may not trust the signing roots yet."""
         noted = self._succession
         return now < noted.settled or not noted.heard
 
     def awaited(self, now: datetime) -> TrustBundle | None:
-        """Return the roots that all who are there are to take; None if they have, or others may come yet."""
+        """Return the roots that all connected sidecars must take; None if they have, or it is too early."""
         noted = self._succession
         return None if noted.heard or now < noted.settled else noted.roots
 
     def have_taken(self, roots: TrustBundle) -> None:
-        """Note that all who are there have taken these roots. Raises StateError, and then nothing is."""
+        """Record that all connected sidecars have taken these roots.
+
+        Raises StateError; nothing changes then.
+        """
         with self._lock:
             if self._succession.roots == roots and not self._succession.heard:
                 self._note(replace(self._succession, heard=True))
                 _log.info("all sidecars that are here have taken the roots of the issuer", issuer=self._name)
 
     def look(self, now: datetime) -> None:
-        """Take note of other roots, and forget who is over. Raises StateError, and then nothing is other."""
+        """Record new roots, and remove expired predecessors. Raises StateError; nothing changes then."""
         with self._lock:
             self._look(now)
 
@@ -186,13 +190,13 @@ class SucceedingIssuer:
         return _united((bundle, *others)) if others else bundle
 
     def _is_other(self, noted: Succession) -> bool:
-        """Say whether it signs with other roots than are noted: until a look both are taken as its own."""
+        """Return whether it signs with other roots than recorded; both count as its own until a look."""
         return not self._drops and self._inner.trust_bundle() != noted.roots.pem
 
 
 @lru_cache(maxsize=4)
 def _united(pems: tuple[bytes, ...]) -> bytes:
-    """Return the roots of all: asked for again and again, of each identity."""
+    """Return the roots of all texts; cached, because it is called for each identity."""
     return TrustBundle.of(pems).pem
 
 

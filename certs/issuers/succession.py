@@ -1,8 +1,8 @@
-"""One issuer after another: both are trusted until all that the former has signed is over. Values only.
+"""Succession of issuers: both are trusted until all certificates of the former one have ended. Values only.
 
-An issuer is another one because it was told to be, or because it signs with another root than before. What
-the former has signed lives on, with machines that may be away; and what the new one signs is believed by
-nobody who has not heard of its root yet.
+A new issuer is one with another name, or with another root than before. Certificates of the former one are
+still in use on machines that may be away. Certificates of the new one are accepted only by peers that have
+its root already.
 """
 
 import json
@@ -14,13 +14,15 @@ from typing import Final
 from certs.keys.bundle import TrustBundle
 
 SETTLING: Final = timedelta(minutes=1)
-"""So long after a root was first trusted only those have a certificate below it who have none to go on with:
-time for sidecars to come back after a restart. Then those that are here must have taken it."""
+"""Time after which sidecars have come back from a restart and must have taken a new root.
+
+Before that only those get a certificate signed by it that have no usable one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class FormerIssuer:
-    """Roots of an issuer that signs no more, and the end of the last certificate below them."""
+    """Roots of an issuer that does not sign any more, and the end of its last certificate."""
 
     roots: TrustBundle
     until: datetime
@@ -28,10 +30,10 @@ class FormerIssuer:
 
 @dataclass(frozen=True, slots=True)
 class Succession:
-    """Which issuer signs, by a name that is its own, with which roots; who was before; when it is settled.
+    """The issuer that signs, by a unique name, with its roots and its predecessors.
 
-    It is settled at `settled` at the earliest, and once it is `heard`: all who were there have taken its
-    roots.
+    It is settled at `settled` at the earliest, and once it is `heard`: all sidecars that were connected have
+    taken its roots.
     """
 
     name: str
@@ -42,13 +44,13 @@ class Succession:
 
     @property
     def trusted(self) -> TrustBundle:
-        """Return all roots that are to be trusted."""
+        """Return all roots to trust."""
         return TrustBundle.of((self.roots.pem, *(each.roots.pem for each in self.formers)))
 
     def lasting(self, now: datetime) -> "Succession":
-        """Return it without those formers of whom nothing is left.
+        """Return the succession without predecessors whose certificates have all ended.
 
-        Roots that are in force again are no former's: who signs decides when they are trusted no more.
+        A root that is in use again is removed from the predecessors: the issuer decides how long to trust it.
         """
         own = set(self.roots.fingerprints)
         others = (
@@ -68,11 +70,11 @@ def followed(
     drops: bool,
     settling: timedelta = SETTLING,
 ) -> Succession:
-    """Return who signs after this: the issuer of this name, with these roots.
+    """Return the succession after an issuer with this name and these roots took over.
 
-    `ends` is the end of the last certificate that was issued until now; None where none was. `drops` says
-    that an issuer of the same name decides itself when a root of its own is not trusted any more; `settling`
-    is how long it takes until all have heard of a root.
+    `ends` is the end of the last certificate issued until now, None if there is none. With `drops` an issuer
+    of the same name decides itself when a root of its own is not trusted any more. `settling` is the time
+    until everybody has a new root.
     """
     known = before.trusted
     gone = set(before.roots.fingerprints) - set(roots.fingerprints)
@@ -85,7 +87,7 @@ def followed(
 
 
 def written(succession: Succession) -> bytes:
-    """Return it as JSON, as `read` takes it."""
+    """Return the JSON that `read` parses."""
     formers = [{"roots": _text(each.roots), "until": each.until.isoformat()} for each in succession.formers]
     document = {
         "issuer": succession.name,
@@ -98,7 +100,7 @@ def written(succession: Succession) -> bytes:
 
 
 def read(content: bytes) -> Succession:
-    """Read what was written; raise ValueError for anything else."""
+    """Parse the JSON of `written`. Raises ValueError for anything else."""
     try:
         document = json.loads(content)
         return Succession(

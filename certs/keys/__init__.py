@@ -1,4 +1,11 @@
-"""Keys, certificates and signing requests as values: making and reading them.
+"""Keys, certificates, signing requests and trust bundles as values: creation and parsing.
 
-It never writes a file.
+The package has no files, clocks or network, so that every other part of `certs` can use it.
+- `pair`: a certificate with its key, issued and checked against the request.
+- `leaf`, `pem`: parsing of certificates that others wrote. All errors of the library become ValueError.
+- `bundle`: sets of roots, comparable by their bytes.
+- `material`: certificates and `PrivateKey`, which hides its bytes from everything that prints.
+- `profile`, `serial`: names, usages and serials of our certificates.
+- `signing_request`, `proof_of_possession`: proofs that a requester has the private key.
+Continue with `pair`.
 """

@@ -1,6 +1,6 @@
-"""The roots that somebody trusts, as a value: the same roots are the same bytes, whatever their order was.
+"""Sets of trusted roots as values: the same roots give the same bytes, whatever their order.
 
-A pin names a root by the SHA-256 of its public key, which a renewed certificate of the root keeps.
+A pin identifies a root by the SHA-256 of its public key, which does not change when the root is renewed.
 """
 
 import hashlib
@@ -17,9 +17,10 @@ from certs.keys.signing_request import key_digest
 
 @dataclass(frozen=True, slots=True)
 class TrustBundle:
-    """Roots as PEM, each once, sorted by fingerprint: the certificate's SHA-256, lower-case hexadecimal.
+    """Roots as PEM without duplicates, sorted by fingerprint (SHA-256 of the certificate, lower-case hex).
 
-    While roots or issuers change there is more than one. Two are equal if they hold the same certificates.
+    During a change of the root or of the issuer there are several roots. Two bundles are equal if they
+    contain the same certificates.
     """
 
     pem: bytes = field(repr=False)
@@ -27,10 +28,9 @@ class TrustBundle:
 
     @classmethod
     def of(cls, pems: Iterable[bytes]) -> Self:
-        """Put together what these PEM texts hold; text between certificates is left out.
+        """Combine the roots of these PEM texts; text between certificates is dropped.
 
-        An empty text is no root; no text at all is the bundle without roots. Raises ValueError where one is
-        not PEM.
+        An empty text contributes no root. Raises ValueError for a text that is not PEM.
         """
         found = (each for pem in pems if pem.strip() for each in _certificates(pem))
         by_fingerprint = {_fingerprint(each): each for each in found}
@@ -39,23 +39,23 @@ class TrustBundle:
         return cls(b"".join(encoded), fingerprints)
 
     def union(self, other: Self) -> Self:
-        """Return the roots of both."""
+        """Return the roots of both bundles."""
         return self if other.fingerprints == self.fingerprints else type(self).of((self.pem, other.pem))
 
     def among(self, fingerprints: Container[str]) -> Self:
-        """Return those of the roots that have one of these fingerprints."""
+        """Return the roots that have one of these fingerprints."""
         if all(each in fingerprints for each in self.fingerprints):
             return self
         found = [each for each in _certificates(self.pem) if _fingerprint(each) in fingerprints]
         return type(self).of(each.public_bytes(serialization.Encoding.PEM) for each in found)
 
     def holds(self, other: Self) -> bool:
-        """Say whether each root of the other is one of ours."""
+        """Return whether this bundle contains each root of the other one."""
         return set(other.fingerprints) <= set(self.fingerprints)
 
     @property
     def digest(self) -> str:
-        """Return what tells it from other bundles: the SHA-256 of its PEM, lower-case hexadecimal."""
+        """Return the identifier of the bundle: SHA-256 of its PEM, lower-case hexadecimal."""
         return hashlib.sha256(self.pem).hexdigest()
 
 
@@ -71,15 +71,15 @@ def _certificates(pem: bytes) -> list[x509.Certificate]:
 
 
 def pins(bundle_pem: bytes) -> tuple[str, ...]:
-    """Return the pin of each root of a bundle, sorted. Raises ValueError if it is no PEM."""
+    """Return the pins of a bundle's roots, sorted. Raises ValueError if it is not PEM."""
     return tuple(sorted({key_digest(each.public_key()) for each in loaded(bundle_pem)}))
 
 
 def pinned(shown: Iterable[bytes], wanted: Iterable[str]) -> bytes:
-    """Return, as PEM, those of the certificates that somebody has shown (DER) whose keys have these pins.
+    """Return the shown certificates (DER) that are self-signed with a pinned key, as PEM.
 
-    Each is signed with that key: nobody else can make one that has it, and names another trust domain. That
-    whoever shows a root holds a certificate below it is not proven.
+    Nobody else can make such a certificate, for example one with another trust domain. It does not prove that
+    whoever shows a root has a certificate signed by it.
     """
     names = frozenset(wanted)
     found = map(_root, shown)

@@ -1,4 +1,4 @@
-"""Reading certificates: what a leaf says, and whether it stands below a root."""
+"""Parsing of certificates: the fields of a leaf, and the check that a chain ends at a root."""
 
 import contextlib
 import hashlib
@@ -24,9 +24,9 @@ _Extension = TypeVar("_Extension", bound=x509.ExtensionType)
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """What a certificate says, as far as we look at it.
+    """The fields of a certificate that Meshwright uses.
 
-    `names.common_name` is empty where there is not exactly one.
+    `names.common_name` is empty unless there is exactly one.
     """
 
     names: Names
@@ -37,9 +37,10 @@ class Leaf:
     server_auth: bool
 
     def serves(self, usage: Usage) -> bool:
-        """Say whether its extended key usage is exactly that of `usage`.
+        """Return whether its extended key usage is exactly that of `usage`.
 
-        Of a gateway's it need be no more than a client's: a Vault's role says the same of all that it signs.
+        For a gateway clientAuth is enough and serverAuth is allowed, because a role of Vault sets the same
+        usages in all its certificates.
         """
         if usage is Usage.GATEWAY:
             return self.client_auth
@@ -47,12 +48,12 @@ class Leaf:
 
 
 def read_leaf(pem: bytes) -> Leaf:
-    """Read the first certificate of a PEM text. Raises ValueError when it is none or is malformed."""
+    """Parse the first certificate of a PEM text. Raises ValueError if there is none or it is malformed."""
     return leaf_of(first_in(pem))
 
 
 def leaf_of(certificate: x509.Certificate) -> Leaf:
-    """Return what a certificate says; raise ValueError where it is malformed."""
+    """Return the fields of a certificate. Raises ValueError if it is malformed."""
     try:
         names = _names(certificate)
         usages = _extension(certificate, x509.ExtendedKeyUsage)
@@ -69,22 +70,22 @@ def leaf_of(certificate: x509.Certificate) -> Leaf:
 
 
 def serial_and_end(pem: bytes) -> tuple[str, datetime]:
-    """Return serial and end of validity of the first certificate of a PEM text, and read nothing else of it.
+    """Return serial and end of validity of the first certificate of a PEM text; nothing else is parsed.
 
-    Raises ValueError when it is none.
+    Raises ValueError if there is none.
     """
     return _serial_and_end(first_in(pem))
 
 
 def roots(bundle_pem: bytes) -> tuple[tuple[str, datetime], ...]:
-    """Return serial and end of validity of each root of a bundle. Raises ValueError if it is no PEM."""
+    """Return serial and end of validity of each root of a bundle. Raises ValueError if it is not PEM."""
     return tuple(map(_serial_and_end, loaded(bundle_pem)))
 
 
 def trust_domains(bundle_pem: bytes) -> tuple[TrustDomain, ...]:
-    """Return the trust domains that roots name (SPIFFE X509-SVID, section 2), sorted; a root may name none.
+    """Return the trust domains in the names of roots (SPIFFE X509-SVID, section 2), sorted.
 
-    One whose names cannot be read names none. Raises ValueError if it is no PEM.
+    A root without one, or with names that cannot be parsed, is ignored. Raises ValueError if it is not PEM.
     """
     found = set[TrustDomain]()
     for each in loaded(bundle_pem):
@@ -96,14 +97,14 @@ def trust_domains(bundle_pem: bytes) -> tuple[TrustDomain, ...]:
 
 
 def fingerprint_of(certificate: x509.Certificate) -> str:
-    """Return the SHA-256 of a certificate's public key, as X.509 writes it, in hexadecimal."""
+    """Return the SHA-256 of a certificate's public key (SubjectPublicKeyInfo), in hexadecimal."""
     return hashlib.sha256(written(certificate.public_key())).hexdigest()
 
 
 def stands_below(chain_pem: bytes, bundle_pem: bytes) -> bool:
-    """Say whether each certificate of a chain is signed by the next, and the last by a root of the bundle.
+    """Return whether each certificate of a chain is signed by the next, and the last by a root of the bundle.
 
-    Looks at signatures and names only, not at validity. Raises ValueError for text that is no PEM.
+    Only signatures and names are checked, not validity. Raises ValueError for text that is not PEM.
     """
     chain, roots = loaded(chain_pem), loaded(bundle_pem)
     links = itertools.pairwise(chain)
@@ -113,7 +114,7 @@ def stands_below(chain_pem: bytes, bundle_pem: bytes) -> bool:
 
 
 def signed_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
-    """Say whether one bears the other's name and signature; not where the library knows no such key."""
+    """Return whether a certificate has the issuer's name and signature; False for unsupported keys."""
     try:
         certificate.verify_directly_issued_by(issuer)
     except (InvalidSignature, UnsupportedAlgorithm, TypeError, ValueError):

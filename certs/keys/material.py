@@ -12,9 +12,9 @@ _HIDDEN: Final = "PrivateKey(<hidden>)"
 
 @final
 class PrivateKey:
-    """A private key (PEM, PKCS#8, not encrypted) that shows itself to `reveal()` alone.
+    """A private key (PEM, PKCS#8, not encrypted) whose bytes are available through `reveal()` alone.
 
-    No dataclass on purpose: `dataclasses.asdict` would walk into one and bring its bytes out.
+    It is not a dataclass, because `dataclasses.asdict` would copy the bytes out of one.
     """
 
     __slots__ = ("_pem",)
@@ -54,10 +54,10 @@ class PrivateKey:
 
 @dataclass(frozen=True, slots=True)
 class ServiceCertificate:
-    """What the sidecars of one service identity show to each other: a SPIFFE URI and DNS names.
+    """Certificate that the sidecars of one service identity show to each other: a SPIFFE URI and DNS names.
 
-    `chain_pem` is the certificate, then its intermediates if any, without the root. `serial` is
-    lower-case hexadecimal; `dns_names` are sorted.
+    `chain_pem` is the certificate, then its intermediates if any, without the root. `serial` is lower-case
+    hexadecimal; `dns_names` are sorted.
     """
 
     identity: ServiceIdentity
@@ -71,7 +71,7 @@ class ServiceCertificate:
 
 @dataclass(frozen=True, slots=True)
 class ProxyCertificate:
-    """What one sidecar shows to the control plane; its common name is `str(name)`."""
+    """Certificate that one sidecar shows to the control plane; its common name is `str(name)`."""
 
     name: ProxyName
     serial: str
@@ -82,7 +82,7 @@ class ProxyCertificate:
 
 @dataclass(frozen=True, slots=True)
 class SignedProxy:
-    """A proxy's certificate whose key is where it was made: with who is to have it."""
+    """Certificate of a proxy whose key was made by its agent and never leaves it."""
 
     name: ProxyName
     serial: str
@@ -93,7 +93,7 @@ class SignedProxy:
 
 @dataclass(frozen=True, slots=True)
 class ServerCertificate:
-    """What the control plane shows to the sidecars that dial it; names and addresses are sorted."""
+    """Certificate that the control plane shows to sidecars; names and addresses are sorted."""
 
     serial: str
     not_before: datetime
@@ -106,7 +106,7 @@ class ServerCertificate:
 
 @dataclass(frozen=True, slots=True)
 class PeerCertificate:
-    """What a peer's certificate says; `common_name` is empty where there is not exactly one."""
+    """Fields of a peer's certificate; `common_name` is empty unless there is exactly one."""
 
     common_name: str
     serial: str

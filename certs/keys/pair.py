@@ -1,4 +1,4 @@
-"""A certificate with its private key: how one is made, and that the two belong together."""
+"""Certificates with their private keys: issuing one, and checking that certificate and key match."""
 
 import itertools
 import time
@@ -25,7 +25,7 @@ _Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 @dataclass(frozen=True, slots=True)
 class KeyPairOptions:
-    """How keys and certificates are made: the kind of key, and how far before now a certificate is valid."""
+    """Options for new certificates: the kind of key, and the time before now at which validity begins."""
 
     key: KeyKind = KeyKind.ECDSA_P256
     backdated: timedelta = BACKDATED
@@ -34,12 +34,12 @@ class KeyPairOptions:
 MAKING: Final = KeyPairOptions()
 
 _LATER: Final = timedelta(minutes=5)
-"""By how much a certificate may end later than asked: who signs counts from later, and by another clock."""
+"""Tolerance for the end of validity: the issuer counts from a later moment, and by another clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A certificate chain (PEM, leaf first), what its leaf says, and the leaf's private key."""
+    """A certificate chain (PEM, leaf first), the fields of its leaf, and the leaf's private key."""
 
     leaf: Leaf
     chain_pem: bytes = field(repr=False)
@@ -54,11 +54,11 @@ def issue_pair(
     now: datetime,
     making: KeyPairOptions = MAKING,
 ) -> Pair:
-    """Make a new key and have a certificate for it signed; nothing is stored.
+    """Create a new key and have a certificate signed for it; nothing is stored.
 
-    Valid from a little before `now`, at most BACKDATED_SHARE of `lifetime`, until `lifetime` after it. No key
-    ever serves two certificates. Raises IssuerError also where the issuer's answer is not what was asked for,
-    or nobody would believe it now.
+    Validity begins a little before `now`, at most BACKDATED_SHARE of `lifetime`, and ends `lifetime` after
+    it. A key is never used for two certificates. Raises IssuerError also if the issuer's answer differs from
+    the request, or would not be accepted now.
     """
     key = _new_key(making.key)
     leaf, chain_pem = sign(issuer, usage, names, lifetime, OwnKey(key, names), now, making.backdated)
@@ -74,15 +74,15 @@ def sign(
     now: datetime,
     backdated: timedelta = BACKDATED,
 ) -> tuple[Leaf, bytes]:
-    """Have a certificate signed for a key that whoever asks holds; return what it says, and its chain (PEM).
+    """Have a certificate signed for a key that the requester holds; return its fields and its chain (PEM).
 
-    Validity and errors are those of `issue_pair`; one of another key is none that was asked for.
+    Validity and errors are those of `issue_pair`; a certificate for another key is an error too.
     """
     not_before, not_after = _valid(lifetime, now, backdated)
     request = CertificateRequest(usage, names, not_before, not_after, possession)
     began = time.monotonic()
     chain_pem = issuer.issue(request, now)
-    # One elsewhere may take a minute, and what it signs is valid from the moment at which it does.
+    # A remote issuer may take a minute, and its certificate is valid only from the moment of signing.
     now += timedelta(seconds=time.monotonic() - began)
     answer = f"the issuer's answer for {names.common_name}"
     try:
@@ -110,10 +110,9 @@ def _valid(lifetime: timedelta, now: datetime, backdated: timedelta) -> tuple[da
 
 
 def _wrong(leaf: Leaf, request: CertificateRequest, now: datetime) -> str:
-    """Say what keeps a certificate from being what was asked for, or from being valid now; empty if nothing.
+    """Return how a certificate differs from the request, or why it is not valid now; empty if it is right.
 
-    A common name that the issuer has set is let be where a certificate is a service's or a gateway's:
-    peers decide nothing by it.
+    Another common name is accepted for services and gateways, because peers do not use it.
     """
     same_common = leaf.names.common_name == request.names.common_name or request.usage in _UNNAMED
     if not (same_common and leaf.names.alternatives == request.names.alternatives):
@@ -131,9 +130,9 @@ def _wrong(leaf: Leaf, request: CertificateRequest, now: datetime) -> str:
 
 
 def _more(certificate: x509.Certificate) -> str:
-    """Say what a certificate is or says that none of ours does; empty if nothing.
+    """Return properties of a certificate that none of ours may have; empty if there are none.
 
-    With a CA's certificate a sidecar could sign for every identity.
+    With a CA certificate a sidecar could sign for every identity.
     """
     others = set[str]()
     for extension in certificate.extensions:
@@ -164,7 +163,7 @@ def _pkcs8(key: _Key) -> PrivateKey:
 
 
 def matched_pair(chain_pem: bytes, key: PrivateKey) -> Pair:
-    """Put a pair together; raise ValueError, with nothing of the key in it, where they do not belong."""
+    """Combine a chain with its key. Raises ValueError, without key material, if they do not match."""
     try:
         certificate = certificates_in(chain_pem)[0]
     except ValueError:

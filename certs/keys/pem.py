@@ -1,4 +1,4 @@
-"""Certificates in a text of somebody else's: read whole, so that what comes after need expect no surprise."""
+"""Certificates in texts that others wrote, parsed completely so that later code meets no errors."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -14,7 +14,7 @@ UNREADABLE: Final = (
     x509.DuplicateExtension,
     x509.UnsupportedGeneralNameType,
 )
-"""All that the library raises of what it can make nothing of: few of them are ValueErrors."""
+"""Exceptions that `cryptography` raises for certificates it cannot parse; few are ValueErrors."""
 
 
 PLAIN: Final = (
@@ -22,11 +22,11 @@ PLAIN: Final = (
     "other text beside it, and no headers below it"
 )
 _LINE: Final = 253
-"""A line as long as BoringSSL's buffer, or several times that, looks to it as if an empty one followed."""
+"""Buffer size of BoringSSL's PEM reader: after a line of a multiple of this length it sees an empty line."""
 
 
 def is_plain(pem: bytes) -> bool:
-    """Say whether a text is PLAIN: our library reads more than BoringSSL does, and so than Envoy and gRPC."""
+    """Return whether a text is PLAIN: our library accepts more than BoringSSL in Envoy and gRPC does."""
     inside = False
     for line in map(bytes.rstrip, pem.split(b"\n")):
         if b"-----BEGIN " in line or b"-----END " in line:
@@ -40,7 +40,7 @@ def is_plain(pem: bytes) -> bool:
 
 
 def first_in(pem: bytes) -> x509.Certificate:
-    """Return the first certificate of a PEM text, as far as it must be read to be one; raises ValueError."""
+    """Return the first certificate of a PEM text, without parsing its extensions. Raises ValueError."""
     try:
         return x509.load_pem_x509_certificate(pem)
     except UNREADABLE as error:
@@ -48,9 +48,9 @@ def first_in(pem: bytes) -> x509.Certificate:
 
 
 def loaded(pem: bytes) -> list[x509.Certificate]:
-    """Return the certificates of a PEM text, at least one, each as far as it must be read to be one.
+    """Return the certificates of a PEM text, at least one, without parsing their extensions.
 
-    Raises ValueError, without words of the text.
+    Raises ValueError, without content of the text.
     """
     try:
         return x509.load_pem_x509_certificates(pem)
@@ -64,9 +64,9 @@ def as_pem(certificates: Iterable[x509.Certificate]) -> bytes:
 
 
 def certificates_in(pem: bytes) -> list[x509.Certificate]:
-    """Return the certificates of a PEM text, at least one; what stands between them is left out.
+    """Return the certificates of a PEM text, at least one; text between them is dropped.
 
-    Raises ValueError, without words of the text, also where extensions or the key of one cannot be read.
+    Raises ValueError, without content of the text, also for extensions or keys that cannot be parsed.
     """
     found = loaded(pem)
     for each in found:

@@ -1,4 +1,4 @@
-"""What our certificates look like: subjects, alternative names and usages, the same for every kind."""
+"""Profile of our certificates: subjects, alternative names and usages of each kind."""
 
 import ipaddress
 import re
@@ -20,38 +20,38 @@ PURPOSES: Final[dict[Usage, list[ObjectIdentifier]]] = {
 
 _WARNED: Final = "Attribute's length must be"
 _ANY_LENGTH: Final = ("ignore", re.compile(_WARNED, re.IGNORECASE), UserWarning, None, 0)
-"""The filter of warnings that leaves these out, as Python keeps it."""
+"""The warnings filter for long names, in the form in which Python stores it."""
 
 
 def subject(common_name: str) -> x509.Name:
-    """Return a subject of one common name, of any length.
+    """Return a subject with one common name of any length.
 
-    X.520 ends common names at 64 characters; TLS stacks do not, and `<uuid>.<service>.<namespace>` soon
-    passes it, so the library's own check is left out.
+    X.520 limits common names to 64 characters. `<uuid>.<service>.<namespace>` often exceeds that and TLS
+    stacks accept it, so the library's validation is turned off.
     """
     _allow_any_length()
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name, _validate=False)])
 
 
 def common_name(certificate: x509.Certificate) -> str:
-    """Return a certificate's common name, of any length; empty where there is not exactly one."""
+    """Return a certificate's common name of any length; empty unless there is exactly one."""
     _allow_any_length()
     found = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     return str(found[0].value) if len(found) == 1 else ""
 
 
 def _allow_any_length() -> None:
-    """Keep the library from warning of each common name longer than X.520's 64 characters.
+    """Stop the library's warnings about common names longer than 64 characters (X.520).
 
-    For good, and for the whole process: Python's warning filters belong to it, and to put back what was
-    there could undo what another thread has set. What others have put before it gives way again.
+    The filter stays for the whole process: filters are global, and restoring them could undo a change of
+    another thread. It is put first again if others were added before it.
     """
     if tuple(warnings.filters[:1]) != (_ANY_LENGTH,):
         warnings.filterwarnings("ignore", _WARNED, UserWarning)
 
 
 def alternative_names(names: Names) -> x509.SubjectAlternativeName | None:
-    """Return the extension for these names (URIs, then DNS names, then addresses); None without any."""
+    """Return the extension for these names (URIs, then DNS names, then addresses), or None without any."""
     general: list[x509.GeneralName] = [
         *map(x509.UniformResourceIdentifier, names.uris),
         *map(x509.DNSName, names.dns_names),

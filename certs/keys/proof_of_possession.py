@@ -1,4 +1,4 @@
-"""That whoever asks for a certificate holds the private key of it."""
+"""Proofs that the requester of a certificate has its private key."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,12 +16,15 @@ from certs.keys.profile import alternative_names, subject
 
 @dataclass(frozen=True, slots=True)
 class SignedRequest:
-    """A PKCS#10 request (PEM): it brings the public key, and is signed with the private one."""
+    """A PKCS#10 request (PEM), which contains the public key and is signed with the private one."""
 
     csr_pem: bytes = field(repr=False)
 
     def public_key(self) -> bytes:
-        """Return the key (DER); raise RequestError for what cannot be read or does not prove its key."""
+        """Return the public key (DER).
+
+        Raises RequestError if the request is malformed or its signature is wrong.
+        """
         try:
             request = x509.load_pem_x509_csr(self.csr_pem)
             proven = request.is_signature_valid
@@ -33,9 +36,9 @@ class SignedRequest:
 
 
 class OwnKey:
-    """A key that was made here: to an issuer in this process there is nothing to prove.
+    """A key that was made in this process, so there is nothing to prove to an issuer in it.
 
-    Signing a request and checking it again is as much as half of all that a certificate costs.
+    Signing and verifying a request would add half of the cost of a certificate.
     """
 
     def __init__(self, private: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey, names: Names) -> None:
@@ -48,7 +51,7 @@ class OwnKey:
 
     @cached_property
     def csr_pem(self) -> bytes:
-        """A PKCS#10 request for these names, for an issuer elsewhere."""
+        """PKCS#10 request for these names, for a remote issuer."""
         builder = x509.CertificateSigningRequestBuilder().subject_name(subject(self._names.common_name))
         extension = alternative_names(self._names)
         if extension is not None:
@@ -57,5 +60,5 @@ class OwnKey:
 
 
 def written(key: CertificatePublicKeyTypes) -> bytes:
-    """Return a public key as X.509 writes it (SubjectPublicKeyInfo, DER)."""
+    """Return a public key as SubjectPublicKeyInfo (DER)."""
     return key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)

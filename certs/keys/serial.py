@@ -16,12 +16,12 @@ def new_serial() -> int:
 
 
 def serial_text(number: int) -> str:
-    """Write a certificate's serial number as we write it everywhere."""
+    """Return a certificate's serial number in our notation."""
     return format(number, "x")
 
 
 def read_serial(text: str) -> str:
-    """Read a serial as people paste it (upper case, colons, `0x`, leading zeros) into our form.
+    """Parse a serial in common notations (upper case, colons, `0x`, leading zeros) into ours.
 
     Raises RequestError for anything that is not one hexadecimal number.
     """

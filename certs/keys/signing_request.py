@@ -1,7 +1,7 @@
-"""Signing requests (PKCS#10): what strangers bring is a key, and the proof that they hold it.
+"""Signing requests (PKCS#10) of strangers: a public key, and the proof that they have the private one.
 
-Names, extensions and attributes of a request are not looked at: who somebody is, others decide. Our own
-request, for a key that is made where it stays, names nobody.
+Names, extensions and attributes of a request are ignored, because the identity is decided elsewhere. Our own
+requests, for keys that stay where they are made, contain no name.
 """
 
 import hashlib
@@ -20,15 +20,15 @@ from certs.keys.pem import UNREADABLE
 from certs.keys.proof_of_possession import written
 
 MOST_BYTES: Final = 16 * 1024
-"""So long may a request be: one with the longest key that is taken is a tenth of that."""
+"""Limit of a request's size: one with the longest accepted key is a tenth of it."""
 
 LEAST_RSA_BITS: Final = 2048
 MOST_RSA_BITS: Final = 4096
 _LEAST_EXPONENT: Final = 65537
 _MOST_EXPONENT: Final = 2**33 - 1
-"""BoringSSL takes no longer one: with it a stranger decides how dear it is to check his signature."""
+"""Limit of BoringSSL: the exponent decides the cost of verifying a stranger's signature."""
 CURVES: Final = ("secp256r1", "secp384r1")
-"""With these alone BoringSSL, as Envoy and gRPC have it, lets a client sign its handshake."""
+"""Curves with which BoringSSL, as built into Envoy and gRPC, lets a client sign its handshake."""
 
 _RIGHT: Final = (
     f"must be ECDSA on P-256 or P-384, or RSA of {LEAST_RSA_BITS} to {MOST_RSA_BITS} bits with an exponent "

@@ -1,7 +1,8 @@
-"""Entries of the ledger's file that were read, and whether they still stand there so.
+"""Cache of the ledger's entries, checked against SQLite's file change counter.
 
-SQLite counts in the file's header the transactions that changed it, whoever made them: that one number, read
-without a lock, says whether another process has written since. What is only asked again costs no statement.
+SQLite counts in the file's header every transaction that changed the file, of any process (file format,
+section 1.3.8). The counter is read without a lock and shows whether another process has written since.
+Entries that have not changed therefore cost no SQL statement.
 """
 
 import heapq
@@ -15,20 +16,23 @@ from typing import Final
 from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
 
 AT_ONCE: Final = 10_000
-"""So many entries are kept of all that were read together: a ledger forgets none, though its proxies go."""
+"""Limit of entries kept from one read of all: a ledger keeps the rows of proxies that are gone."""
 
 _COUNTER: Final = slice(24, 28)
-"""The file change counter (SQLite's file format, 1.3.8), big-endian."""
+"""File change counter (SQLite's file format, 1.3.8), big-endian."""
 
 _FORMATS: Final = slice(18, 20)
 _ROLLBACK_JOURNAL: Final = b"\1\1"
-"""With a write-ahead log transactions are not counted there; whoever changes to one is heard of here."""
+"""Format of a file with a rollback journal.
+
+In write-ahead mode the counter does not count transactions, so the cache is not used then.
+"""
 
 
 class LedgerCache:
-    """What was read of the file at `path`, which is open in SQLite.
+    """Entries read from the file at `path`, which is open in SQLite.
 
-    `current` may be asked by any thread at any time; all else by who has the connection.
+    Any thread may call `current` at any time. All other methods are for the thread that holds the connection.
     """
 
     def __init__(self, path: Path) -> None:
@@ -40,42 +44,45 @@ class LedgerCache:
         self._version: int | None = None
 
     def close(self) -> None:
-        """Let go of the file, after SQLite has: the process' locks on it go with any of its descriptors."""
+        """Close the file; call it after SQLite's connection is closed.
+
+        POSIX releases all locks of a process on a file when the process closes any descriptor of that file.
+        """
         self._counter = self._ours = None
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
     def current(self, serial: str) -> LedgerEntry | None:
-        """Return an entry that stands in the file now; None where that is not known without reading it."""
-        # First whether it holds, then the entries: those of a change that was noted meanwhile are new.
+        """Return an entry as it is in the file now, or None if only a read can tell."""
+        # Check the counter before the entries: those of a change in between are newer, never older.
         counter = self._count()
         if counter is None or counter not in (self._counter, self._ours):
             return None
         return self._entries.get(serial)
 
     def last(self, serial: str) -> LedgerEntry | None:
-        """Return an entry as it was when it was last read."""
+        """Return an entry as it was when it was read last."""
         return self._entries.get(serial) or self._before.get(serial)
 
     def take(self, entry: LedgerEntry) -> None:
-        """Take an entry that was just read."""
+        """Store an entry that was just read."""
         self._entries[entry.serial] = entry
 
     def take_all(self, entries: Collection[LedgerEntry]) -> None:
-        """Take of all entries, which were just read, those that were issued last."""
+        """Store the AT_ONCE most recently issued of all entries, which were just read."""
         for each in heapq.nlargest(AT_ONCE, entries, key=lambda entry: entry.issued_at):
             self.take(each)
 
     def stamped(self, serial: str, noted: Mapping[Stamp, StampDetail]) -> None:
-        """Take it that these stamps were just written."""
+        """Apply stamps that were just written."""
         for entries in (self._entries, self._before):  # what is forgotten stands for it while others lock
             if (entry := entries.get(serial)) is not None:
                 entries[serial] = entry.stamped(noted)
 
     @contextmanager
     def reading(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """Read in one transaction; what was read before holds in it, or is forgotten."""
+        """Read in one transaction, after stale entries are dropped."""
         connection.execute("BEGIN")
         try:
             self._look(connection)
@@ -86,9 +93,10 @@ class LedgerCache:
 
     @contextmanager
     def writing(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """Write in one transaction; all of it or nothing.
+        """Write in one transaction: everything or nothing.
 
-        What was read before holds until it ends, though its count is in the file sooner: nobody else writes.
+        Cached entries stay valid until the transaction ends, although the counter in the file changes
+        earlier: nobody else can write meanwhile.
         """
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -105,7 +113,7 @@ class LedgerCache:
             raise
 
     def wrote(self, connection: sqlite3.Connection) -> None:
-        """Look what the count is now that something was written; without that the next to read does."""
+        """Read the counter after a write. If that fails, the next reader does it."""
         try:
             with self.reading(connection):
                 pass
@@ -115,7 +123,10 @@ class LedgerCache:
             self._ours = None
 
     def _look(self, connection: sqlite3.Connection) -> None:
-        """Forget what was read if another process has written; in a transaction, in which none can."""
+        """Drop cached entries if another process has written.
+
+        Call it in a transaction, in which no other can.
+        """
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         counter = self._count()
         if counter is None or version != self._version:
@@ -126,7 +137,7 @@ class LedgerCache:
         self._version, self._counter = version, counter
 
     def _count(self) -> int | None:
-        """Return how many transactions are counted in the file; None where they are not."""
+        """Return the number of transactions in the file's header, or None if it is not valid."""
         if self._file is None:
             return None
         try:

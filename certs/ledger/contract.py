@@ -1,9 +1,9 @@
-"""The contract between who issues, lets in and revokes, and what remembers it: the ledger.
+"""Contract of a ledger, for the code that issues, admits and revokes proxy certificates.
 
-What becomes of a proxy certificate is a stamp on its entry. A stamp is remembered, counts from then on where
-it was set, and is written with others; one that cannot be written now is written when it can be. Ours is a
-file that the processes of one machine share (certs.ledger.sqlite); what servers on several machines share
-has its place beside it.
+Each event of a certificate is a stamp on its entry. A stamp is remembered and counts from then on in this
+process; it is written together with others, or later if the disk refuses. `certs.ledger.sqlite` implements
+the contract with a file that the processes of one machine share. A ledger that several machines share would
+implement it too.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,11 +15,14 @@ from certs.ledger.entry import LedgerEntry
 from meshwright.mesh.identity import ProxyName
 
 Judge = Callable[[tuple[LedgerEntry, ...]], None]
-"""Looks at all that a ledger has of a name, and raises where there must be no other certificate of it."""
+"""Function that gets all entries of a name, and raises if another certificate must not be issued for it."""
 
 
 class UnwrittenError(StateError):
-    """What happened to `entry` is so, in this process; the ledger could not be written."""
+    """Error for an event that holds in this process although the ledger could not be written.
+
+    `entry` is the entry with the event.
+    """
 
     def __init__(self, sentence: str, entry: LedgerEntry) -> None:
         super().__init__(sentence)
@@ -27,33 +30,34 @@ class UnwrittenError(StateError):
 
 
 class Ledger(Protocol):
-    """Which proxy certificates were issued, claimed, admitted and revoked. Safe to use from several threads.
+    """The record of issued, claimed, admitted and revoked proxy certificates. Thread-safe.
 
-    Several may be open on the same record, in processes that start and die as they like: what one has written
-    all of them see at the next call, and of two who set a stamp the first to write has set it. What one only
-    remembers nobody else sees, and a process that dies loses it: so far that may be a claim or an admission,
-    which the proxy shows again, and never a certificate that was issued.
-
-    Every method raises StateError where the record cannot be read; a call is done as a whole or not at all.
+    Several ledgers may be open on the same record, in processes that start and die at any time. All of them
+    see at their next call what one has written; if two set the same stamp, the first to write wins. A stamp
+    that is only remembered is invisible to the others, and is lost if the process dies. Only claims and
+    admissions can be lost so, because the proxy shows them again; an issued certificate never is.
+    Every method raises StateError if the record cannot be read. A call takes effect as a whole or not at all.
     """
 
     @property
     def unwritten(self) -> int:
-        """Return of how many certificates a stamp is remembered that is not written yet."""
+        """Return the number of certificates with stamps that are not written yet."""
 
     def record(self, entry: LedgerEntry, judge: Judge | None = None) -> None:
-        """Add an entry, and write it: others know a certificate before anybody holds it.
+        """Add an entry and write it, so that others know a certificate before anybody holds it.
 
-        `judge` is asked in the same step, between which and the entry nothing of its name is revoked; what it
-        raises keeps the entry out.
-        A serial that is there already, in whichever process it was given, is StateError: serials are never
-        given twice. One that cannot be written is StateError as well, and is not there then.
+        `judge` is called in the same transaction, so nothing of this name can be revoked between the check
+        and the write. If it raises, the entry is not added.
+        Raises StateError if the serial exists already, in any process, because serials are unique. Raises
+        StateError also if the entry cannot be written; it is not added then.
         """
 
     def entry(self, serial: str) -> LedgerEntry | None:
-        """Return the entry of a serial (as we write serials), or None; one look-up, made for each new stream.
+        """Return the entry of a serial in our notation, or None.
 
-        While others keep the record busy, an entry may be what it was when it was last looked up.
+        This is one look-up, done for each new stream.
+
+        While another process holds the lock, the entry may be as old as the last look-up.
         """
 
     def entries(self) -> tuple[LedgerEntry, ...]:
@@ -63,58 +67,63 @@ class Ledger(Protocol):
         """Return the entries of one proxy, sorted by time of issue, then serial."""
 
     def entries_of_all(self, names: Iterable[ProxyName]) -> tuple[LedgerEntry, ...]:
-        """Return the entries of these proxies, sorted as all are; it costs little more than those of one."""
+        """Return the entries of these proxies, sorted as in `entries`.
+
+        It costs little more than one proxy.
+        """
 
     def first(self) -> str | None:
-        """Return the serial of the certificate that was issued first; None where none was."""
+        """Return the serial of the certificate that was issued first, or None if the ledger is empty."""
 
     def last_issued_at(self) -> datetime | None:
-        """Return when a certificate was issued last; None where none was."""
+        """Return the time of the newest issue, or None if the ledger is empty."""
 
     def authority(self) -> str | None:
-        """Return the fingerprint of the CA that signs what is recorded here; None if that is not known."""
+        """Return the fingerprint of the CA that signs the recorded certificates; None if unknown."""
 
     def name_authority(self, fingerprint: str) -> None:
-        """Note which CA signs, where none is noted; without room for that, a later start does it.
+        """Record the CA that signs, unless one is recorded; if the disk is full, a later start does it.
 
-        It has signed what is there without a signer: that is from before signers were noted.
+        Entries without a signer are attributed to it. They are older than the first program that recorded
+        signers.
         """
 
     def change_authority(self, fingerprint: str) -> None:
-        """Note that another CA signs from now on. Raises StateError where that cannot be written."""
+        """Record that another CA signs from now on. Raises StateError if that cannot be written."""
 
     def claim(self, serial: str, now: datetime, address: str = "") -> LedgerEntry:
-        """Note that a proxy connected with this certificate, from where, and return the entry.
+        """Record the first connection with a certificate, from which address, and return the entry.
 
-        Only the first claim is noted, and none of a revoked certificate: look at the entry's state. It waits
-        for no disk: it is remembered, and written with the next admissions. Raises RequestError if unknown.
+        Only the first claim is recorded, and none on a revoked certificate: check the state of the entry. The
+        call does not wait for the disk; the claim is written with the next admissions. Raises RequestError
+        for an unknown serial.
         """
 
     def see(self, serial: str, now: datetime) -> LedgerEntry:
-        """Note that a claimed certificate is in use, if that was not noted for SEEN_EVERY; as `claim`."""
+        """Record that a claimed certificate is in use, at most once per SEEN_EVERY; otherwise as `claim`."""
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
-        """Note that these proxies acknowledged their first listeners, and write down all that is remembered.
+        """Record that these proxies acknowledged their first listeners, and write everything remembered.
 
-        It is noted of each certificate that such a proxy has claimed and that is not revoked; only the first
-        time. Proxies that the ledger does not know are passed over. After a write that failed, it is left to
-        `write_unwritten` to try again: who waits for this would wait in vain.
+        Each claimed certificate of the proxies is stamped that is not revoked and has no such stamp. Unknown
+        proxies are ignored. After a failed write only `write_unwritten` tries again, so that callers do not
+        wait for a disk that is broken.
         """
 
     def revoke(self, serial: str, now: datetime, why: str = "") -> LedgerEntry:
-        """Revoke a certificate, write that and why, and return its entry; a second time changes nothing.
+        """Revoke a certificate, write that with the reason, and return its entry; repeating changes nothing.
 
-        The serial may be written as people paste it (`certs.keys.serial.read_serial`). Raises RequestError
-        for one that is not in the ledger, with those that are nearest to it; UnwrittenError where it is
-        revoked only for as long as this ledger is open, because that cannot be written.
+        The serial may be in any notation that `certs.keys.serial.read_serial` accepts. Raises RequestError
+        for an unknown serial, with the nearest ones; UnwrittenError if the revocation could not be written
+        and holds only while this ledger is open.
         """
 
     def write_unwritten(self) -> None:
-        """Write down all that is remembered. Raises StateError as long as that cannot be done."""
+        """Write everything remembered. Raises StateError as long as that is not possible."""
 
 
 def unknown(serial: str, near: Iterable[tuple[str, str]]) -> RequestError:
-    """Return the error for a serial that is not in the ledger; `near` are some that are, with their names."""
+    """Return the error for an unknown serial; `near` are pairs of similar serials and their names."""
     known = ", ".join(f"{serial} ({name})" for serial, name in near)
     words = f"known are, among others, {known}" if known else "no proxy certificate was issued yet"
     return RequestError(f"serial {serial} is not in the ledger; {words}")

@@ -1,4 +1,4 @@
-"""One proxy certificate as a ledger has it, and what may become of it. Values only."""
+"""One proxy certificate in a ledger, and the stamps that it can get. Values only."""
 
 import enum
 import hashlib
@@ -11,16 +11,16 @@ from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import ProxyUuid
 
 SEEN_EVERY: Final = timedelta(minutes=15)
-"""So often at most it is noted that a certificate is in use: each note is a write, and proxies are many."""
+"""Shortest time between two SEEN stamps: each is a write, and there are many proxies."""
 
 MOST_WORDS: Final = 200
-"""Characters of what is noted with a stamp: a row that grows must find room on a full disk as well."""
+"""Limit of the text of a stamp, in characters: a row that grows must fit on a full disk too."""
 
 _DIGITS: Final = 32
 
 
 class LedgerState(enum.StrEnum):
-    """How far a certificate has come: issued, then claimed by a first connection, then revoked."""
+    """State of a certificate: issued, then claimed by a first connection, then revoked."""
 
     ISSUED = "issued"
     CLAIMED = "claimed"
@@ -28,7 +28,7 @@ class LedgerState(enum.StrEnum):
 
 
 class Stamp(enum.StrEnum):
-    """What becomes of a certificate, by its field, in this order; each is set once, SEEN again and again."""
+    """Event of a certificate, by the name of its field, in order. Each is set once, except SEEN."""
 
     CLAIMED = "claimed_at"
     ADMITTED = "admitted_at"
@@ -38,26 +38,26 @@ class Stamp(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StampDetail:
-    """What a stamp says: when, and in words from where a certificate was claimed, or why it is revoked."""
+    """Time of a stamp, with a text: the address of a claim, or the reason of a revocation."""
 
     at: datetime
     words: str = ""
 
     @classmethod
     def of(cls, at: datetime, words: str = "") -> Self:
-        """Return it as it is kept: whole seconds, one line, of MOST_WORDS at most."""
+        """Return a detail in stored form: whole seconds, one line, at most MOST_WORDS characters."""
         return cls(at.replace(microsecond=0), one_line(words))
 
 
 def one_line(words: str) -> str:
-    """Return words as they are kept: one line, of MOST_WORDS at most."""
+    """Return a text in stored form: one line, at most MOST_WORDS characters."""
     return "".join(each if each.isprintable() else " " for each in words).strip()[:MOST_WORDS]
 
 
 def proof_line(shown: str) -> str:
-    """Return by what somebody has joined as it is kept: one line, which is still nobody else's.
+    """Return the id that a proxy has joined with in stored form: one line that is still unique.
 
-    What it takes something of ends with a digest of all that was shown.
+    A text that had to be changed or cut ends with a digest of the original.
     """
     line = one_line(shown)
     if line == shown:
@@ -70,12 +70,14 @@ def proof_line(shown: str) -> str:
 class LedgerEntry:
     """One proxy certificate. Times are whole seconds in UTC.
 
-    `claimed_at` is the first stream opened with it, from the address `claimed_from`; `admitted_at` the first
-    listeners acknowledged: both are remembered for good, whatever becomes of the connection. `claim_by` is
-    until when it may be claimed, None for no deadline. `seen_at` is when it was seen in use later on.
-    `signer` is the fingerprint of the root that signed it. `term` is how long it was asked to live, and is to
-    live again when it is renewed; None where nothing was asked. `joined_by` is the kind of proof by which its
-    holder has joined, and what was shown, by an id that is no secret; empty for who did not.
+    - `claimed_at`, `claimed_from`: time of the first stream, and its address; kept after the connection ends.
+    - `admitted_at`: time at which the proxy acknowledged its first listeners; kept as well.
+    - `claim_by`: deadline of the first connection, or None.
+    - `seen_at`: last time at which it was seen in use after the claim.
+    - `signer`: fingerprint of the root that signed it.
+    - `term`: lifetime that was requested, and is used again for renewals; None for the default.
+    - `joined_by`: kind of proof by which its holder joined, with an id that is not secret; empty without
+      proof.
     """
 
     serial: str
@@ -106,7 +108,7 @@ class LedgerEntry:
         term: timedelta | None = None,
         joined_by: str = "",
     ) -> Self:
-        """Return the entry of a certificate issued now, to be claimed within so long, if that is bounded."""
+        """Return the entry of a certificate issued `now`; `claim_within` bounds its first connection."""
         at = now.replace(microsecond=0)
         claim_by = None if claim_within is None else at + claim_within
         return cls(
@@ -123,26 +125,32 @@ class LedgerEntry:
 
     @property
     def state(self) -> LedgerState:
-        """Return its state; a revoked one is revoked whether it was claimed before or not."""
+        """Return the state; a revoked certificate is REVOKED whether it was claimed or not."""
         if self.revoked_at is not None:
             return LedgerState.REVOKED
         return LedgerState.ISSUED if self.claimed_at is None else LedgerState.CLAIMED
 
     @property
     def last_seen(self) -> datetime | None:
-        """Return when it was last seen in use, to within SEEN_EVERY; None before it was claimed."""
+        """Return when it was last seen in use, with a precision of SEEN_EVERY; None before the claim."""
         return self.seen_at or self.claimed_at
 
     def unclaimed_too_long(self, now: datetime) -> bool:
-        """Say whether its deadline has passed without a claim."""
+        """Return whether the deadline of its first connection has passed without a claim."""
         return self.state is LedgerState.ISSUED and self.claim_by is not None and now > self.claim_by
 
     def in_force(self, now: datetime) -> bool:
-        """Say whether who shows it is let in: neither revoked nor expired, and claimed or to be claimed."""
+        """Return whether its holder is let in.
+
+        Neither revoked nor expired, nor left unclaimed for too long.
+        """
         return self.revoked_at is None and now <= self.not_after and not self.unclaimed_too_long(now)
 
     def takes(self, stamp: Stamp, now: datetime) -> bool:
-        """Say whether a stamp is to be set now: each but SEEN once, and none on a revoked certificate."""
+        """Return whether a stamp must be set now.
+
+        Each but SEEN only once, and none on a revoked certificate.
+        """
         if self.revoked_at is not None:
             return False
         if stamp is Stamp.SEEN:
@@ -150,7 +158,7 @@ class LedgerEntry:
         return getattr(self, stamp) is None
 
     def stamped(self, noted: Mapping[Stamp, StampDetail]) -> "LedgerEntry":
-        """Return the entry with these stamps, as far as it takes them."""
+        """Return the entry with these stamps, without those that it does not take."""
         if self.revoked_at is not None:
             return self
         claimed, admitted = noted.get(Stamp.CLAIMED), noted.get(Stamp.ADMITTED)

@@ -1,4 +1,4 @@
-"""The ledger's file: its schema, and how long is waited for others who have it."""
+"""File of the ledger: its schema, and the time that statements wait for its lock."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from typing import Final
 from certs.state.database import Schema, open_private
 
 _PATIENCE_SECONDS: Final = 0.25
-"""So long is waited for another process that locks the file, where the caller may be the event loop."""
+"""Default wait for another process that holds the lock; short, because the caller may be the event loop."""
 
 # Times are whole seconds since 1970, UTC.
 SCHEMA: Final = Schema(
@@ -27,12 +27,12 @@ CREATE TABLE proxy_certificates (
     admitted_at INTEGER
 ) WITHOUT ROWID
 """,
-        # Before admissions were noted, whoever had connected got traffic: to go on, they count as admitted.
+        # Before admissions were recorded every claimed proxy got traffic. Count them as admitted.
         """
 CREATE INDEX proxy_certificates_by_name ON proxy_certificates (common_name);
 UPDATE proxy_certificates SET admitted_at = claimed_at WHERE admitted_at IS NULL
 """,
-        # A program that passed over the deadline would let in who is to be refused: it is another version.
+        # A new version: a program that ignored claim_by would let in proxies that must be refused.
         """
 ALTER TABLE proxy_certificates ADD COLUMN claimed_from TEXT NOT NULL DEFAULT '';
 ALTER TABLE proxy_certificates ADD COLUMN seen_at INTEGER;
@@ -40,8 +40,8 @@ ALTER TABLE proxy_certificates ADD COLUMN claim_by INTEGER;
 ALTER TABLE proxy_certificates ADD COLUMN revoked_why TEXT NOT NULL DEFAULT '';
 ALTER TABLE proxy_certificates ADD COLUMN signer TEXT NOT NULL DEFAULT ''
 """,
-        # What was asked for was not noted. A shorter life than usual was: one made longer would be worth more
-        # than somebody wanted. A longer one may be what was usual before. Parts of days are the signer's end.
+        # Requested lifetimes were not recorded. One shorter than the default (90 days) was requested, so keep
+        # renewals short. A longer one may be an older default. Parts of days come from the end of the signer.
         """
 ALTER TABLE proxy_certificates ADD COLUMN term INTEGER;
 ALTER TABLE proxy_certificates ADD COLUMN joined_by TEXT NOT NULL DEFAULT '';
@@ -54,7 +54,7 @@ UPDATE proxy_certificates SET term = not_after - issued_at
 
 
 def open_file(path: Path) -> sqlite3.Connection:
-    """Open the file; as `certs.state.database.open_private`."""
+    """Open the ledger's file; see `certs.state.database.open_private`."""
     connection = open_private(path, SCHEMA)
     connection.execute(_busy(_PATIENCE_SECONDS))
     return connection
@@ -62,7 +62,7 @@ def open_file(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def waiting(connection: sqlite3.Connection, seconds: float) -> Iterator[None]:
-    """Wait so long for other processes meanwhile."""
+    """Wait up to `seconds` for the lock of other processes, within the block."""
     connection.execute(_busy(seconds))
     try:
         yield

@@ -16,7 +16,7 @@ from certs.errors import StateError
 from certs.state import files
 
 ENDING: Final = ".revocations"
-"""What the name of the file has behind that of the ledger: ledger.sqlite.revocations."""
+"""Suffix of the mark's file name: ledger.sqlite.revocations."""
 _WIDTH: Final = 20
 
 _log = structlog.get_logger("certs.ledger")
@@ -52,7 +52,7 @@ class RevocationMark:
             if self._holds(count):
                 return
             with files.locked(self.path.with_name(self.path.name + ".lock")):
-                if not self._holds(count):  # another process may have raised it meanwhile
+                if not self._holds(count):  # another process may have raised it
                     self._write(count)
         except (StateError, OSError) as error:
             if count > self._missed:

@@ -1,4 +1,4 @@
-"""Stamps that count already, and how they come into the ledger's file."""
+"""Stamps that count already, and their way into the ledger's file."""
 
 import sqlite3
 import threading
@@ -15,10 +15,10 @@ NOTHING: Final[Mapping[Stamp, StampDetail]] = MappingProxyType({})
 
 
 class PendingEntries:
-    """What is remembered of certificates and not written yet.
+    """Stamps that are remembered and not written yet.
 
-    Any thread may note something and ask for it, also while another one writes: who notes waits for no disk.
-    `failing` says that the last try to write all of it has failed.
+    Any thread may add and look up stamps, also during a write; neither waits for the disk. `failing` is True
+    after an attempt to write all of them has failed.
     """
 
     def __init__(self, seen: LedgerCache) -> None:
@@ -38,19 +38,20 @@ class PendingEntries:
                 self._noted[entry.serial] = {**noted, stamp: said}
 
     def noted(self, serial: str) -> Mapping[Stamp, StampDetail]:
-        """Return what is remembered of a certificate now."""
+        """Return the remembered stamps of a certificate."""
         return self._noted.get(serial, NOTHING)
 
     def on(self, entry: LedgerEntry, before: Mapping[Stamp, StampDetail] = NOTHING) -> LedgerEntry:
-        """Return an entry with what is remembered of it, and with what was `before` the entry was looked up.
+        """Return an entry with its remembered stamps, and with those from `before` the look-up.
 
-        Another thread may write that down meanwhile: it is neither in the entry then, nor remembered.
+        Another thread may write the stamps between the look-up and this call. They are then neither in the
+        entry nor remembered, so the caller passes the stamps that it saw before.
         """
         noted = {**before, **self.noted(entry.serial)}
         return entry.stamped(noted) if noted else entry
 
     def write_all(self, connection: sqlite3.Connection) -> None:
-        """Write all of it at once, or on a full disk one after the other as far as that goes."""
+        """Write all stamps in one transaction, or on a full disk one certificate at a time."""
         self.failing = True
         try:
             self._write(connection, tuple(self._noted))
@@ -62,7 +63,7 @@ class PendingEntries:
         self.failing = False
 
     def write_now(self, connection: sqlite3.Connection, serial: str) -> None:
-        """Write what is remembered of one, on a full disk too."""
+        """Write the stamps of one certificate, on a full disk too."""
         try:
             self._write(connection, (serial,))
         except sqlite3.OperationalError as error:
@@ -71,14 +72,14 @@ class PendingEntries:
             self._write(connection, (serial,), full=True)
 
     def _write(self, connection: sqlite3.Connection, serials: Iterable[str], *, full: bool = False) -> None:
-        """Write what is remembered of these, all of it or nothing; on a `full` disk by pages kept for it."""
+        """Write the stamps of these serials in one transaction; if `full`, use the reserved pages."""
         found = {serial: self._noted[serial] for serial in serials if serial in self._noted}
         if not found:
             return
         with self._seen.writing(connection):
             if full:
                 connection.execute(GIVE_UP_PAGES)
-            # In their order: a revoked row takes no more, and another process may have revoked it.
+            # In the order of Stamp, because a revoked row takes no more stamps.
             for stamp in Stamp:
                 said = {serial: noted[stamp] for serial, noted in found.items() if stamp in noted}
                 rows.stamp(connection, stamp, said)
@@ -88,7 +89,7 @@ class PendingEntries:
         self._seen.wrote(connection)
 
     def _forget(self, serial: str, written: dict[Stamp, StampDetail]) -> None:
-        """Forget what was written, but for what was noted meanwhile."""
+        """Remove the written stamps, but not those that were added during the write."""
         with self._lock:
             left = {
                 stamp: said for stamp, said in self._noted[serial].items() if said is not written.get(stamp)

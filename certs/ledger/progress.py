@@ -1,8 +1,8 @@
-"""What a proxy's certificates, taken together, say of it: how far it has ever come.
+"""Progress of a proxy, derived from the entries of all its certificates.
 
-Both are remembered for good. Only when none of its certificates is left that was in force when one was
-revoked is it forgotten; then a new one begins anew. A certificate that was issued while another one held
-carries on what that one had.
+Progress is permanent. It is lost only if, after a revocation, none of the certificates is left that were in
+force at that moment; a new certificate then starts from the beginning. A certificate that was issued while
+another one was in force inherits its progress.
 """
 
 import enum
@@ -16,9 +16,9 @@ _FOREVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class Progress(enum.IntEnum):
-    """How far a proxy has come: NEW, then AUTHENTICATED with a certificate, then READY with listeners.
+    """Progress of a proxy: NEW, then AUTHENTICATED with a certificate, then READY with listeners.
 
-    REVOKED: what let it in was revoked, and it has not come with another one.
+    REVOKED: the certificate that let it in was revoked, and it has not connected with another one.
     """
 
     REVOKED = -1
@@ -28,7 +28,7 @@ class Progress(enum.IntEnum):
 
 
 def progress(entries: Iterable[LedgerEntry]) -> Progress:
-    """Return how far a proxy has come, by the entries of all its certificates in any order."""
+    """Return the progress of a proxy by the entries of all its certificates, in any order."""
     found = sorted(entries, key=lambda entry: entry.issued_at)
     if _is_revoked(found):
         return Progress.REVOKED
@@ -40,9 +40,9 @@ def progress(entries: Iterable[LedgerEntry]) -> Progress:
 
 
 def _is_revoked(entries: Iterable[LedgerEntry]) -> bool:
-    """Say whether the last to be revoked was the last that was in force, and no later one has been used.
+    """Return whether the last certificate in force was revoked, and no later one has been used.
 
-    By what stands in the entries alone: no clock says otherwise at another moment.
+    The result depends on the entries alone, not on the current time.
     """
     known = list(entries)
     last = max((entry.revoked_at for entry in known if entry.revoked_at is not None), default=None)
@@ -53,7 +53,7 @@ def _is_revoked(entries: Iterable[LedgerEntry]) -> bool:
 
 
 def _lasts(entries: Iterable[LedgerEntry], reached: Callable[[LedgerEntry], bool]) -> bool:
-    """Say whether from a certificate that got so far there was always one in force until now."""
+    """Return whether there was always a certificate in force since one that `reached` the state."""
     known = list(entries)
     until = max((_end(entry) for entry in known if reached(entry)), default=None)
     if until is None:

@@ -1,7 +1,7 @@
-"""A ledger that was lost, on its way back: nobody is let in by it while proxies show what they have.
+"""Stand-in for a ledger that was lost: it lets nobody in, and collects the certificates that proxies show.
 
-What a proxy shows stands below our root and is a proxy's: that is known of it. That it was not revoked nobody
-knows any more, so whoever answers for the mesh confirms each of them.
+Such a certificate is signed by our root, so it belongs to a proxy. Whether it was revoked is not known any
+more, so an administrator confirms each of them.
 """
 
 import threading
@@ -21,12 +21,12 @@ from meshwright.mesh.identity import ProxyName
 REBUILT: Final = "the ledger is being rebuilt: until then nobody is let in, and nothing is issued or revoked"
 
 MOST: Final = 100_000
-"""So many candidates are noted; more proxies than that are confirmed bit by bit."""
+"""Limit of collected candidates; more proxies than that are confirmed in several rounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A certificate that was shown: whose, of which root, from where it came last, and if it is confirmed."""
+    """A certificate that a proxy has shown, with its last address, and whether it is confirmed."""
 
     name: ProxyName
     serial: str
@@ -40,11 +40,11 @@ class Candidate:
 
 
 class RebuildingLedger:
-    """The ledger as whoever serves proxies sees it meanwhile: it knows nobody, and takes nothing.
+    """Ledger during the rebuild: it knows no certificate and records none. Thread-safe.
 
-    What is confirmed is written to `kept`, which becomes the ledger when that is over; `signer_of` says which
-    root has signed a certificate. One that lives otherwise than is `usual` is renewed for as long. Safe to
-    use from several threads.
+    Confirmed entries are written to `kept`, which becomes the ledger afterwards. `signer_of` returns the
+    fingerprint of the root that signed a certificate. A certificate whose lifetime differs from `usual` keeps
+    that lifetime when it is renewed.
     """
 
     def __init__(self, kept: Ledger, signer_of: Callable[[bytes], str], usual: timedelta) -> None:
@@ -55,7 +55,10 @@ class RebuildingLedger:
         self._lock = threading.Lock()
 
     def show(self, shown: PeerCertificate, pem: bytes, address: str, now: datetime) -> None:
-        """Note a proxy's certificate that was not let in for want of the ledger; waits for no disk."""
+        """Collect a certificate that was refused because the ledger is missing.
+
+        Does not wait for the disk.
+        """
         with self._lock:
             if (before := self._shown.get(shown.serial)) is None and len(self._shown) >= MOST:
                 return
@@ -67,7 +70,7 @@ class RebuildingLedger:
             )
 
     def candidates(self) -> tuple[Candidate, ...]:
-        """Return what was shown since the start, and what was confirmed before, sorted by name and serial."""
+        """Return collected and confirmed certificates, sorted by name and serial."""
         known = {each.serial: _confirmed(each) for each in self._kept.entries()}
         with self._lock:
             for serial, each in self._shown.items():
@@ -75,9 +78,9 @@ class RebuildingLedger:
         return tuple(sorted(known.values(), key=lambda each: (each.name, each.serial)))
 
     def confirm(self, serial: str) -> Candidate:
-        """Write a candidate down as a certificate that is claimed and admitted; again changes nothing.
+        """Write a candidate to the new ledger as claimed and admitted; repeating changes nothing.
 
-        Raises RequestError for one that nobody has shown, StateError.
+        Raises RequestError for a serial that no proxy has shown, StateError if the ledger cannot be written.
         """
         wanted = read_serial(serial)
         if (entry := self._kept.entry(wanted)) is not None:
@@ -88,14 +91,14 @@ class RebuildingLedger:
         ends = found.not_before, found.not_after
         issued = LedgerEntry.issued(found.serial, found.name, *ends, signer=found.signer, term=found.term)
         at = found.shown_at.replace(microsecond=0)
-        # It counts as admitted: else whoever comes back first would be told to send the others no traffic.
+        # Count it as admitted: otherwise the first proxies to return would send no traffic to the others.
         came = replace(issued, claimed_at=at, admitted_at=at, claimed_from=found.address)
         self._kept.record(came)
         return replace(found, confirmed=True)
 
     @property
     def unwritten(self) -> int:
-        """Return 0: nothing is remembered here."""
+        """Return 0: no stamps are remembered here."""
         return 0
 
     def record(self, entry: LedgerEntry, judge: Judge | None = None) -> None:
@@ -103,19 +106,19 @@ class RebuildingLedger:
         raise _refused(entry, judge)
 
     def entry(self, serial: str) -> LedgerEntry | None:
-        """Return None: nobody is known."""
+        """Return None: no certificate is known."""
 
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """Return nothing."""
+        """Return an empty tuple."""
         return ()
 
     def entries_of(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
-        """Return nothing."""
+        """Return an empty tuple."""
         del name
         return ()
 
     def entries_of_all(self, names: Iterable[ProxyName]) -> tuple[LedgerEntry, ...]:
-        """Return nothing."""
+        """Return an empty tuple."""
         del names
         return ()
 
@@ -126,15 +129,15 @@ class RebuildingLedger:
         """Return None."""
 
     def authority(self) -> str | None:
-        """Return which CA signs, as the ledger to come has it."""
+        """Return the CA that signs, as recorded in the new ledger."""
         return self._kept.authority()
 
     def name_authority(self, fingerprint: str) -> None:
-        """Note which CA signs."""
+        """Record the CA that signs in the new ledger."""
         self._kept.name_authority(fingerprint)
 
     def change_authority(self, fingerprint: str) -> None:
-        """Raise StateError: whom a change of the root concerns is not known."""
+        """Raise StateError: the proxies that a change of the root affects are not known."""
         raise _refused(fingerprint)
 
     def claim(self, serial: str, now: datetime, address: str = "") -> LedgerEntry:
@@ -146,18 +149,18 @@ class RebuildingLedger:
         raise _refused(serial, now)
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
-        """Pass over proxies that are not known."""
+        """Do nothing: no proxy is known."""
 
     def revoke(self, serial: str, now: datetime, why: str = "") -> LedgerEntry:
-        """Raise StateError: who is not confirmed is refused when it is over."""
+        """Raise StateError: a certificate that is not confirmed is refused after the rebuild anyway."""
         raise _refused(serial, now, why)
 
     def write_unwritten(self) -> None:
-        """Do nothing: nothing is remembered here."""
+        """Do nothing: no stamps are remembered here."""
 
 
 def _refused(*asked: object) -> StateError:
-    """Return the error for whatever would need to know what was issued."""
+    """Return the error for calls that need to know the issued certificates."""
     del asked
     return StateError(REBUILT)
 

@@ -1,4 +1,4 @@
-"""The rows of the ledger's file: entries as they stand there, and what is asked of them."""
+"""SQL statements on the rows of the ledger's file."""
 
 import json
 import sqlite3
@@ -16,7 +16,7 @@ _Row = tuple[
 ]
 
 _NEAR: Final = 5
-"""So many serials an error names."""
+"""Number of serials that an error names."""
 
 _COLUMNS: Final = (
     "serial, common_name, uuid, issued_at, not_after, claimed_at, revoked_at, admitted_at, "
@@ -32,10 +32,10 @@ _OF_NAMES: Final = (
 _SORTED: Final = "ORDER BY common_name, issued_at, serial"
 
 AT_ONCE: Final = 500
-"""So many serials one statement stamps: for the words of each SQLite goes through those before it."""
+"""Limit of serials per UPDATE: SQLite looks for each text in the JSON from its beginning."""
 
 _WORDS: Final = {Stamp.CLAIMED: "claimed_from", Stamp.REVOKED: "revoked_why"}
-"""Where the words of a stamp stand."""
+"""Columns of the texts of stamps."""
 
 
 def insert(connection: sqlite3.Connection, entry: LedgerEntry) -> None:
@@ -64,10 +64,10 @@ def insert(connection: sqlite3.Connection, entry: LedgerEntry) -> None:
 
 
 def stamp(connection: sqlite3.Connection, which: Stamp, noted: Mapping[str, StampDetail]) -> None:
-    """Set a stamp of these serials as far as their rows take it, which another process may have written.
+    """Set a stamp on these serials, as far as their rows still take it.
 
-    One statement for all of a second, or for AT_ONCE of them: at each, as at each row that is read, all other
-    threads have a turn.
+    Another process may have written the rows meanwhile. One statement covers all stamps of a second, up to
+    AT_ONCE: after each statement and each row Python may switch to another thread.
     """
     is_open = f"({which} IS NULL OR {which} < ?1)" if which is Stamp.SEEN else f"{which} IS NULL"
     words = f", {_WORDS[which]} = json_extract(?2, '$.\"' || serial || '\"')" if which in _WORDS else ""
@@ -82,19 +82,19 @@ def stamp(connection: sqlite3.Connection, which: Stamp, noted: Mapping[str, Stam
 
 
 def by_serial(connection: sqlite3.Connection, serial: str) -> LedgerEntry | None:
-    """Return the entry of a serial; a look-up by the primary key."""
+    """Return the entry of a serial, by the primary key."""
     return next(_read(connection, "WHERE serial = ?", serial), None)
 
 
 def by_name(connection: sqlite3.Connection, name: ProxyName) -> Iterator[LedgerEntry]:
-    """Yield the entries of one proxy, sorted by time of issue, then serial; a look-up by an index."""
+    """Yield the entries of one proxy, sorted by time of issue, then serial, by an index."""
     return _read(connection, "WHERE common_name = ? ORDER BY issued_at, serial", str(name))
 
 
 def by_names(connection: sqlite3.Connection, names: Iterable[ProxyName]) -> Iterator[LedgerEntry]:
-    """Yield the entries of proxies, sorted as all are; a look-up by an index for each.
+    """Yield the entries of these proxies, sorted by common name, time of issue and serial, by an index.
 
-    All of them come as one row: at each row that is read all other threads have a turn.
+    They arrive as one row of JSON, because at each row Python may switch to another thread.
     """
     (found,) = connection.execute(_OF_NAMES, (json.dumps(sorted(set(map(str, names)))),)).fetchone()
     yield from sorted(map(_entry, json.loads(found)), key=_order)
@@ -106,27 +106,30 @@ def every(connection: sqlite3.Connection) -> Iterator[LedgerEntry]:
 
 
 def first(connection: sqlite3.Connection) -> str | None:
-    """Return the serial that was issued first."""
+    """Return the serial that was issued first, or None."""
     query = "SELECT serial FROM proxy_certificates ORDER BY issued_at, serial LIMIT 1"
     row = connection.execute(query).fetchone()
     return None if row is None else str(row[0])
 
 
 def last_issued_at(connection: sqlite3.Connection) -> datetime | None:
-    """Return when a certificate was issued last."""
+    """Return the time of the newest issue, or None."""
     (last,) = connection.execute("SELECT max(issued_at) FROM proxy_certificates").fetchone()
     return _moment_or_none(last)
 
 
 def revocations(connection: sqlite3.Connection) -> int:
-    """Return how many certificates are revoked; the number never falls, because rows are kept for good."""
+    """Return the number of revoked certificates. It never falls, because rows are kept for good."""
     query = "SELECT count(*) FROM proxy_certificates WHERE revoked_at IS NOT NULL"
     (count,) = connection.execute(query).fetchone()
     return int(count)
 
 
 def near(connection: sqlite3.Connection, serial: str) -> list[tuple[str, str]]:
-    """Return serials, with their names, that may have been meant: those beginning alike, or the newest."""
+    """Return serials that may have been meant, with their names.
+
+    Those with the same prefix, or the newest.
+    """
     query = "SELECT serial, common_name FROM proxy_certificates "
     order = f"ORDER BY issued_at DESC, serial LIMIT {_NEAR}"
     rows = connection.execute(f"{query} WHERE serial LIKE ? {order}", (f"{serial[:6]}%",)).fetchall()
@@ -134,7 +137,7 @@ def near(connection: sqlite3.Connection, serial: str) -> list[tuple[str, str]]:
 
 
 def seconds(moment: datetime) -> int:
-    """Return a moment as rows have it: whole seconds since 1970, UTC."""
+    """Return a time as rows store it: whole seconds since 1970, UTC."""
     return int(moment.timestamp())
 
 

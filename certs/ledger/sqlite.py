@@ -1,4 +1,4 @@
-"""The ledger in one SQLite file of the state directory, shared by the server and the commands beside it."""
+"""Ledger in one SQLite file of the state directory, shared by the server and the commands on its machine."""
 
 import sqlite3
 import threading
@@ -23,7 +23,7 @@ from meshwright.mesh.identity import ProxyName
 
 
 class SqliteLedger:
-    """The open ledger, as certs.ledger.contract.Ledger has it. Processes of one machine share the file."""
+    """An open ledger; it implements `certs.ledger.contract.Ledger`."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
@@ -36,9 +36,9 @@ class SqliteLedger:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open the ledger at `path` (0600), made with the directory above it where it is missing.
+        """Open the ledger at `path` (0600); create the file and its directory if they are missing.
 
-        Raises StateError for a file that is no ledger, or one of a newer program.
+        Raises StateError for a file that is not a ledger, or that a newer program has written.
         """
         connection = open_file(path)
         try:
@@ -49,10 +49,10 @@ class SqliteLedger:
             raise
 
     def close(self) -> None:
-        """Write down what was not written yet, if that can be done, and close the file.
+        """Write the remaining stamps if possible, and close the file. Later calls raise StateError.
 
-        What is asked afterwards is StateError. Waits for a thread that is at work: SQLite's connection,
-        closed under a statement, ends the process.
+        Waits for a thread that executes a statement, because closing SQLite's connection under it would crash
+        the process.
         """
         with suppress(StateError), self._statements() as connection, waiting(connection, BUSY_SECONDS):
             self._unwritten.write_all(connection)
@@ -71,11 +71,11 @@ class SqliteLedger:
 
     @property
     def unwritten(self) -> int:
-        """Return of how many certificates a stamp is remembered that is not written yet."""
+        """Return the number of certificates with stamps that are not written yet."""
         return len(self._unwritten)
 
     def record(self, entry: LedgerEntry, judge: Judge | None = None) -> None:
-        """Add an entry, and write it, unless `judge` raises. StateError for a serial that is there, too."""
+        """Add an entry and write it, unless `judge` raises. Raises StateError for a serial that exists."""
         with self._statements() as connection, waiting(connection, BUSY_SECONDS):
             with self._seen.writing(connection):
                 if judge is not None:
@@ -84,11 +84,10 @@ class SqliteLedger:
             self._seen.wrote(connection)
 
     def entry(self, serial: str) -> LedgerEntry | None:
-        """Return the entry of a serial, or None; one look-up by primary key where it may have changed.
+        """Return the entry of a serial, or None; reads the file only if it may have changed.
 
-        While another process locks the file, an entry is what it was when it was last looked up: whoever asks
-        is the event loop, and would stand still. For the same reason what is known does not wait for a thread
-        that writes.
+        The caller is the event loop, which must not wait. So the last known entry is returned while another
+        process holds the lock, and a cached entry does not wait for a thread that writes.
         """
         noted = self._unwritten.noted(serial)
         found = self._seen.current(serial)
@@ -115,51 +114,51 @@ class SqliteLedger:
             return tuple(map(self._unwritten.on, rows.by_names(connection, names)))
 
     def first(self) -> str | None:
-        """Return the serial of the certificate that was issued first; None where none was."""
+        """Return the serial of the certificate that was issued first, or None if the ledger is empty."""
         with self._statements() as connection:
             return rows.first(connection)
 
     def last_issued_at(self) -> datetime | None:
-        """Return when a certificate was issued last; None where none was."""
+        """Return the time of the newest issue, or None if the ledger is empty."""
         with self._statements() as connection:
             return rows.last_issued_at(connection)
 
     def authority(self) -> str | None:
-        """Return the fingerprint of the CA that signs what is recorded here; None if that is not known."""
+        """Return the fingerprint of the CA that signs the recorded certificates; None if unknown."""
         with self._statements() as connection, suppress(sqlite3.OperationalError):  # no table: an old ledger
             row = connection.execute("SELECT fingerprint FROM authority").fetchone()
             return None if row is None else str(row[0])
         return None
 
     def name_authority(self, fingerprint: str) -> None:
-        """Note which CA signs, where none is noted; without room for that, a later start does it."""
+        """Record the CA that signs, unless one is recorded; if the disk is full, a later start does it."""
         with self._statements() as connection, suppress(sqlite3.OperationalError):
             connection.execute(
                 "INSERT INTO authority SELECT ? WHERE NOT EXISTS (SELECT 1 FROM authority)", (fingerprint,)
             )
-            # Those from before signers were noted are all of one, which is still in force then.
+            # Entries without a signer are older than this column; the CA has not changed since.
             connection.execute(
                 "UPDATE proxy_certificates SET signer = (SELECT fingerprint FROM authority) WHERE signer = ''"
             )
 
     def change_authority(self, fingerprint: str) -> None:
-        """Note that another CA signs from now on. Raises StateError where that cannot be written."""
+        """Record that another CA signs from now on. Raises StateError if that cannot be written."""
         with self._statements() as connection:
             connection.execute("UPDATE authority SET fingerprint = ?", (fingerprint,))
 
     def claim(self, serial: str, now: datetime, address: str = "") -> LedgerEntry:
-        """Remember that a proxy connected with this certificate, and return the entry; waits for no disk.
+        """Remember the first connection with a certificate, and return the entry; does not wait for the disk.
 
-        Raises RequestError if unknown.
+        Raises RequestError for an unknown serial.
         """
         return self._remember(serial, Stamp.CLAIMED, StampDetail.of(now, address))
 
     def see(self, serial: str, now: datetime) -> LedgerEntry:
-        """Remember that a certificate is in use; as `claim`."""
+        """Remember that a certificate is in use; otherwise as `claim`."""
         return self._remember(serial, Stamp.SEEN, StampDetail.of(now))
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
-        """Note of what these proxies have claimed that it is admitted, and write all that is remembered."""
+        """Stamp the claimed certificates of these proxies as admitted, and write everything remembered."""
         with self._statements() as connection:
             with self._seen.reading(connection):
                 found = [self._unwritten.on(each) for each in rows.by_names(connection, names)]
@@ -174,7 +173,7 @@ class SqliteLedger:
         """Revoke a certificate and return its entry. Raises RequestError, UnwrittenError."""
         with self._statements() as connection, waiting(connection, BUSY_SECONDS):
             entry = self._known_last(connection, read_serial(serial))
-            # First of all: it holds whatever comes of writing it.
+            # Remember it first: the revocation must hold even if it cannot be written.
             self._unwritten.note(entry, Stamp.REVOKED, StampDetail.of(now, why))
             try:
                 self._unwritten.write_now(connection, entry.serial)
@@ -187,7 +186,7 @@ class SqliteLedger:
             return self._unwritten.on(self._known(connection, entry.serial))
 
     def forgotten(self) -> int:
-        """Return how many revocations this ledger has forgotten, because an older one was put in its place.
+        """Return the number of revocations that this ledger lacks because an older file was put in its place.
 
         Raises StateError.
         """
@@ -195,12 +194,12 @@ class SqliteLedger:
             return max(0, self._mark.read() - rows.revocations(connection))
 
     def note_revocations(self) -> None:
-        """Note how many revocations there are, for a later start to compare; also those of older programs."""
+        """Raise the mark to the current number of revocations, including those of older programs."""
         with self._statements() as connection:
             self._mark.raise_to(rows.revocations(connection))
 
     def write_unwritten(self) -> None:
-        """Write down all that is remembered. Raises StateError as long as that cannot be done."""
+        """Write everything remembered. Raises StateError as long as that is not possible."""
         with self._statements() as connection:
             self._unwritten.write_all(connection)
             self._mark.raise_to(rows.revocations(connection))
@@ -218,7 +217,7 @@ class SqliteLedger:
         return tuple(map(self._unwritten.on, rows.by_name(connection, name)))
 
     def _read(self, connection: sqlite3.Connection, serial: str) -> LedgerEntry | None:
-        """Return the entry of a serial as it stands in the file, or last stood there if others lock it."""
+        """Return the entry of a serial from the file, or the last known one if the file is locked."""
         last = self._seen.last(serial)
         if last is None:
             return self._see(connection, serial)
@@ -238,14 +237,14 @@ class SqliteLedger:
             return found
 
     def _known(self, connection: sqlite3.Connection, serial: str) -> LedgerEntry:
-        """Return the entry of a serial as it stands in the file. Raises RequestError if unknown."""
+        """Return the entry of a serial from the file. Raises RequestError if it is unknown."""
         entry = self._see(connection, serial)
         if entry is None:
             raise unknown(serial, rows.near(connection, serial))
         return entry
 
     def _known_last(self, connection: sqlite3.Connection, serial: str) -> LedgerEntry:
-        """Return the same, or as it was last looked up where the file cannot be read, or was taken away."""
+        """Return the entry from the file, or the last known one if the file cannot be read or is gone."""
         try:
             return self._known(connection, serial)
         except sqlite3.Error:

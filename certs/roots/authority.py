@@ -1,4 +1,4 @@
-"""The mesh's own authority while its root may change: one signs, and more may be trusted."""
+"""The mesh's own Authority during a change of its root: one root signs, and others may be trusted too."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -17,13 +17,13 @@ from meshwright.mesh.names import TrustDomain
 
 
 class ChangingAuthority:
-    """An Authority whose root can be changed while it is used, also by other threads.
+    """An Authority whose root can be changed while other threads use it.
 
-    `rotation` is the change that is under way, None for none. Steps are taken by one caller at a time.
+    `rotation` is the change under way, or None. Steps are for one caller at a time.
     """
 
     def __init__(self, state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> None:
-        """Open it, made on the first start; raise StateError as CertificateAuthority.open does."""
+        """Open the CA; create it at the first start. Raises StateError as CertificateAuthority.open does."""
         self._state = state
         self._trust_domain = trust_domain
         self._seal = seal
@@ -36,22 +36,22 @@ class ChangingAuthority:
 
     @property
     def trust_domain(self) -> TrustDomain:
-        """Return the trust domain whose identities it certifies."""
+        """Return the trust domain of the identities that it certifies."""
         return self._trust_domain
 
     @property
     def fingerprint(self) -> str:
-        """Return what tells the key that signs from others'."""
+        """Return the fingerprint of the root that signs."""
         return self._signer.fingerprint
 
     @property
     def other(self) -> str:
-        """Return the fingerprint of the root that does not sign; empty where none is changed."""
+        """Return the fingerprint of the root that does not sign; empty without a change."""
         return "" if self.rotation is None else self.rotation.other
 
     @property
     def leaving(self) -> str:
-        """Return the fingerprint of the root that gives way next; of the one that signs where none does."""
+        """Return the fingerprint of the root that is replaced next; the signing root without a change."""
         return self.fingerprint if self.rotation is None else self.rotation.leaving
 
     @property
@@ -60,7 +60,7 @@ class ChangingAuthority:
         return self._signer.not_after
 
     def trust_bundle(self) -> bytes:
-        """Return the roots to be trusted now, as PEM."""
+        """Return the roots to trust now, as PEM."""
         return self._trusted.pem
 
     def signing_bundle(self) -> bytes:
@@ -68,25 +68,31 @@ class ChangingAuthority:
         return self._signer.trust_bundle()
 
     def trusts(self, signer: str) -> bool:
-        """Say so of the roots that are trusted now; of what nobody noted TLS has decided."""
+        """Return whether a root is trusted now.
+
+        True without a fingerprint, because TLS has verified the peer.
+        """
         if not signer:
             return True
         return signer in ((self.fingerprint,) if self.rotation is None else self.rotation.trusted)
 
     def signer_of(self, chain_pem: bytes) -> str:
-        """Return the fingerprint of that root of the two that has signed a certificate."""
+        """Return the fingerprint of the root, of the two, that signed a certificate.
+
+        Empty for another root.
+        """
         if self.rotation is None or stands_below(chain_pem, self.signing_bundle()):
             return self._signer.signer_of(chain_pem)
         return self.rotation.other if stands_below(chain_pem, self._other.pem) else ""
 
     def held_in(self, bundle_pem: bytes) -> frozenset[Fingerprint]:
-        """Return which of the two a bundle trusts: of an intermediate, by the roots above it."""
+        """Return which of the two roots a bundle trusts; an intermediate counts by the roots above it."""
         bundle = TrustBundle.of([bundle_pem])
         own = self._own.items()
         return frozenset(each for each, roots in own if roots.fingerprints and bundle.holds(roots))
 
     def confirmed(self, bundle_digest: str) -> frozenset[Fingerprint]:
-        """Return the roots of the bundle with this digest; none for one that is not of these two."""
+        """Return the roots of the bundle with this digest; empty for a bundle of other roots."""
         return self._bundles.get(bundle_digest, frozenset())
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
@@ -94,16 +100,16 @@ class ChangingAuthority:
         return self._signer.issue(request, now)
 
     def begin(self, now: datetime, since: datetime | None = None, root: Root | None = None) -> Rotation:
-        """Make a new root, or take the one given: it is to be trusted from now on, and `since` then.
+        """Start a change to a new root, or to the one given; it is trusted from now on.
 
-        Raises StateError.
+        `since` is the recorded begin of the stage, `now` by default. Raises StateError.
         """
         rotation = kept.begin(self._state, self._trust_domain, now, self._seal, since, root)
         self._take(rotation, now)
         return rotation
 
     def step(self, rotation: Rotation | None, now: datetime) -> None:
-        """Have the change be at another step, or over where that is None; kept first. Raises StateError."""
+        """Store and apply another step of the change; None ends the change. Raises StateError."""
         if rotation is None:
             kept.end(self._state)
         else:
@@ -124,6 +130,6 @@ class ChangingAuthority:
         self._other = other
         self._own: Mapping[Fingerprint, TrustBundle] = roots
         self._bundles = {each.digest: self.held_in(each.pem) for each in (own, other, both)}
-        # Trusted by all who look from now on, before anything that it signs is there to be looked at.
+        # Publish the trusted roots before the signer, so that no certificate is seen before its root.
         self._trusted = both if trusts_both else own
         self._signer = signer

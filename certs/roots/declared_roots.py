@@ -1,8 +1,8 @@
-"""What is to be done where objects declare which roots there are: which step, and which is held back. Pure.
+"""Next step of a root change when objects declare the roots, and the reason if it must wait. Pure.
 
-They say the end, and the stages lead there as everybody follows (certs.roots.rotation): a root that is
-declared beside the one that signs is trusted first, signs once the other does no more, and the other is
-trusted until nobody declares it.
+The objects declare the final state, and the stages of `certs.roots.rotation` lead there: a root declared
+beside the signing one is trusted first. It signs once the other may not sign any more, and the other is
+trusted until no object declares it.
 """
 
 import enum
@@ -14,9 +14,9 @@ from certs.roots.rotation import Fingerprint, Rotation, Stage
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRoot:
-    """A root by the `name` of its Secret, with its fingerprint, None where it is yet to be made.
+    """A declared root: the `name` of its Secret, and its fingerprint, None if it must be created.
 
-    `signs` says whether it may; otherwise it is only to be trusted.
+    `signs` is True if it may sign; otherwise it is only trusted.
     """
 
     name: str
@@ -25,22 +25,22 @@ class DeclaredRoot:
 
 
 class ChangeAction(enum.Enum):
-    """What to do with a change under way: ABORT before the other root signs, TURN the two once it does."""
+    """Action on a change under way: ABORT it before the other root signs, or TURN the roots afterwards."""
 
     ABORT = enum.auto()
     TURN = enum.auto()
 
 
 Declared = Sequence[DeclaredRoot]
-"""The roots that are in use, the oldest first."""
+"""The roots in use, oldest first."""
 
 
 def next_act(
     rotation: Rotation | None, signer: Fingerprint, declared: Declared
 ) -> ChangeAction | DeclaredRoot | None:
-    """Return what is to be done now: begin a change to a root, or an act; None for nothing.
+    """Return the next action: the root to start a change to, or an action on the change; None for nothing.
 
-    Nothing is done where no root may sign: who signs goes on.
+    If no root may sign, nothing is done and the current one continues to sign.
     """
     if declared and not any(root.signs for root in declared):
         return None
@@ -56,7 +56,7 @@ def next_act(
 
 
 def held(rotation: Rotation, declared: Declared) -> str:
-    """Return why the next stage is not wanted yet, as a sentence's end; empty where it is."""
+    """Return why the next stage must wait, as the end of a sentence; empty if it need not."""
     if declared and not any(root.signs for root in declared):
         return "none of them is active, so that nobody would sign"
     match rotation.stage:
@@ -71,7 +71,7 @@ def held(rotation: Rotation, declared: Declared) -> str:
 
 
 def state_of(root: Fingerprint | None, rotation: Rotation | None, signer: Fingerprint) -> str:
-    """Return the state of a root in Open Service Mesh's words."""
+    """Return the state of a root in the terms of Open Service Mesh."""
     if rotation is None or root not in (rotation.signer, rotation.other):
         return "active" if root == signer else "inactive"
     is_signer = root == rotation.signer
@@ -85,7 +85,7 @@ def state_of(root: Fingerprint | None, rotation: Rotation | None, signer: Finger
 
 
 def _begun(signer: Fingerprint, declared: Declared) -> DeclaredRoot | None:
-    """Return the root that another than the signer's is to be: one that signs, if the signer may not."""
+    """Return the root to change to: if the signing root may not sign, one that may."""
     others = [root for root in declared if root.fingerprint != signer]
     if not _signs(declared, signer):
         others = [root for root in others if root.signs]

@@ -1,4 +1,4 @@
-"""What proxies and the server are known to trust and to show, and who holds the next step back."""
+"""Evidence of the roots that proxies and the server trust and show, and the parties that block a step."""
 
 import enum
 from collections.abc import Iterable
@@ -11,13 +11,15 @@ from meshwright.mesh.identity import ProxyName
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of a proxy that has a certificate in force.
+    """Evidence about one proxy that has a certificate in force.
 
-    `mesh` are the roots by which it verifies peers, as it has acknowledged them; `channel` those by which it
-    verifies the control plane, as its agent has confirmed them. Each is None where nothing was said of it
-    since this server runs. `shown` are the signers of the proxy certificates that it may show from now on,
-    `service` who signed the service certificate that it uses, None as above. `seen` is when it was last
-    connected, None for never; `issued` is when its newest certificate was.
+    - `mesh`: roots by which it verifies peers, as it has acknowledged; None if unknown since the server's
+      start.
+    - `channel`: roots by which it verifies the control plane, as its agent has confirmed; None as above.
+    - `shown`: signers of the proxy certificates that it may show from now on.
+    - `service`: signer of the service certificate that it uses; None as above.
+    - `seen`: time of its last connection, None for never.
+    - `issued`: time at which its newest certificate was issued.
     """
 
     proxy: ProxyName
@@ -30,7 +32,7 @@ class Evidence:
 
 
 class BlockReason(enum.StrEnum):
-    """Why somebody holds a step back: proxies, and from SERVER_CERTIFICATE on the server's own parts."""
+    """Reason why a step must wait: of proxies, and from SERVER_CERTIFICATE on of parts of the server."""
 
     NEVER_CONNECTED = "never-connected"
     MESH_TRUST = "mesh-trust"
@@ -45,9 +47,9 @@ class BlockReason(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Holdout:
-    """A proxy that holds the next step back, and all that is missing, in the order of BlockReason.
+    """A proxy that blocks the next step, with all reasons in the order of BlockReason.
 
-    `heard` is when there was a sign of it last: it was connected, or a certificate was issued for it.
+    `heard` is the last sign of it: a connection, or the issue of a certificate.
     """
 
     proxy: ProxyName
@@ -57,7 +59,7 @@ class Holdout:
 
 
 class Part(enum.StrEnum):
-    """What is no proxy, and is concerned; OBJECTS are those that declare which roots there are."""
+    """Party that is not a proxy; OBJECTS are the objects that declare roots."""
 
     SERVER = "server"
     WEBHOOK = "webhook"
@@ -67,12 +69,14 @@ class Part(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServerEvidence:
-    """What is known of the server's own part.
+    """Evidence about the server's own parts.
 
-    `shown` are the signers of what it shows to whoever dials it, `trusted` the roots below which it demands
-    certificates. `webhook` are the roots by which the API servers of its cluster verify its webhook, None
-    where they ask none, or are told by somebody else; `webhook_error` is why they could not be told. `pods`
-    are those by which pods that are yet to join believe it, in whichever namespace, None where we tell none.
+    - `shown`: signers of the certificates that it shows; `trusted`: roots of the client certificates it
+      accepts.
+    - `webhook`: roots by which the API servers verify its webhook; None without a webhook, or if another
+      party configures it. `webhook_error` is why they could not be configured.
+    - `pods`: roots by which new pods verify the server, in every namespace; None if we do not distribute
+      them. `pods_error` is why that failed.
     """
 
     shown: frozenset[Fingerprint]
@@ -85,7 +89,7 @@ class ServerEvidence:
 
 @dataclass(frozen=True, slots=True)
 class BlockingPart:
-    """A part of the server that holds the next step back; `said` is what went wrong, if anything did."""
+    """A part of the server that blocks the next step; `said` is the error, if there was one."""
 
     part: Part
     why: BlockReason
@@ -93,11 +97,10 @@ class BlockingPart:
 
 
 def behind(rotation: Rotation, ours: ServerEvidence) -> tuple[BlockingPart, ...]:
-    """Return which parts of the server hold the next step back; all but itself can be given up by name.
+    """Return the parts of the server that block the next step; all but the server itself can be given up.
 
-    The server itself follows in every stage: it shows what the signer has signed, and lets in whom it is to.
-    API servers must know the other root before it signs what the webhook shows to them, and pods before
-    they join.
+    The server follows in every stage: it must show certificates of the signer and trust the right roots. The
+    API servers must know the other root before it signs the webhook's certificate, and pods before they join.
     """
     found = []
     if ours.shown != {rotation.signer} or ours.trusted != frozenset(rotation.trusted):
@@ -114,7 +117,7 @@ def behind(rotation: Rotation, ours: ServerEvidence) -> tuple[BlockingPart, ...]
 
 
 def holdouts(rotation: Rotation, proxies: Iterable[Evidence]) -> tuple[Holdout, ...]:
-    """Return who holds the next step back, by name; those that were given up do not."""
+    """Return the proxies that block the next step, by name, without those that were given up."""
     found = (
         Holdout(each.proxy, _missing(rotation, each), each.seen, max(each.seen or each.issued, each.issued))
         for each in proxies
@@ -127,14 +130,14 @@ def _missing(rotation: Rotation, known: Evidence) -> tuple[BlockReason, ...]:
     match rotation.stage:
         case Stage.TRUSTING:
             missing = {
-                # Who never came verifies no peers yet, and is told by whom when he comes.
+                # A proxy that never connected verifies no peers yet, and gets current roots when it does.
                 BlockReason.MESH_TRUST: known.seen is not None and not _has(known.mesh, rotation.other),
                 BlockReason.CHANNEL_TRUST: not _has(known.channel, rotation.other),
             }
         case Stage.REPLACING:
             missing = {
                 BlockReason.PROXY_CERTIFICATE: known.shown != {rotation.signer},
-                # Who is away since a restart may show the former one to its peers all the while.
+                # A proxy that is away since a restart may still show the former one to its peers.
                 BlockReason.SERVICE_CERTIFICATE: known.seen is not None and known.service != rotation.signer,
             }
         case Stage.RETIRING:
@@ -147,10 +150,10 @@ def _missing(rotation: Rotation, known: Evidence) -> tuple[BlockReason, ...]:
 
 
 def _goes_on(rotation: Rotation, known: Evidence, roots: frozenset[Fingerprint] | None) -> bool:
-    """Say whether it may trust the root that is trusted no longer: who never came trusts nobody yet.
+    """Return whether a proxy may still trust the retiring root; one that never connected trusts nobody yet.
 
-    Who was here and has said nothing since a restart may: he did follow to here, and will say so. On the way
-    back nobody need ever have followed, and none that has no agent will.
+    Without evidence since a restart it may: it followed to this stage, and will report. When a change is
+    aborted it need never have followed, and a proxy without an agent cannot report.
     """
     if roots is None and rotation.aborted:
         return False
@@ -158,7 +161,7 @@ def _goes_on(rotation: Rotation, known: Evidence, roots: frozenset[Fingerprint] 
 
 
 def _follows(rotation: Rotation, roots: frozenset[Fingerprint] | None) -> bool:
-    """Say whether it has taken what is trusted now: nothing is what has taken neither."""
+    """Return whether it trusts the signing root and not the other one."""
     return _has(roots, rotation.signer) and not _has(roots, rotation.other)
 
 

@@ -1,4 +1,4 @@
-"""What is known of each proxy while the root changes: from the ledger, its streams and its agent's word."""
+"""Evidence about proxies during a change of the root: from the ledger, their streams and their agents."""
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +14,7 @@ from meshwright.mesh.identity import ProxyName
 
 
 class ProxySecrets(Protocol):
-    """Secrets that a connected proxy has acknowledged: PEM, empty for a secret that it has not.
+    """Secrets that a connected proxy has acknowledged, as PEM; empty if it has not.
 
     `trust_bundle` are the roots by which the proxy verifies its peers, `chain` is the certificate that it
     shows to them with its intermediates.
@@ -35,10 +35,10 @@ class ProxySecrets(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RootAcknowledgements:
-    """What proxies have taken of secrets, which are connected, and the roots that agents have confirmed.
+    """Acknowledged secrets of proxies, the connected proxies, and the roots confirmed by agents.
 
-    `taken` is None where service certificates are of another issuer: this root is nothing to them. `ours` is
-    how the server itself stands.
+    `taken` is None if another issuer signs service certificates, so that this root does not concern them.
+    `ours` is the evidence about the server itself.
     """
 
     taken: Iterable[ProxySecrets] | None
@@ -54,10 +54,10 @@ def evidence(
     authority: ChangingAuthority,
     now: datetime,
 ) -> tuple[Evidence, ...]:
-    """Return what is known of each proxy with a certificate in force that one of the two roots signed."""
+    """Return the evidence about each proxy with a certificate in force that one of the two roots signed."""
     known: dict[str, list[LedgerEntry]] = {}
     for entry in entries:
-        signed = replace(entry, signer=entry.signer or rotation.origin)  # of whom it was not noted
+        signed = replace(entry, signer=entry.signer or rotation.origin)  # older entries have none
         if entry.in_force(now) and signed.signer in (rotation.signer, rotation.other):
             known.setdefault(entry.common_name, []).append(signed)
     taken: dict[str, list[ProxySecrets]] = {}
@@ -82,7 +82,7 @@ def _evidence(
     signer: Callable[[bytes], str],
 ) -> Evidence:
     claimed = [each for each in entries if each.claimed_at is not None]
-    # The files of one that was issued since then have the roots that are trusted since then beside it.
+    # Credentials issued since the stage began contain the roots that are trusted since then.
     given = all(each.issued_at > rotation.since for each in entries)
     mesh = frozenset.intersection(*(roots(each.trust_bundle) for each in taken)) if taken else None
     return Evidence(
@@ -97,10 +97,10 @@ def _evidence(
 
 
 def _shown(entries: list[LedgerEntry], rotation: Rotation) -> frozenset[Fingerprint]:
-    """Return who signed what it may show from now on: what it came with last, and what it was issued since.
+    """Return the signers of certificates it may show: the last one it used, and those issued since.
 
-    What it was issued may be on its disk, though it has not come with it yet. Of one that never came the
-    newest counts. Times are whole seconds: of two within one the better is believed.
+    A newer certificate may be on its disk before it is used. Of a proxy that never connected the newest
+    counts. Times are whole seconds; of two in one second the one of the current signer wins.
     """
 
     def order(entry: LedgerEntry) -> tuple[datetime, datetime, bool]:
@@ -116,7 +116,10 @@ def _shown(entries: list[LedgerEntry], rotation: Rotation) -> frozenset[Fingerpr
 def _service(
     taken: list[ProxySecrets], rotation: Rotation, signer: Callable[[bytes], str]
 ) -> Fingerprint | None:
-    """Return who signed what it shows to its peers; the other root, unless it is the one that signs."""
+    """Return the signer of the certificate it shows to its peers.
+
+    The other root unless all are of the signer.
+    """
     if not taken:
         return None
     shown = {signer(each.chain) if each.chain else "" for each in taken}

@@ -1,12 +1,11 @@
-"""A change of the root as a value: who signs, who else is trusted, and what comes next.
+"""Change of the root as a value: the signing root, the other trusted root, and the next step.
 
-    TRUSTING    the other root is to be trusted by all; nothing stands below it yet
-    REPLACING   it signs: the two have changed places, and what stands below the other one is replaced
-    RETIRING    the other one is trusted no longer
-
-A step is taken once nobody holds it back (certs.roots.evidence). Aborting goes the same way backwards, and
-so is a change of its own: at any point each certificate in force stands below a root that all who look at
-it trust.
+    TRUSTING    everybody starts to trust the other root; it has signed nothing yet
+    REPLACING   the roots have swapped: it signs, and certificates of the former one are replaced
+    RETIRING    everybody stops trusting the former root
+A step is taken when nobody blocks it (`certs.roots.evidence`). An abort takes the same stages backwards and
+is a change of its own. At any time each certificate in force is signed by a root that all its verifiers
+trust.
 """
 
 import enum
@@ -19,13 +18,13 @@ from typing import Final, NewType
 from certs.errors import RequestError
 
 Fingerprint = NewType("Fingerprint", str)
-"""What tells a root's key from others': `Root.fingerprint`."""
+"""Identifier of a root's key: `Root.fingerprint`."""
 
 _NOBODY: Final[Mapping[str, datetime]] = MappingProxyType({})
 
 
 class Stage(enum.StrEnum):
-    """How far a change has come; see the module."""
+    """Stage of a change; see the module."""
 
     TRUSTING = "trusting"
     REPLACING = "replacing"
@@ -33,7 +32,7 @@ class Stage(enum.StrEnum):
 
     @property
     def number(self) -> int:
-        """Return which it is, from 1."""
+        """Return the number of the stage, from 1."""
         return tuple(Stage).index(self) + 1
 
 
@@ -41,8 +40,8 @@ class Stage(enum.StrEnum):
 class Rotation:
     """A change of the root that is under way; times are whole seconds in UTC.
 
-    `signer` signs now, whatever the stage. `since` is when the stage began, `began` when all of it did.
-    `given_up` are proxies, by name, which are waited for no longer, and since when.
+    `signer` signs now, whatever the stage. `began` is the start of the change, `since` that of the stage.
+    `given_up` maps the names of proxies that are no longer waited for to the time of that decision.
     """
 
     stage: Stage
@@ -55,34 +54,37 @@ class Rotation:
 
     @property
     def trusted(self) -> tuple[Fingerprint, ...]:
-        """Return the roots that are to be trusted now, who signs first."""
+        """Return the roots to trust now, the signer first."""
         return (self.signer,) if self.stage is Stage.RETIRING else (self.signer, self.other)
 
     @property
     def origin(self) -> Fingerprint:
-        """Return the root that signed before all of it began."""
+        """Return the root that signed before the change began."""
         is_first = self.stage is Stage.TRUSTING
         return self.signer if is_first != self.aborted else self.other
 
     @property
     def leaving(self) -> Fingerprint:
-        """Return the trusted root that gives way next, if any does: what may be of either counts as its."""
+        """Return the trusted root that is replaced next.
+
+        Certificates that may be of either root count as its.
+        """
         return self.other if self.stage is Stage.REPLACING else self.signer
 
     @property
     def new(self) -> Fingerprint:
-        """Return the root that there will be at the end."""
+        """Return the root that will sign after the change."""
         return self.other if self.stage is Stage.TRUSTING else self.signer
 
 
 def begun(signer: Fingerprint, new: Fingerprint, now: datetime) -> Rotation:
-    """Return the change from a root that signs to a new one."""
+    """Return a new change from the signing root to another one."""
     second = now.replace(microsecond=0)
     return Rotation(Stage.TRUSTING, signer, new, second, second)
 
 
 def advanced(rotation: Rotation, now: datetime) -> Rotation | None:
-    """Return a change one step on; None where that was the last one, and the other root can be removed."""
+    """Return the next step of a change; None after the last one, when the other root can be removed."""
     match rotation.stage:
         case Stage.TRUSTING:
             swapped = replace(rotation, signer=rotation.other, other=rotation.signer)
@@ -94,9 +96,9 @@ def advanced(rotation: Rotation, now: datetime) -> Rotation | None:
 
 
 def aborted(rotation: Rotation, now: datetime) -> Rotation:
-    """Return the change that takes this one back; raise RequestError if it is being taken back already.
+    """Return the change that reverts this one. Raises RequestError if it is being reverted already.
 
-    Who has stopped to trust the other root must learn it again before it signs: that is TRUSTING again.
+    In RETIRING some proxies do not trust the other root any more, so that the revert begins with TRUSTING.
     """
     if rotation.aborted:
         raise RequestError("the rotation is being aborted already")
@@ -111,9 +113,9 @@ def aborted(rotation: Rotation, now: datetime) -> Rotation:
 
 
 def turned(rotation: Rotation, now: datetime) -> Rotation:
-    """Return the change with the other root signing again, as often as is wanted; both are trusted.
+    """Return the change with the other root signing again; may be repeated, because both are trusted.
 
-    Raises RequestError in a stage in which not all are known to trust both.
+    Raises RequestError in the other stages, in which some proxies may not trust both.
     """
     if rotation.stage is not Stage.REPLACING:
         raise RequestError(f"the roots cannot change places while the change is {rotation.stage}")
@@ -122,7 +124,7 @@ def turned(rotation: Rotation, now: datetime) -> Rotation:
 
 
 def without(rotation: Rotation, proxies: Iterable[str], now: datetime) -> Rotation:
-    """Return a change that no longer waits for these proxies."""
+    """Return the change without waiting for these proxies."""
     second = now.replace(microsecond=0)
     given_up = {**dict.fromkeys(proxies, second), **rotation.given_up}
     return replace(rotation, given_up=MappingProxyType(dict(sorted(given_up.items()))))

@@ -1,7 +1,7 @@
-"""Where a change of the root is kept: `rotation.json`, and beside `ca/`, which signs, the other CA.
+"""Storage of a root change: `rotation.json`, the signing CA in `ca/` and the other one beside it.
 
-What stands in `rotation.json` rules: folders whose process died between two renames are brought in order at
-the next opening. Every function raises StateError where the file system refuses; one caller at a time.
+`rotation.json` is authoritative. If a process died between two renames, the folders are put in order at the
+next opening. Every function raises StateError if the file system refuses. One caller at a time.
 """
 
 import json
@@ -41,11 +41,10 @@ def begin(
     since: datetime | None = None,
     root: Root | None = None,
 ) -> Rotation:
-    """Make a new root, or take the one given, and keep that the one in force is to give way to it.
+    """Create a new root, or take the one given, and record that it will replace the current one.
 
-    There must be no change yet.
-
-    It began `now`, or `since` another moment, by which it is known what was issued later.
+    There must be no change yet. `since` is the recorded begin of the stage, `now` by default; certificates
+    issued later have the roots of this stage.
     """
     if (state / _SIGNER).is_mount():
         raise StateError(
@@ -62,10 +61,10 @@ def begin(
 
 
 def keep(state: Path, rotation: Rotation) -> None:
-    """Keep a step of a change; from here on it is so, wherever a process dies.
+    """Store a step of a change; it holds from then on, even if the process dies.
 
-    Where the disk fails, or folders cannot follow, it is taken back as far as that can be: a server would do
-    otherwise than it has said, or not start.
+    If the disk fails or the folders cannot be renamed, the step is reverted as far as possible: otherwise the
+    server would behave differently from its report, or would not start.
     """
     before = files.read(state / FILE)
     try:
@@ -80,9 +79,9 @@ def keep(state: Path, rotation: Rotation) -> None:
 
 
 def end(state: Path) -> None:
-    """Take it that a change is over: the other root goes, with its key."""
+    """Record that a change is over: remove the other root with its key."""
     try:
-        # First: what is left without it is no CA, whenever the process dies.
+        # The key goes first: without it the rest is not a CA, whenever the process dies.
         (state / _OTHER / _KEY).unlink(missing_ok=True)
         (state / FILE).unlink(missing_ok=True)
         files.sync_directory(state)
@@ -92,15 +91,15 @@ def end(state: Path) -> None:
 
 
 def is_under_way(state: Path) -> bool:
-    """Say whether a root is being changed: then there is a CA, though its folder may be on the way."""
+    """Return whether a root is being changed; there is a CA then, though its folder may be missing."""
     return files.read(state / FILE) is not None
 
 
 def recovered(state: Path) -> Rotation | None:
-    """Return the change that is under way, None for none, with its folders in order."""
+    """Return the change under way, or None, after putting its folders in order."""
     content = files.read(state / FILE)
     if content is None:
-        _leave(state / _OTHER)  # of a beginning that died before it was one, or of an end
+        _leave(state / _OTHER)  # left by a process that died at the begin or end of a change
         return None
     rotation = _read(state / FILE, content)
     _order(state, rotation)
@@ -108,12 +107,12 @@ def recovered(state: Path) -> Rotation | None:
 
 
 def other_roots(state: Path) -> bytes:
-    """Return the root that does not sign, or those above it, as PEM; one that has expired hurts nobody."""
+    """Return the root that does not sign, or the roots above it, as PEM; it may have expired."""
     return _roots(state / _OTHER)
 
 
 def signing_roots(state: Path) -> bytes:
-    """Return the root of the CA that is in the directory, or those above it; empty where there is none."""
+    """Return the root of the CA in the directory, or the roots above it; empty if there is none."""
     return _roots(state / _SIGNER)
 
 
@@ -124,9 +123,9 @@ def _roots(folder: Path) -> bytes:
 def require_signer(
     state: Path, trust_domain: TrustDomain, rotation: Rotation, now: datetime, seal: Seal = PLAIN
 ) -> None:
-    """Raise StateError where a root that is to sign, now or in the end, cannot.
+    """Raise StateError if a root that must sign, now or at the end, cannot.
 
-    With it kept no server would start, or a change that goes back to it would stand still for ever.
+    Otherwise the server would not start, or an aborted change would never end.
     """
     for folder in (state / _SIGNER, state / _OTHER):
         if any(_is(folder, each) for each in {rotation.signer, rotation.new}):
@@ -140,7 +139,7 @@ def _put(state: Path, root: Root, seal: Seal) -> Fingerprint:
 
 
 def _order(state: Path, rotation: Rotation) -> None:
-    """Bring the folders in order: three renames, each of which may have been the last before a crash."""
+    """Put the folders in order: three renames, each of which may be the last before a crash."""
     signer, other, moving = (state / each for each in (_SIGNER, _OTHER, _MOVING))
     try:
         if signer.exists() and _is(signer, rotation.other):
@@ -167,7 +166,7 @@ def _is(folder: Path, expected: Fingerprint) -> bool:
 
 
 def _leave(folder: Path) -> None:
-    """Have nothing be at a folder of no change: what was a CA stands aside, as somebody may need it yet."""
+    """Clear a folder that belongs to no change; a CA in it is moved aside, as somebody may need it."""
     if not (folder / _KEY).exists():
         _remove(folder)
         return

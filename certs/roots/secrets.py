@@ -1,7 +1,7 @@
-"""CAs in Secrets that objects name: folders, and which of them this server has made or taken itself.
+"""CAs in Secrets that objects name, and the record of those that this server has created or adopted.
 
-A folder is a Secret as it is mounted: `tls.crt`, `tls.key` and `ca.crt` as of type `kubernetes.io/tls`, or
-`ca.crt` and `private.key` as Open Service Mesh has its own.
+A folder is a mounted Secret: `tls.crt`, `tls.key` and `ca.crt` as in the type `kubernetes.io/tls`, or
+`ca.crt` and `private.key` as Open Service Mesh writes them.
 """
 
 import json
@@ -31,7 +31,7 @@ _ANOTHER: Final = (
 
 
 def root_in(folder: Path, trust_domain: TrustDomain, now: datetime) -> Root | None:
-    """Return the CA in a folder, None where there is none; raise StateError where it cannot sign."""
+    """Return the CA in a folder, or None if there is none. Raises StateError if it cannot sign."""
     try:
         if not folder.is_dir():
             return None
@@ -54,10 +54,10 @@ def root_in(folder: Path, trust_domain: TrustDomain, now: datetime) -> Root | No
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRootSecrets:
-    """The roots that objects name, those of them that were read, by name, and why others cannot be taken.
+    """The roots that objects name, those of them that were read by name, and the errors of others.
 
-    `is_ruled` says whether objects say what becomes of the root: also once they are gone, while one of theirs
-    is on its way.
+    `is_ruled` is True if objects decide about the root: also after they are deleted, while one of their roots
+    is part of a change.
     """
 
     roots: tuple[DeclaredRoot, ...]
@@ -67,9 +67,9 @@ class DeclaredRootSecrets:
 
 
 class Secrets:
-    """Where the keys of declared roots are: below `folder`, if there is one, or in the state directory.
+    """The keys of declared roots: in `folder` if there is one, or in the state directory.
 
-    Which root of the state directory stands for which Secret is kept there as long as it is used.
+    A file in the state directory records which root belongs to which Secret, as long as it is used.
     """
 
     def __init__(self, state: Path, folder: Path | None, trust_domain: TrustDomain) -> None:
@@ -78,9 +78,9 @@ class Secrets:
     def found(
         self, used: Sequence[MeshRootCertificate], signer: Fingerprint, other: Fingerprint, now: datetime
     ) -> DeclaredRootSecrets:
-        """Return what objects come to while `signer` signs beside another root, empty for none.
+        """Return the declared roots while `signer` signs beside the `other` root, empty for none.
 
-        One that has no CA yet is taken for a root in force that nobody else is. Raises StateError.
+        A Secret without a CA is matched with a root in force that no other Secret has. Raises StateError.
         """
         before = self._noted()
         in_force = {each for each in (signer, other) if each}
@@ -104,7 +104,7 @@ class Secrets:
         )
 
     def note(self, name: str, root: Fingerprint) -> None:
-        """Keep that a root stands for a Secret. Raises StateError."""
+        """Record that a root belongs to a Secret. Raises StateError."""
         before = self._noted()
         self._note(before, {**before, _secret(name): root})
 

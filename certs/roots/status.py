@@ -14,7 +14,7 @@ from certs.roots.rotation import Rotation
 
 @dataclass(frozen=True, slots=True)
 class ChangeStatus:
-    """How a change stands, None where there is none, and who holds the next step back.
+    """Status of a change, None if there is none, and the parties that block the next step.
 
     `holdouts` are proxies, `behind` parts of the server itself.
     """
@@ -25,7 +25,7 @@ class ChangeStatus:
 
     @property
     def is_held(self) -> bool:
-        """Say whether anybody is waited for."""
+        """Return whether anybody blocks the next step."""
         return bool(self.holdouts or self.behind)
 
     @property

@@ -1,7 +1,7 @@
-"""Who signs for the control plane's own channel: the state directory's CA, or one in somebody else's files.
+"""Authority for the control plane's own channel: the state directory's CA, or a CA in files of others.
 
-Where it is, or was, in files, one CA follows another as issuers do: what the former has signed is good until
-it has ended, as proxies may be away, and so its roots are trusted until then.
+If the CA is, or was, in such files, one CA succeeds another as issuers do: certificates of the former one are
+valid until they expire, because proxies may be away, so its roots are trusted until then.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from certs.state.sealing import Seal
 from meshwright.mesh.names import TrustDomain
 
 LOOKING: Final = 5.0
-"""So often, in seconds, it is looked whether the files of a CA hold another."""
+"""Interval, in seconds, of looking for another CA in the files."""
 
 _NOT_OURS: Final = (
     "the root is somebody else's: change it in {}, where the CA comes from; this server follows"
@@ -37,7 +37,7 @@ _FORMER: Final = (
 
 
 class SucceedingAuthority(SucceedingIssuer):
-    """An Authority that trusts as well what those before it have signed."""
+    """An Authority that also trusts certificates of its predecessors."""
 
     def __init__(
         self,
@@ -50,44 +50,44 @@ class SucceedingAuthority(SucceedingIssuer):
         *,
         drops: bool,
     ) -> None:
-        """Note who signs now if it is another; raise StateError where that cannot be."""
+        """Record a new signer. Raises StateError if that cannot be written."""
         super().__init__(inner, name, state, before, ends, now, drops=drops, role=CHANNEL)
         self._authority = inner
 
     @property
     def fingerprint(self) -> str:
-        """Return what tells the key that signs from others'."""
+        """Return the fingerprint of the root that signs."""
         return self._authority.fingerprint
 
     @property
     def other(self) -> str:
-        """Return the fingerprint of the other root while one gives way to the other; empty otherwise."""
+        """Return the fingerprint of the other root during a change of the root; empty otherwise."""
         return self._authority.other
 
     @property
     def leaving(self) -> str:
-        """Return the fingerprint of the root that gives way next; of the one that signs where none does."""
+        """Return the fingerprint of the root that is replaced next; the signing root without a change."""
         return self._authority.leaving
 
     @property
     def not_after(self) -> datetime:
-        """Return the end of what it signs with."""
+        """Return the end of the root that signs."""
         return self._authority.not_after
 
     def trusts(self, signer: str) -> bool:
-        """Say so of what a former one has signed as well: TLS lets in nothing else."""
+        """Return whether a root is trusted; those of predecessors too, because TLS accepts no others."""
         if self._authority.trusts(signer):
             return True
         return bool(self.formers) and signer != self._authority.other
 
     def signer_of(self, chain_pem: bytes) -> str:
-        """Return the fingerprint of what has signed a certificate of its own; empty for another's."""
+        """Return the fingerprint of the root of this CA that signed a certificate; empty for another CA's."""
         return self._authority.signer_of(chain_pem)
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorityStatus:
-    """Whose CA signs now, where it is, by what its key is told from others, until when; who was before."""
+    """The CA that signs now: its kind, place, fingerprint and end, and its predecessors."""
 
     kind: IssuerKind
     place: str
@@ -98,11 +98,11 @@ class AuthorityStatus:
 
 @dataclass(frozen=True, slots=True)
 class OpenedAuthority:
-    """An authority, whose it is (`place` says where its CA is), and what becomes of it.
+    """An opened authority: its kind, the place of its CA, and the means to change or follow it.
 
-    `changing` is what changes its root, None where that cannot be, and `why_not` says why. `tend`, None where
-    there is nothing to look at, is to be called every LOOKING seconds, by one caller at a time, in a thread;
-    it raises StateError where the files hold no good CA, and then the one before goes on.
+    `changing` can change its root; if it is None, `why_not` is the reason. `tend` follows changes of the
+    files, None if there are none to follow. Call it every LOOKING seconds, one caller at a time, in a thread.
+    It raises StateError if the files hold no usable CA; the previous one then continues.
     """
 
     authority: Authority
@@ -114,18 +114,18 @@ class OpenedAuthority:
     tend: Callable[[datetime], None] | None = field(default=None)
 
     def standing(self) -> AuthorityStatus:
-        """Return how it stands now."""
+        """Return the current status."""
         formers = () if self.succeeding is None else self.succeeding.formers
         signs = self.authority
         return AuthorityStatus(self.kind, str(self.place), signs.fingerprint, signs.not_after, formers)
 
     def may_follow(self, signer: str) -> bool:
-        """Say whether a ledger of this signer may be ours: one CA may have taken the place of another."""
+        """Return whether a ledger of this signer may be ours, because this CA may have replaced that one."""
         return signer == self.authority.other or self.succeeding is not None
 
 
 def has_authority(state: Path, watched: WatchedFiles | None) -> bool:
-    """Say whether there is a CA, or a part of one: without, one would be made."""
+    """Return whether there is a CA or a part of one; otherwise one would be created."""
     return watched is not None or root.is_there(state) or kept.is_under_way(state)
 
 
@@ -137,9 +137,9 @@ def open_authority(
     ledger: Path,
     watched: WatchedFiles | None,
 ) -> OpenedAuthority:
-    """Open who signs: the CA in the files that are `watched`, or that of the state directory.
+    """Open the authority: the CA in the `watched` files, or that of the state directory.
 
-    `ledger` is the file that knows what it has signed. Raises StateError.
+    `ledger` is the file that records its certificates. Raises StateError.
     """
     before, place = known(state, CHANNEL), state / "ca"
 
@@ -179,13 +179,13 @@ def open_authority(
 
 
 def _begun(state: Path, now: datetime) -> Succession:
-    """Return who has signed where nobody has noted it: the CA of the state directory, or nobody."""
+    """Return the succession if none is recorded: the CA of the state directory, or nobody."""
     own = TrustBundle.of([kept.signing_roots(state)])
     return Succession(IssuerKind.BUILT_IN if own.fingerprints else "", own, now)
 
 
 def _last_end(state: Path, path: Path) -> datetime | None:
-    """Return the end of the certificate that ends last, of proxies and of those that are kept."""
+    """Return the latest end of all certificates of proxies and of stored pairs."""
     found = [each] if (each := PairFiles(state).last_end()) is not None else []
     if path.exists():
         try:

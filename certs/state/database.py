@@ -1,8 +1,8 @@
-"""A private SQLite file of the state directory: how it is opened and changed, and its failures in words.
+"""Private SQLite files of the state directory: opening, migration, transactions and errors.
 
-On a full disk it must still be read, and a revocation written. So SQLite keeps a rollback journal, a
-file that stays and is long enough, and overwrites in place; where a row that grows needs another page, it
-takes one of those that are kept for that. With a write-ahead log even reading would need new files.
+On a full disk they must still be readable, and the ledger must take a revocation. SQLite therefore uses a
+rollback journal that persists and is long enough, and overwrites pages in place. A row that needs another
+page takes one of the reserved pages. A write-ahead log would need new files even for reading.
 """
 
 import os
@@ -17,16 +17,16 @@ from certs.errors import DamagedError, StateError
 from certs.state import files
 
 BUSY_SECONDS: Final = 5.0
-"""So long it is waited for another process that locks a file, where nothing else waits meanwhile."""
+"""Wait for another process that holds the lock, where the caller is not the event loop."""
 
 JOURNAL_BYTES: Final = 128 * 1024
-"""So long is the journal at least: a revocation changes two pages of 4 KiB, or a few more."""
+"""Smallest size of the journal: a revocation changes two pages of 4 KiB, or a few more."""
 
 _DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 _SPARE_PAGES: Final = 48
 _SPARE_BYTES: Final = 3000
-"""What fills a page of 4 KiB so far that no second row has place there."""
+"""Size of a filling that leaves no room for a second row in a page of 4 KiB."""
 
 # Programs that do not know this table can do without it.
 _SPARE: Final = (
@@ -40,15 +40,15 @@ INSERT INTO spare SELECT zeroblob({_SPARE_BYTES}) FROM lacking WHERE number <= {
 )
 
 GIVE_UP_PAGES: Final = "DELETE FROM spare WHERE rowid IN (SELECT rowid FROM spare LIMIT 4)"
-"""What makes room within the file for a row that has grown."""
+"""Statement that frees reserved pages for a row that has grown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What a file holds: its name in a sentence, and what leads from each version of its tables to the next.
+    """Tables of a file: its name for errors, and one migration per version.
 
-    `beside` is what may be repeated, of tables without which programs that do not know them can do: for
-    these the version stays.
+    `beside` are statements that may be repeated, for tables that older programs can ignore; they do not
+    change the version.
     """
 
     name: str
@@ -62,12 +62,12 @@ class Schema:
 
 
 def open_private(path: Path, schema: Schema) -> sqlite3.Connection:
-    """Open a file (0600) and bring its tables up to date; made with its directory where it is missing.
+    """Open a file (0600) and migrate its tables; create it and its directory if they are missing.
 
-    For use by several threads, which take turns by themselves. Raises StateError.
+    Several threads may use the connection, if they take turns by themselves. Raises StateError.
     """
     files.private_directory(path.parent)
-    # The change of the journal's mode does not wait for others as SQLite's other steps do.
+    # Unlike other statements, PRAGMA journal_mode does not wait for the lock of another process.
     with files.locked(path.with_name(path.name + ".lock")), explained(path, schema):
         files.touch_private(path)  # before SQLite would with the umask's mode; its journal takes ours over
         connection = sqlite3.connect(
@@ -83,7 +83,7 @@ def open_private(path: Path, schema: Schema) -> sqlite3.Connection:
 
 @contextmanager
 def explained(path: Path, schema: Schema) -> Iterator[None]:
-    """Turn what SQLite and the file system say into StateError."""
+    """Turn errors of SQLite and of the file system into StateError, or DamagedError for a damaged file."""
     try:
         yield
     except sqlite3.Error as error:
@@ -96,7 +96,7 @@ def explained(path: Path, schema: Schema) -> Iterator[None]:
 
 @contextmanager
 def changing(connection: sqlite3.Connection) -> Iterator[None]:
-    """Do all that is in the block, or nothing; others wait."""
+    """Execute the block in one transaction: everything or nothing."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -107,7 +107,7 @@ def changing(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def is_full(error: sqlite3.Error) -> bool:
-    """Say whether that is for want of room, which pages that are kept for it may give."""
+    """Return whether the disk is full, so that the reserved pages may help."""
     return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
 
 
@@ -121,12 +121,12 @@ def _prepare(connection: sqlite3.Connection, path: Path, schema: Schema) -> None
         )
     if version == 0 and tables:
         raise StateError(f"{path} is not a {schema.name} but another database; move it away")
-    # A page that is damaged would be met one day: it is looked for now, and nothing is served of the rest.
+    # Look for damaged pages now, rather than serve the rest until one is read.
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         raise DamagedError(f"{schema.name} {path} is damaged: {found}")
     connection.execute("PRAGMA journal_mode = PERSIST")
-    # FULL: after a power failure a revocation, or a use that was given, must still be there.
+    # FULL: a revocation, or the use of a token, must survive a power failure.
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA temp_store = MEMORY")
     for before in range(version, schema.version):
@@ -137,9 +137,9 @@ def _prepare(connection: sqlite3.Connection, path: Path, schema: Schema) -> None
 
 
 def _provide(connection: sqlite3.Connection, journal: Path, schema: Schema) -> None:
-    """Make what is needed on a full disk: spare pages, and a journal that is long enough.
+    """Prepare for a full disk: reserve pages, and extend the journal.
 
-    What follows the journal's content SQLite ignores; meanwhile the lock keeps others from writing there.
+    SQLite ignores bytes after the journal's content. The lock keeps others from writing there meanwhile.
     """
     with changing(connection):
         for statement in (*schema.beside, *_SPARE):

@@ -1,6 +1,7 @@
-"""Files of the state directory: private to its owner, and replaced whole or not at all.
+"""Files of the state directory: private to their owner, and replaced as a whole or not at all.
 
-Every function raises StateError, with one sentence, where the file system refuses.
+Every function raises StateError with one sentence if the file system refuses, unless its docstring names
+OSError.
 """
 
 import fcntl
@@ -19,11 +20,14 @@ from certs.state import links
 _PRIVATE: Final = 0o700
 _RUN: Final = secrets.token_hex(8)
 _WRITTEN: Final = itertools.count()
-"""By these and the process' number no two temporary files have one name: a killed one's are there still."""
+"""Counter that, with `_RUN` and the process id, makes names of temporary files unique.
+
+A process that was killed leaves its temporary files behind.
+"""
 
 
 def private_directory(path: Path) -> None:
-    """Make a directory (0700), and those above it that are missing; one that exists is left as it is."""
+    """Create a directory (0700) and its missing parents; an existing directory is not changed."""
     try:
         make_private(path)
     except OSError as error:
@@ -31,11 +35,11 @@ def private_directory(path: Path) -> None:
 
 
 def make_private(path: Path) -> None:
-    """Do what `private_directory` does, and raise OSError as it comes.
+    """Do what `private_directory` does, but raise OSError unchanged.
 
-    Whatever the umask: one that takes rights from the owner would make a directory that nobody can use. One
-    of ours that is there and empty is taken as if it were made now: there is nothing in it to be read yet.
-    Symbolic links of other users are not followed (`certs.state.links`).
+    The mode does not depend on the umask, because a umask that takes rights from the owner would make the
+    directory unusable. An existing directory of ours that is empty becomes 0700 too, because there is nothing
+    in it to be read yet. Symbolic links of other users are not followed (`certs.state.links`).
     """
     try:
         _make(path)
@@ -60,7 +64,7 @@ def _make(path: Path) -> None:
 
 
 def _close_to_others(name: str, above: int, *, made: bool) -> None:
-    """Have a directory of ours that was made now, or is empty, be 0700; another's is left as it is."""
+    """Set a directory of ours to 0700 if it was just made or is empty."""
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     at = os.open(name, flags, dir_fd=above)
     try:
@@ -78,7 +82,7 @@ def _close_to_others(name: str, above: int, *, made: bool) -> None:
 
 
 def read(path: Path) -> bytes | None:
-    """Return a file's content, or None where there is no such file."""
+    """Return a file's content, or None if it does not exist."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -88,12 +92,13 @@ def read(path: Path) -> bytes | None:
 
 
 def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:
-    """Put `content` at `path` (0600), atomically and durably: readers see the old file or the new one.
+    """Write `content` to `path` (0600) atomically and durably: readers see the old file or the new one.
 
-    The temporary file stands beside it, because a rename is atomic within one file system only. What is not
-    `durable` waits for no disk: after a power failure it may be the old file, or one that is cut short.
+    The temporary file is in the same directory, because a rename is atomic only within one file system. If
+    not `durable`, the call does not wait for the disk; after a power failure the file may be the old one, or
+    truncated.
     """
-    # Hundreds are written by a thread while others compute: at each call of the system those have a turn.
+    # Few system calls: each lets another thread take the GIL, and hundreds of files are written.
     temporary = path.with_name(f".{path.name[:64]}.{_RUN}.{os.getpid()}.{next(_WRITTEN)}")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -122,7 +127,7 @@ def _write_whole(descriptor: int, content: bytes) -> None:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Return which file stands at a path now; None where there is none, or nobody can tell."""
+    """Return device and inode of the file at a path, or None if there is none or it cannot be read."""
     try:
         found = path.stat()
     except OSError:
@@ -131,22 +136,22 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def open_private(path: Path) -> int:
-    """Open a file for reading and writing, made (0600, whatever the umask) where there is none.
+    """Open a file for reading and writing; create it (0600, whatever the umask) if it is missing.
 
-    Returns its descriptor; nothing is truncated. Raises OSError as it comes: also for another user's symbolic
-    link, a file of another user, and what is no regular file (`certs.state.links.open_file`).
+    Returns its descriptor and truncates nothing. Raises OSError unchanged, also for a symbolic link or a file
+    of another user, and for anything but a regular file (`certs.state.links.open_file`).
     """
     with links.place(path) as (folder, name):
         return links.open_file(name, folder)
 
 
 def touch_private(path: Path) -> None:
-    """Make an empty file where there is none, as `open_private` does. Raises OSError as it comes."""
+    """Create an empty file if it is missing, as `open_private` does. Raises OSError unchanged."""
     os.close(open_private(path))
 
 
 def sync_directory(path: Path) -> None:
-    """Make a rename in this directory last through a power failure. Raises OSError as it comes."""
+    """Make renames in this directory durable. Raises OSError unchanged."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -156,9 +161,9 @@ def sync_directory(path: Path) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file `path` (made 0600 if missing) against other processes and threads.
+    """Hold the lock file `path` (created as 0600) against other processes and threads.
 
-    The kernel gives the lock back when its holder dies, so the file that stays behind locks nobody out.
+    The kernel releases the lock when its holder dies, so a file left behind locks nobody out.
     """
     try:
         descriptor = open_private(path)

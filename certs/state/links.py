@@ -16,19 +16,22 @@ from pathlib import Path
 from typing import Final
 
 _MOST_LINKS: Final = 40
-"""As many as the kernel follows (path_resolution(7))."""
+"""Same limit as the kernel's (path_resolution(7))."""
 _FOLDER: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LINK: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""A FIFO is opened without waiting for its other end, and is then refused."""
+"""Flags to open a file.
+
+O_NONBLOCK opens a FIFO without waiting for its other end, so that it can be refused.
+"""
 _ROOT: Final = 0
 
 
 @contextlib.contextmanager
 def place(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield a descriptor (O_PATH) of the folder in which a file stands, and its name there, which is no link.
+    """Yield a descriptor (O_PATH) of the folder of a file, and its name there, which is not a link.
 
-    The file itself need not exist. Raises PermissionError for a link of another user.
+    The file need not exist. Raises PermissionError for a link of another user.
     """
     at, left = _begun(path)
     links = 0
@@ -117,13 +120,13 @@ def _require_own(name: str, found: os.stat_result, folder: os.stat_result, *, an
 
 
 def _begun(path: Path) -> tuple[int, list[str]]:
-    """Return a descriptor of where a path begins, and its names, the last one first."""
+    """Return a descriptor of the start of a path, and its names in reverse order."""
     names = path.parts[1:] if path.is_absolute() else path.parts
     return os.open("/" if path.is_absolute() else ".", _FOLDER), [*reversed(names)]
 
 
 def _target(name: str, at: int, path: Path) -> Path | None:
-    """Return where a link leads, None for what is no link or is not there; raise PermissionError."""
+    """Return the target of a link, or None if it is not a link or is missing. Raises PermissionError."""
     try:
         descriptor = os.open(name, _LINK, dir_fd=at)
     except FileNotFoundError:

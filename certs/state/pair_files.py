@@ -1,4 +1,4 @@
-"""Pairs as files of the state directory."""
+"""Certificates with their keys as files of the state directory."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,9 +15,9 @@ from certs.state.stored_pair import ADS_SERVER, WEBHOOK, Holder
 
 
 class PairFiles:
-    """Pairs, each in `<state>/<holder>/certificate.pem` (0600), as certs.state.stored_pair.Pairs has it.
+    """Pairs in `<state>/<holder>/certificate.pem` (0600); it implements `certs.state.stored_pair.Pairs`.
 
-    `seal` encrypts their keys, if they are to be.
+    `seal` encrypts the keys.
     """
 
     def __init__(self, state: Path, seal: Seal = PLAIN) -> None:
@@ -25,7 +25,7 @@ class PairFiles:
         self._seal = seal
 
     def load(self, holder: Holder) -> Pair | None:
-        """Read a holder's pair; None where there is none. Raises CorruptPairError, StateError."""
+        """Read a holder's pair, or return None if there is none. Raises CorruptPairError, StateError."""
         path = self._path(holder)
         content = files.read(path)
         if content is None:
@@ -36,35 +36,35 @@ class PairFiles:
             if len(keys) != 1:
                 raise CorruptPairError(f"{path} does not hold exactly one private key (PEM, PKCS#8)")
             return matched_pair(without_keys(text), PrivateKey(keys[0]))
-        except UnopenedError as error:  # it is whole: made anew it would be lost
+        except UnopenedError as error:  # intact: must not be replaced by a new pair
             raise StateError(f"{path} cannot be used: {error}") from None
         except ValueError as error:
-            # Cut from its cause: what a parser says of a file with a key in it is not ours to pass on.
+            # `from None`: a parser's message about a file with a key must not get into logs.
             raise CorruptPairError(f"{path} cannot be used: {error}") from None
 
     def keep(self, holder: Holder, pair: Pair) -> None:
-        """Keep a pair in one file, key first: one file is replaced as a whole, two could not be.
+        """Write a pair to one file, key first: one file can be replaced atomically, two cannot.
 
-        It is not waited until the disk has it. What a power failure takes of it, `load` notices: it is
-        made anew. Of hundreds, two waits for each are most of what they cost.
+        The call does not wait for the disk. `load` detects a file that a power failure has damaged, and a new
+        pair is made. With hundreds of pairs two fsync calls for each would be most of the cost.
         """
         path = self._path(holder)
         files.private_directory(path.parent)
         files.write_private(path, self._seal.closed(pair.key.reveal() + pair.chain_pem), durable=False)
 
     def place(self, holder: Holder) -> str:
-        """Return the path."""
+        """Return the path of a holder's file."""
         return str(self._path(holder))
 
     def services_end(self) -> datetime | None:
-        """Return the end of the service certificate that ends last, None where there is none.
+        """Return the latest end of all service certificates, or None if there are none.
 
-        What is no certificate ends never. Raises StateError.
+        Files without a readable certificate are ignored. Raises StateError.
         """
         return max(self._ends("services/*/*"), default=None)
 
     def last_end(self) -> datetime | None:
-        """Return the same of all pairs, the server's own among them."""
+        """Return the latest end of all pairs, including the server's own."""
         return max((*self._ends("services/*/*"), *self._ends(ADS_SERVER), *self._ends(WEBHOOK)), default=None)
 
     def _ends(self, holders: str) -> Iterator[datetime]:

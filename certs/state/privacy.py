@@ -1,6 +1,6 @@
-"""Who else can get at files that only their owner may: a decision, and a walk over a state directory.
+"""Access of other users to private files: a rule for one file, and a walk over a state directory.
 
-Mode and owner are looked at (an access list shows in the group's rights), of what a link leads to.
+Mode and owner are checked (the group bits include an access list), of the target of a link.
 """
 
 import os
@@ -14,15 +14,15 @@ from certs.errors import StateError
 _OWN_FOLDERS: Final = ("ca", "ca.*", ".ca.*", "ads", "services", "webhook")
 _OWN_FILES: Final = ("ledger*.sqlite*", "tokens.sqlite*", "*.json", "*.lock", ".ca.lock")
 _PUBLIC: Final = frozenset({"ca.pem", "roots.pem"})
-"""What everybody may read, and nobody else may write."""
+"""Names of files that everybody may read, but nobody else may write."""
 
 _ROOT: Final = 0
 
 
 def exposure(path: Path, mode: int, owner: int, user: int, *, public: bool = False) -> str:
-    """Say how others than `user` can get at a file or directory, and what mends it; empty if they cannot.
+    """Return how users other than `user` can access a file, with the remedy; empty if they cannot.
 
-    Root can in any case. `mode` is as stat(2) has it, with the kind of file.
+    Root is always allowed. `mode` is st_mode of stat(2), including the file type.
     """
     if owner not in (user, _ROOT):
         return f"{path} belongs to user {owner}, and this runs as user {user}: chown {user} {path}"
@@ -36,15 +36,18 @@ def exposure(path: Path, mode: int, owner: int, user: int, *, public: bool = Fal
 
 
 def user_of(directory: Path) -> int:
-    """Return as whom the program runs that has a directory: as ourselves, or, if we are root, its owner."""
+    """Return the user that runs the program for a directory.
+
+    The current user, or its owner if we are root.
+    """
     user = os.geteuid()
     return user if user != _ROOT else directory.stat().st_uid
 
 
 def exposure_of(path: Path, user: int | None = None, *, public: bool = False) -> str:
-    """Say `exposure` of what is at a path now; empty where nothing is, or it cannot be looked at.
+    """Return the `exposure` of a path; empty if it is missing or cannot be read.
 
-    `user` is whose it is to be; None is whoever runs this.
+    `user` is the expected owner, None for the current user.
     """
     try:
         found = path.stat()
@@ -55,13 +58,13 @@ def exposure_of(path: Path, user: int | None = None, *, public: bool = False) ->
 
 
 def exposures(state: Path, user: int | None = None) -> tuple[str, ...]:
-    """Say of a state directory, and of all in it that is ours, what others than `user` can get at."""
+    """Return all exposures of a state directory and of our files in it, to others than `user`."""
     found = (exposure_of(path, user, public=path.name in _PUBLIC) for path in (state, *_ours(state)))
     return tuple(filter(None, found))
 
 
 def own_files(state: Path) -> Iterator[Path]:
-    """Yield the files in the folders of a state directory that are ours, also those that a crash left."""
+    """Yield our files in the folders of a state directory, including those left by a crash."""
     for top in _own_folders(state):
         for folder, folders, files in os.walk(top):
             folders.sort()
@@ -69,7 +72,7 @@ def own_files(state: Path) -> Iterator[Path]:
 
 
 def require_private(state: Path) -> None:
-    """Raise StateError, with the first of what others can get at, unless nobody else can at anything."""
+    """Raise StateError with the first exposure, if others can access anything."""
     found = exposures(state)
     if found:
         more = f" (and so of {len(found) - 1} more)" if found[1:] else ""
@@ -88,6 +91,6 @@ def _ours(state: Path) -> Iterator[Path]:
 
 
 def _own_folders(state: Path) -> Iterator[Path]:
-    """Yield the folders that are ours, those of roots that come and go among them."""
+    """Yield our folders, including those of roots that are being changed."""
     for pattern in _OWN_FOLDERS:
         yield from sorted(each for each in state.glob(pattern) if each.is_dir())

@@ -1,7 +1,8 @@
-"""The private keys of a state directory, encrypted or not: `seal.json` has the data key, by a passphrase.
+"""Encryption of the private keys in a state directory; `seal.json` holds the wrapped data key.
 
-Each key is replaced in its file, whole or not at all, and read whether it is encrypted already or not yet: so
-whoever died on the way, in either direction, goes on where he was. One caller at a time: who holds the lock.
+Each key file is replaced atomically, and can be read whether it is encrypted yet or not. So a process that
+died halfway, in either direction, continues at the next start. One caller at a time: the holder of the state
+directory's lock.
 """
 
 from collections.abc import Callable
@@ -32,10 +33,10 @@ _log = structlog.get_logger("certs.sealed_state")
 
 
 def opened(state: Path, passphrase: Path | None) -> Seal:
-    """Return what keeps the keys of a state directory; with a passphrase all of them are encrypted then.
+    """Return the seal of a state directory; with a passphrase, encrypt the keys that are not encrypted yet.
 
-    `passphrase` is the file that has it. Raises StateError where it is wrong, or missing, or not needed any
-    more than what it opened is there; then nothing is other.
+    `passphrase` is the file that holds it, None for none. Raises StateError if the passphrase is wrong, or
+    missing although the keys are encrypted; nothing is changed then.
     """
     content = files.read(state / FILE)
     if passphrase is None:
@@ -59,7 +60,10 @@ def opened(state: Path, passphrase: Path | None) -> Seal:
 
 
 def unsealed(state: Path, passphrase: Path) -> int:
-    """Decrypt the keys of a state directory for good; return how many files had some. Raises StateError."""
+    """Decrypt all keys of a state directory for good; return the number of changed files.
+
+    Raises StateError.
+    """
     content = files.read(state / FILE)
     if content is None:
         raise StateError(f"the private keys in {state} are not encrypted")
@@ -75,7 +79,7 @@ def unsealed(state: Path, passphrase: Path) -> int:
 
 
 def change_passphrase(state: Path, passphrase: Path, new: Path) -> None:
-    """Have another passphrase open the keys of a state directory; they stay as they are."""
+    """Wrap the data key with another passphrase; the key files do not change."""
     content = files.read(state / FILE)
     if content is None:
         raise StateError(f"the private keys in {state} are not encrypted: there is no passphrase to change")
@@ -84,7 +88,7 @@ def change_passphrase(state: Path, passphrase: Path, new: Path) -> None:
 
 
 def _begun(state: Path, words: bytes) -> bytes:
-    """Make a data key, unless there are keys already that another one has encrypted."""
+    """Create a data key, unless another one has encrypted keys already."""
     for path in own_files(state):
         if is_sealed(files.read(path) or b""):
             raise StateError(
@@ -115,7 +119,7 @@ def _data_key(path: Path, content: bytes, words: bytes, passphrase: Path) -> byt
 
 
 def _rewritten(state: Path, concerns: Callable[[bytes], bool], change: Callable[[bytes], bytes]) -> int:
-    """Change the keys in all files that it concerns; return how many those were."""
+    """Apply `change` to the files for which `concerns` is true; return their number."""
     count = 0
     for path in own_files(state):
         content = files.read(path)
@@ -139,7 +143,7 @@ def _say(count: int, event: str) -> None:
 
 
 def _passphrase(path: Path, state: Path) -> bytes:
-    """Read a passphrase: what a file has before the end of its line. Raises StateError, without it."""
+    """Read a passphrase: the file's only line. Raises StateError, without its content."""
     told = f"key_passphrase_file {path}"
     if path.resolve().is_relative_to(state.resolve()):
         raise StateError(f"{told} is in the state directory: whoever gets at the keys would have it as well")

@@ -1,8 +1,8 @@
-"""Private keys encrypted at rest: a data key encrypts them, and a passphrase the data key. Values only.
+"""Encryption of private keys at rest: a data key encrypts them, and a passphrase the data key. Values only.
 
-A passphrase is worth something only if it is stretched at a price, and PKCS#8 would take that price for each
-key: PBKDF2 at the 2048 rounds that libraries write is none, and at one that is, thousands of service
-certificates would cost minutes at each start. So it is paid once, and another passphrase rewrites one file.
+A passphrase is safe only with an expensive key derivation. Encrypted PKCS#8 would need it for each key:
+libraries use PBKDF2 with 2048 rounds, which is too cheap, and an adequate one would take minutes at each
+start with thousands of service certificates. So it is done once, and a new passphrase rewrites only one file.
 """
 
 import base64
@@ -35,13 +35,14 @@ _MOST_PASSES: Final = 64
 
 
 class UnopenedError(StateError):
-    """A private key is encrypted, and there is no passphrase, or no data key, to decrypt it with."""
+    """Error for an encrypted private key without a passphrase, and so without a data key."""
 
 
 class Seal:
-    """Encrypts and decrypts the private keys of a text; what else stands in it is left as it is.
+    """Encryption of the private keys in a text; other content is not changed.
 
-    Without a data key nothing is encrypted. No dataclass, as PrivateKey is none.
+    Without a data key nothing is encrypted. It is not a dataclass, because `dataclasses.asdict` would copy
+    the key.
     """
 
     __slots__ = ("_cipher",)
@@ -51,7 +52,7 @@ class Seal:
 
     @property
     def encrypts(self) -> bool:
-        """Say whether it has a data key."""
+        """Return whether there is a data key."""
         return self._cipher is not None
 
     def closed(self, text: bytes) -> bytes:
@@ -71,9 +72,10 @@ class Seal:
         return _PLAIN.sub(sealed, text)
 
     def opened(self, text: bytes) -> bytes:
-        """Return a text with its private keys as they are; those that never were encrypted stay.
+        """Return a text with its private keys decrypted; keys that are not encrypted are kept.
 
-        Raises UnopenedError without a data key, ValueError for what is damaged, or is of another one.
+        Raises UnopenedError without a data key, ValueError for a key that is damaged or encrypted with
+        another data key.
         """
         return _SEALED.sub(lambda found: self._plain(found.group(1)), text)
 
@@ -91,16 +93,16 @@ class Seal:
 
 
 PLAIN: Final = Seal(None)
-"""Encrypts nothing."""
+"""Seal that encrypts nothing."""
 
 
 def is_sealed(text: bytes) -> bool:
-    """Say whether a text has an encrypted key."""
+    """Return whether a text contains an encrypted key."""
     return _SEALED.search(text) is not None
 
 
 def private_keys(text: bytes) -> list[bytes]:
-    """Return the private keys of a text that are not encrypted, each as its PEM."""
+    """Return the private keys in a text that are not encrypted, each as PEM."""
     return [found.group() for found in _PLAIN.finditer(text)]
 
 
@@ -110,32 +112,32 @@ def without_keys(text: bytes) -> bytes:
 
 
 def new_data_key() -> bytes:
-    """Return a data key that nobody has."""
+    """Return a new random data key."""
     return secrets.token_bytes(_DATA_KEY)
 
 
 @dataclass(frozen=True, slots=True)
 class ScryptParameters:
-    """How dear it is to try a passphrase (scrypt): 32 MiB and a fifth of a second, as OWASP has it."""
+    """Cost of one passphrase (scrypt): 32 MiB and 0.2 s, parameters as OWASP recommends."""
 
     n: int = 2**15
     r: int = 8
     p: int = 3
 
     def key(self, passphrase: bytes, salt: bytes) -> bytes:
-        """Return what a passphrase comes to."""
+        """Return the key derived from a passphrase."""
         return Scrypt(salt=salt, length=_DATA_KEY, n=self.n, r=self.r, p=self.p).derive(passphrase)
 
     @property
     def bearable(self) -> bool:
-        """Say whether it can be paid: numbers of a damaged file must not take the machine's memory."""
+        """Return whether the cost is acceptable: a damaged file must not make us exhaust the memory."""
         is_one = self.n > 1 and self.n.bit_count() == 1 and self.r > 0 and self.p > 0
         return is_one and 128 * self.n * self.r <= _MOST_MEMORY and self.p <= _MOST_PASSES
 
 
 @dataclass(frozen=True, slots=True)
 class WrappedKey:
-    """A data key, encrypted by a passphrase; what is kept of both."""
+    """A data key encrypted with a passphrase, with the parameters to decrypt it."""
 
     stretching: ScryptParameters
     salt: bytes
@@ -143,7 +145,7 @@ class WrappedKey:
     wrapped: bytes = field(repr=False)
 
     def data_key(self, passphrase: bytes) -> bytes:
-        """Return the data key; raise ValueError for another passphrase."""
+        """Return the data key. Raises ValueError if the passphrase is wrong."""
         key = self.stretching.key(passphrase, self.salt)
         try:
             return AESGCM(key).decrypt(self.nonce, self.wrapped, _OF_DATA_KEY)
@@ -151,7 +153,7 @@ class WrappedKey:
             raise ValueError("the passphrase is another one") from None
 
     def written(self) -> bytes:
-        """Return it as JSON, as `read_wrapped` takes it."""
+        """Return the JSON that `read_wrapped` reads."""
         how = self.stretching
         document = {"kdf": "scrypt", "n": how.n, "r": how.r, "p": how.p, "cipher": "aes-256-gcm"}
         document |= {"salt": self.salt.hex(), "nonce": self.nonce.hex(), "data_key": self.wrapped.hex()}
@@ -159,14 +161,14 @@ class WrappedKey:
 
 
 def wrapped(data_key: bytes, passphrase: bytes) -> WrappedKey:
-    """Encrypt a data key by a passphrase."""
+    """Encrypt a data key with a passphrase."""
     how, salt, nonce = ScryptParameters(), secrets.token_bytes(16), secrets.token_bytes(_NONCE)
     sealed = AESGCM(how.key(passphrase, salt)).encrypt(nonce, data_key, _OF_DATA_KEY)
     return WrappedKey(how, salt, nonce, sealed)
 
 
 def read_wrapped(content: bytes) -> WrappedKey:
-    """Read what was written; raise ValueError for anything else."""
+    """Parse the JSON of `WrappedKey.written`. Raises ValueError for anything else."""
     try:
         document: Any = json.loads(content)
         how = ScryptParameters(*(int(document[each]) for each in ("n", "r", "p")))

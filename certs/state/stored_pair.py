@@ -1,4 +1,4 @@
-"""Certificates with their keys, kept: who keeps them, and whether one can be used again."""
+"""Stored certificates with their keys: the interface of the store, and the rule for using one again."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from certs.renewal import due
 from meshwright.mesh.identity import ServiceIdentity
 
 Holder = NewType("Holder", str)
-"""Whose a pair is: words with slashes between them, which are file names anywhere."""
+"""Path of a pair in the store: words with slashes between them, which are valid file names."""
 
 ADS_SERVER: Final = Holder("ads")
 WEBHOOK: Final = Holder("webhook")
@@ -26,36 +26,39 @@ _log = structlog.get_logger("certs.stored")
 
 
 def holder_of(identity: ServiceIdentity) -> Holder:
-    """Return the holder that a service identity is; its parts are names of DNS, which hold no slash."""
+    """Return the holder for a service identity; its parts are DNS labels and contain no slash."""
     return Holder(f"services/{identity.namespace}/{identity.service_account}")
 
 
 class Pairs(Protocol):
-    """Where pairs are kept, one for each holder. Ours are files (certs.state.pair_files).
+    """Store of pairs, one for each holder; `certs.state.pair_files` implements it with files.
 
-    What is wrong is raised: unlike other things that are kept, a key that is there and cannot be read may be
-    somebody's mistake, and is not silently made anew. Safe to use from several threads and processes: a pair
-    is replaced whole or not at all, and whoever keeps one last has it. A power failure may lose or spoil
-    one that was kept just before.
+    Unlike other stored data, a key that exists and cannot be read is an error, because it may be somebody's
+    mistake; it is not replaced silently. Safe to use from several threads and processes: a pair is replaced
+    atomically, and the last writer wins. A power failure may lose or damage a pair that was stored just
+    before.
     """
 
     def load(self, holder: Holder) -> Pair | None:
-        """Return a holder's pair, None where there is none.
+        """Return a holder's pair, or None if there is none.
 
-        Raises CorruptPairError where what is kept is no certificate and key that belong together, StateError
-        where it cannot be read at all.
+        Raises CorruptPairError if the content is not a certificate with its key, StateError if it cannot be
+        read.
         """
 
     def keep(self, holder: Holder, pair: Pair) -> None:
-        """Keep a pair in the place of the holder's; private. Raises StateError, and then nothing is other."""
+        """Store a pair privately and replace the holder's previous one.
+
+        Raises StateError; nothing is changed then.
+        """
 
     def place(self, holder: Holder) -> str:
-        """Return where people find a holder's pair."""
+        """Return the location of a holder's pair for messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPair:
-    """A pair that is kept and can be used, if there is one; `due` says that another is to take its place."""
+    """A stored pair that can be used, or None; `due` means that it must be renewed."""
 
     pair: Pair | None = None
     due: bool = False

@@ -1,4 +1,4 @@
-"""CertificateRequests at the API server: made, watched until they are answered, and removed."""
+"""Client for CertificateRequests at the API server: created, watched until the outcome, and removed."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -36,11 +36,11 @@ _log = structlog.get_logger("certs.issuers.cert_manager.asking")
 
 
 class _RemovedError(Exception):
-    """An object is there no more."""
+    """The object was deleted."""
 
 
 class CertificateRequestClient:
-    """Asks one issuer, in one namespace; an answer may take so many seconds."""
+    """Client of one issuer in one namespace; `seconds` is the limit of one request."""
 
     def __init__(self, api: Api, issuer: IssuerReference, namespace: str, seconds: float) -> None:
         self._api = api
@@ -49,10 +49,10 @@ class CertificateRequestClient:
         self._seconds = seconds
 
     async def signed(self, document: Raw) -> SignedCertificate:
-        """Make a CertificateRequest, and return what was signed; it is removed, however that went.
+        """Create a CertificateRequest, and return the signed certificate; the object is always removed.
 
-        Raises IssuerError, which says what keeps it from being signed. Its name is not in it, but in the log:
-        each try has another, and an error in other words is another problem to who is told of problems.
+        Raises IssuerError with the reason. The object's name is only in the log: it differs each time, and an
+        error with another text would be reported as another problem.
         """
         try:
             made = await self._api.create(REQUESTS, self._namespace, document)
@@ -72,9 +72,10 @@ class CertificateRequestClient:
             await self._remove(name)
 
     async def look(self, now: datetime) -> None:
-        """Look whether the issuer can sign, and remove what a server has left that was killed.
+        """Check that the issuer can sign, and remove requests left by a server that was killed.
 
-        Raises IssuerError. Of an issuer of others nothing is known but what it makes of requests.
+        Raises IssuerError. Only cert-manager's own issuer kinds can be checked, not those of other API
+        groups.
         """
         await self._sweep(now)
         if not self._issuer.is_own:
@@ -116,10 +117,10 @@ class CertificateRequestClient:
         raise AssertionError("states end by an error alone")
 
     async def _states(self, name: str, made: Raw) -> AsyncGenerator[Raw | KubeError, None]:
-        """Yield how an object is, again and again, and what keeps us from knowing.
+        """Yield the states of an object, and the errors that keep us from reading it.
 
-        A watch that ends or breaks is begun anew after a look at the object. Raises _RemovedError once that
-        is gone, and KubeError where another try mends nothing.
+        After the end of a watch the object is listed, and watched again. Raises _RemovedError if it is gone,
+        and KubeError if another try would not help.
         """
         named = f"metadata.name={name}"
         yield made
@@ -144,7 +145,7 @@ class CertificateRequestClient:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _changes(self, params: Mapping[str, str]) -> AsyncGenerator[Raw, None]:
-        """Yield an object as it changes until the watch ends. Raises _RemovedError, KubeError."""
+        """Yield the object at each change until the watch ends. Raises _RemovedError, KubeError."""
         asked = {**params, "timeoutSeconds": str(int(self._seconds) + 1)}
         async with self._api.watch(REQUESTS, self._namespace, asked, self._seconds + 5) as batches:
             async for batch in batches:
@@ -161,7 +162,7 @@ class CertificateRequestClient:
                             raise Nonsense(f"a watch of {REQUESTS} sent an event of another type")
 
     async def _remove_unheard(self, document: Raw) -> None:
-        """Remove what was made, if it was, by an answer that nobody has waited for: its CSR is no other's."""
+        """Remove a request whose creation was not confirmed; its CSR identifies it."""
         for _ in range(_LOOKS):
             try:
                 async with asyncio.timeout(_REMOVING_SECONDS):
@@ -198,7 +199,7 @@ class CertificateRequestClient:
 
 
 def _unasked(error: KubeError) -> IssuerError:
-    """Return an error in words for who runs the mesh: what an API server said, and what is to be done."""
+    """Return an error of the API server with advice for the operator."""
     match error.reason:
         case Reason.NOT_SERVED:
             return IssuerError(f"{error}: cert-manager's CustomResourceDefinitions are not installed there")
@@ -209,7 +210,7 @@ def _unasked(error: KubeError) -> IssuerError:
 
 
 def _name(raw: Raw) -> str:
-    """Return an object's name; raise IssuerError where it has none: to remove that is to remove all."""
+    """Return an object's name. Raises IssuerError without one, because removing that would remove all."""
     if not isinstance(found := _metadata(raw).get("name"), str) or not found:
         raise IssuerError(f"the API server's answer is not understood: one of {REQUESTS} has no name")
     return found

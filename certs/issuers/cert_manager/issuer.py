@@ -1,4 +1,4 @@
-"""Service certificates signed by what cert-manager knows as an issuer."""
+"""Service certificates signed by an issuer of cert-manager."""
 
 import asyncio
 from dataclasses import dataclass
@@ -36,9 +36,9 @@ _log = structlog.get_logger("certs.issuers.cert_manager.issuer")
 
 @dataclass(frozen=True, slots=True)
 class CertificateRequestSettings:
-    """Which issuer signs; where CertificateRequests are made, and how long one may take.
+    """The issuer, the namespace of its CertificateRequests, and the limit of one request in seconds.
 
-    `roots` is a file with its roots, where what it says of them is not to be believed, or it says nothing.
+    `roots` is a file with its roots, for issuers that report none, or wrong ones.
     """
 
     issuer: IssuerReference
@@ -48,10 +48,7 @@ class CertificateRequestSettings:
 
 
 class CertManagerIssuer(RemoteIssuer):
-    """An Issuer that asks by CertificateRequests; blocks, and may be used from several threads at once.
-
-    Who opens it closes it.
-    """
+    """An Issuer that creates CertificateRequests. Blocking and thread-safe; its opener must close it."""
 
     def __init__(
         self,
@@ -60,7 +57,7 @@ class CertManagerIssuer(RemoteIssuer):
         trust_domain: TrustDomain,
         known: TrustBundle,
     ) -> None:
-        """Begin with roots that are known, without asking. Raises StateError where a file has none."""
+        """Start with known roots, without a request. Raises StateError for a file without roots."""
         self._asked = asked
         self._given = self._read_given()
         super().__init__(trust_domain, self._given or known)
@@ -78,11 +75,11 @@ class CertManagerIssuer(RemoteIssuer):
         now: datetime,
         exchanges: Exchanges,
     ) -> Self:
-        """Begin with the roots it had when it last signed; where it never has, have something signed.
+        """Start with the roots of its last certificate; if there was none, have one signed.
 
-        Only what was signed shows the roots: a certificate whose key is forgotten at once. Raises
-        IssuerError, StateError where it has never signed and cannot now: nobody would know whom to trust.
-        A stop of `exchanges` ends it.
+        Roots are visible only in signed certificates, so one is requested whose key is discarded. Raises
+        IssuerError or StateError if that fails, because nobody would know whom to trust. `exchanges.stop()`
+        ends it.
         """
         made = cls(connection, asked, trust_domain, known)
         exchanges.when_stopped(made.close)
@@ -100,13 +97,13 @@ class CertManagerIssuer(RemoteIssuer):
         return made
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
-        """Have a request signed; raises IssuerError. What is other than asked for, whoever asked finds."""
+        """Have a request signed. Raises IssuerError. The caller checks the certificate for differences."""
         return self._beside.do(lambda: self._issued(request, now))
 
     def tend(self, now: datetime) -> None:
-        """Read its roots' file, look whether it can sign, and remove what was left behind.
+        """Read the roots' file, check the issuer, and remove requests left behind.
 
-        Raises IssuerError, StateError, and then what is known stays.
+        Raises IssuerError, StateError; the known roots stay then.
         """
         if (given := self._read_given()) is not None:
             with self._lock:
@@ -114,11 +111,11 @@ class CertManagerIssuer(RemoteIssuer):
         self._beside.do(lambda: self._asking.look(now))
 
     def close(self) -> None:
-        """End what is on its way, and return once that is done; nothing can be signed after."""
+        """Cancel all requests, and return when that is done; nothing can be signed afterwards."""
         self._beside.close()
 
     def _show(self, now: datetime) -> None:
-        """Have it sign, if it was never seen to: a certificate of the control plane's own, for an hour."""
+        """Have a certificate of one hour signed for the control plane, if none was signed yet."""
         if not self._bundle.fingerprints:
             own = ServiceIdentity(Namespace(self._asked.namespace), _PROBE)
             issue_pair(self, Usage.SERVICE, service_names(own, (), self._trust_domain), _PROBING, now)
@@ -146,7 +143,7 @@ class CertManagerIssuer(RemoteIssuer):
         return await self._asking.signed(request(wanted, told.issuer, end - now, until))
 
     def _reach(self, signed: SignedCertificate, now: datetime) -> datetime:
-        """Take note of the roots of what was signed, and return when its way to one of them ends."""
+        """Record the roots of a signed certificate, and return the end of its path to one of them."""
         roots = self._given or signed.roots
         if not roots.fingerprints:
             raise IssuerError(

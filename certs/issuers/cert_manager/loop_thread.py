@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for callers that block until something was done on it."""
+"""An event loop in a thread of its own, for callers that block until its work is done."""
 
 import asyncio
 import threading
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class EventLoopThread:
-    """Runs what it is given within a context that is open as long as the loop runs.
+    """Thread that runs coroutines within a context that is open as long as the loop runs.
 
-    From any thread but its own. The thread keeps no process alive. Raises IssuerError where the loop, or the
-    context, cannot be had.
+    Call it from any other thread. It is a daemon thread. Raises IssuerError if the loop or the context cannot
+    be opened.
     """
 
     def __init__(self, name: str, within: AbstractAsyncContextManager[object]) -> None:
@@ -34,7 +34,10 @@ class EventLoopThread:
             raise IssuerError(f"nobody can be asked: {self._lacking}") from self._lacking
 
     def do(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Return what comes of some work; raise what it raises, and IssuerError once it is over."""
+        """Run a coroutine and return its result.
+
+        Raise its error, or IssuerError after the end of the loop.
+        """
         done: Future[T]
         with self._lock:
             if self._is_over or self._loop is None:
@@ -46,7 +49,7 @@ class EventLoopThread:
             raise IssuerError("the server was stopped before there was an answer") from None
 
     def close(self) -> None:
-        """Cancel all work, and return once it has tidied up."""
+        """Cancel all work, and return when it has ended."""
         with self._lock:
             if not self._is_over and self._loop is not None:
                 self._loop.call_soon_threadsafe(self._over.set)
@@ -74,7 +77,7 @@ class EventLoopThread:
 
 
 async def _ended() -> None:
-    """Cancel all that runs on the loop, and wait until it has ended."""
+    """Cancel all tasks of the loop, and wait until they have ended."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for each in others:
         each.cancel()

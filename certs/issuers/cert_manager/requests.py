@@ -1,4 +1,4 @@
-"""CertificateRequests as we make them, and those of ours that nobody waits for any more."""
+"""CertificateRequest objects that we create, and the rule for removing abandoned ones."""
 
 import base64
 from datetime import datetime, timedelta
@@ -25,10 +25,10 @@ _CLOCKS: Final = timedelta(minutes=5)
 
 
 def request(asked: CertificateRequest, issuer: IssuerReference, duration: timedelta, until: datetime) -> Raw:
-    """Return the object that asks an issuer for a certificate of this duration.
+    """Return the object that requests a certificate with this duration.
 
-    Its name begins with the certificate's common name, and the API server completes it. Of the key goes out
-    what is in the CSR: the public half, and the proof.
+    Its name begins with the certificate's common name, and the API server completes it. Only the CSR is sent:
+    the public key, and the proof of possession.
     """
     annotations = {UNTIL: until.isoformat(timespec="seconds")}
     if asked.names.uris:
@@ -52,7 +52,7 @@ def request(asked: CertificateRequest, issuer: IssuerReference, duration: timede
 
 
 def is_left_behind(raw: Raw, now: datetime) -> bool:
-    """Say whether who made a request waits for it no longer; one that does not say so is left alone."""
+    """Return whether nobody waits for a request any more; False if it does not tell."""
     metadata = raw.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     said = annotations.get(UNTIL) if isinstance(annotations, dict) else None
@@ -64,7 +64,7 @@ def is_left_behind(raw: Raw, now: datetime) -> bool:
 
 
 def _usages(usage: Usage) -> list[str]:
-    """Return key usages in cert-manager's words: a leaf signs handshakes, as those do that we sign."""
+    """Return key usages in cert-manager's words; like our own leaves it signs handshakes."""
     found = ["digital signature"]
     if usage.server_auth:
         found.append("server auth")

@@ -1,4 +1,4 @@
-"""What became of a CertificateRequest, and how its issuer is: read from objects, which may say anything."""
+"""Outcome of a CertificateRequest and state of its issuer, parsed from untrusted objects."""
 
 import base64
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _BEGUN: Final = "it was approved, and its issuer has said nothing yet: is there 
 
 @dataclass(frozen=True, slots=True)
 class SignedCertificate:
-    """A certificate with the intermediates above it, without a root; and the roots that came with it."""
+    """A certificate with its intermediates, without a root; and the roots that came with it."""
 
     chain: tuple[x509.Certificate, ...]
     roots: TrustBundle
@@ -36,20 +36,20 @@ class SignedCertificate:
 
     @property
     def leaf(self) -> x509.Certificate:
-        """Return the certificate that was asked for."""
+        """Return the requested certificate."""
         return self.chain[0]
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedRequest:
-    """It never will be signed, and why."""
+    """Final refusal of a request, with the reason."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class PendingRequest:
-    """It may be signed yet, and what is missing."""
+    """State of a request that may still be signed, with what is missing."""
 
     why: str = field(default=_UNAPPROVED)
 
@@ -58,7 +58,7 @@ Verdict = SignedCertificate | RefusedRequest | PendingRequest
 
 
 def judged(raw: Raw) -> Verdict:
-    """Say what became of a CertificateRequest, by its conditions."""
+    """Return the outcome of a CertificateRequest by its conditions."""
     status, said = _mapping(raw.get("status")), _conditions(raw)
     for kind in ("Denied", "InvalidRequest"):
         if (found := said.get(kind)) and found.get("status") == "True":
@@ -79,7 +79,7 @@ _WORDS: Final = {
 
 
 def unfit(issuer: Raw) -> str:
-    """Say why an Issuer or a ClusterIssuer cannot sign for a mesh now; empty where it can."""
+    """Return why an Issuer or a ClusterIssuer cannot sign for a mesh now; empty if it can."""
     if "selfSigned" in _mapping(issuer.get("spec")):
         return "signs each certificate by its own key, so none is below a CA: name one of another type"
     ready = _conditions(issuer).get("Ready")
@@ -89,9 +89,9 @@ def unfit(issuer: Raw) -> str:
 
 
 def ends(signed: SignedCertificate, roots: TrustBundle, now: datetime) -> datetime:
-    """Return when the way from a certificate to a root ends: the CA that signed it, or one above.
+    """Return the end of the path from a certificate to a root: the earliest end of the CAs on it.
 
-    Raises ValueError where there is no such way, or it leads over what is no CA, or is over.
+    Raises ValueError if there is no path, or it leads through an expired certificate or one that is not a CA.
     """
     trusted = sorted(certificates_in(roots.pem), key=lambda each: each.not_valid_after_utc, reverse=True)
     signers = [*signed.chain[1:], *(each for each in trusted if signed_by(signed.leaf, each))]

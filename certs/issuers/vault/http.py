@@ -1,6 +1,6 @@
-"""Calls to a Vault's HTTP API: one at a time, blocking, and errors in its own words.
+"""Calls to a Vault's HTTP API: blocking, with the server's own words in errors.
 
-What is secret stands in headers and bodies alone. Errors quote what the other side has said, without it.
+Secrets are sent only in headers and bodies. They are removed from the texts that errors quote.
 """
 
 import http.client
@@ -16,7 +16,7 @@ from certs.errors import IssuerError, StateError
 from certs.issuers.exchanges import Answered, Exchanges, Line, Question
 
 SECONDS: Final = 10.0
-"""How long a question may take, from looking up the host to the last byte of the answer."""
+"""Limit of one call in seconds, from the DNS look-up to the last byte of the answer."""
 
 _SHOWN: Final = 300
 
@@ -24,7 +24,7 @@ Answer = Mapping[str, object]
 
 
 class VaultRefused(IssuerError):
-    """An answer that is no success; `status` is that of HTTP."""
+    """Error for an answer without success; `status` is the HTTP status."""
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(said)
@@ -33,9 +33,9 @@ class VaultRefused(IssuerError):
 
 @dataclass(frozen=True, slots=True)
 class VaultApi:
-    """Where a Vault is (`http://` or `https://` URL), whom to trust there, and which namespace is ours.
+    """Address of a Vault (`http://` or `https://`), its CA file, and the namespace to use.
 
-    Without `ca` the system's own CAs are trusted. A stop of `exchanges` ends all questions.
+    Without `ca` the system's CAs are trusted. `exchanges.stop()` ends all calls.
     """
 
     address: str
@@ -45,12 +45,15 @@ class VaultApi:
     exchanges: Exchanges = field(default_factory=Exchanges, repr=False, compare=False)
 
     def call(self, method: str, path: str, body: Answer | None = None, token: str = "") -> Answer:
-        """Return an answer's content; raise VaultRefused for what is no success, else IssuerError."""
+        """Return the JSON of an answer.
+
+        Raises VaultRefused for an answer without success, else IssuerError.
+        """
         hidden = tuple(filter(None, (token, *_texts(body or {}))))
         try:
             status, content = self._exchanged(method, path, body, token)
-        except (OSError, UnicodeError, http.client.HTTPException) as error:  # a host that is no name of DNS
-            # Cut from its cause: its words may be those of a header.
+        except (OSError, UnicodeError, http.client.HTTPException) as error:  # UnicodeError: invalid host name
+            # `from None`: the text of the cause may contain a header.
             said = _without(str(error) or type(error).__name__, hidden)
             raise IssuerError(f"Vault {self.address} cannot be reached: {said[:_SHOWN]}") from None
         found = _read(content)
@@ -76,7 +79,7 @@ class VaultApi:
         return Line(host, parts.port or http.client.HTTPS_PORT, self.seconds, self._context())
 
     def _context(self) -> ssl.SSLContext:
-        """Return a context from the file as it is now: somebody renews it."""
+        """Return a context from the CA file as it is now, because it may be renewed."""
         try:
             context = ssl.create_default_context(cafile=None if self.ca is None else str(self.ca))
         except (OSError, ssl.SSLError) as error:
@@ -86,12 +89,12 @@ class VaultApi:
 
 
 def segment(text: str) -> str:
-    """Return a name as part of a path."""
+    """Return a name as one segment of a path."""
     return quote(text, safe="")
 
 
 def mount(text: str) -> str:
-    """Return where something is mounted as part of a path; it may have slashes within."""
+    """Return a mount point as part of a path; it may contain slashes."""
     return quote(text.strip("/"), safe="/")
 
 
@@ -121,7 +124,7 @@ def _without(text: str, hidden: tuple[str, ...]) -> str:
 
 
 def _texts(body: Answer) -> tuple[str, ...]:
-    """Return what a login sends; nobody needs to read it in an error."""
+    """Return the secrets in a login's body, to be hidden in errors."""
     return tuple(
         each for name, each in body.items() if name in ("secret_id", "jwt") and isinstance(each, str)
     )

@@ -1,4 +1,4 @@
-"""Service certificates signed by a role of a Vault's PKI."""
+"""Service certificates signed by a role of Vault's PKI."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,14 +19,14 @@ from meshwright.mesh.names import TrustDomain
 
 _FORBIDDEN: Final = 403
 _SAFE: Final = timedelta(seconds=60)
-"""So long before its CA's end a certificate ends: its clock may be ahead of ours, and the way is long."""
+"""Margin before the end of Vault's CA: its clock may be ahead, and the request takes time."""
 
 _log = structlog.get_logger("certs.issuers.vault.issuer")
 
 
 @dataclass(frozen=True, slots=True)
 class VaultPki:
-    """Which PKI: its mount, the role that signs, and a file with its roots where it has none itself."""
+    """The PKI: its mount, the role that signs, and a file with its roots if the mount has none."""
 
     mount: str
     role: str
@@ -34,12 +34,12 @@ class VaultPki:
 
 
 class VaultIssuer(RemoteIssuer):
-    """An Issuer that asks a Vault; blocks, and may be used from several threads at once."""
+    """An Issuer that asks a Vault. Blocking and thread-safe."""
 
     def __init__(
         self, api: VaultApi, login: Login, pki: VaultPki, trust_domain: TrustDomain, known: TrustBundle
     ) -> None:
-        """Begin with roots that are known, without asking."""
+        """Start with known roots, without a call."""
         super().__init__(trust_domain, known)
         self._api = api
         self._session = Session(api, login)
@@ -49,9 +49,9 @@ class VaultIssuer(RemoteIssuer):
     def open(
         cls, api: VaultApi, login: Login, pki: VaultPki, trust_domain: TrustDomain, known: TrustBundle
     ) -> Self:
-        """Begin with its roots of now, or, where it cannot be asked, with those it had when it could.
+        """Start with the current roots, or with the `known` ones if the Vault does not answer.
 
-        Raises IssuerError, StateError where it has never been asked: nobody would know whom to trust.
+        Raises IssuerError or StateError if there are no known roots, because nobody would know whom to trust.
         """
         made = cls(api, login, pki, trust_domain, known)
         try:
@@ -63,10 +63,10 @@ class VaultIssuer(RemoteIssuer):
         return made
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
-        """Have a request signed by the role; raises IssuerError, StateError.
+        """Have a request signed by the role. Raises IssuerError, StateError.
 
-        Names are asked for twice, in the CSR and beside it: a role says which it reads. A role may shorten
-        what is asked for; what it adds or leaves out, whoever asked finds.
+        The names are sent in the CSR and beside it, because the role's settings decide which are used. A role
+        may shorten the lifetime; the caller checks the certificate for other differences.
         """
         seconds = max(int((self._asked_end(request, now) - now).total_seconds()), 1)
         names = request.names
@@ -83,27 +83,27 @@ class VaultIssuer(RemoteIssuer):
         path = f"{mount(self._pki.mount)}/sign/{segment(self._pki.role)}"
         chain_pem = signed(self._authorized("POST", path, body, now))
         if not stands_below(chain_pem, self._bundle.pem):
-            self.refresh()  # another CA signs there than when it was asked last
+            self.refresh()  # the CA has changed since the last refresh
         return chain_pem
 
     def refresh(self) -> None:
-        """Ask for its roots; raises IssuerError, StateError, and then those that are known stay."""
+        """Read the current roots. Raises IssuerError, StateError; the known roots stay then."""
         found, ends = self._asked_roots()
         with self._lock:
             self._bundle, self._ends = found, ends
 
     def tend(self, now: datetime) -> None:
-        """Renew the login if it is due, and ask for the roots. Raises IssuerError, StateError."""
+        """Renew the login if it is due, and read the roots. Raises IssuerError, StateError."""
         self._session.token(now)
         self.refresh()
 
     def close(self) -> None:
-        """Ask nothing more, end at once what is being asked, and have the token of our own login end."""
+        """Stop all calls at once, and revoke the token of our own login."""
         self._api.exchanges.stop()
         self._session.close()
 
     def _asked_end(self, request: CertificateRequest, now: datetime) -> datetime:
-        """Return until when to ask for: a Vault refuses what would outlive its CA, and shortens it not."""
+        """Return the end to request: Vault refuses, rather than shortens, what would outlive its CA."""
         latest = self._ends - _SAFE
         return min(request.not_after, latest) if now < latest else request.not_after
 
@@ -119,7 +119,7 @@ class VaultIssuer(RemoteIssuer):
         return found, ends
 
     def _authorized(self, method: str, path: str, body: Answer, now: datetime) -> Answer:
-        """Call with a token; one that is refused may have ended or been revoked, and is tried anew once."""
+        """Call with a token; if it is refused, log in again and retry once."""
         token = self._session.token(now)
         try:
             return self._api.call(method, path, body, token)

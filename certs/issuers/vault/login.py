@@ -1,6 +1,6 @@
-"""Logins to a Vault: by a token, an AppRole or a Kubernetes ServiceAccount, each renewed before it ends.
+"""Logins to Vault: a token, an AppRole or a Kubernetes ServiceAccount, each renewed before it ends.
 
-What is secret is read from a file when it is needed, and kept nowhere else but in the lease.
+Secrets are read from a file when they are needed, and stored only in the lease.
 """
 
 import threading
@@ -21,34 +21,34 @@ SERVICE_ACCOUNT_TOKEN: Final = Path("/var/run/secrets/kubernetes.io/serviceaccou
 _FORBIDDEN: Final = 403
 _LONGEST: Final = 64 * 1024
 _PARTING: Final = 0.5
-"""How many seconds a server that stops has for its token."""
+"""Limit, in seconds, for revoking the token when the server stops."""
 
 _log = structlog.get_logger("certs.issuers.vault.login")
 
 
 @dataclass(frozen=True, slots=True)
 class ByToken:
-    """A file with a token, which somebody else may exchange."""
+    """A file with a token, which another program may replace."""
 
     file: Path
     makes_tokens: ClassVar = False
 
     def login(self, api: VaultApi, now: datetime) -> Lease:
-        """Read the token, and ask how long it is good; raise IssuerError, StateError."""
+        """Read the token, and ask for its remaining lifetime. Raises IssuerError, StateError."""
         (token,) = _words(self.file, 1, "a token")
         return known_lease(token, api.call("GET", "auth/token/lookup-self", token=token), now)
 
 
 @dataclass(frozen=True, slots=True)
 class ByAppRole:
-    """A file with a role_id and a secret_id, each on its line."""
+    """A file with a role_id and a secret_id, each on a line of its own."""
 
     file: Path
     at: str = "approle"
     makes_tokens: ClassVar = True
 
     def login(self, api: VaultApi, now: datetime) -> Lease:
-        """Log in; raise IssuerError, StateError."""
+        """Log in. Raises IssuerError, StateError."""
         role, secret = _words(self.file, 2, "a role_id and a secret_id, each on its line")
         body = {"role_id": role, "secret_id": secret}
         return lease(api.call("POST", f"auth/{mount(self.at)}/login", body), now)
@@ -64,7 +64,7 @@ class ByKubernetes:
     makes_tokens: ClassVar = True
 
     def login(self, api: VaultApi, now: datetime) -> Lease:
-        """Log in; raise IssuerError, StateError."""
+        """Log in. Raises IssuerError, StateError."""
         (token,) = _words(self.file, 1, "a ServiceAccount's token")
         return lease(api.call("POST", f"auth/{mount(self.at)}/login", {"role": self.role, "jwt": token}), now)
 
@@ -73,10 +73,10 @@ Login = ByToken | ByAppRole | ByKubernetes
 
 
 class Session:
-    """One login, kept while it is good; safe to use from several threads.
+    """One login, reused while its token is valid. Thread-safe.
 
-    One of them logs in, and the others wait for what comes of that, be it an error: where a Vault is silent
-    nobody waits for one login after the other. While a token is renewed the others go on with it.
+    One thread logs in, and the others wait for its result or its error, so that a Vault that does not answer
+    is not asked by one after the other. While a token is renewed the others continue to use it.
     """
 
     def __init__(self, api: VaultApi, login: Login) -> None:
@@ -88,7 +88,7 @@ class Session:
         self._said = ""
 
     def token(self, now: datetime) -> str:
-        """Return a token that is good, logging in if there is none. Raises IssuerError, StateError."""
+        """Return a valid token; log in if there is none. Raises IssuerError, StateError."""
         with self._lock:
             held, coming = self._lease, self._coming
             if held is not None and held.is_good(now) and not (coming is None and held.is_due(now)):
@@ -100,7 +100,7 @@ class Session:
         return self._brought(ours, held, now).token
 
     def drop(self, token: str) -> None:
-        """Do not use this token again: it was refused."""
+        """Discard this token because it was refused."""
         with self._lock:
             held = self._lease
             if held is None or held.token != token:
@@ -109,14 +109,14 @@ class Session:
         self._leave(held, self._api)
 
     def close(self) -> None:
-        """Leave no token behind that a login of ours has made, if that can be had soon."""
+        """Revoke a token that our login has made, if that is possible soon."""
         with self._lock:
             held, self._lease = self._lease, None
         if held is not None:
             self._leave(held, replace(self._api, seconds=_PARTING, exchanges=Exchanges()))
 
     def _brought(self, ours: Future[Lease], held: Lease | None, now: datetime) -> Lease:
-        """Log in, or renew what is good still, and tell those who wait."""
+        """Log in, or renew a valid token, and pass the result to the waiting threads."""
         try:
             is_good = held is not None and held.is_good(now)
             found = self._renewed(held, now) if held and is_good else self._login.login(self._api, now)
@@ -133,7 +133,7 @@ class Session:
         return found
 
     def _leave(self, held: Lease, api: VaultApi) -> None:
-        """Have a token end that nobody uses any more: each login makes one, and a Vault keeps them all."""
+        """Revoke a token that is not used any more: each login makes one, and Vault stores them all."""
         if not self._login.makes_tokens:
             return
         try:
@@ -144,10 +144,10 @@ class Session:
                 _log.warning("token of Vault not revoked", until=until, reason=str(error))
 
     def _renewed(self, held: Lease, now: datetime) -> Lease:
-        """Return a lease that lasts longer: this token's if it can be renewed, else by another login.
+        """Return a longer lease: the token's renewal, or another login.
 
-        A token may be renewed until its own end only: one that gains nothing gives way to another login.
-        Where neither can be had now, what is held goes on until it ends, and why is said once.
+        A token can be renewed only up to its maximum lifetime; if that gains nothing, log in again. If
+        neither is possible, the current token is used until it ends, and the reason is logged once.
         """
         try:
             if held.renewable:
@@ -175,7 +175,7 @@ def _is_forbidden(error: CertificateError) -> bool:
 
 
 def _words(file: Path, count: int, what: str) -> list[str]:
-    """Return the lines of a small file; their content is in no error."""
+    """Return the lines of a small file; errors do not contain them."""
     try:
         with file.open("rb") as opened:
             lines = opened.read(_LONGEST).decode("ascii").split("\n")

@@ -1,4 +1,4 @@
-"""What a Vault's answers say; nonsense is IssuerError, in one sentence."""
+"""Parsing of Vault's answers; unexpected content raises IssuerError with one sentence."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ _MOST_SECONDS: Final = 1000 * 365 * 86400
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A token and until when it is good; None where it does not end."""
+    """A token and the end of its validity; None if it does not end."""
 
     token: str = field(repr=False)
     begins: datetime
@@ -24,16 +24,16 @@ class Lease:
     renewable: bool
 
     def is_good(self, now: datetime) -> bool:
-        """Say whether it can be used."""
+        """Return whether the token can be used."""
         return self.ends is None or self.begins <= now < self.ends
 
     def is_due(self, now: datetime) -> bool:
-        """Say whether it is to be renewed: half of its time is over."""
+        """Return whether the token must be renewed: half of its lifetime is over."""
         return self.ends is not None and now >= self.begins + (self.ends - self.begins) / 2
 
 
 def lease(answer: Answer, now: datetime) -> Lease:
-    """Read what a login or a renewal of a token has answered."""
+    """Parse the answer to a login or to a renewal."""
     auth = answer.get("auth")
     token = auth.get("client_token") if isinstance(auth, dict) else None
     seconds = auth.get("lease_duration") if isinstance(auth, dict) else None
@@ -43,7 +43,7 @@ def lease(answer: Answer, now: datetime) -> Lease:
 
 
 def known_lease(token: str, answer: Answer, now: datetime) -> Lease:
-    """Read what a Vault says of a token that was given to us."""
+    """Parse the answer to a look-up of a token that was given to us."""
     data = answer.get("data")
     seconds = data.get("ttl") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not _is_seconds(seconds):
@@ -52,7 +52,7 @@ def known_lease(token: str, answer: Answer, now: datetime) -> Lease:
 
 
 def signed(answer: Answer) -> bytes:
-    """Return the certificate that was signed and its intermediates as PEM, without a root."""
+    """Return the signed certificate and its intermediates as PEM, without a root."""
     data = answer.get("data")
     found = data.get("certificate") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(found, str):
@@ -66,7 +66,7 @@ def signed(answer: Answer) -> bytes:
 
 
 def roots(answer: Answer) -> tuple[TrustBundle, datetime]:
-    """Return the roots in a mount's chain, which is what signs itself, and the end of who signs there."""
+    """Return the self-signed roots in a mount's chain, and the end of the certificate that signs."""
     data = answer.get("data")
     found = data.get("ca_chain") or data.get("certificate") if isinstance(data, dict) else None
     if not isinstance(found, str):
@@ -77,7 +77,7 @@ def roots(answer: Answer) -> tuple[TrustBundle, datetime]:
 
 
 def _is_seconds(value: object) -> TypeGuard[int]:
-    """Say whether it is a number of seconds that a clock can count: less than a thousand years."""
+    """Return whether a value is a number of seconds below a thousand years, which datetime can add."""
     return isinstance(value, int) and 0 <= value <= _MOST_SECONDS
 
 

@@ -1,4 +1,4 @@
-"""What is put into a pod: two containers and the volumes, as they are made, with what is laid over them."""
+"""Parts that injection adds to a pod: two containers and the volumes, with the overlays applied."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
