@@ -3,6 +3,7 @@
     TRUSTING    everybody starts to trust the other root; it has signed nothing yet
     REPLACING   the roots have swapped: it signs, and certificates of the former one are replaced
     RETIRING    everybody stops trusting the former root
+
 A step is taken when nobody blocks it (`certs.roots.evidence`). An abort takes the same stages backwards and
 is a change of its own. At any time each certificate in force is signed by a root that all its verifiers
 trust.

@@ -1,5 +1,14 @@
-"""The nouns of a mesh: identities, services, workloads, policies, configuration.
+"""Vocabulary of the mesh: identities, services, workloads, policies and configuration as values.
 
-Values only: immutable, comparable and hashable, on the standard library alone. The package never reads a
-file, knows a proxy or a protocol, or imports another package of ours.
+Every other part of Meshwright reads and compares these values: sources produce them from manifests and
+clusters, the catalog decides with them, and sidecar drivers translate the result. All are immutable,
+comparable and hashable, so that a change can be found by comparison and values can be shared between threads.
+- `service`, `workload`, `identity`, `names`: the participants.
+- `policies`: the policies of SMI, of Open Service Mesh and our own.
+- `config`, `long_lived`: settings for the whole mesh.
+- `kinds`, `objects`, `origins`: the objects that values come from, and where these were read.
+- `problems`: mistakes in objects, for the people who must correct them.
+- `values`, `terminal`: containers with fast comparison, and text made safe for a terminal.
+It depends on the standard library alone. It reads no files, knows no protocol, and imports no other package
+of ours. Continue with `service` and `workload`.
 """

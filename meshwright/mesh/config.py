@@ -1,4 +1,4 @@
-"""The mesh's own settings, as OSM's MeshConfig has them."""
+"""Settings of the mesh, as in OSM's MeshConfig."""
 
 import enum
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from meshwright.mesh.names import InterfaceName, Port, SecretName
 from meshwright.mesh.policies.authorization import Authorizer
 
 VALIDITY: Final = timedelta(hours=24)
-"""How long a certificate of a service or a gateway lives where nothing is said."""
+"""Default lifetime of certificates of services and gateways."""
 
 
 class TlsVersion(enum.StrEnum):
@@ -34,7 +34,7 @@ class SidecarDriverSettings:
 
 @dataclass(frozen=True, slots=True)
 class SidecarSettings:
-    """MeshConfig `sidecar`: what holds for every sidecar."""
+    """MeshConfig `sidecar`: settings of every sidecar."""
 
     sidecar_class: str = ""
     """The mesh's driver; empty leaves it to the control plane's environment."""
@@ -51,10 +51,10 @@ class SidecarSettings:
 
 @dataclass(frozen=True, slots=True)
 class Exclusions:
-    """What of a pod's traffic is not led through its proxy; ranges are CIDRs.
+    """Traffic of a pod that bypasses its proxy; ranges are CIDRs.
 
-    `ranges_included` are the only ones that are, None for every address. Of `interfaces` it is nothing, in
-    either direction.
+    If `ranges_included` is not None, only these destinations are proxied. Traffic on `interfaces` bypasses
+    the proxy in both directions.
     """
 
     inbound_ports: tuple[Port, ...] = ()
@@ -65,7 +65,10 @@ class Exclusions:
 
 
 class TracingProtocol(enum.StrEnum):
-    """How spans are told, and by which headers of requests they are joined; the values are a manifest's."""
+    """Protocol of spans, and with it the request headers that link them.
+
+    The values are those of manifests.
+    """
 
     ZIPKIN = "Zipkin"
     """Zipkin's, version 2 as JSON; B3."""
@@ -75,10 +78,10 @@ class TracingProtocol(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tracing:
-    """Where sidecars send spans: a collector that takes those of `protocol`, in plain text.
+    """Destination of the sidecars' spans: a collector of `protocol`, in plain text.
 
-    The host of `collector` is a name in the DNS or an IP address, `endpoint` a path there (Zipkin's alone).
-    Of the requests that begin in the mesh `percent` are sampled; one that comes with a decision keeps it.
+    The host of `collector` is a DNS name or an IP address; `endpoint` is a path there (Zipkin only).
+    `percent` of the requests that begin in the mesh are sampled; a request with a sampling decision keeps it.
     """
 
     collector: HostPort
@@ -89,7 +92,7 @@ class Tracing:
 
 @dataclass(frozen=True, slots=True)
 class GatewayCertificate:
-    """A certificate for a gateway before the mesh: its DNS names, sorted, and the Secret it is written to."""
+    """Certificate for a gateway in front of the mesh: its sorted DNS names, and the Secret to write it to."""
 
     secret: SecretName
     dns_names: tuple[str, ...]
@@ -100,7 +103,7 @@ class GatewayCertificate:
 class MeshConfig:
     """The mesh-wide configuration; the defaults are Meshwright's (everything closed).
 
-    `created` is `metadata.creationTimestamp` as written, empty where there is none: it settles precedence.
+    `created` is `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
     """
 
     permissive: bool = False

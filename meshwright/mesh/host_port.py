@@ -1,4 +1,4 @@
-"""Where something listens, as people write it."""
+"""Listening addresses in the notation of settings."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -6,14 +6,14 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True, order=True)
 class HostPort:
-    """A host and a TCP port; to listen at port 0 lets the system choose."""
+    """A host and a TCP port; for a listener, port 0 lets the system choose."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str, example: int = 9092) -> Self:
-        """Read `HOST:PORT`, an IPv6 host in brackets; raise ValueError, which says how with an `example`."""
+        """Parse `HOST:PORT`, with an IPv6 host in brackets. Raises ValueError with `example` as the port."""
         host, _, port = text.rpartition(":")
         if host.startswith("[") and host.endswith("]"):
             host = host[1:-1]

@@ -1,4 +1,4 @@
-"""Who something is: a ServiceAccount for a workload, a proxy name for a sidecar."""
+"""Identities: the ServiceAccount of a workload, and the name of a sidecar."""
 
 import sys
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from meshwright.mesh.names import (
 
 @dataclass(frozen=True, slots=True, order=True)
 class ServiceIdentity:
-    """A ServiceAccount: the identity that policies name and service certificates carry."""
+    """A ServiceAccount: the identity in policies and service certificates."""
 
     namespace: Namespace
     service_account: ServiceAccountName
@@ -31,18 +31,18 @@ class ServiceIdentity:
 
 
 class ProxyNameError(ValueError):
-    """A common name is not of the shape `<uuid>.<service>.<namespace>`."""
+    """Error for a common name that is not `<uuid>.<service>.<namespace>`."""
 
 
 def is_proxy_name(common_name: str) -> bool:
-    """Say whether a common name is exactly three DNS-1123 labels."""
+    """Return whether a common name is exactly three DNS-1123 labels."""
     labels = common_name.split(".")
     return len(labels) == 3 and all(map(is_dns_label, labels))
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class SidecarKey:
-    """A sidecar's UUID in its namespace: of workloads one alone has it, in another namespace another one."""
+    """A sidecar's UUID and namespace, unique among workloads; another namespace may have the same UUID."""
 
     namespace: Namespace
     uuid: ProxyUuid
@@ -50,7 +50,7 @@ class SidecarKey:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ProxyName:
-    """A sidecar's name: the common name of its proxy certificate, `<uuid>.<service>.<namespace>`."""
+    """Name of a sidecar, the common name of its proxy certificate: `<uuid>.<service>.<namespace>`."""
 
     uuid: ProxyUuid
     service: ServiceName
@@ -58,18 +58,18 @@ class ProxyName:
 
     @classmethod
     def parse(cls, common_name: str) -> Self:
-        """Read a common name; raise ProxyNameError unless it is exactly three DNS-1123 labels."""
+        """Parse a common name. Raises ProxyNameError unless it is exactly three DNS-1123 labels."""
         if not is_proxy_name(common_name):
             raise ProxyNameError(
                 f"common name {common_name[:200]!r} is not <uuid>.<service>.<namespace> in DNS-1123 labels"
             )
-        # A name is parsed wherever it comes from, and kept by some of them: its text is in memory once.
+        # Names are parsed in many places and often kept. Interning stores each text only once.
         uuid, service, namespace = map(sys.intern, common_name.split("."))
         return cls(ProxyUuid(uuid), ServiceName(service), Namespace(namespace))
 
     @property
     def sidecar(self) -> SidecarKey:
-        """Return what it names of a workload: a UUID in a namespace."""
+        """Return the sidecar's UUID and namespace."""
         return SidecarKey(self.namespace, self.uuid)
 
     def __str__(self) -> str:

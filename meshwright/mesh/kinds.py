@@ -1,7 +1,7 @@
-"""Kinds: which there are, and which of them are read as one.
+"""Kinds of objects, and the kinds that are read as another.
 
-A kind is a name and the API group it belongs to: others may call something of theirs a Service or a TCPRoute,
-and theirs is never ours.
+A kind is a name with its API group: others may have a Service or a TCPRoute of their own, which is never
+ours.
 """
 
 from collections.abc import Mapping
@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 
 
 class Kind(NamedTuple):
-    """A kind of objects: its name, and its API group, which is empty for Kubernetes' core.
+    """A kind of objects: its name, and its API group, empty for the core group of Kubernetes.
 
-    Sorted by name. As text it is the name alone, unless another kind is better known by that: then it is told
-    with its group, `TCPRoute.gateway.networking.k8s.io`, as kubectl has it.
+    Kinds are sorted by name. `str()` is the name alone, or, if that means another kind, the name with the
+    group as in kubectl: `TCPRoute.gateway.networking.k8s.io`.
     """
 
     name: str
@@ -20,7 +20,7 @@ class Kind(NamedTuple):
 
     @property
     def full(self) -> str:
-        """The name with the group, where there is one."""
+        """Name with the group, if there is one."""
         return f"{self.name}.{self.group}" if self.group else self.name
 
     def __str__(self) -> str:
@@ -28,7 +28,7 @@ class Kind(NamedTuple):
 
 
 _KNOWN: Final[dict[str, Kind]] = {}
-"""The kind that is meant by a name alone: the first that is known by it."""
+"""Kind that a name without a group means: the first with that name."""
 
 
 def _known(name: str, group: str = "") -> Kind:
@@ -78,10 +78,10 @@ REJECTION: Final = Kind("rejection")
 SETTINGS: Final = Kind("settings")
 TAP: Final = Kind("tap")
 TRUST_BUNDLE: Final = Kind("trust bundle")
-"""No objects: what else a configuration is made from, and changes with."""
+"""Pseudo-kind without objects: the roots, on which configurations depend too."""
 
 READ_AS: Final[Mapping[Kind, Kind]] = {POD: WORKLOAD, ENDPOINTS: ENDPOINT_SLICE}
 """Kinds that are read as another: a Pod is a workload, Endpoints are a slice."""
 
 FORMS: Final[Mapping[Kind, tuple[Kind, ...]]] = {main: (other, main) for other, main in READ_AS.items()}
-"""As which kinds the objects of these may be written."""
+"""Kinds in which objects of a kind may be written."""

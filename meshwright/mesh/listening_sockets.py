@@ -1,4 +1,4 @@
-"""Sockets that listen: `[::]` is every address of both families, of IPv4 alone where there is no other."""
+"""Listening sockets: `[::]` means all addresses of both families, or of IPv4 on a machine without IPv6."""
 
 import socket
 from dataclasses import replace
@@ -13,9 +13,9 @@ _BACKLOG: Final = 128
 
 
 def listening(at: HostPort) -> socket.socket:
-    """Return a socket that listens; raise OSError.
+    """Return a listening socket. Raises OSError.
 
-    Whoever listens at `[::]` means everybody, also on a machine whose kernel has no IPv6.
+    `[::]` listens on all addresses, also if the kernel has no IPv6.
     """
     if at.host == EVERYWHERE and not socket.has_dualstack_ipv6():
         at = replace(at, host=_EVERYWHERE_IPV4)
@@ -25,12 +25,12 @@ def listening(at: HostPort) -> socket.socket:
 
 
 def reached_from_here(host: str) -> str:
-    """Return the host at which who listens is reached from its own machine; it has IPv4 in any case."""
+    """Return the host at which a listener is reached from its own machine; that has IPv4 in any case."""
     return "127.0.0.1" if host in (_EVERYWHERE_IPV4, EVERYWHERE) else host
 
 
 def plain(host: str) -> str:
-    """Return a peer's address; one of IPv4, which a socket of both families shows in IPv6's form, as such."""
+    """Return a peer's address; an IPv4-mapped IPv6 address of a dual-stack socket becomes IPv4."""
     found = ip_address(host)
     mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
     return str(mapped or found)

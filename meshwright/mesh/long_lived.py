@@ -1,4 +1,4 @@
-"""Which HTTP requests may become tunnels, and how long a quiet TCP connection lives."""
+"""Settings for HTTP upgrades to tunnels, and for idle TCP connections."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,11 +9,11 @@ WEBSOCKET: Final = "websocket"
 
 @dataclass(frozen=True, slots=True)
 class LongLived:
-    """Settings of the operator for traffic that stays open.
+    """Operator's settings for long-lived traffic.
 
-    `upgrades` are the HTTP/1.1 upgrades (values of the header Upgrade) that proxies pass, in lower case and
-    sorted. All others are ignored: the request goes on without them (RFC 9110, section 7.8).
-    `tcp_idle` is how long a TCP connection lives on which neither side sends a byte; None is without end.
+    - `upgrades`: HTTP/1.1 upgrades (values of the header Upgrade) that proxies allow, in lower case and
+      sorted. Others are ignored, and the request continues without them (RFC 9110, section 7.8).
+    - `tcp_idle`: time after which a TCP connection without traffic is closed; None for never.
     """
 
     upgrades: tuple[str, ...] = (WEBSOCKET,)
@@ -21,6 +21,6 @@ class LongLived:
 
     @classmethod
     def of(cls, *, upgrades: tuple[str, ...], tcp_idle_seconds: int) -> "LongLived":
-        """Build the value from settings as operators write them; 0 seconds is without end."""
+        """Build the value from settings; 0 seconds means never."""
         names = tuple(sorted({each.lower() for each in upgrades}))
         return cls(names, timedelta(seconds=tcp_idle_seconds) if tcp_idle_seconds else None)

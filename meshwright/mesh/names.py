@@ -1,4 +1,4 @@
-"""Identifiers that are "just strings" and must not be mistaken for each other."""
+"""Types for names that are plain strings but must not be confused with each other."""
 
 import re
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ InterfaceName = NewType("InterfaceName", str)
 
 @dataclass(frozen=True, slots=True, order=True)
 class SecretName:
-    """A Secret by its place: of Kubernetes, or a folder of that name."""
+    """Namespace and name of a Kubernetes Secret, or of a folder that stands for one."""
 
     namespace: Namespace
     name: str
@@ -41,15 +41,15 @@ _INTERFACE = re.compile(INTERFACE)
 
 
 def is_dns_label(text: str) -> bool:
-    """Say whether `text` is a DNS label as RFC 1123 has it: 1 to 63 of a-z, 0-9 and inner hyphens."""
+    """Return whether `text` is a DNS label (RFC 1123): 1 to 63 characters of a-z, 0-9 and inner hyphens."""
     return _DNS_LABEL.fullmatch(text) is not None
 
 
 def is_dns_subdomain(text: str) -> bool:
-    """Say whether `text` is labels joined by dots, at most 253 characters, as Kubernetes names are."""
+    """Return whether `text` is dot-separated labels of at most 253 characters, like names in Kubernetes."""
     return len(text) <= LONGEST_NAME and _DNS_SUBDOMAIN.fullmatch(text) is not None
 
 
 def is_interface(text: str) -> bool:
-    """Say whether `text` names a network interface besides loopback, or by a plus at its end all so begun."""
+    """Return whether `text` names a network interface except loopback; a final plus is a prefix match."""
     return _INTERFACE.fullmatch(text) is not None and text not in ("lo", "lo+")

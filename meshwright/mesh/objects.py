@@ -1,4 +1,4 @@
-"""Objects as a source holds them, under which keys, and where each came from."""
+"""Objects of a source, their keys, and their origins."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ from meshwright.mesh.workload import Health, PodTemplate, Workload
 
 
 class NamedObject(Protocol):
-    """What has a namespace and a name there: the keys of values, each of one kind."""
+    """Key with a namespace and a name, as the keys of values of one kind have."""
 
     @property
     def namespace(self) -> Namespace:
@@ -34,13 +34,13 @@ class NamedObject(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the name in it."""
+        """Return the name in the namespace."""
         ...
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectKey:
-    """An object's kind, namespace and name; the namespace of a cluster-wide kind is empty."""
+    """An object's kind, namespace and name; the namespace of a cluster-wide object is empty."""
 
     kind: Kind
     namespace: Namespace
@@ -48,7 +48,7 @@ class ObjectKey:
 
     @classmethod
     def of(cls, kind: Kind, key: NamedObject) -> "ObjectKey":
-        """Return the key of the object of that kind that a value's key names."""
+        """Return the key of the object with this kind and the namespace and name of a value's key."""
         return cls(kind, key.namespace, key.name)
 
     @classmethod
@@ -58,18 +58,18 @@ class ObjectKey:
 
     @property
     def claim(self) -> "ObjectKey":
-        """The key under which a source knows it, and whatever else is read as the same kind."""
+        """Key of the object in a source, common to all kinds that are read as the same one."""
         kind = READ_AS.get(self.kind)
         return self if kind is None else ObjectKey.of(kind, self)
 
     def forms(self) -> tuple["ObjectKey", ...]:
-        """Return the keys under which the object of a claim may be written; its own last."""
+        """Return the keys under which the object of a claim may be written; its own key is the last."""
         kinds = FORMS.get(self.kind)
         return (self,) if kinds is None else tuple([ObjectKey.of(kind, self) for kind in kinds])
 
     @property
     def path(self) -> str:
-        """The namespace and the name, the name alone where there is no namespace."""
+        """Namespace and name, or the name alone for a cluster-wide object."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def __str__(self) -> str:
@@ -80,9 +80,8 @@ class ObjectKey:
 class EndpointSlice:
     """discovery.k8s.io EndpointSlice (or core Endpoints): addresses of one service.
 
-    `addresses` are ready; `draining` and `unready` are those that are not, as mesh.workload.Health has it,
-    each address in one of the three. `ports` pairs a port's name with its number, as the slice has them;
-    `zones` an address with where it is, if that is said.
+    Each address is in one of `addresses` (ready), `draining` and `unready` (see `mesh.workload.Health`).
+    `ports` are pairs of a port's name and number, `zones` pairs of an address and its zone, if known.
     """
 
     service: str
@@ -109,8 +108,8 @@ class EndpointSlice:
 class NamespaceObject:
     """core Namespace with its labels and annotations, as sorted pairs.
 
-    `permissive` says whether its workloads accept every client of the mesh, None leaves that to the
-    MeshConfig; `scope` narrows the services in their configuration.
+    `permissive` is whether its workloads accept every client of the mesh; None leaves that to the MeshConfig.
+    `scope` narrows the services in their configuration.
     """
 
     name: Namespace
@@ -147,12 +146,15 @@ MeshObject = (
 
 
 def created_of(value: MeshObject) -> str:
-    """Return a value's `metadata.creationTimestamp`, empty where there is none or its kind's is not read."""
+    """Return a value's `metadata.creationTimestamp`.
+
+    Empty if there is none or it is not read for its kind.
+    """
     return str(getattr(value, "created", ""))
 
 
 def created_at(value: MeshObject, created: str) -> MeshObject:
-    """Return a value with another `metadata.creationTimestamp`; the same one where its kind's is not read."""
+    """Return a value with another `metadata.creationTimestamp`; unchanged if its kind has none."""
     if getattr(value, "created", created) == created:
         return value
     changed: MeshObject = replace(cast("Any", value), created=created)
@@ -161,7 +163,10 @@ def created_at(value: MeshObject, created: str) -> MeshObject:
 
 @dataclass(frozen=True, slots=True)
 class SourcedObject:
-    """An object in force, with where it came from; `stale` marks a last good form whose newest is bad."""
+    """An object in force, with its origin.
+
+    `stale` if its newest form is bad and this is the last good one.
+    """
 
     key: ObjectKey
     value: MeshObject

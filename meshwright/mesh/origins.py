@@ -1,14 +1,14 @@
-"""Where an object comes from: a place in a file, an object of a cluster, or a source."""
+"""Origins of objects: a place in a file, an object in a cluster, or a source."""
 
 from dataclasses import dataclass
 
 Order = tuple[str, int, int, str]
-"""What origins of all kinds are sorted by."""
+"""Sort key of origins of all kinds."""
 
 
 @dataclass(frozen=True, slots=True)
 class InFile:
-    """A place in a file (its path relative to its source): the document, from 1, and its first line."""
+    """Place in a file (path relative to its source): the document, from 1, and its first line."""
 
     path: str
     document: int = 1
@@ -16,7 +16,7 @@ class InFile:
 
     @property
     def order(self) -> Order:
-        """What it is sorted by."""
+        """Sort key."""
         return (self.path, self.document, self.line, "")
 
     def __str__(self) -> str:
@@ -25,9 +25,9 @@ class InFile:
 
 @dataclass(frozen=True, slots=True)
 class InCluster:
-    """An object as a cluster's API server has it: the cluster's name, and the object's resourceVersion.
+    """An object at the API server of a cluster: the cluster's name, and the object's resourceVersion.
 
-    `generation` counts what its owner has written, where the kind has that; 0 where it has not.
+    `generation` counts the changes that its owner has made; 0 if its kind has none.
     """
 
     cluster: str
@@ -36,7 +36,7 @@ class InCluster:
 
     @property
     def order(self) -> Order:
-        """What it is sorted by."""
+        """Sort key."""
         return (self.cluster, 0, 0, self.resource_version)
 
     def __str__(self) -> str:
@@ -45,14 +45,14 @@ class InCluster:
 
 @dataclass(frozen=True, slots=True)
 class FromSource:
-    """A source by its name, with how it came by what it says: a name in the DNS, and who was asked."""
+    """A source by its name, with its evidence: a DNS name, and the server that answered."""
 
     source: str
     detail: str = ""
 
     @property
     def order(self) -> Order:
-        """What it is sorted by."""
+        """Sort key."""
         return (self.source, 0, 0, self.detail)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What can be called: services and their ports."""
+"""Services and their ports."""
 
 import enum
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from meshwright.mesh.values.cached_index import CachedIndex
 
 
 class Protocol(enum.StrEnum):
-    """What is spoken on a port, as far as a proxy must know it."""
+    """Application protocol of a port, as far as a proxy must know it."""
 
     HTTP = "http"
     GRPC = "grpc"
@@ -17,16 +17,17 @@ class Protocol(enum.StrEnum):
 
     @property
     def is_http(self) -> bool:
-        """Say whether requests, not only connections, can be seen on such a port."""
+        """Return whether a proxy sees requests on such a port, not only connections."""
         return self in (Protocol.HTTP, Protocol.GRPC)
 
 
 class EscapedSlashes(enum.StrEnum):
-    """What becomes of a request whose path has an escaped slash or backslash (`%2f`, `%5c`, in any case).
+    """Treatment of requests whose path has an escaped slash or backslash (`%2f`, `%5c`, in any case).
 
-    REJECT: it is answered 400. KEEP: rules and splits judge the path as it is written, and so does the
-    application get it; but one that has a dot segment once its slashes are unescaped (`/books/..%2fadmin`)
-    is answered 400 all the same. At a workload's port KEEP holds if any Service that is called there says it.
+    - REJECT: the request is answered with 400.
+    - KEEP: policies match the path as written, and the application gets it unchanged. A path that has a dot
+      segment after unescaping (`/books/..%2fadmin`) is still answered with 400. At a workload's port KEEP
+      applies if any Service of that port has it.
     """
 
     REJECT = "reject"
@@ -45,7 +46,7 @@ class ServiceKey:
         return f"{self.name}.{self.namespace}.svc.{cluster_domain}"
 
     def host_names(self, cluster_domain: str = "cluster.local") -> tuple[str, ...]:
-        """Return the names by which any namespace may call it, shortest first."""
+        """Return the names by which clients in any namespace may call it, shortest first."""
         return (
             f"{self.name}.{self.namespace}",
             f"{self.name}.{self.namespace}.svc",
@@ -58,7 +59,7 @@ class ServiceKey:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ExternalHost:
-    """A host outside the mesh: its name in the DNS, or its address."""
+    """A host outside the mesh: its DNS name or its address."""
 
     name: str
 
@@ -67,18 +68,18 @@ class ExternalHost:
 
 
 Upstream = ServiceKey | ExternalHost
-"""Whom calls lead to."""
+"""Destination of calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServicePattern:
-    """Services by namespace and name; None is any."""
+    """Pattern of services by namespace and name; None matches any."""
 
     namespace: Namespace | None
     name: ServiceName | None
 
     def fits(self, key: ServiceKey) -> bool:
-        """Say whether a service is among them."""
+        """Return whether a service matches."""
         return self.namespace in (None, key.namespace) and self.name in (None, key.name)
 
     def __str__(self) -> str:
@@ -86,15 +87,15 @@ class ServicePattern:
 
 
 Scope = tuple[ServicePattern, ...] | None
-"""The services that a proxy is to be configured with; None is no narrowing, empty is none of them."""
+"""Services in a proxy's configuration; None for all, empty for none."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ServicePort:
     """One port of a service.
 
-    `target_port` is a number, or the name of a port of the workloads behind it. `protocol_source` says
-    what `protocol` was decided from (`appProtocol`, `name`, `port`, `default`), for people who ask why.
+    `target_port` is a number, or the name of a port of the workloads behind it. `protocol_source` is where
+    `protocol` comes from (`appProtocol`, `name`, `port`, `default`), for explanations.
     """
 
     port: Port
@@ -106,10 +107,10 @@ class ServicePort:
 
 @dataclass(frozen=True, slots=True)
 class DnsName:
-    """A name in the DNS at which a service is reached: lower case, no dot at its end.
+    """A DNS name at which a service is reached: lower case, without a final dot.
 
-    With `srv`, SRV records say which hosts and ports; else A and AAAA say the addresses, reached at `port`,
-    or, without one, at the service's target ports.
+    With `srv`, SRV records give hosts and ports. Otherwise A and AAAA records give addresses, reached at
+    `port`, or at the service's target ports if that is None.
     """
 
     name: str
@@ -119,16 +120,17 @@ class DnsName:
 
 @dataclass(frozen=True, slots=True)
 class Service(CachedIndex):
-    """A named set of workloads and the ports they are called at.
+    """A named set of workloads and the ports at which they are called.
 
-    `selector` is a sorted tuple of label pairs, empty where endpoints come from elsewhere.
-    `cluster_ip` is None where the service has none (headless, or outside Kubernetes). `dns_names` say
-    where further endpoints of it are found. `escaped_slashes` is for its HTTP ports.
-    `other_addresses` are further ones at which it is called, as of the other family. With
-    `publish_not_ready` calls go to workloads that are not ready as well. `created` is
-    `metadata.creationTimestamp` as written, empty where there is none: it settles precedence.
-    `without_effect` are fields of `spec`, and annotations as `metadata.annotations[NAME]`, each with its
-    value, that kube-proxy obeys and sidecars do not.
+    - `selector`: sorted label pairs; empty if endpoints come from elsewhere.
+    - `cluster_ip`: None for a headless service, or outside Kubernetes; `other_addresses` are further ones,
+      for example of the other family.
+    - `dns_names`: names of further endpoints.
+    - `escaped_slashes`: applies to its HTTP ports.
+    - `publish_not_ready`: calls go also to workloads that are not ready.
+    - `created`: `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
+    - `without_effect`: fields of `spec`, and annotations as `metadata.annotations[NAME]`, each with its
+      value, that kube-proxy obeys and sidecars do not.
     """
 
     key: ServiceKey
@@ -154,7 +156,7 @@ class Service(CachedIndex):
         return found
 
     def ports_leading_to(self, target_port: str) -> tuple[ServicePort, ...]:
-        """Return the ports with that target port, a name or a number as text, in their order."""
+        """Return the ports with that target port, a name or a number as text, in order."""
         return tuple(self.index[2].get(target_port, ()))
 
     def _indexed(

@@ -1,4 +1,4 @@
-"""Taps: which requests somebody watches while they are served, and what is told of each."""
+"""Taps: filters of requests that somebody watches live, and the record of a watched request."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,10 +9,9 @@ from meshwright.mesh.names import Port
 
 @dataclass(frozen=True, slots=True, order=True)
 class TapChoice:
-    """Which requests to a service are watched: those that fit all of it.
+    """Filter of requests to a service; a request must match all fields.
 
-    `callers` empty is everybody, `methods` empty is any, `path_prefix` empty is any path. A path is compared
-    without its query.
+    Empty `callers`, `methods` or `path_prefix` match everything. Paths are compared without their query.
     """
 
     callers: tuple[ServiceIdentity, ...] = ()
@@ -20,7 +19,7 @@ class TapChoice:
     path_prefix: str = ""
 
     def fits(self, request: "TappedRequest") -> bool:
-        """Say whether a request is one of them."""
+        """Return whether a request matches."""
         return (
             (not self.callers or request.caller in self.callers)
             and (not self.methods or request.method in self.methods)
@@ -29,17 +28,19 @@ class TapChoice:
 
 
 Tapped = tuple[TapChoice, ...]
-"""What is watched together: requests that fit one of them. Sorted, each once; empty is nothing."""
+"""Filters that are watched together; a request must match one. Sorted, without duplicates; may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class TappedRequest:
-    """One request that was answered, or ended otherwise; no header, no body, and of its path no query.
+    """One finished request, without headers and body, and without the query of its path.
 
-    `caller` is who showed a certificate of the mesh, None for others, who have an `address` too. `port` is
-    the one that was called, 0 where it is not known. `status` is 0 where it ended without an answer,
-    `grpc_status` that of a call of gRPC, None of others. `flags` are Envoy's, by the names of its access log
-    service. `policy` is the object that admitted it, empty where none did. Sizes are of bodies, in bytes.
+    - `caller`: identity in the client's certificate of the mesh; None for others, which have an `address`.
+    - `port`: port that was called, 0 if unknown.
+    - `status`: HTTP status, 0 without an answer; `grpc_status` is None unless it was a gRPC call.
+    - `flags`: Envoy's response flags, by the names of its access log service.
+    - `policy`: object that admitted the request, empty if none did.
+    Sizes are those of bodies, in bytes.
     """
 
     at: datetime

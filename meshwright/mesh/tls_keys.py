@@ -1,8 +1,8 @@
-"""Which cipher suites and curves of TLS 1.2 a certificate's key can be used with.
+"""Cipher suites and curves of TLS 1.2 that can be used with the key of a certificate.
 
-In TLS 1.2 a cipher suite names the kind of the server's key, and a certificate with an elliptic-curve key can
-only be used with a peer that names the key's curve. A handshake for which nothing fits fails, with every
-request behind it. TLS 1.3 chooses neither by the key (RFC 8446, section 4.2.3).
+In TLS 1.2 a cipher suite determines the kind of the server's key, and a certificate with an elliptic-curve
+key needs a peer that offers the key's curve. A handshake without a match fails, with every request behind it.
+In TLS 1.3 neither depends on the key (RFC 8446, section 4.2.3).
 """
 
 import enum
@@ -22,15 +22,15 @@ _CURVE: Final = "P-256"
 _ECDSA: Final = "ECDHE-ECDSA-"
 _ECDHE_RSA: Final = "ECDHE-RSA-"
 _WITHOUT_ECDSA: Final = {"AES128-SHA256": "AES128-GCM-SHA256"}
-"""Ciphers that Envoy has with RSA keys only, and the nearest that it has with ECDSA keys."""
+"""Ciphers that Envoy supports with RSA keys only, and the nearest ones for ECDSA keys."""
 
 
 def fitting_suites(suites: tuple[str, ...], keys: ServiceKeys, minimum: TlsVersion) -> tuple[str, ...]:
-    """Return cipher suites of which the keys fit at least one.
+    """Return cipher suites of which at least one can be used with the keys.
 
-    Suites of which one fits are returned unchanged, as is an empty tuple (the proxy's own choice). To suites
-    of which none fits, the same ciphers are appended for the kind of the keys, with forward secrecy:
-    `("AES128-SHA",)` becomes `("AES128-SHA", "ECDHE-ECDSA-AES128-SHA")` for ECDSA keys.
+    Suites are returned unchanged if one of them can be used, or if there are none (the proxy's defaults).
+    Otherwise the same ciphers are appended for the kind of the keys, with forward secrecy: `("AES128-SHA",)`
+    becomes `("AES128-SHA", "ECDHE-ECDSA-AES128-SHA")` for ECDSA keys.
     """
     named = [each for entry in suites for each in entry.strip("[]").split("|")]
     if minimum is not TlsVersion.V1_2 or not named or any(_fits(each, keys) for each in named):
@@ -39,9 +39,9 @@ def fitting_suites(suites: tuple[str, ...], keys: ServiceKeys, minimum: TlsVersi
 
 
 def fitting_curves(curves: tuple[str, ...], keys: ServiceKeys, maximum: TlsVersion) -> tuple[str, ...]:
-    """Return curves by which the keys can be used, in the order of preference.
+    """Return curves that can be used with the keys, in order of preference.
 
-    Where TLS 1.2 is the newest version, P-256 is appended for ECDSA keys if it is missing.
+    If TLS 1.2 is the newest version, P-256 is appended for ECDSA keys if it is missing.
     """
     if maximum is not TlsVersion.V1_2 or keys is ServiceKeys.RSA or not curves or _CURVE in curves:
         return curves

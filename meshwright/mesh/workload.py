@@ -1,4 +1,4 @@
-"""What runs: workloads, and the endpoints at which services are reached."""
+"""Workloads, and the endpoints at which services are reached."""
 
 import enum
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid, Service
 from meshwright.mesh.service import Protocol, Scope, ServiceKey
 
 DRIVER_ANNOTATION: Final = "meshwright.dev/sidecar-driver"
-"""On a Workload, Pod or Namespace: the name of the sidecar driver, where it is not the mesh's own."""
+"""Annotation of a Workload, Pod or Namespace that selects another sidecar driver than the mesh's."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class WorkloadPort:
-    """A port that a workload's application listens on; `protocol` is None where only services say."""
+    """A port on which a workload's application listens; `protocol` is None if only services declare it."""
 
     number: Port
     name: str = ""
@@ -33,10 +33,10 @@ class Upstream:
 
 
 class Capture(enum.StrEnum):
-    """How inbound connections reach a proxy that intercepts transparently.
+    """Redirection of inbound connections to a proxy that intercepts transparently.
 
-    REDIRECT rewrites their destination; TPROXY leaves packets as they are, and needs a proxy that listens
-    with IP_TRANSPARENT.
+    REDIRECT rewrites the destination; TPROXY does not change packets, and needs a proxy that listens with
+    IP_TRANSPARENT.
     """
 
     REDIRECT = "redirect"
@@ -44,9 +44,10 @@ class Capture(enum.StrEnum):
 
 
 class Health(enum.StrEnum):
-    """Whether a workload, or an address of a slice, takes calls, as far as those who watch over it know.
+    """Health of a workload, or of an address in a slice, as far as it is known.
 
-    DRAINING is about to end and still answers: it is called where nobody is ready. UNREADY is not called.
+    DRAINING will end soon and still answers: it is called only if no endpoint is ready. UNREADY is not
+    called.
     """
 
     READY = "ready"
@@ -56,9 +57,9 @@ class Health(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Transparent:
-    """Interception by iptables in the workload's network namespace, by original destination.
+    """Interception by iptables in the workload's network namespace, by the original destination.
 
-    `capture` is what the rules there do with inbound connections; with `ipv6` they are for IPv6 as well.
+    `capture` is how the rules redirect inbound connections; with `ipv6` there are rules for IPv6 too.
     """
 
     capture: Capture = Capture.REDIRECT
@@ -69,9 +70,8 @@ class Transparent:
 class Explicit:
     """Interception without privileges.
 
-    The sidecar binds the workload's own address and ports; the application listens on
-    `application_address` (same ports) and calls the `upstreams`. A pure client may have no
-    application address.
+    The sidecar binds the workload's own address and ports. The application listens on `application_address`
+    (same ports) and calls the `upstreams`. A client without ports may have no application address.
     """
 
     application_address: IpAddress | None
@@ -94,18 +94,19 @@ class WorkloadKey:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One running instance with (or without) a sidecar, whatever it runs on.
+    """One running instance, with or without a sidecar, on whatever platform.
 
-    `uuid` names its sidecar; None means it has none. `service` is its primary service, the middle part of
-    the proxy's common name. `labels` is a sorted tuple of pairs. `weight` is relative to its peers.
-    `driver` is the sidecar driver that it names itself, empty where it names none.
-    `scope` narrows the services in its configuration; None leaves that to its namespace. `node` is the
-    machine that it runs on; empty where nothing says.
-    `other_addresses` are further ones of its own, as of the other family. With `shares_address` the address
-    is its machine's, and so others': it tells nobody who answers there. Where `names_service` is not so,
-    `service` is no more than the name of its ServiceAccount, as a Pod's is. `uid` is a Pod's own, which one
-    of the same name that comes after it does not have; empty for what is no Pod. `created` is
-    `metadata.creationTimestamp` as written, empty where there is none: it settles precedence.
+    - `uuid`: UUID of its sidecar, None without one.
+    - `service`: primary service, the middle part of the proxy's common name. Unless `names_service`, it is
+      only the name of the ServiceAccount, as for a Pod.
+    - `labels`: sorted pairs. `weight`: relative to its peers.
+    - `driver`: sidecar driver of its own choice, or empty.
+    - `scope`: narrows the services in its configuration; None leaves that to its namespace.
+    - `node`: machine on which it runs, empty if unknown.
+    - `other_addresses`: further addresses, for example of the other family.
+    - `shares_address`: the address is that of its machine, so it does not identify the workload.
+    - `uid`: UID of a Pod, which a later Pod of the same name does not have; empty for others.
+    - `created`: `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
     """
 
     key: WorkloadKey
@@ -135,10 +136,10 @@ class Workload:
 
     @property
     def called_at(self) -> tuple[IpAddress, ...]:
-        """Return the addresses at which its sidecar takes calls, the first first; all where it has none.
+        """Return the addresses at which its sidecar takes calls; all addresses without a sidecar.
 
-        In explicit interception the sidecar binds one. Calls by IPv6 go past rules that are for IPv4 alone;
-        where there is no other address they are tried nevertheless, and fail.
+        In explicit interception the sidecar binds only the first one. Iptables rules for IPv4 do not catch
+        calls by IPv6. If there is no other address, IPv6 is still returned, and calls to it fail.
         """
         match self.interception:
             case Explicit():
@@ -150,7 +151,7 @@ class Workload:
 
     @property
     def sidecar(self) -> SidecarKey | None:
-        """Return which sidecar it claims, or None without one."""
+        """Return the key of the sidecar that it claims, or None without one."""
         return None if self.uuid is None else SidecarKey(self.key.namespace, self.uuid)
 
     @property
@@ -161,16 +162,16 @@ class Workload:
         return ProxyName(self.uuid, self.service, self.key.namespace)
 
     def has_labels(self, selector: tuple[tuple[str, str], ...]) -> bool:
-        """Say whether it carries every label of a non-empty selector."""
+        """Return whether it has every label of a non-empty selector."""
         return bool(selector) and set(selector) <= set(self.labels)
 
 
 @dataclass(frozen=True, slots=True)
 class PodTemplate:
-    """What a controller (`kind`: a Deployment, a Job) makes pods of, or a Pod that has no address yet.
+    """Pods that a controller (`kind`: a Deployment, a Job) will create, or a Pod without an address yet.
 
-    It says who is going to stand behind Services and have an identity. It has no address: nothing is called
-    there, and no sidecar is configured for it.
+    It shows which workloads will be behind Services and have an identity. It has no address, so it is not
+    called, and no sidecar is configured for it.
     """
 
     kind: Kind
@@ -180,7 +181,7 @@ class PodTemplate:
     ports: tuple[WorkloadPort, ...] = ()
 
     def has_labels(self, selector: tuple[tuple[str, str], ...]) -> bool:
-        """Say whether its pods carry every label of a non-empty selector."""
+        """Return whether its pods have every label of a non-empty selector."""
         return bool(selector) and set(selector) <= set(self.labels)
 
     def __str__(self) -> str:
@@ -191,9 +192,9 @@ class PodTemplate:
 class Endpoint:
     """An address at which one port of a service is reached.
 
-    `identity` is who answers there, None where nobody in the mesh is known at the address. `proxies` are the
-    sidecars that may be listening: one, unless several workloads claim the address. `other_addresses` are
-    further ones of who answers, as of the other family: it is one endpoint, called at whichever is reached.
+    - `identity`: identity of the workload at the address; None if it is not in the mesh.
+    - `proxies`: sidecars that may listen there: one, unless several workloads claim the address.
+    - `other_addresses`: further addresses of the same endpoint, which is called at whichever is reached.
     """
 
     service: ServiceKey
@@ -209,5 +210,5 @@ class Endpoint:
 
     @property
     def addresses(self) -> tuple[IpAddress, ...]:
-        """Return all its addresses, the first first."""
+        """Return all its addresses, the primary one first."""
         return (self.address, *self.other_addresses)
