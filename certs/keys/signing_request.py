@@ -47,9 +47,9 @@ class SigningRequest:
 
 
 def judged(der: bytes) -> SigningRequest:
-    """Return a request (DER) that may be signed; raise RequestError, which says what would be right.
+    """Return a request (DER) that may be signed. Raises RequestError with the accepted kinds.
 
-    It is if its key is strong enough, and has signed it with a hash that can be trusted.
+    The key must be strong enough, and must have signed the request with a secure hash.
     """
     if len(der) > MOST_BYTES:
         raise RequestError(f"the signing request has {len(der)} bytes: {MOST_BYTES} is the most")
@@ -68,7 +68,7 @@ def judged(der: bytes) -> SigningRequest:
 
 
 def key_digest(key: CertificatePublicKeyTypes) -> str:
-    """Return the SHA-256 of a public key as X.509 writes it, in hexadecimal."""
+    """Return the SHA-256 of a public key (SubjectPublicKeyInfo), in hexadecimal."""
     return hashlib.sha256(written(key)).hexdigest()
 
 
@@ -103,16 +103,16 @@ def _require_proven(request: x509.CertificateSigningRequest) -> None:
 
 
 def new_key() -> PrivateKey:
-    """Make an ECDSA P-256 key."""
+    """Create an ECDSA P-256 key."""
     encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     made = ec.generate_private_key(ec.SECP256R1())
     return PrivateKey(made.private_bytes(encoding, form, serialization.NoEncryption()))
 
 
 def request_for(key: PrivateKey) -> bytes:
-    """Return a PKCS#10 request (DER) that proves a key, and names nobody: whoever signs knows whom.
+    """Return a PKCS#10 request (DER) that proves a key and has an empty subject: the signer sets the names.
 
-    Raises ValueError, with nothing of the key in it, where that is none of ours.
+    Raises ValueError, without key material, for a key of another kind.
     """
     try:
         private = serialization.load_pem_private_key(key.reveal(), password=None)

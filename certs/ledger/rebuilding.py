@@ -123,10 +123,10 @@ class RebuildingLedger:
         return ()
 
     def first(self) -> str | None:
-        """Return None."""
+        """Return None: no certificate is known."""
 
     def last_issued_at(self) -> datetime | None:
-        """Return None."""
+        """Return None: no certificate is known."""
 
     def authority(self) -> str | None:
         """Return the CA that signs, as recorded in the new ledger."""

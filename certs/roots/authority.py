@@ -31,7 +31,7 @@ class ChangingAuthority:
 
     @classmethod
     def open(cls, state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Self:
-        """Load the CA of a state directory, with the change of its root if there is one."""
+        """Open the CA of a state directory, with the change of its root if there is one."""
         return cls(state, trust_domain, now, seal)
 
     @property

@@ -30,7 +30,7 @@ class ChangeStatus:
 
     @property
     def is_server_behind(self) -> bool:
-        """Return True if the server itself still shows or trusts what the stage does not allow."""
+        """Return whether the server itself still shows or trusts roots that the stage does not allow."""
         return any(each.part is Part.SERVER for each in self.behind)
 
 
@@ -44,7 +44,7 @@ def status_of(
 ) -> ChangeStatus:
     """Return the status of a change.
 
-    `undeclared` is why objects do not ask for the next stage yet, empty where they do.
+    `undeclared` is the reason why objects do not request the next stage yet; empty if they do.
     """
     held = holdouts(rotation, evidence(rotation, entries, said, authority, now))
     objects = (BlockingPart(Part.OBJECTS, BlockReason.NOT_DECLARED, undeclared),) if undeclared else ()

@@ -74,12 +74,12 @@ def kept(
     *,
     patient: bool = False,
 ) -> StoredPair:
-    """Return the pair that is kept, as far as it can go on being used; what cannot is said in the log.
+    """Return the stored pair if it can still be used; the log has the reason if it cannot.
 
-    A corrupt one is a warning only: what it held can be issued again. One that cannot be read at all (its
-    permissions) is StateError: a new one could not be kept either. One of the same URI with other DNS names
-    is due, and goes on until there is another: by the URI peers know it, and they hold it themselves. To who
-    is `patient` nothing is due that is valid.
+    A corrupt pair causes only a warning, because it can be issued again. A pair that cannot be read at all
+    (its permissions) raises StateError, because a new one could not be stored either. A pair with the same
+    URI and other DNS names is due, but used until there is a new one: peers verify the URI. For a `patient`
+    caller no valid pair is due.
     """
     try:
         pair = pairs.load(holder)
@@ -112,10 +112,10 @@ def issued_pair(
     now: datetime,
     making: KeyPairOptions = MAKING,
 ) -> tuple[Pair, str]:
-    """Return a new pair, and why it is not kept; empty if it is.
+    """Return a new pair, and the reason if it could not be stored; empty if it was.
 
-    Without that text the mesh would stop when the one before expires, hours after the disk was full. Raises
-    RequestError, IssuerError.
+    The pair is returned in both cases: otherwise a full disk would stop the mesh when the previous
+    certificate expires. Raises RequestError, IssuerError.
     """
     pair = issue_pair(issuer, usage, names, lifetime, now, making)
     try:
@@ -136,11 +136,11 @@ def kept_pair(
     *,
     patient: bool = False,
 ) -> tuple[Pair, str | None]:
-    """Return the pair that is kept if it still fits, otherwise one that was issued, and is kept now.
+    """Return the stored pair if it can be used, otherwise a new one, which is stored.
 
-    The text says of one that was issued why it is not kept; None says that the kept one serves. So does one
-    that is due while its issuer cannot sign, and any that is due to who is `patient`. Raises RequestError,
-    IssuerError, and StateError where what is kept cannot be read.
+    The second value is None for the stored pair; for a new one it is the reason if it could not be stored, or
+    empty. A stored pair that is due is returned if its issuer cannot sign, or if the caller is `patient`.
+    Raises RequestError, IssuerError, and StateError if the stored pair cannot be read.
     """
     found = kept(pairs, holder, issuer, usage, names, now, patient=patient)
     if found.pair is not None and not found.due:
@@ -156,10 +156,10 @@ def kept_pair(
 
 
 def misfit(pair: Pair, usage: Usage, names: Names, bundle_pem: bytes) -> str:
-    """Say why a pair cannot go on being used for this, whatever the time; empty when it fits.
+    """Return why a pair cannot be used for this purpose, whatever the time; empty if it can.
 
-    The common name is not compared: for the kinds that are kept, nobody decides anything by it. Nor is the
-    kind of key: another one is for the next.
+    The common name is not compared, because nothing depends on it for the stored kinds. Neither is the kind
+    of key: another one applies only to the next pair.
     """
     if not pair.leaf.serves(usage):
         return "its key usage is another"

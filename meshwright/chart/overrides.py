@@ -1,4 +1,4 @@
-"""Values of an installation: the command line's over those of files over the chart's own, as in Helm."""
+"""Values of an installation: from the command line over files over the chart's defaults, as in Helm."""
 
 import copy
 import itertools
@@ -13,12 +13,12 @@ _NUMBER: Final = re.compile(r"-?(0|[1-9]\d*)")
 _WORDS: Final[Mapping[str, object]] = {"true": True, "false": False, "null": None}
 _STEP: Final = re.compile(r"(?P<name>(?:\\.|[^\[\]])*)(?P<places>(?:\[[^\[\]]*\])*)")
 _MOST: Final = 65_536
-"""The largest place in a list, as in Helm."""
+"""Largest index of a list, as in Helm."""
 _Path = list[str | int]
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Lay values over others: mappings are merged, a null takes away what is below, all else is exchanged."""
+    """Merge `above` into `below`: mappings are merged, null deletes, everything else is replaced."""
     found = dict(below)
     for name, value in above.items():
         if value is None:
@@ -34,10 +34,10 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 def told(
     words: Iterable[str], below: Mapping[str, Any] | None = None, *, as_text: bool = False
 ) -> dict[str, Any]:
-    r"""Return what `--set` says: NAME.NAME=VALUE, with commas between several; `\` before a plain sign.
+    r"""Parse `--set`: NAME.NAME=VALUE, several separated by commas; `\` escapes a separator.
 
-    NAME[0] is a place in a list: it is exchanged in the list that `below` has there, as in Helm. With
-    `as_text` every value is text, as in `--set-string`. Raises ValuesError.
+    NAME[0] replaces an item in the list that `below` has there, as in Helm. With `as_text` every value is
+    text, as in `--set-string`. Raises ValuesError.
     """
     option, found = "--set-string" if as_text else "--set", dict[str, Any]()
     for each in words:
@@ -52,7 +52,7 @@ def told(
 
 
 def told_json(words: Iterable[str], below: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return what `--set-json` says: NAME=JSON, or a whole mapping of values; raise ValuesError."""
+    """Parse `--set-json`: NAME=JSON, or a whole mapping of values. Raises ValuesError."""
     found: dict[str, Any] = {}
     for each in words:
         whole = each.lstrip().startswith("{")
@@ -73,7 +73,7 @@ def told_json(words: Iterable[str], below: Mapping[str, Any] | None = None) -> d
 
 
 def _split(text: str, sign: str) -> Iterator[str]:
-    """Yield the parts between signs that have no backslash before them, and are in no braces."""
+    """Yield the parts between separators that are neither escaped nor in braces."""
     begun, depth = "", 0
     for at, each in enumerate(text):
         depth += {"{": 1, "}": -1}.get(each, 0)
@@ -86,7 +86,7 @@ def _split(text: str, sign: str) -> Iterator[str]:
 
 
 def _path(option: str, text: str) -> _Path:
-    """Return names and places of a path such as `a.b[0].c`; raise ValuesError."""
+    """Return the names and indexes of a path such as `a.b[0].c`. Raises ValuesError."""
     found: _Path = []
     for each in _split(text, "."):
         step = _STEP.fullmatch(each)
@@ -122,7 +122,7 @@ def _value(text: str) -> object:
 
 
 def _enter(found: dict[str, Any], path: _Path, value: object, below: object, option: str) -> None:
-    """Put a value where a path leads; lists on the way begin as `below` has them."""
+    """Set a value at a path; lists on the way start as those of `below`."""
     inner: Any = found
     for step, following in itertools.pairwise(path):
         below = _at(below, step)
@@ -131,7 +131,7 @@ def _enter(found: dict[str, Any], path: _Path, value: object, below: object, opt
 
 
 def _inner(inner: Any, step: str | int, following: str | int, below: object, option: str, path: _Path) -> Any:  # noqa: ANN401 - values of YAML
-    """Return the mapping or list at a step, which is made if it is missing."""
+    """Return the mapping or list at a step, created if it is missing."""
     wanted = list if isinstance(following, int) else dict
     there = _at(inner, step)
     if there is None:

@@ -1,4 +1,4 @@
-"""Values in, manifests out: what `helm template` prints of the chart."""
+"""Rendering of the chart: from values to manifests, as `helm template` prints them."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -14,9 +14,9 @@ from meshwright.chart.template.parsing import Template, parsed
 from meshwright.chart.values import checked
 
 RELEASE: Final = "meshwright"
-"""What a release of the chart is called where nobody names it."""
+"""Default name of a release."""
 NAMESPACE: Final = "meshwright-system"
-"""Where the control plane is at home."""
+"""Default namespace of the control plane."""
 
 _HOME: Final = """\
 apiVersion: v1
@@ -32,7 +32,7 @@ _CHECKOUT: Final = Path(__file__).parents[2] / "deploy" / "chart" / "meshwright"
 
 
 def chart() -> Traversable:
-    """Return the chart's folder: in an installed wheel it is beside this module, else in `deploy/`."""
+    """Return the chart's folder: beside this module in an installed wheel, otherwise in `deploy/`."""
     installed = files("meshwright.chart") / "installed"
     return installed if installed.is_dir() else _CHECKOUT
 
@@ -43,18 +43,18 @@ def defaults() -> dict[str, Any]:
 
 
 def home(namespace: str) -> str:
-    """Return the control plane's namespace, which Helm makes if it is told to, and nobody labels.
+    """Return the manifest of the control plane's namespace, which is not in the chart.
 
-    In it is nothing that Pod Security would have to let pass.
+    Helm creates it with `--create-namespace`, without labels. Here it enforces Pod Security's `restricted`.
     """
     return _HOME.format(namespace)
 
 
 def manifests(values: Mapping[str, Any], namespace: str = NAMESPACE, release: str = RELEASE) -> Iterator[str]:
-    """Yield the manifests of a release as text, one each, in the order of the chart's files.
+    """Yield the manifests of a release as texts, in the order of the chart's files.
 
-    `values` are all of them. Raises ValuesError for values that the schema refuses, and TemplateError for
-    those that the chart does.
+    `values` are complete, with the defaults. Raises ValuesError for values that violate the schema, and
+    TemplateError for values that the chart refuses.
     """
     checked(values, _settings())
     templates = {each.name: parsed(each.name, each.read_text("utf-8")) for each in _templates()}
@@ -74,7 +74,7 @@ def manifests(values: Mapping[str, Any], namespace: str = NAMESPACE, release: st
 
 
 def _settings() -> Collection[str]:
-    """Return the names of the server's settings, as the chart's schema has them."""
+    """Return the names of the server's settings in the chart's schema."""
     schema = json.loads((chart() / "values.schema.json").read_text("utf-8"))
     return dict(schema["properties"]["settings"]["properties"])
 
@@ -88,7 +88,7 @@ def _templates() -> list[Traversable]:
 
 
 def _documents(text: str) -> Iterator[str]:
-    """Yield the documents of a file that have something in them."""
+    """Yield the documents of a file that are not empty."""
     for each in f"\n{text}\n".split("\n---\n"):
         if any(line and not line.startswith("#") for line in each.splitlines()):
             yield each.strip("\n") + "\n"

@@ -1,6 +1,6 @@
-"""What can be said of an installation, as types: the chart's values.schema.json is made of them.
+"""Values of an installation as types; the chart's values.schema.json is generated from them.
 
-What stands in values.yaml are the defaults here; tests hold both equal, and the schema.
+The defaults here are those of values.yaml. Tests compare both, and the schema.
 """
 
 from collections.abc import Collection, Mapping

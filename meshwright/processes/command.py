@@ -1,7 +1,7 @@
-"""Commands that are run to their end, or to ours: nothing of their session runs on, no pipe stays open.
+"""Commands with a deadline, whose processes and pipes are all gone when the call returns.
 
-asyncio's own `communicate` ends a command neither at a deadline nor when it is cancelled, and who ends the
-command itself waits for whatever that has started and that holds its pipes: a wrapper's program for hours.
+asyncio's `communicate` does not end a command at a deadline or on cancellation. Killing only the command is
+not enough either: a child of a wrapper script may hold its pipes open for hours.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 MOST_BYTES: Final = 1 << 26
-"""What is kept of output and of errors, where nobody says otherwise."""
+"""Default limit of stored output, and of stored errors, in bytes."""
 
 _OUTPUT: Final = 1
 _ERRORS: Final = 2
@@ -23,11 +23,11 @@ _ERRORS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program with its arguments; without an environment it has ours, without a folder it runs in ours.
+    """A program with its arguments; without `environment` or `folder` it has those of this process.
 
-    What is `given` is its standard input; without it there is none to be read. Where `merged`, its errors
-    stand in its output, as it wrote them. Of both so many first bytes are kept; the rest is read, and that
-    is all.
+    - `given`: bytes for its standard input; None for no input.
+    - `merged`: its standard error is merged into its output, in the order of writing.
+    - `most_bytes`: limit of stored bytes of output and of errors; the rest is read and dropped.
     """
 
     argv: Sequence[str]
@@ -40,7 +40,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """How a command ended: its status, negative for the signal that ended it, and what it said."""
+    """Result of a command: its exit status, negative for the signal that ended it, and its output."""
 
     status: int
     output: bytes = field(repr=False)
@@ -48,14 +48,14 @@ class CommandResult:
 
 
 async def run(command: Command, seconds: float) -> CommandResult:
-    """Run a command until it has ended and nobody holds its pipes any more; return how it ended.
+    """Run a command until it has ended and nobody holds its pipes any more; return its result.
 
-    Raises OSError where it cannot be run, TimeoutError after so many seconds. Then, and where it is
-    cancelled, it is killed with all that it has started in its session, which is its own: a terminal's
-    Ctrl-C does not reach it, and it can ask nobody there.
+    Raises OSError if it cannot be started, TimeoutError after `seconds`. In that case, and on cancellation,
+    it is killed with everything in its session. The session is its own, so Ctrl-C in a terminal does not
+    reach it, and it cannot prompt there.
     """
     said = _CommandOutput(command.most_bytes)
-    # A task of its own: who is cancelled amid its start could not end what the command has started by then.
+    # Start it in a task: on cancellation during the start we still need the process to kill it.
     starting = asyncio.create_task(_started(command, said), name=f"start {command.argv[0]}")
     try:
         async with asyncio.timeout(seconds):
@@ -69,7 +69,7 @@ async def run(command: Command, seconds: float) -> CommandResult:
 
 
 class _CommandOutput(asyncio.SubprocessProtocol):
-    """What a command says, as far as it is kept, and whether it has ended, and is over: its pipes closed."""
+    """Output of a command up to the limit, with the events `ended` (process) and `over` (also its pipes)."""
 
     def __init__(self, most: int) -> None:
         self.ended = asyncio.Event()
@@ -78,20 +78,20 @@ class _CommandOutput(asyncio.SubprocessProtocol):
         self._kept = {_OUTPUT: bytearray(), _ERRORS: bytearray()}
 
     def kept(self, descriptor: int) -> bytes:
-        """Return what came through a pipe."""
+        """Return the stored bytes of a pipe."""
         return bytes(self._kept[descriptor])
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Keep what there is room for."""
+        """Store the data, up to the limit."""
         kept = self._kept[fd]
         kept += data[: self._most - len(kept)]
 
     def process_exited(self) -> None:
-        """Know that it has ended; others may hold its pipes."""
+        """Set `ended`; other processes may still hold the pipes."""
         self.ended.set()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - it tells of no pipe
-        """Know that it is over."""
+        """Set `over`."""
         self.over.set()
 
 
@@ -115,15 +115,15 @@ async def _started(command: Command, said: _CommandOutput) -> asyncio.Subprocess
 
 
 async def _end(starting: "asyncio.Task[asyncio.SubprocessTransport]", said: _CommandOutput) -> None:
-    """Kill what still runs of a command, and close its pipes, whoever else holds them."""
+    """Kill the remaining processes of a command, and close its pipes, whoever else holds them."""
     await asyncio.wait([starting])
-    if starting.exception() is not None:  # whoever waits for it has it
+    if starting.exception() is not None:  # raised to the caller of `run`
         return
     transport = starting.result()
     if not said.over.is_set():
         with contextlib.suppress(ProcessLookupError):
             os.killpg(transport.get_pid(), signal.SIGKILL)
-    # To close what has not ended is to ask for its end, which asyncio, who waits for it as well, then misses.
+    # Closing the transport earlier would reap the process, and asyncio's child watcher would miss its exit.
     await said.ended.wait()
     transport.close()
     await said.over.wait()

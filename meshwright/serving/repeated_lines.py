@@ -1,4 +1,4 @@
-"""Log lines that repeat, on an event loop: the first is its caller's to write, counts are written here."""
+"""Repeated log lines on an event loop: the caller writes the first one, this module the counts."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from meshwright.serving.repeats import PERIOD_SECONDS, Repeats
 
 Again = Callable[[str, int], None]
-"""Writes the line that says how many further events of a kind there were."""
+"""Function that writes the line with the number of further events of a kind."""
 
 
 class RepeatedLines:
-    """Lines of one logger, by kind; used from one event loop."""
+    """Lines of one logger, by kind; for one event loop."""
 
     def __init__(self, again: Again, seconds: float = PERIOD_SECONDS) -> None:
         self._again = again
@@ -18,7 +18,7 @@ class RepeatedLines:
         self._timer: asyncio.TimerHandle | None = None
 
     def first(self, kind: str) -> bool:
-        """Count an event; return True if its caller is to write a line now."""
+        """Count an event; return True if the caller must write a line now."""
         found = self._repeats.first(kind, asyncio.get_running_loop().time())
         self._wait()
         return found
@@ -28,7 +28,7 @@ class RepeatedLines:
         return self._repeats.kind(wanted)
 
     def flush(self) -> None:
-        """Write all counts that are not written yet: the server ends."""
+        """Write all counts that are not written yet, at the end of the server."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

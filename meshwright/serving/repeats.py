@@ -28,7 +28,7 @@ class Repeats:
     _periods: dict[str, _Period] = field(default_factory=dict)
 
     def kind(self, wanted: str) -> str:
-        """Return the kind under which an event is counted: OTHER where there are too many kinds already."""
+        """Return the kind under which an event is counted: OTHER if there are too many kinds already."""
         return wanted if wanted in self._periods or len(self._periods) < MOST_KINDS else OTHER
 
     def first(self, wanted: str, now: float) -> bool:
@@ -54,11 +54,11 @@ class Repeats:
         return found
 
     def rest(self) -> dict[str, int]:
-        """Return all counts that are not written yet, and forget every kind: the server ends."""
+        """Return all counts that are not written yet, and forget every kind, at the end of the server."""
         found = {kind: period.count for kind, period in self._periods.items() if period.count}
         self._periods.clear()
         return found
 
     def next_due(self) -> float | None:
-        """Return when the first period ends; None while there is no period."""
+        """Return when the first period ends, or None without a period."""
         return min((each.began + self.seconds for each in self._periods.values()), default=None)

@@ -58,13 +58,13 @@ class RequestErrors(logging.Logger):
             self._lines.error(str(msg) % args if args else str(msg), exc_info=error)
 
     def debug(self, msg: object, *args: object, **options: object) -> None:  # noqa: ARG002
-        """Log a request that is no HTTP at all, which aiohttp logs at this level; drop anything else."""
+        """Log a request that is not HTTP, which aiohttp logs at this level; drop anything else."""
         error = _error_of(options.get("exc_info"))
         if isinstance(error, _OF_CLIENT):
             self._unreadable_request(error, args)
 
     def flush(self) -> None:
-        """Write all counts that are not written yet: the server ends."""
+        """Write all counts that are not written yet, at the end of the server."""
         self._unreadable.flush()
         self._failed.flush()
 
@@ -88,7 +88,10 @@ def _error_of(said: object) -> BaseException | None:
 
 
 def _place_of(error: BaseException | None) -> str:
-    """Return what failed and where, such as `KeyError in routes.py:91`: errors of one place are one kind."""
+    """Return the error and its place, such as `KeyError in routes.py:91`.
+
+    Errors of one place are one kind.
+    """
     trace = None if error is None else error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

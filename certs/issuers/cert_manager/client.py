@@ -30,7 +30,7 @@ _LOOKS: Final = 2
 _FINAL: Final = frozenset(
     {Reason.CONFIG, Reason.CREDENTIALS, Reason.FORBIDDEN, Reason.UNAUTHORIZED, Reason.NOT_SERVED}
 )
-"""What no second try mends while somebody waits."""
+"""Reasons for which another try within the same request would not help."""
 
 _log = structlog.get_logger("certs.issuers.cert_manager.asking")
 

@@ -12,16 +12,16 @@ REQUESTS: Final = Resource(CERT_MANAGER, "v1", "certificaterequests", "Certifica
 
 LABEL: Final = "meshwright.dev/request"
 OURS: Final = "service-certificate"
-"""The label of what we make, and its value."""
+"""Label of our requests, and its value."""
 
 IDENTITY: Final = "meshwright.dev/identity"
-"""The annotation that says to people whose certificate it is; nothing is decided by it."""
+"""Annotation with the owner of the certificate, for people only."""
 
 UNTIL: Final = "meshwright.dev/waited-for-until"
-"""The annotation that says until when who made it waits for it."""
+"""Annotation with the time until which the creator waits for the request."""
 
 _CLOCKS: Final = timedelta(minutes=5)
-"""By how much our clock and that of who made a request may differ."""
+"""Tolerated difference between our clock and that of a request's creator."""
 
 
 def request(asked: CertificateRequest, issuer: IssuerReference, duration: timedelta, until: datetime) -> Raw:

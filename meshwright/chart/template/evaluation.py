@@ -1,4 +1,4 @@
-"""A tree, and what it is told, as text."""
+"""Evaluation of a template's tree with values to text."""
 
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
@@ -20,23 +20,26 @@ from meshwright.chart.template.parsing import (
 from meshwright.chart.template.tokens import TemplateError
 
 Variables = ChainMap[str, Value]
-"""What has a name; a block's own names are forgotten at its end."""
+"""Variables by name; those of a block end with the block."""
 
 
 def rendered(template: Template, told: Value, defined: Mapping[str, Template]) -> str:
-    """Return what a template comes to; `defined` are those that it can `include`. Raises TemplateError."""
+    """Return the text of a template; `defined` are the templates that it can `include`.
+
+    Raises TemplateError.
+    """
     return "".join(_Renderer(template.name, defined).text(template.nodes, told, ChainMap({"$": told})))
 
 
 class _Renderer:
-    """Renders one template, and those that it includes."""
+    """Renderer of one template, and of those that it includes."""
 
     def __init__(self, name: str, defined: Mapping[str, Template]) -> None:
         self._name, self._defined = name, defined
         self._functions: Mapping[str, Callable[..., Value]] = {**FUNCTIONS, "include": self._included}
 
     def text(self, nodes: Iterable[Node], dot: Value, variables: Variables) -> Iterator[str]:
-        """Yield the text of nodes; what they name is known to those after them."""
+        """Yield the texts of nodes; a variable is visible to the nodes after it."""
         known = variables.new_child()
         for node in nodes:
             match node:

@@ -1,4 +1,4 @@
-"""What a template can call: some of Go's own functions, and of those that Helm adds, as they are there."""
+"""Functions of templates: some of Go's own and of those that Helm adds, with the same results."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ _ESCAPED: Final = {each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes YAML that all readers of it read as the same: text that may be something else has quotes."""
+    """YAML dumper that quotes every text that some YAML parser would read as another type."""
 
     def ignore_aliases(self, data: object) -> bool:
         del data
@@ -32,19 +32,19 @@ _Dumper.add_representer(str, _text)
 
 
 def as_yaml(value: Value) -> str:
-    """Return a value as YAML, its keys in order, without the last line's end."""
+    """Return a value as YAML with sorted keys, without the final newline."""
     text = yaml.dump(value, Dumper=_Dumper, width=1_000_000, allow_unicode=True)
     return str(text).removesuffix("...\n").removesuffix("\n")
 
 
 def as_json(value: Value) -> str:
-    """Return a value as Go writes JSON."""
+    """Return a value as JSON in Go's format."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return "".join(_ESCAPED.get(each, each) for each in text)
 
 
 def printed(value: Value) -> str:
-    """Return what printing a value gives."""
+    """Return the text of a value in a template's output."""
     match value:
         case None:
             return ""
@@ -73,14 +73,14 @@ def _equal(first: Value, *others: Value) -> bool:
 
 
 def _merged(first: Mapping[str, Value], *others: Mapping[str, Value]) -> dict[str, Value]:
-    """Return all fields; of what several have the first's, and mappings of both are merged."""
+    """Return all fields of mappings: the first non-empty value wins, and nested mappings are merged."""
     found = dict(first)
     for other in others:
         for name, value in other.items():
             if isinstance(found.get(name), Mapping) and isinstance(value, Mapping):
                 found[name] = _merged(found[name], value)
             else:
-                found[name] = found.get(name) or value  # what is empty is no word, as in Helm
+                found[name] = found.get(name) or value  # an empty value counts as missing, as in Helm
     return found
 
 

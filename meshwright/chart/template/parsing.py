@@ -1,4 +1,4 @@
-"""A template as a tree: text, what is printed, what is decided and repeated, and what has a name."""
+"""Parser of templates: a tree of text, output, conditions, loops and definitions."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ _ENDS: Final = ("end", "else")
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A string, number, yes or no, or nothing."""
+    """A string, a number, a boolean, or nil."""
 
     value: object
 
@@ -30,7 +30,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function with its arguments, or a value that is one."""
+    """A function with its arguments, or a single value."""
 
     of: "str | Operand"
     arguments: "tuple[Operand, ...]"
@@ -38,7 +38,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Calls, each of which is given what the one before came to as its last argument."""
+    """Calls, each of which gets the result of the previous one as its last argument."""
 
     calls: tuple[Call, ...]
 
@@ -48,14 +48,14 @@ Operand = Literal | Chain | Call | Pipeline
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text, as it stands."""
+    """Literal text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class PrintStatement:
-    """What is printed; `line` is where it stands."""
+    """Output of a pipeline; `line` is its line in the file."""
 
     line: int
     pipeline: Pipeline
@@ -63,7 +63,7 @@ class PrintStatement:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A variable's value from there on, be it new (`:=`) or not (`=`)."""
+    """Value of a variable from here on, new (`:=`) or existing (`=`)."""
 
     line: int
     variable: str
@@ -73,7 +73,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """`if`, `with` or `range`: of what, what then, and what else."""
+    """`if`, `with` or `range`: its pipeline, its body and its alternative."""
 
     line: int
     kind: str
@@ -88,7 +88,7 @@ Node = Text | PrintStatement | Assignment | Block
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template's file: what is printed of it, and what it defines by name."""
+    """A template's file: its nodes, and the templates that it defines by name."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -96,7 +96,7 @@ class Template:
 
 
 def parsed(name: str, text: str) -> Template:
-    """Read a template; raise TemplateError."""
+    """Parse a template. Raises TemplateError."""
     reader = _Reader(name, [*_pieces(text)])
     nodes = reader.nodes()
     if reader.at < len(reader.pieces):
@@ -105,7 +105,7 @@ def parsed(name: str, text: str) -> Template:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str, bool]]:
-    """Yield a template's pieces, trimmed, without comments: the line, the text, whether it is an action."""
+    """Yield a template's pieces, trimmed, without comments: line, text, and whether it is an action."""
     at, line, trims = 0, 1, False
     for found in _ACTION.finditer(text):
         before = text[at : found.start()]
@@ -120,7 +120,7 @@ def _pieces(text: str) -> Iterator[tuple[int, str, bool]]:
 
 
 class _Reader:
-    """Goes through the pieces of a file."""
+    """Reader of a file's pieces."""
 
     def __init__(self, name: str, pieces: list[tuple[int, str, bool]]) -> None:
         self.name, self.pieces, self.at = name, pieces, 0
@@ -131,7 +131,7 @@ class _Reader:
         return TemplateError(f"{self.name}:{self._line}: {what}")
 
     def nodes(self) -> tuple[Node, ...]:
-        """Read until something ends that has not begun here."""
+        """Read nodes until an `end` or `else` that belongs to an outer block."""
         found: list[Node] = []
         while self.at < len(self.pieces):
             self._line, text, is_action = self.pieces[self.at]
@@ -193,13 +193,13 @@ class _Reader:
 
 
 class _Words:
-    """Goes through the words of an action."""
+    """Reader of an action's words."""
 
     def __init__(self, words: list[Token]) -> None:
         self._words, self._at = words, 0
 
     def name(self) -> str:
-        """Return the name that comes next; empty if none does."""
+        """Return the next word if it is a name, otherwise an empty string."""
         return self._words[self._at].text if self._is("name") else ""
 
     def next(self) -> Token:
@@ -213,7 +213,7 @@ class _Words:
         return self.next().value
 
     def assigned(self) -> tuple[str, str] | None:
-        """Read `$a :=` or `$a =`, if it is there."""
+        """Read `$a :=` or `$a =`, if present."""
         texts = [each.text for each in self._words[:2]]
         if len(texts) == 2 and texts[1] in (":=", "="):
             self._at = 2
@@ -221,7 +221,7 @@ class _Words:
         return None
 
     def variables(self) -> tuple[str, ...]:
-        """Read `$a :=` and `$a, $b :=`, if they are there."""
+        """Read `$a :=` and `$a, $b :=`, if present."""
         texts = [each.text for each in self._words[self._at : self._at + 4]]
         if texts[1:2] == [":="]:
             self._at += 2
@@ -232,7 +232,7 @@ class _Words:
         return ()
 
     def whole(self) -> Pipeline:
-        """Read what is left as a pipeline."""
+        """Read the rest as a pipeline."""
         found = self._pipeline()
         if self._at < len(self._words):
             raise ValueError(f"{self._words[self._at].text!r} is out of place")

@@ -1,4 +1,4 @@
-"""The words of an action, and what is wrong with one."""
+"""Tokens of an action, and the error of templates."""
 
 import ast
 import re
@@ -19,26 +19,26 @@ _WORD: Final = re.compile(
 
 
 class TemplateError(Exception):
-    """A template cannot be read or rendered: the message names its file and line."""
+    """Error of a template that cannot be parsed or rendered; the message has its file and line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word: its kind (`string`, `number`, `chain`, `name`, `sign`) and how it is written."""
+    """A word: its kind (`string`, `number`, `chain`, `name`, `sign`) and its text."""
 
     kind: str
     text: str
 
     @property
     def value(self) -> str | int:
-        """Return what a string or number says."""
+        """Return the value of a string or number."""
         if self.kind == "number":
             return int(self.text)
         return self.text[1:-1] if self.text.startswith("`") else str(ast.literal_eval(self.text))
 
 
 def tokens(action: str) -> Iterator[Token]:
-    """Yield the words of an action; raise ValueError for what is none."""
+    """Yield the words of an action. Raises ValueError for text that is not a word."""
     at, end = 0, len(action.rstrip())
     while at < end:
         if (found := _WORD.match(action, at)) is None:

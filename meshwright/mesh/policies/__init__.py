@@ -1,4 +1,11 @@
-"""Policies as values: SMI's, those of Open Service Mesh, and our own.
+"""Policies as values: those of SMI, of Open Service Mesh, and our own.
 
-It never reads a manifest, and never decides what a policy comes to: `meshwright.specs` and `catalog` do.
+One type per kind of object, in the form in which the catalog applies it: older versions of a kind are already
+converted, names are in lower case and sequences sorted where the order has no meaning.
+- `smi`: access and traffic splits. `callers`, `ingress`, `egress`: clients and hosts outside the mesh.
+- `mutual_tls`, `authorization`, `roots`: security.
+- `routing`, `retries`, `upstreams`, `limits`, `rate_services`, `resilience`: treatment of calls.
+- `telemetry`: access logs and traces.
+`meshwright.specs` reads manifests, and `catalog` decides the effect of policies; this package does neither.
+Continue with `smi`.
 """

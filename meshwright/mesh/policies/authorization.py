@@ -1,4 +1,4 @@
-"""Who is asked besides policy: authorizers, and our own ExternalAuthorization as a value."""
+"""External authorizers, and our own ExternalAuthorization as a value."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -11,10 +11,10 @@ from meshwright.mesh.policies.smi import PolicyKey
 
 @dataclass(frozen=True, slots=True)
 class Authorizer:
-    """Who is asked about every HTTP request that policy admits: a gRPC service, `envoy.service.auth.v3`.
+    """A gRPC service (`envoy.service.auth.v3`) that is asked about every HTTP request that policy admits.
 
-    Sidecars call it in plain text at `server`, whose host is a name in the DNS or an IP address. A request of
-    which it says nothing within `timeout` is refused, or passes where it `fails_open`.
+    Sidecars call it in plain text at `server`, whose host is a DNS name or an IP address. A request without
+    an answer within `timeout` is refused, or admitted if `fails_open`.
     """
 
     server: HostPort
@@ -24,17 +24,19 @@ class Authorizer:
 
 
 NOWHERE: Final = HostPort("extension-service.invalid", 1)
-"""A place that is none (RFC 6761, section 6.4): who is asked there answers nothing."""
+"""A name that never resolves (RFC 6761, section 6.4): an authorizer there never answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalAuthorization:
-    """policy.meshwright.dev ExternalAuthorization: who is asked at ports of workloads of its namespace.
+    """policy.meshwright.dev ExternalAuthorization: the authorizer for ports of workloads of its namespace.
 
-    `authorizer` is None where nobody is: the mesh's own is not either. `service` is the ExtensionService
-    whose place stands for the authorizer's, which says `NOWHERE` then. `accounts`: whose workloads; empty is
-    all of the namespace. `ports`: their target ports; empty is all. `created` is
-    `metadata.creationTimestamp` as written, empty where there is none: it settles precedence.
+    - `authorizer`: None if none is asked, not even the mesh's own.
+    - `service`: the ExtensionService with the authorizer's address; the authorizer's server is `NOWHERE`
+      then.
+    - `accounts`: ServiceAccounts of the workloads; empty for all of the namespace.
+    - `ports`: target ports; empty for all.
+    - `created`: `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
     """
 
     key: PolicyKey
@@ -45,7 +47,7 @@ class ExternalAuthorization:
     service: PolicyKey | None = None
 
     def at(self, server: HostPort | None) -> Authorizer | None:
-        """Return who is asked where its ExtensionService is there; None for the server: where it is not."""
+        """Return the object with the server of its ExtensionService; `server` is None if that is missing."""
         if self.authorizer is None or self.service is None or server is None:
             return self.authorizer
         return replace(self.authorizer, server=server)

@@ -1,4 +1,4 @@
-"""Who may call: an identity of the mesh; or, from outside it, whoever is at some address or has some name."""
+"""Callers that policies admit: an identity of the mesh, or a client outside it by address or name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import IpAddress
 
 _LISTED: Final = 8
-"""Networks, or names, of a caller that its text has."""
+"""Number of networks or names in the text of a caller."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class IpRange:
-    """Whoever calls in plain text from an address of a network (`10.0.0.0/8`); raises ValueError for none.
+    """Clients in plain text from a network (`10.0.0.0/8`). Raises ValueError if it is not a network.
 
-    Nothing else is known of such a caller. Who shows a certificate is judged by that, wherever it is.
+    A client with a certificate is judged by that, wherever it is.
     """
 
     network: str
@@ -31,9 +31,10 @@ class IpRange:
 
 @dataclass(frozen=True, slots=True, order=True)
 class EncryptedRange:
-    """Whoever calls in TLS from an address of a network and is not of the mesh, whatever it shows.
+    """Clients in TLS from a network that are not in the mesh, whatever certificate they show.
 
-    `server_names`: names (`a.example.org`, `*.example.org`) of which it must ask for one; empty is any.
+    `server_names` are the names (`a.example.org`, `*.example.org`) of which the client must request one;
+    empty for any.
     """
 
     network: IpRange
@@ -45,9 +46,9 @@ class EncryptedRange:
 
 @dataclass(frozen=True, slots=True, order=True)
 class AuthenticatedName:
-    """Whoever shows a certificate of the mesh's roots for a name: a URI (`spiffe://...`), or a DNS name.
+    """Clients with a certificate of the mesh's roots for a name: a URI (`spiffe://...`), or a DNS name.
 
-    `networks`: where it must call from; empty is anywhere. `server_names`: see `EncryptedRange`.
+    `networks` are the networks they must be in, empty for anywhere. `server_names` as in `EncryptedRange`.
     """
 
     name: str
@@ -56,7 +57,7 @@ class AuthenticatedName:
 
     @property
     def is_uri(self) -> bool:
-        """Say whether the name is a URI."""
+        """Return whether the name is a URI."""
         return "://" in self.name
 
     def __str__(self) -> str:
@@ -66,15 +67,15 @@ class AuthenticatedName:
 
 
 Caller = ServiceIdentity | IpRange | EncryptedRange | AuthenticatedName
-"""Whom a rule may admit."""
+"""Callers that a rule may admit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outsider:
     """A client outside the mesh, at an address.
 
-    `name` is that in its certificate of the mesh's roots, empty where it shows none. `tls`: whether it speaks
-    TLS, as it does where it has a name; `server_name` is the one that it asks for there, lower case.
+    `name` is the name in its certificate of the mesh's roots, empty without one. `tls` is whether it uses
+    TLS; with a name it always does. `server_name` is the name that it requests in TLS, in lower case.
     """
 
     address: IpAddress
@@ -84,7 +85,7 @@ class Outsider:
 
     @property
     def is_encrypted(self) -> bool:
-        """Say whether it speaks TLS."""
+        """Return whether it uses TLS."""
         return self.tls or bool(self.name)
 
     def __str__(self) -> str:
@@ -94,7 +95,7 @@ class Outsider:
 
 
 Client = ServiceIdentity | Outsider
-"""Who calls."""
+"""The client of a call."""
 
 
 def _asking(names: tuple[str, ...]) -> str:
@@ -102,6 +103,6 @@ def _asking(names: tuple[str, ...]) -> str:
 
 
 def _some(between: str, words: Sequence[str], count: int) -> str:
-    """Return words, the first LISTED of many: each of many callers may have all of them."""
+    """Return words, but only the first _LISTED of many, because each of many callers may have all of them."""
     more = f" and {count - _LISTED} more" if count > _LISTED else ""
     return between.join(words[:_LISTED]) + more

@@ -1,4 +1,4 @@
-"""What may leave the mesh: OSM's Egress as a value, and which names a host's pattern covers."""
+"""Traffic that leaves the mesh: OSM's Egress as a value, and the matching of host patterns."""
 
 import enum
 from collections.abc import Iterator
@@ -14,10 +14,11 @@ _BELOW: Final = "*."
 
 
 class EgressProtocol(enum.StrEnum):
-    """What is spoken to a host outside, as far as that decides by what it is told from others.
+    """Protocol of a host outside the mesh, as far as it decides how calls are matched.
 
-    HTTP: by the host that each request names. HTTPS: by the name that the client asks for in TLS, which is
-    not looked into. TCP, TCP_SERVER_FIRST: by address and port alone.
+    - HTTP: by the host of each request.
+    - HTTPS: by the name that the client requests in TLS, which is not decrypted.
+    - TCP, TCP_SERVER_FIRST: by address and port alone.
     """
 
     HTTP = "http"
@@ -27,13 +28,13 @@ class EgressProtocol(enum.StrEnum):
 
     @property
     def is_tcp(self) -> bool:
-        """Say whether nothing of what is sent is looked at."""
+        """Return whether the traffic is not inspected."""
         return self in (EgressProtocol.TCP, EgressProtocol.TCP_SERVER_FIRST)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class EgressPort:
-    """A port outside, and what is spoken there."""
+    """A port outside the mesh, and its protocol."""
 
     number: Port
     protocol: EgressProtocol
@@ -41,13 +42,14 @@ class EgressPort:
 
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """policy.openservicemesh.io Egress: these identities may call these hosts and addresses outside the mesh.
+    """policy.openservicemesh.io Egress: these identities may call these hosts and networks outside the mesh.
 
-    `hosts` are names in the DNS in lower case, addresses, or `*.` and a name: all names below it. `networks`
-    are ranges of addresses of either family; where there are any, what is called must be in one.
-    `route_groups` are HTTPRouteGroups of its namespace, any of whose matches a request must fit; empty is
-    every request. `limits` is an UpstreamTrafficSetting of its namespace, for calls to the host that it is
-    for. All sequences are sorted.
+    - `hosts`: DNS names in lower case, addresses, or `*.` with a name: all names below it.
+    - `networks`: networks of either family; if there are any, the destination must be in one.
+    - `route_groups`: HTTPRouteGroups of its namespace; a request must match any of their matches. Empty for
+      all.
+    - `limits`: UpstreamTrafficSetting of its namespace, for calls to that object's host.
+    All sequences are sorted.
     """
 
     key: PolicyKey
@@ -60,9 +62,9 @@ class Egress:
 
 
 def covers(pattern: str, name: str) -> bool:
-    """Say whether a pattern (`example.com`, `*.example.com`, `*`) is for a name, or for all of another one.
+    """Return whether a pattern (`example.com`, `*.example.com`, `*`) covers a name or a whole pattern.
 
-    As Envoy has it, for hosts and in TLS: `*.example.com` is for names below it at any depth, and not for
+    As in Envoy, for hosts and in TLS, `*.example.com` covers names below it at any depth, but not
     `example.com`.
     """
     if pattern in (ANY_HOST, name):
@@ -72,7 +74,7 @@ def covers(pattern: str, name: str) -> bool:
 
 
 def patterns(name: str) -> Iterator[str]:
-    """Yield every host that would cover a name, as `covers` has it: itself, those above it, and `*`."""
+    """Yield every pattern that covers a name (see `covers`): itself, those above it, and `*`."""
     yield ANY_HOST
     yield name
     bare = name.removeprefix(_BELOW)
@@ -82,5 +84,5 @@ def patterns(name: str) -> Iterator[str]:
 
 
 def is_wildcard(host: str) -> bool:
-    """Say whether a host is a pattern for many names."""
+    """Return whether a host is a pattern."""
     return host.startswith(_BELOW)

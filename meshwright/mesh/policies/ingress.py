@@ -1,4 +1,4 @@
-"""Who may call from outside the mesh: OSM's IngressBackend as a value."""
+"""Clients outside the mesh that may call workloads: OSM's IngressBackend as a value."""
 
 import enum
 from dataclasses import dataclass
@@ -11,10 +11,11 @@ from meshwright.mesh.values.cached_index import CachedIndex
 
 
 class Proof(enum.StrEnum):
-    """What a client must bring besides its address.
+    """Proof that a client needs besides its address.
 
-    NOTHING: it speaks plain text. CERTIFICATE: it speaks TLS, and shows one of the mesh's roots. ENCRYPTION:
-    it speaks TLS, and no certificate of it is looked at.
+    - NOTHING: it uses plain text.
+    - CERTIFICATE: it uses TLS with a certificate of the mesh's roots.
+    - ENCRYPTION: it uses TLS; a certificate is not verified.
     """
 
     NOTHING = "plain text"
@@ -26,7 +27,7 @@ class Proof(enum.StrEnum):
 class IngressPort:
     """A port at which workloads of a service are called: the service's target port, as a number.
 
-    `server_names`: names of which a client must ask for one in TLS; empty is any or none.
+    `server_names` are the names of which a client must request one in TLS; empty for any or none.
     """
 
     service: ServiceKey
@@ -39,10 +40,11 @@ class IngressPort:
 class IngressBackend(CachedIndex):
     """policy.openservicemesh.io IngressBackend: these sources may call these ports from outside the mesh.
 
-    `services` (their endpoints) and `ranges` are where a client may be, `principals` the names in its
-    certificate. Where it must show one it needs both, a place only if any is named. `matches` names
-    HTTPRouteGroups of the namespace; empty is every request. `created` is `metadata.creationTimestamp` as
-    written, empty where there is none: it settles precedence.
+    - `services` (their endpoints) and `ranges`: places of clients.
+    - `principals`: names in their certificates. If a certificate is required, the name must match, and the
+      place too if any is given.
+    - `matches`: HTTPRouteGroups of the namespace; empty for every request.
+    - `created`: `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
     """
 
     key: PolicyKey
@@ -54,7 +56,7 @@ class IngressBackend(CachedIndex):
     created: str = ""
 
     def part(self, service: ServiceKey, port: Port) -> IngressPort | None:
-        """Return what it says of a service's target port, None for nothing."""
+        """Return the part for a service's target port, or None."""
         found: IngressPort | None = self.index.get((service, port))
         return found
 

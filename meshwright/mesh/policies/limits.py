@@ -1,4 +1,4 @@
-"""How much a host is to bear: how many connections and requests at once, and how many in a time."""
+"""Limits of calls to a host: concurrent connections and requests, and rates."""
 
 import enum
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from meshwright.mesh.policies.smi import PolicyKey
 
 
 class RateUnit(enum.StrEnum):
-    """The time for which connections or requests are counted."""
+    """Period in which connections or requests are counted."""
 
     SECOND = "second"
     MINUTE = "minute"
@@ -23,15 +23,15 @@ class RateUnit(enum.StrEnum):
 
     @property
     def period(self) -> timedelta:
-        """How long it is."""
+        """Length of the period."""
         return timedelta(**{f"{self.value}s": 1})
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """So many connections or requests in each unit of time, and at most `burst` more at once.
+    """Limit of connections or requests in each period, with at most `burst` more at once.
 
-    What is over it is not taken: a connection is closed, a request answered with `status` and `headers`.
+    A connection over the limit is closed; a request is answered with `status` and `headers`.
     """
 
     amount: int
@@ -43,10 +43,10 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True)
 class RouteRate:
-    """The rate of requests whose path without the query `path_regex` (RE2) matches in full.
+    """Rate of requests whose path without the query matches `path_regex` (RE2) in full.
 
-    `limit`: what each workload counts, None where it counts them among all. `descriptors`: what a service is
-    told of them in place of what it is told of all; empty, the same.
+    `limit` is counted by each workload; None counts them with all other requests. `descriptors` replace those
+    of the port for these requests; empty for no replacement.
     """
 
     path_regex: str
@@ -56,10 +56,10 @@ class RouteRate:
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """What a workload takes at a port: connections, and requests. The first of `routes` that fits decides.
+    """Rates at a port of a workload: connections and requests. The first matching route decides.
 
-    A request that is one of a route's is counted there, and not among `requests`. What a service counts for
-    all workloads together comes on top of that: `counted_connections`, `counted_requests`.
+    A request of a route is counted there, and not in `requests`. The rates of a service for all workloads
+    together apply in addition: `counted_connections`, `counted_requests`.
     """
 
     connections: RateLimit | None = None
@@ -70,32 +70,32 @@ class RateLimits:
 
     @property
     def of_requests(self) -> bool:
-        """Say whether a workload counts requests by itself."""
+        """Return whether a workload counts requests by itself."""
         return self.requests is not None or any(each.limit is not None for each in self.routes)
 
     @property
     def looks_at_requests(self) -> bool:
-        """Say whether anybody counts requests."""
+        """Return whether a workload or a service counts requests."""
         return self.of_requests or self.counted_requests is not None
 
     @property
     def of_connections(self) -> Self:
-        """What of it holds where no request is seen."""
+        """The limits that apply to ports without visible requests."""
         return type(self)(self.connections, counted_connections=self.counted_connections)
 
     @property
     def services(self) -> tuple[RateLimitService, ...]:
-        """Who is asked."""
+        """The rate limit services that are asked."""
         found = (self.counted_connections, self.counted_requests)
         return tuple(each.asked for each in found if each is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What each caller's proxy lets go to a host at once; None is no limit, or the mesh's own.
+    """Limits of each caller's proxy for a host; None for no limit, or for the mesh's own.
 
-    `pending_requests` wait for a connection, `retries` are under way at one time. A connection takes
-    `requests_per_connection` one after the other (0: any number), and must be there within `connect_timeout`.
+    `pending_requests` wait for a connection, `retries` run concurrently. A connection serves
+    `requests_per_connection` (0: any number), and must be established within `connect_timeout`.
     """
 
     connections: int | None = None
@@ -110,8 +110,8 @@ class ConnectionLimits:
 class UpstreamTrafficSetting:
     """policy.openservicemesh.io UpstreamTrafficSetting: limits of calls to a host.
 
-    `host` is the name of a service, or of a host outside the mesh: lower case. `created` is
-    `metadata.creationTimestamp` as written, empty where there is none: it settles precedence.
+    `host` is the name of a service, or of a host outside the mesh, in lower case. `created` is
+    `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
     """
 
     key: PolicyKey

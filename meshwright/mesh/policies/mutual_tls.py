@@ -1,4 +1,4 @@
-"""Who must show a certificate of the mesh: our own MutualTLS as a value."""
+"""Requirement of client certificates: our own MutualTLS as a value."""
 
 import enum
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from meshwright.mesh.service import ServiceKey
 
 
 class TlsMode(enum.StrEnum):
-    """STRICT: every caller speaks the mesh's TLS. PERMISSIVE: some may call in plain text as well."""
+    """STRICT: every caller uses the mesh's TLS. PERMISSIVE: some callers may use plain text too."""
 
     STRICT = "Strict"
     PERMISSIVE = "Permissive"
@@ -18,10 +18,10 @@ class TlsMode(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlainText:
-    """Who may call in plain text, and what: whoever is in a place, with requests that fit.
+    """Clients that may call in plain text, and the requests that they may send.
 
-    Places are `ranges`, and the endpoints of `services`; neither is everywhere. `matches` names
-    HTTPRouteGroups of the object's namespace; empty is every request, and every connection.
+    The places of clients are `ranges` and the endpoints of `services`; without both, everywhere. `matches`
+    names HTTPRouteGroups of the object's namespace; empty for every request and every connection.
     """
 
     services: tuple[ServiceKey, ...] = ()
@@ -30,18 +30,19 @@ class PlainText:
 
     @property
     def from_everywhere(self) -> bool:
-        """Say whether no place is named."""
+        """Return whether clients may be everywhere."""
         return not (self.services or self.ranges)
 
 
 @dataclass(frozen=True, slots=True)
 class MutualTLS:
-    """policy.meshwright.dev MutualTLS: how callers come to ports of workloads of its namespace.
+    """policy.meshwright.dev MutualTLS: TLS for calls to ports of workloads of its namespace.
 
-    `accounts`: whose workloads; empty is all of the namespace. `ports`: their target ports; empty is all.
-    `plaintext` is None where nothing is said of it: then it is everybody where the namespace admits every
-    caller of the mesh, and else nobody. `created` is `metadata.creationTimestamp` as written, empty where
-    there is none: it settles precedence.
+    - `accounts`: ServiceAccounts of the workloads; empty for all of the namespace.
+    - `ports`: target ports; empty for all.
+    - `plaintext`: None if the object does not say: then everybody in a namespace that admits every caller of
+      the mesh, and nobody elsewhere.
+    - `created`: `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
     """
 
     key: PolicyKey

@@ -1,6 +1,6 @@
-"""Rates that a service counts for all workloads together, and what it is told of a request to count it by.
+"""Rates that a service counts for all workloads together, and the descriptors by which it counts.
 
-It speaks `envoy.service.ratelimit.v3`; how much is too much, it knows by itself.
+The service implements `envoy.service.ratelimit.v3`, and knows the limits by itself.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from meshwright.mesh.host_port import HostPort
 
 @dataclass(frozen=True, slots=True)
 class GenericKey:
-    """An entry that is the same for all requests."""
+    """Entry that is the same for all requests."""
 
     key: str
     value: str
@@ -19,12 +19,12 @@ class GenericKey:
 
 @dataclass(frozen=True, slots=True)
 class RemoteAddress:
-    """The caller's address, under the key `remote_address`."""
+    """Entry with the caller's address, under the key `remote_address`."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestHeader:
-    """The value of a header; a request without it makes no descriptor."""
+    """Entry with the value of a header; a request without it has no descriptor."""
 
     key: str
     name: str
@@ -32,42 +32,42 @@ class RequestHeader:
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """A value in full."""
+    """Match of a whole value."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """What a value begins with."""
+    """Match of the start of a value."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Suffix:
-    """What a value ends with."""
+    """Match of the end of a value."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Substring:
-    """What is somewhere in a value."""
+    """Match of any part of a value."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """An expression (RE2) that a value matches in full."""
+    """Match of a whole value by a regular expression (RE2)."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderPresence:
-    """Whether there is such a header at all."""
+    """Match of the presence of a header."""
 
     wanted: bool
 
@@ -77,7 +77,7 @@ HeaderValue = Exact | Prefix | Suffix | Substring | Regex | HeaderPresence
 
 @dataclass(frozen=True, slots=True)
 class HeaderCriterion:
-    """What a header has to be."""
+    """Criterion for one header."""
 
     name: str
     value: HeaderValue
@@ -85,7 +85,7 @@ class HeaderCriterion:
 
 @dataclass(frozen=True, slots=True)
 class HeaderValueMatch:
-    """An entry for requests all of whose headers are so; with `expected` false for all others."""
+    """Entry for requests whose headers all match; with `expected` false for all other requests."""
 
     key: str
     value: str
@@ -95,15 +95,15 @@ class HeaderValueMatch:
 
 Entry = GenericKey | RemoteAddress | RequestHeader | HeaderValueMatch
 Descriptor = tuple[Entry, ...]
-"""What is counted together. A request that lacks one of its entries is not counted by it."""
+"""Entries by which requests are counted together. A request that lacks one is not counted by it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimitService:
-    """Who is asked, and how long an answer is waited for.
+    """A rate limit service, and the limit of the wait for its answer.
 
-    `domain` is what the service knows the limits by. Without an answer in time all pass, or with `fails_open`
-    false none.
+    `domain` identifies the limits at the service. Without an answer in time requests pass; if `fails_open` is
+    false, they are refused.
     """
 
     server: HostPort
@@ -114,7 +114,7 @@ class RateLimitService:
 
 @dataclass(frozen=True, slots=True)
 class CountedConnections:
-    """Of each connection the service is told all descriptors: keys with values."""
+    """Descriptors, keys with values, that are sent to the service for each connection."""
 
     asked: RateLimitService
     descriptors: tuple[tuple[tuple[str, str], ...], ...]
@@ -122,9 +122,11 @@ class CountedConnections:
 
 @dataclass(frozen=True, slots=True)
 class CountedRequests:
-    """Of each request the service is told the descriptors that fit it; what is over is answered `status`.
+    """Descriptors that are sent to the service for each request.
 
-    `shows_limits`: answers say what is left, in X-RateLimit headers.
+    Above the limit it is answered with `status`.
+
+    With `shows_limits` answers have X-RateLimit headers with the remaining amount.
     """
 
     asked: RateLimitService

@@ -1,4 +1,4 @@
-"""What survives a dead endpoint: what is tried again, who is left alone for a while, when a peer is lost."""
+"""Resilience against failing endpoints: retries, outlier detection, and detection of lost peers."""
 
 import enum
 from dataclasses import dataclass, field
@@ -7,12 +7,13 @@ from typing import Final, Self
 
 
 class RetryOn(enum.StrEnum):
-    """What became of a try that is followed by another.
+    """Failure of an attempt that is retried.
 
-    CONNECT_FAILURE: no connection was made. REFUSED_STREAM: HTTP/2's word for a request that nobody has
-    begun with (RFC 9113, section 8.7). RESET_BEFORE_REQUEST: the connection ended before any of the request
-    was sent. UNDELIVERED: the callee's proxy could not connect to its application. None of them has reached
-    anybody.
+    - CONNECT_FAILURE: no connection was made.
+    - REFUSED_STREAM: HTTP/2 error for a request that was not processed (RFC 9113, section 8.7).
+    - RESET_BEFORE_REQUEST: the connection ended before any of the request was sent.
+    - UNDELIVERED: the callee's proxy could not connect to its application.
+    In none of them an application has seen the request.
     """
 
     CONNECT_FAILURE = "connect-failure"
@@ -22,14 +23,14 @@ class RetryOn(enum.StrEnum):
 
 
 UNSEEN: Final = tuple(RetryOn)
-"""All that can have come to no application: what may be tried again whatever the request does."""
+"""Failures in which no application can have seen the request, so that any request may be retried."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """A request that came to one of `on` is tried again, at most `retries` times, elsewhere if there is one.
+    """Retries, at most `retries`, of a request that failed with one of `on`, on another endpoint if possible.
 
-    Of a TCP service it is the connection that is tried again.
+    For a TCP service the connection is retried.
     """
 
     on: tuple[RetryOn, ...] = UNSEEN
@@ -38,12 +39,14 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class OutlierDetection:
-    """An endpoint is left alone for a while after so many failures in a row, as one caller sees it.
+    """Ejection of an endpoint after consecutive failures, as each caller sees them.
 
-    `failures` counts connections that fail by themselves, and answers 502, 503 and 504 by themselves.
-    `server_errors` counts all answers of 500 and more; None: what an application says of itself is no
-    failure. It is left alone for `ejected_for`, each time as much longer. Never more than `most_percent` of
-    a service's endpoints are at once: of a single one, none.
+    - `failures`: number of failed connections, or of answers 502, 503 and 504; each kind is counted
+      separately.
+    - `server_errors`: number of answers with status 500 or higher; None if errors of the application do not
+      count.
+    - `ejected_for`: time of the first ejection; each further one is longer by it.
+    - `most_percent`: limit of a service's endpoints that are ejected at once; a single one is never ejected.
     """
 
     failures: int = 5
@@ -53,14 +56,14 @@ class OutlierDetection:
 
 
 LEAST_SILENCE: Final = 4
-"""Seconds: a peer is asked twice within them, and Linux counts in whole ones."""
+"""Shortest `silence` in seconds: two probes are sent within it, and Linux counts whole seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keepalive:
-    """A connection ends when its peer's machine has confirmed nothing for so long, asked or sent to.
+    """Limit of the time in which a peer's machine acknowledges neither data nor probes.
 
-    `silence` is in whole seconds, at least LEAST_SILENCE. Peers that speak HTTP/2 are asked as well.
+    `silence` is in whole seconds, at least LEAST_SILENCE. Peers with HTTP/2 are probed in HTTP/2 too.
     """
 
     silence: timedelta = timedelta(seconds=10)
@@ -68,10 +71,11 @@ class Keepalive:
 
 @dataclass(frozen=True, slots=True)
 class Resilience:
-    """What holds for all calls in the mesh; None: nothing of that kind is done.
+    """Settings for all calls in the mesh; None turns a feature off.
 
-    `connect_timeout` is how long a connection to a peer may take, its TLS handshake included. `reuse` is how
-    long a connection to an application, or to a host outside the mesh, waits for another HTTP request.
+    `connect_timeout` limits the connection to a peer, including its TLS handshake. `reuse` is the time for
+    which an idle connection to an application, or to a host outside the mesh, is kept for another HTTP
+    request.
     """
 
     connect_timeout: timedelta = timedelta(seconds=2)
@@ -93,9 +97,9 @@ class Resilience:
         silence_seconds: int,
         reuse_seconds: int,
     ) -> Self:
-        """Build the value from settings: 0 retries, failures or seconds are none of that kind.
+        """Build the value from settings; 0 retries, failures or seconds turn a feature off.
 
-        Server errors are counted where failures are.
+        Server errors are counted only if failures are.
         """
         outliers = OutlierDetection(
             failures, server_errors or None, timedelta(seconds=ejected_seconds), ejected_percent

@@ -1,4 +1,4 @@
-"""What is tried again by who calls: OSM's Retry as a value."""
+"""Retries by callers: OSM's Retry as a value."""
 
 import enum
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from meshwright.mesh.service import ServiceKey
 
 
 class RetryCondition(enum.StrEnum):
-    """What became of a request that may be tried again, in Envoy's words; the last five are gRPC's."""
+    """Failure of a request that may be retried, in Envoy's terms; the last five are those of gRPC."""
 
     SERVER_ERROR = "5xx"
     GATEWAY_ERROR = "gateway-error"
@@ -29,10 +29,10 @@ class RetryCondition(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """A request that failed with one of `on` is tried again, at most `attempts` times.
+    """Retries, at most `attempts`, of a request that failed with one of `on`.
 
-    Between two tries there is a random time below `base`, then below about twice as much and so on, up to ten
-    times as much. A try that takes longer than `per_try` has failed; None: it may take any time.
+    Before the first retry there is a random delay up to `base`; the limit about doubles each time, up to ten
+    times `base`. An attempt that takes longer than `per_try` has failed; None for no limit.
     """
 
     on: tuple[RetryCondition, ...]
@@ -43,9 +43,9 @@ class Retries:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """policy.openservicemesh.io Retry: what a source tries again of its calls to these services.
+    """policy.openservicemesh.io Retry: retries of a source's calls to these services.
 
-    `created` is `metadata.creationTimestamp` as written, empty where there is none: it settles precedence.
+    `created` is `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
     """
 
     key: PolicyKey

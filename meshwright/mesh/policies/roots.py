@@ -1,4 +1,4 @@
-"""Roots that objects declare: where each is, and whether it is to sign."""
+"""Roots that objects declare: the Secret of each, and whether it signs."""
 
 import enum
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ _MESHS_OWN: Final = TrustDomain("")
 
 
 class Role(enum.StrEnum):
-    """What a root is for.
+    """Role of a root.
 
-    ACTIVE: it signs, or may. PASSIVE: it is trusted, and does not sign. INACTIVE: neither.
+    ACTIVE: it signs, or may sign. PASSIVE: it is trusted and does not sign. INACTIVE: neither.
     """
 
     ACTIVE = "active"
@@ -25,8 +25,8 @@ class Role(enum.StrEnum):
 class MeshRootCertificate:
     """config.openservicemesh.io MeshRootCertificate: a CA of the mesh, with its key in `secret`.
 
-    `trust_domain` is empty where the object names none: then it is the mesh's. `created` is
-    `metadata.creationTimestamp` as written, empty where there is none: it settles precedence.
+    `trust_domain` is empty if the object names none; it is the mesh's then. `created` is
+    `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
     """
 
     key: PolicyKey

@@ -1,4 +1,4 @@
-"""What becomes of requests on their way to a service: our own RoutePolicy as a value."""
+"""Treatment of requests to a service: our own RoutePolicy as a value."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -13,9 +13,9 @@ Headers = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class HeaderChanges:
-    """What becomes of a message's headers: some go, then others come; of one name there is one change.
+    """Changes of a message's headers: removals first, then additions; one change per name.
 
-    `put` stands in the place of whatever was there, `add` beside it. All are sorted.
+    `put` replaces existing values, `add` keeps them. All are sorted.
     """
 
     put: Headers = ()
@@ -25,7 +25,7 @@ class HeaderChanges:
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """So many of a hundred requests are held back for a time before they are sent."""
+    """Delay of a percentage of requests before they are sent."""
 
     percent: float
     duration: timedelta
@@ -33,7 +33,7 @@ class Delay:
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """So many of a hundred requests are not sent, and answered with a status."""
+    """Answer with a status for a percentage of requests, which are not sent."""
 
     percent: float
     status: int
@@ -41,7 +41,7 @@ class Abort:
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """Of so many of a hundred requests copies go to another service of the namespace; nobody waits for it."""
+    """Copies of a percentage of requests to another service of the namespace; answers are not waited for."""
 
     service: ServiceName
     percent: float
@@ -49,10 +49,10 @@ class Mirror:
 
 @dataclass(frozen=True, slots=True)
 class RouteActions:
-    """What callers' proxies do with a request; by default nothing.
+    """Actions of callers' proxies on a request; none by default.
 
-    `timeout`: how long it may take until its answer has ended, all its tries included; None: any time. A
-    request is held back and aborted before it is sent; what it is held back does not count.
+    `timeout` is the limit until the end of the answer, including all attempts; None for no limit. Delays and
+    aborts happen before the request is sent, and a delay does not count.
     """
 
     timeout: timedelta | None = None
@@ -64,13 +64,13 @@ class RouteActions:
 
     @property
     def faulty(self) -> bool:
-        """Say whether it harms requests on purpose."""
+        """Return whether it injects faults."""
         return self.delay is not None or self.abort is not None
 
 
 @dataclass(frozen=True, slots=True)
 class RouteRule:
-    """Requests that fit any of `matches`, references to HTTPRouteGroups of the namespace; empty is all."""
+    """Requests that match any of `matches`, references to HTTPRouteGroups of the namespace; empty for all."""
 
     matches: tuple[Rule, ...] = ()
     actions: RouteActions = field(default_factory=RouteActions)
@@ -78,9 +78,9 @@ class RouteRule:
 
 @dataclass(frozen=True, slots=True)
 class RoutePolicy:
-    """policy.meshwright.dev RoutePolicy: the first of `rules` that fits a request to `service` decides it.
+    """policy.meshwright.dev RoutePolicy: the first of `rules` that matches a request to `service` applies.
 
-    `created` is `metadata.creationTimestamp` as written, empty where there is none: it settles precedence.
+    `created` is `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
     """
 
     key: PolicyKey

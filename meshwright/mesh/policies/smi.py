@@ -1,4 +1,4 @@
-"""Who may talk to whom: SMI's policies as values, whatever version they were written in."""
+"""SMI's policies for access and traffic splits as values, independent of their API version."""
 
 import enum
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class PolicyKey:
 
 @dataclass(frozen=True, slots=True)
 class HeaderMatch:
-    """A header whose value must match `regex` in full; `name` is lower case (`host` means `:authority`)."""
+    """Header whose value must match `regex` in full; `name` is lower case (`host` means `:authority`)."""
 
     name: str
     regex: str
@@ -33,7 +33,7 @@ class HeaderMatch:
 class HTTPMatch:
     """One named match of an HTTPRouteGroup.
 
-    `path_regex` must match the path without its query in full; None is any. `methods` empty is any.
+    `path_regex` must match the path without its query in full; None for any. Empty `methods` match any.
     """
 
     name: str
@@ -52,14 +52,14 @@ class HTTPRouteGroup:
 
 @dataclass(frozen=True, slots=True)
 class TCPRoute:
-    """specs.smi-spec.io TCPRoute: destination ports; empty is all."""
+    """specs.smi-spec.io TCPRoute: destination ports; empty for all."""
 
     key: PolicyKey
     ports: tuple[Port, ...] = ()
 
 
 class RouteKind(enum.StrEnum):
-    """What a TrafficTarget's rule refers to."""
+    """Kind of object that a TrafficTarget's rule references."""
 
     HTTP = HTTP_ROUTE_GROUP.name
     TCP = TCP_ROUTE.name
@@ -67,7 +67,7 @@ class RouteKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A TrafficTarget's reference to a route object of its namespace; `matches` empty is all of them."""
+    """A TrafficTarget's reference to a route object of its namespace; empty `matches` mean all of them."""
 
     kind: RouteKind
     name: str
@@ -79,8 +79,8 @@ class Rule:
 class TrafficTarget(CachedHash):
     """access.smi-spec.io TrafficTarget: these sources may call this destination by these rules.
 
-    What it admits is looked up by the target as a whole, for each of its sources: its hash is computed once.
-    `port` restricts the destination (v1alpha1 and v1alpha2 have it); None is every port.
+    `port` restricts the destination (in v1alpha1 and v1alpha2); None for every port. The hash is computed
+    once, because the target is a key in look-ups for each of its sources.
     """
 
     key: PolicyKey
@@ -92,7 +92,7 @@ class TrafficTarget(CachedHash):
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A TrafficSplit's share: `weight` is relative to the sum of all."""
+    """A TrafficSplit's backend: `weight` is relative to the sum of all."""
 
     service: ServiceName
     weight: int
@@ -102,8 +102,8 @@ class Backend:
 class TrafficSplit:
     """split.smi-spec.io TrafficSplit: calls to `apex` go to the backends by weight.
 
-    `matches` names HTTPRouteGroups of the namespace (v1alpha3, v1alpha4); empty is every request.
-    `created` is `metadata.creationTimestamp` as written, empty where there is none: it settles precedence.
+    `matches` names HTTPRouteGroups of the namespace (v1alpha3, v1alpha4); empty for every request. `created`
+    is `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
     """
 
     key: PolicyKey

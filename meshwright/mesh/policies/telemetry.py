@@ -1,4 +1,4 @@
-"""What proxies tell of requests and connections: access logs, how much is traced, and whom they tell."""
+"""Telemetry of proxies: access logs, sampling of traces, and their destinations."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -9,14 +9,17 @@ from meshwright.mesh.policies.smi import PolicyKey
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """A line as it is, with Envoy's operators in it; nothing in it is escaped."""
+    """A line with Envoy's operators; values are not escaped."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class JsonFormat:
-    """An object in JSON, as text with sorted keys, of texts with Envoy's operators; values are escaped."""
+    """A JSON object, as text with sorted keys, whose strings contain Envoy's operators.
+
+    Values are escaped.
+    """
 
     text: str
 
@@ -26,10 +29,10 @@ LogFormat = TextFormat | JsonFormat
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """Which requests are logged: those that are all of it.
+    """Filter of logged requests; a request must match all fields.
 
-    `min_status`: those answered with it or a higher one, of connections those that ended with an error.
-    `percent`: how many of a hundred, drawn by lot.
+    `min_status` is the lowest status; connections match if they ended with an error. `percent` is a random
+    sample.
     """
 
     min_status: int | None = None
@@ -48,7 +51,7 @@ class ExtensionService:
 
 @dataclass(frozen=True, slots=True)
 class LogExport:
-    """Access logs that an ExtensionService is told by OpenTelemetry's protocol, with further attributes."""
+    """Export of access logs to an ExtensionService with OpenTelemetry's protocol, with further attributes."""
 
     service: PolicyKey
     attributes: tuple[tuple[str, str], ...] = ()
@@ -56,9 +59,10 @@ class LogExport:
 
 @dataclass(frozen=True, slots=True)
 class AccessLog:
-    """Where access logs go, and what stands in them; None is the proxy's own format.
+    """Destinations and format of access logs; a format of None is the proxy's own.
 
-    `file` is a path on the proxy's machine, empty for none. Without any of the three nothing is logged.
+    `file` is a path on the proxy's machine, empty for none. Without any of the three destinations nothing is
+    logged.
     """
 
     format: LogFormat | None = None
@@ -70,11 +74,11 @@ class AccessLog:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """policy.openservicemesh.io Telemetry: what proxies of a namespace tell, or those of some workloads.
+    """policy.openservicemesh.io Telemetry: telemetry of the proxies of a namespace, or of some workloads.
 
-    `selector`: the labels that those workloads have, none for the whole namespace.
-    `access_log` and `sampling`, how many of a hundred requests are traced, are None where nothing is said.
-    `created` is `metadata.creationTimestamp` as written, empty where there is none: it settles precedence.
+    `selector` are the labels of these workloads, empty for the whole namespace. `access_log` and `sampling`,
+    a percentage of traced requests, are None if the object does not set them. `created` is
+    `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
     """
 
     key: PolicyKey

@@ -1,4 +1,4 @@
-"""How callers reach the endpoints of a service: our own UpstreamPolicy as a value."""
+"""Calls to the endpoints of a service: our own UpstreamPolicy as a value."""
 
 import enum
 from dataclasses import dataclass, field, replace
@@ -12,9 +12,9 @@ from meshwright.mesh.service import ServiceKey
 
 @dataclass(frozen=True, slots=True)
 class OutlierDetectionOverride:
-    """What of OutlierDetection is said for one service, in place of what holds for the mesh; None: nothing.
+    """Settings of OutlierDetection for one service; None keeps the mesh's setting.
 
-    Without failures nobody is left alone.
+    Without failures no endpoint is ejected.
     """
 
     failures: int | None = None
@@ -23,7 +23,10 @@ class OutlierDetectionOverride:
     most_percent: int | None = None
 
     def over(self, mesh: OutlierDetection | None) -> OutlierDetection | None:
-        """Return what holds for the service; where the mesh has none, what is not said is by default."""
+        """Return the settings of the service.
+
+        Without settings of the mesh, missing ones have their defaults.
+        """
         base = mesh or OutlierDetection()
         found = replace(
             base,
@@ -36,10 +39,12 @@ class OutlierDetectionOverride:
 
 
 class BalancingAlgorithm(enum.StrEnum):
-    """Which endpoint is chosen of those that may answer; each by its weight.
+    """Algorithm that selects one of the available endpoints; all respect weights.
 
-    ROUND_ROBIN: one after the other. LEAST_REQUEST: of two by chance the one with fewer requests under way.
-    RANDOM: any. CONSISTENT_HASH: for the same key the same one, and few others when endpoints come and go.
+    - ROUND_ROBIN: one after the other.
+    - LEAST_REQUEST: of two random ones, the one with fewer active requests.
+    - RANDOM: any.
+    - CONSISTENT_HASH: the same one for the same key; few keys move when endpoints come and go.
     """
 
     ROUND_ROBIN = "RoundRobin"
@@ -49,7 +54,7 @@ class BalancingAlgorithm(enum.StrEnum):
 
 
 class KeyKind(enum.StrEnum):
-    """In which part of a request the key is."""
+    """Part of a request that contains the key."""
 
     HEADER = "header"
     COOKIE = "cookie"
@@ -58,10 +63,10 @@ class KeyKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HashKey:
-    """What of a request is the key: a header, a cookie or a parameter of the query, by name.
+    """Key in a request: a header, a cookie or a query parameter, by name.
 
-    A cookie that is not there is given to the client for `ttl`, zero for as long as it runs, with `path`;
-    None: it is not. Without a key any endpoint is chosen.
+    A missing cookie is set at the client for `ttl`, zero for a session cookie, with `path`; None does not set
+    it. Without a key any endpoint is selected.
     """
 
     kind: KeyKind
@@ -72,24 +77,24 @@ class HashKey:
 
 @dataclass(frozen=True, slots=True)
 class LoadBalancing:
-    """Which endpoint is chosen; `key` is there where it is by consistent hash."""
+    """Selection of endpoints; `key` is set for consistent hashing."""
 
     balancing: BalancingAlgorithm = BalancingAlgorithm.ROUND_ROBIN
     key: HashKey | None = None
 
 
 HEALTH_RPC: Final = "/grpc.health.v1.Health/Check"
-"""The path by which a server of gRPC is asked (gRPC Health Checking Protocol)."""
+"""Path of the health check of gRPC servers (gRPC Health Checking Protocol)."""
 
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """How endpoints are asked whether they are well: by a GET of `path`, or by gRPC's protocol of health.
+    """Health check of endpoints: a GET of `path`, the gRPC health protocol, or a connection without either.
 
-    `grpc` is the service that is asked about, empty for the server. Without either it is by a connection
-    alone. One that is well is left alone after `unhealthy` answers in a row that are none or whose status is
-    in none of the ranges `well` (first and last), and called again after `healthy` others. An answer counts
-    that is there within `timeout`.
+    - `grpc`: service name in the gRPC check, empty for the whole server.
+    - `well`: ranges (first and last) of the status of a good answer, which must arrive within `timeout`.
+    - `unhealthy`: number of bad checks in a row after which a good endpoint is not called any more.
+    - `healthy`: number of good checks after which it is called again.
     """
 
     path: str | None
@@ -102,14 +107,14 @@ class HealthCheck:
 
     @property
     def request(self) -> tuple[str, str] | None:
-        """The method and path of the request that it is, which policy judges; None for a connection."""
+        """Method and path of the check's request, which policy judges; None for a connection."""
         if self.grpc is not None:
             return ("POST", HEALTH_RPC)
         return None if self.path is None else ("GET", self.path)
 
 
 class LocalityScope(enum.StrEnum):
-    """How near an endpoint is that is preferred: in the caller's region, or in its zone."""
+    """Scope of preferred endpoints: the caller's region, or its zone."""
 
     REGION = "Region"
     ZONE = "Zone"
@@ -117,14 +122,14 @@ class LocalityScope(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LocalityPreference:
-    """Endpoints that are near are called; others where `fails_over`, when too few of those are well."""
+    """Preference of near endpoints; with `fails_over` others are called if too few of them are healthy."""
 
     within: LocalityScope
     fails_over: bool = True
 
 
 def prefix(locality: str, within: LocalityScope) -> str:
-    """Return which localities are as near: `region`, or `region/zone`; empty where that is not known."""
+    """Return the common part of near localities: `region`, or `region/zone`; empty if it is not known."""
     region, _, rest = locality.partition("/")
     zone = rest.partition("/")[0]
     match within:
@@ -136,11 +141,11 @@ def prefix(locality: str, within: LocalityScope) -> str:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamPolicy:
-    """policy.meshwright.dev UpstreamPolicy: how callers reach the endpoints of `service`.
+    """policy.meshwright.dev UpstreamPolicy: calls to the endpoints of `service`.
 
-    `ejecting` is None where it says nothing of outliers; without `checking` no endpoint is asked whether it
-    is well. `nearest` is None where it makes no difference where an endpoint is. `created` is
-    `metadata.creationTimestamp` as written, empty where there is none: it settles precedence.
+    `ejecting` is None if the object does not set it; without `checking` there are no health checks; without
+    `nearest` the locality does not matter. `created` is `metadata.creationTimestamp` as written, empty if
+    there is none; it decides precedence.
     """
 
     key: PolicyKey

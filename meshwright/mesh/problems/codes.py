@@ -1,16 +1,16 @@
-"""What the codes of problems have in common, wherever the problem is found."""
+"""Base class of the codes of problems."""
 
 import enum
 from typing import Self
 
 
 class ProblemCode(enum.StrEnum):
-    """A stable code and what it means in one line (`doc`); members are made by subclasses."""
+    """A stable code with its meaning in one line (`doc`); subclasses define the members."""
 
     doc: str
 
     def __new__(cls, value: str, doc: str) -> Self:
-        """Make a member that is its code and carries its meaning."""
+        """Make a member whose value is the code, and which has its meaning as `doc`."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.doc = doc

@@ -1,4 +1,4 @@
-"""What is wrong with objects, in the words of whoever must mend it: one shape, one order, one log line."""
+"""Problems with objects: one shape, one order, and one log line for all parts of the program."""
 
 import enum
 from collections.abc import Callable, Iterable
@@ -11,7 +11,10 @@ from meshwright.mesh.terminal.printable import on_one_line
 
 
 class Severity(enum.StrEnum):
-    """ERROR: (part of) the object is not in force. WARNING: in force, but look. INFO: read, not used."""
+    """ERROR: the object, or a part of it, is not in force.
+
+    WARNING: in force, but check it. INFO: not used.
+    """
 
     ERROR = "error"
     WARNING = "warning"
@@ -20,10 +23,10 @@ class Severity(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What is wrong with an object, or where there is none to name with what stands at `origin`.
+    """A problem of an object, or of the content at `origin` if there is no object to name.
 
-    `code` is stable. `field` is a path such as `spec.rules[0].kind`; `value` is what stands there, cut
-    short and never a secret; `expected` says what would be right.
+    `code` is stable. `field` is a path such as `spec.rules[0].kind`; `value` is its content, shortened and
+    never secret; `expected` is a correct content.
     """
 
     code: str
@@ -36,7 +39,7 @@ class Problem:
 
     @property
     def said(self) -> str:
-        """What is wrong, in one line, for whoever knows with which object."""
+        """The problem in one line, for readers who know the object."""
         found = " ".join(part for part in (self.field, f"is {self.value}" if self.value else "") if part)
         return on_one_line(f"{found + ': ' if found else ''}{self.expected}")
 
@@ -46,11 +49,11 @@ class Problem:
 
 
 Problems = tuple[Problem, ...]
-"""What somebody says is wrong: sorted, each once."""
+"""Problems of one reporter: sorted, without duplicates."""
 
 
 def ordered(problems: Iterable[Problem]) -> Problems:
-    """Return problems by where they stand, each once."""
+    """Return problems sorted by their place, without duplicates."""
     return tuple(sorted(set(problems), key=_order))
 
 
@@ -61,23 +64,23 @@ def _order(problem: Problem) -> tuple[Order, str, str, str, str, str, str]:
 
 
 class Log(Protocol):
-    """What problems are logged to: a logger of structlog."""
+    """Logger for problems: the part of a structlog logger that is used."""
 
     def error(self, event: str, **fields: str) -> object:
-        """Log what is not in force."""
+        """Log an object that is not in force."""
         ...
 
     def warning(self, event: str, **fields: str) -> object:
-        """Log what is in force, and to be looked at."""
+        """Log an object that is in force, but must be checked."""
         ...
 
     def info(self, event: str, **fields: str) -> object:
-        """Log what is read, and not used."""
+        """Log content that is read, but not used."""
         ...
 
 
 def log_new(log: Log, event: str, problems: Problems, known: Iterable[Problem]) -> None:
-    """Log the problems that are not among those known, each at the level of its severity."""
+    """Log the problems that are not in `known`, each at the level of its severity."""
     silent = set(known)
     for problem in problems:
         if problem not in silent:
@@ -85,7 +88,7 @@ def log_new(log: Log, event: str, problems: Problems, known: Iterable[Problem]) 
 
 
 def log_gone(log: Log, problems: Iterable[Problem], now: Iterable[Problem]) -> None:
-    """Log the end of problems that are not among those there are now, in the words of their beginning."""
+    """Log the end of problems that are not in `now` any more, in the same words as their begin."""
     standing = set(now)
     for problem in problems:
         if problem not in standing:

@@ -1,4 +1,4 @@
-"""What a word that is not known may have been meant to be."""
+"""Suggestions for unknown words."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -8,22 +8,22 @@ from typing import Final
 from meshwright.mesh.names import LONGEST_NAME
 
 LIKE: Final = 0.6
-"""How alike two words are at the least, of 1, where one may be meant by the other."""
+"""Smallest similarity, of at most 1, at which a word is suggested."""
 
 COMPARED: Final = 200
-"""With so many words at the most a word is compared: somebody else waits for the event loop."""
+"""Limit of compared words: the comparison blocks the event loop."""
 
 
 def nearest(word: str, known: Iterable[str], least: float = LIKE) -> str | None:
-    """Return the known word that is most like it, as `alike` has it, None if none is."""
+    """Return the known word that is most similar, or None if none is similar enough (see `alike`)."""
     return next(iter(alike(word, known, 1, least)), None)
 
 
 def alike(word: str, known: Iterable[str], most: int, least: float = LIKE) -> tuple[str, ...]:
-    """Return the known words that are like it, upper case or lower, no less than `least`; the likest first.
+    """Return at most `most` known words with a similarity of `least`, ignoring case; the best first.
 
-    Of several that are as like the last in the order of words comes first. Among more than COMPARED those
-    are looked at that begin most like it.
+    Words of equal similarity are in alphabetical order. If there are more than COMPARED, only those with the
+    most similar beginning are compared.
     """
     asked = word[:LONGEST_NAME].lower()  # what is longer is no slip, and costs time
     by_folded = {each.lower(): each for each in sorted(known, reverse=True)}
@@ -32,6 +32,6 @@ def alike(word: str, known: Iterable[str], most: int, least: float = LIKE) -> tu
 
 
 def _beginning_like(word: str, known: Sequence[str]) -> Sequence[str]:
-    """Return the COMPARED of sorted words between which a word would stand."""
+    """Return the COMPARED sorted words around the place at which a word would be inserted."""
     first = bisect_left(known, word) - COMPARED // 2
     return known[max(0, min(first, len(known) - COMPARED)) :][:COMPARED]

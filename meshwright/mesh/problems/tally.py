@@ -1,6 +1,6 @@
-"""Bound of the problems of one kind that a document, file or object may bring; the rest is counted.
+"""Bound on the problems of one kind in a document, file or object; the rest is only counted.
 
-Without a bound one file of 4 MiB makes some hundred thousand problems, each of them a line of the log, of
+Without a bound a file of 4 MiB causes some hundred thousand problems, each of them a line of the log, of
 every page and of every answer.
 """
 
@@ -12,11 +12,11 @@ from meshwright.mesh.origins import Origin
 from meshwright.mesh.problems.problem import Problem, Problems, Severity
 
 MOST: Final = 200
-"""How many problems of one kind are kept; a kind is a code with a severity."""
+"""Limit of problems of one kind; a kind is a code with a severity."""
 
 
 class Tally:
-    """Counts problems by kind, and says of each whether it is among the first 200 of its kind."""
+    """Counter of problems by kind; it admits the first MOST of each kind."""
 
     __slots__ = ("_counts", "_kept")
 
@@ -25,7 +25,7 @@ class Tally:
         self._kept: Counter[tuple[str, Severity]] = Counter()
 
     def admits(self, code: str, severity: Severity, more: int = 0) -> bool:
-        """Count a problem, and `more` of its kind that were not even made; return whether to keep it."""
+        """Count a problem, and `more` of its kind that were not even created; return whether to keep it."""
         kind = (code, severity)
         self._counts[kind] += 1 + more
         if self._kept[kind] == MOST:
@@ -34,9 +34,9 @@ class Tally:
         return True
 
     def rest(self, origin: Origin, key: ObjectKey | None, where: str) -> Problems:
-        """Return a problem for each kind of which not all were kept, with the number of those that were not.
+        """Return a problem for each kind with dropped problems, which says how many were dropped.
 
-        `where` says what they have in common, as `in this document`.
+        `where` is the place that they have in common, such as `in this document`.
         """
         left = {kind: count - self._kept[kind] for kind, count in self._counts.items()}
         return tuple(
@@ -53,9 +53,9 @@ class Tally:
 
 
 def bounded(problems: Problems, where: str) -> Problems:
-    """Return the first 200 problems of each kind, and of each kind how many more there are.
+    """Return the first MOST problems of each kind, and the number of dropped ones of each kind.
 
-    The problem that says so is at the place of the first one, and of its object if all are of that one.
+    The problem with the number is at the place of the first one, and names the object if all belong to one.
     """
     if len(problems) <= MOST:
         return problems

@@ -1,4 +1,1 @@
-"""Text of others, made safe for a terminal.
-
-It never decides what is shown.
-"""
+"""Foreign text made safe for a terminal. `printable` escapes strings, `screened_stream` whole streams."""

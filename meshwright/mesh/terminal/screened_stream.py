@@ -1,4 +1,4 @@
-"""Streams of text for a terminal, on which only rich and our logs can move the cursor or change colours."""
+"""Text streams for a terminal, on which only rich and our logs can move the cursor or change colours."""
 
 import io
 import re
@@ -7,33 +7,33 @@ from typing import Final, TypeVar
 from meshwright.mesh.terminal.printable import printable
 
 _STYLE: Final = re.compile(r"(\x1b\[[?\d;]*[A-Za-z]|\r)")
-"""What rich writes besides text: colours, and what moves the cursor for a table that is drawn anew."""
+"""Control sequences that rich writes: colours, and cursor movements for tables that are redrawn."""
 
 _Stream = TypeVar("_Stream")
 
 
 class ScreenedStream(io.TextIOWrapper):
-    """A stream of text in which control characters but newlines are escaped, whoever has written them."""
+    """A text stream that escapes control characters except newlines, whoever writes them."""
 
     def write(self, text: str, /) -> int:
-        """Write text; return how many characters of it that were."""
+        """Write text; return the number of its characters."""
         super().write(printable(text))
         return len(text)
 
     def write_styled(self, text: str) -> int:
-        """Write text with colours, which pass; other control characters are escaped."""
+        """Write text in which colours are kept; other control characters are escaped."""
         parts = _STYLE.split(text)
         super().write("".join(each if _STYLE.fullmatch(each) else printable(each) for each in parts))
         return len(text)
 
     @property
     def rich_proxied_file(self) -> "_StyledStream":
-        """The same stream for rich, which looks for it under this name."""
+        """The same stream, under the name by which rich looks for it."""
         return _StyledStream(self)
 
 
 class _StyledStream:
-    """A screened stream as rich writes to it, and a log with colours: their texts are screened before."""
+    """A screened stream for rich, and for logs with colours, which have escaped their texts already."""
 
     def __init__(self, stream: ScreenedStream) -> None:
         self._stream = stream
@@ -48,7 +48,7 @@ class _StyledStream:
         self._stream.flush()
 
     def isatty(self) -> bool:
-        """Say whether it is a terminal."""
+        """Return whether it is a terminal."""
         return self._stream.isatty()
 
     def fileno(self) -> int:
@@ -57,6 +57,6 @@ class _StyledStream:
 
 
 def styled(stream: _Stream) -> _Stream:
-    """Return where colours can be written on a stream that escapes them; any other stream as it is."""
+    """Return a stream that accepts colours, if the given one escapes them; otherwise the same stream."""
     found: _Stream = getattr(stream, "rich_proxied_file", stream)
     return found

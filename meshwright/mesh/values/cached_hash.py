@@ -1,4 +1,4 @@
-"""Values that stand in many keys: their hash is computed once, and is not known to other processes."""
+"""Values that are used in many keys: their hash is computed once, and is not pickled."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -8,7 +8,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class SharedTuple(tuple[T_co, ...]):  # noqa: SLOT001 - the hash stands in its dictionary
-    """A long sequence that many values have in common: whoever has it in a key pays once for its length."""
+    """A long sequence that many values share; a key with it pays only once for its length."""
 
     _hash: int
 
@@ -24,7 +24,7 @@ class SharedTuple(tuple[T_co, ...]):  # noqa: SLOT001 - the hash stands in its d
 
 
 class CachedHash:
-    """What a frozen dataclass with slots is to be for `hashed_once`: there is room for the hash."""
+    """Base of frozen dataclasses with slots for `hashed_once`: it provides the slot for the hash."""
 
     __slots__ = ("_hash",)
 
@@ -33,7 +33,7 @@ H = TypeVar("H", bound=CachedHash)
 
 
 def hashed_once(of: type[H]) -> type[H]:
-    """Have the instances of a frozen dataclass compute their hash once."""
+    """Make the instances of a frozen dataclass compute their hash only once."""
     computed: Callable[[Any], int] = of.__hash__
 
     def __hash__(self: H) -> int:  # noqa: N807 - it becomes that method

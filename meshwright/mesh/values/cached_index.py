@@ -1,23 +1,23 @@
-"""Values that are searched by a key again and again: their index is made once."""
+"""Values that are often searched by a key: their index is built only once."""
 
 from typing import Any
 
 
 class CachedIndex:
-    """Room for the index that a frozen dataclass with slots makes of itself when it is first searched.
+    """Base of frozen dataclasses with slots that build an index of themselves at the first search.
 
-    The index is no part of the value: equal values are equal whether they have made one or not.
+    The index is not part of the value: equal values are equal whether they have built one or not.
     """
 
     __slots__ = ("_index",)
 
     def _indexed(self) -> Any:  # noqa: ANN401 - each class has an index of its own shape
-        """Return the index; a subclass makes it of its fields."""
+        """Return the index, built by a subclass from its fields."""
         raise NotImplementedError
 
     @property
     def index(self) -> Any:  # noqa: ANN401
-        """The index, made when it is first asked for."""
+        """The index, built at the first use."""
         try:
             return self._index  # type: ignore[attr-defined]  # the slot is declared by name only
         except AttributeError:

@@ -1,4 +1,4 @@
-"""Sets of networks: whether a network lies in one of many, or meets one, without a look at each of them."""
+"""Sets of networks with fast tests whether a network is in one of them, or overlaps one."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -8,10 +8,10 @@ Network = IPv4Network | IPv6Network
 
 
 class NetworkSet:
-    """Some networks of either family.
+    """A set of networks of both families.
 
-    Two networks of one family are either apart, or one lies in the other. So those that lie in no other are
-    in order and apart, and the one that may hold an address is found by bisection.
+    Two networks of one family are disjoint, or one contains the other. The networks that no other contains
+    are therefore disjoint and sorted, and the one that may contain an address is found by bisection.
     """
 
     __slots__ = ("_first", "_last")
@@ -25,22 +25,22 @@ class NetworkSet:
                 self._last[version].append(last)
 
     def holds(self, network: Network) -> bool:
-        """Say whether all of a network lies in one of these."""
+        """Return whether one of the networks contains all of another."""
         version, first, last = _bounds(network)
         place = bisect_right(self._first[version], first)
         return place > 0 and last <= self._last[version][place - 1]
 
     def meets(self, other: "NetworkSet") -> bool:
-        """Say whether some address is in both sets."""
+        """Return whether both sets have an address in common."""
         return any(_meet(self.ranges(version), other.ranges(version)) for version in (4, 6))
 
     def ranges(self, version: int) -> list[tuple[int, int]]:
-        """Return the ranges of one IP version as first and last address, in order and apart."""
+        """Return the ranges of one IP version as first and last address, sorted and disjoint."""
         return list(zip(self._first[version], self._last[version], strict=True))
 
 
 def _meet(ours: list[tuple[int, int]], theirs: list[tuple[int, int]]) -> bool:
-    """Say whether two lists of ranges, each in order and apart, have an address in common."""
+    """Return whether two sorted lists of disjoint ranges have an address in common."""
     at = 0
     for first, last in ours:
         while at < len(theirs) and theirs[at][1] < first:

@@ -1,4 +1,4 @@
-"""Pictures: what is known under each key at one moment, and cheaply, how two moments differ."""
+"""Pictures: immutable sorted mappings whose differences from an earlier one are cheap to find."""
 
 # ruff: noqa: SLF001 - pictures look into others of their own class
 
@@ -11,26 +11,26 @@ V = TypeVar("V")
 D = TypeVar("D")
 
 REMEMBERED: Final = 64
-"""How many steps a picture knows by which it came to be."""
+"""Number of changes that a picture remembers."""
 
 _ABSENT: Final[Any] = object()
-"""What stands in a layer for a key that is gone; a value of None would do, but None is what edits say."""
+"""Marker in a layer for a deleted key; None is used for deletion in edits only."""
 
 
 class Picture(Mapping[K, V], Generic[K, V]):
     """An immutable mapping that iterates in the order of its keys, which must be sortable.
 
-    A picture made by `changed` shares the table of the one before, and has what is other in a layer above it:
-    of at most about the square root of the table's size, then both become a new table. So a change of one key
-    costs the same however large the table is, but for a copy now and then. It remembers the last steps that
-    led to it, so that `since` an earlier one costs what has changed; between pictures of which neither led to
-    the other, it compares all there is.
+    A picture made by `changed` shares the table of its predecessor and stores the differences in a layer
+    above. When the layer exceeds about the square root of the table's size, both are merged into a new table.
+    So the change of one key costs the same for any table size, except for an occasional copy. The last
+    changes are remembered, so that `since` an earlier picture costs only what has changed; for unrelated
+    pictures everything is compared.
     """
 
     __slots__ = ("_above", "_length", "_mark", "_sorted", "_steps", "_table")
 
     def __init__(self, values: Mapping[K, V] | None = None) -> None:
-        """Take values, which are copied."""
+        """Copy the values."""
         self._table: dict[K, V] = dict(values or {})
         self._above: dict[K, V] = {}
         self._length = len(self._table)
@@ -40,13 +40,13 @@ class Picture(Mapping[K, V], Generic[K, V]):
 
     @classmethod
     def of(cls, values: Mapping[K, V]) -> "Picture[K, V]":
-        """Return the values as a picture: the very same one if they are one already."""
+        """Return the values as a picture; the same object if they are one already."""
         return values if isinstance(values, Picture) else Picture(values)
 
     def changed(self, edits: Mapping[K, V | None]) -> Self:
-        """Return the picture with other values under some keys, None for what is gone; itself where none is.
+        """Return the picture with these edits, None for a deletion; itself if nothing changes.
 
-        A value that equals the one that is there does not replace it.
+        A value that equals the existing one does not replace it.
         """
         if not self._length:  # the first of everything is compared with nothing
             first = type(self)({key: value for key, value in edits.items() if value is not None})
@@ -68,7 +68,7 @@ class Picture(Mapping[K, V], Generic[K, V]):
         return after
 
     def since(self, before: "Picture[K, V]") -> Mapping[K, V | None]:
-        """Return what is other than in a picture before, None for what is gone."""
+        """Return the differences from an earlier picture, None for deleted keys."""
         if before is self:
             return {}
         if not before._length:
@@ -82,7 +82,7 @@ class Picture(Mapping[K, V], Generic[K, V]):
         return found
 
     def _held(self) -> dict[K, V]:
-        """Return all there is, in no order; not to be changed."""
+        """Return all items without order; the caller must not change them."""
         return _flat(self._table, self._above) if self._above else self._table
 
     def _keys_since(self, before: "Picture[K, V]") -> dict[K, None] | None:
@@ -98,7 +98,7 @@ class Picture(Mapping[K, V], Generic[K, V]):
     @overload
     def get(self, key: K, /, default: V | D) -> V | D: ...
     def get(self, key: K, /, default: V | D | None = None) -> V | D | None:
-        """Return the value of a key, `default` where there is none."""
+        """Return the value of a key, or `default`."""
         if self._above and (value := self._above.get(key)) is not None:
             return default if value is _ABSENT else value
         return self._table.get(key, default)
@@ -135,7 +135,7 @@ class Picture(Mapping[K, V], Generic[K, V]):
 
 
 def _flat(table: dict[K, V], above: dict[K, V]) -> dict[K, V]:
-    """Return a table and what stands above it as one."""
+    """Return a table merged with the layer above it."""
     found = {**table, **above}
     for key, value in above.items():
         if value is _ABSENT:

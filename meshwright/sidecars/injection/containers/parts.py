@@ -19,7 +19,7 @@ from meshwright.sidecars.layout import PROXY_UID
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What is put into a pod; `interception` is None where its traffic is not captured."""
+    """Parts added to a pod; `interception` is None if its traffic is not captured."""
 
     sidecar: Container
     interception: Container | None
@@ -27,11 +27,11 @@ class Parts:
 
     @property
     def containers(self) -> tuple[Container, ...]:
-        """Return the containers that there are."""
+        """Return the containers that exist."""
         return (self.sidecar,) if self.interception is None else (self.sidecar, self.interception)
 
     def under(self, overlays: Iterable[Overlay]) -> "Parts":
-        """Return them with overlays laid over them, one after the other."""
+        """Return the parts with overlays applied, in order."""
         found = self
         for each in overlays:
             within = cast("list[Mapping[str, object]]", list(found.volumes))
@@ -44,14 +44,14 @@ class Parts:
         return found
 
     def overruled(self, own: Iterable[OwnContainer]) -> "Parts":
-        """Return them with what the pod's author says of them."""
+        """Return the parts with the settings of the pod's author."""
         found = self
         for each in own:
             found = found.patched(each.name, each.patch)
         return found
 
     def patched(self, name: str, patch: Mapping[str, object]) -> "Parts":
-        """Return them with a patch laid over the container of a name."""
+        """Return the parts with a patch applied to the container with this name."""
         if name == names.SIDECAR_CONTAINER:
             return replace(self, sidecar=_merged(self.sidecar, patch))
         if self.interception is None:
@@ -60,7 +60,7 @@ class Parts:
 
 
 def parts(context: InjectorContext, sidecar: Sidecar) -> Parts:
-    """Return what is made for a pod, with the mesh's overlays; raise CannotPatchError."""
+    """Return the parts for a pod, with the mesh's overlays. Raises CannotPatchError."""
     made = container(context, sidecar, _image(context))
     if context.os is PodOs.LINUX:
         made["securityContext"] = confined(raw_sockets=sidecar.raw_sockets)
@@ -72,7 +72,7 @@ def parts(context: InjectorContext, sidecar: Sidecar) -> Parts:
 
 
 def require_whole(found: Parts, sidecar: Sidecar, placement: Placement) -> None:
-    """Raise CannotPatchError where what is laid over a sidecar has made it useless."""
+    """Raise CannotPatchError if overlays have made a sidecar unusable."""
     _require_place(found.sidecar, "Always" if placement is Placement.NATIVE else None, placement)
     if found.interception is not None:  # the application begins when it has ended well
         _require_place(found.interception, None, placement)
@@ -88,7 +88,7 @@ def require_whole(found: Parts, sidecar: Sidecar, placement: Placement) -> None:
 
 
 def _require_place(container: Container, policy: str | None, placement: Placement) -> None:
-    """Raise CannotPatchError for a container that would begin and end at another time than it must."""
+    """Raise CannotPatchError for a container that would start and end at a wrong time."""
     if (said := container.get("restartPolicy")) != policy:
         raise CannotPatchError(
             f"container {container.get('name')} is to have restartPolicy {said}: must "
