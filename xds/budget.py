@@ -145,7 +145,7 @@ class Share:
 
 
 class Account:
-    """The sum of what all calls of one certificate take, against the limits per certificate."""
+    """Sum of the costs of all calls of one certificate, against the limits per certificate."""
 
     __slots__ = ("__weakref__", "_limits", "share", "streams", "taken")
 

@@ -28,7 +28,7 @@ _log = structlog.get_logger("certs.issuers.succeeding")
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What an issuer signs, the file of its succession, and the time that distributing a root takes."""
+    """Role of an issuer: its certificates, the file of its succession, and the time to distribute a root."""
 
     file: str
     signs: str
@@ -115,7 +115,7 @@ class SucceedingIssuer:
         return chain_pem
 
     def _note_end(self, chain_pem: bytes) -> None:
-        with suppress(ValueError), self._ending:  # what cannot be read is nobody's certificate
+        with suppress(ValueError), self._ending:  # the caller refuses a certificate that cannot be parsed
             end = first_in(chain_pem).not_valid_after_utc
             self._last_end = end if self._last_end is None else max(end, self._last_end)
 
@@ -174,7 +174,7 @@ class SucceedingIssuer:
                 drops=self._drops,
                 settling=self._role.settling,
             )
-        if found != before:  # a mesh that only ever had its own CA needs no file, and no room for one
+        if found != before:  # a mesh that only had its own CA needs no file
             self._note(found)
             _say(before, found, self._role)
 

@@ -79,8 +79,10 @@ def followed(
     known = before.trusted
     gone = set(before.roots.fingerprints) - set(roots.fingerprints)
     formers = before.formers
+    # Former roots are needed only while a certificate of theirs may be valid.
     if gone and ends is not None and now < ends and not (drops and name == before.name):
         formers = (*formers, FormerIssuer(before.roots, ends))
+    # A new root must be distributed first, unless there are no certificates, and so no peers, yet.
     news = not known.holds(roots) and ends is not None and now < ends
     settled = now + settling if news else before.settled
     return Succession(name, roots, settled, formers, before.heard and not news).lasting(now)

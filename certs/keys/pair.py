@@ -92,6 +92,7 @@ def sign(
         below = stands_below(chain_pem, issuer.trust_bundle())
     except ValueError as error:
         raise IssuerError(f"{answer} cannot be used: {error}") from error
+    # A certificate for another key would let the holder of that key act under these names.
     if certified != possession.public_key():
         raise IssuerError(f"{answer} is for another key than asked")
     if wrong := _wrong(leaf, request, now) or _more(certificate):

@@ -76,7 +76,10 @@ class LedgerCache:
 
     def stamped(self, serial: str, noted: Mapping[Stamp, StampDetail]) -> None:
         """Apply stamps that were just written."""
-        for entries in (self._entries, self._before):  # what is forgotten stands for it while others lock
+        for entries in (
+            self._entries,
+            self._before,
+        ):  # `last` returns entries of `_before` while others hold the lock
             if (entry := entries.get(serial)) is not None:
                 entries[serial] = entry.stamped(noted)
 
@@ -104,11 +107,13 @@ class LedgerCache:
             changes = connection.total_changes
             yield
             if self._counter is not None and connection.total_changes > changes:
+                # The commit increments the counter in the file. Expect that before, because other threads
+                # call `current` as soon as the commit is done.
                 self._ours = (self._counter + 1) % 2**32
             connection.execute("COMMIT")
         except BaseException:
             self._ours = None
-            if connection.in_transaction:  # SQLite itself has taken it back after some errors
+            if connection.in_transaction:  # after some errors SQLite has rolled back already
                 connection.execute("ROLLBACK")
             raise
 
@@ -127,6 +132,7 @@ class LedgerCache:
 
         Call it in a transaction, in which no other can.
         """
+        # data_version changes when another connection has written, but not for writes of this one.
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         counter = self._count()
         if counter is None or version != self._version:

@@ -165,6 +165,7 @@ class SqliteLedger:
             for each in found:
                 if each.claimed_at is not None:
                     self._unwritten.note(each, Stamp.ADMITTED, StampDetail.of(now))
+            # After a failure leave it to `write_unwritten`: each attempt may wait for the disk or a lock.
             if not self._unwritten.failing:
                 with suppress(sqlite3.Error):
                     self._unwritten.write_all(connection)
@@ -221,6 +222,7 @@ class SqliteLedger:
         last = self._seen.last(serial)
         if last is None:
             return self._see(connection, serial)
+        # Do not wait: the caller may be the event loop, and the last known entry is good enough.
         with waiting(connection, 0.0):
             try:
                 return self._see(connection, serial)

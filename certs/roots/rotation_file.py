@@ -140,6 +140,7 @@ def _put(state: Path, root: Root, seal: Seal) -> Fingerprint:
 
 def _order(state: Path, rotation: Rotation) -> None:
     """Put the folders in order: three renames, each of which may be the last before a crash."""
+    # rename(2) cannot swap two folders, so that the swap takes a third name.
     signer, other, moving = (state / each for each in (_SIGNER, _OTHER, _MOVING))
     try:
         if signer.exists() and _is(signer, rotation.other):
@@ -148,7 +149,7 @@ def _order(state: Path, rotation: Rotation) -> None:
             (moving if _is(moving, rotation.signer) else other).rename(signer)
         if moving.exists():
             moving.rename(other)
-        if (other / _MARK).exists():  # it goes with whoever signs
+        if (other / _MARK).exists():  # it belongs to the signing root
             (other / _MARK).replace(signer / _MARK)
         files.sync_directory(state)
     except OSError as error:
@@ -187,7 +188,7 @@ def _leave(folder: Path) -> None:
 
 def _remove(folder: Path) -> None:
     try:
-        if folder.is_symlink():  # as `ca/` may have been: what it leads to is somebody else's to remove
+        if folder.is_symlink():  # `ca/` may be a link; its target is not ours to remove
             folder.unlink()
         elif folder.exists():
             shutil.rmtree(folder)

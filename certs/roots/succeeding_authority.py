@@ -191,6 +191,6 @@ def _last_end(state: Path, path: Path) -> datetime | None:
         try:
             with SqliteLedger.open(path) as ledger:
                 found += [entry.not_after for entry in ledger.entries()]
-        except DamagedError:  # whoever opens it next says so
+        except DamagedError:  # reported when the ledger is opened next
             return max(found, default=None)
     return max(found, default=None)

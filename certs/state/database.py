@@ -69,7 +69,7 @@ def open_private(path: Path, schema: Schema) -> sqlite3.Connection:
     files.private_directory(path.parent)
     # Unlike other statements, PRAGMA journal_mode does not wait for the lock of another process.
     with files.locked(path.with_name(path.name + ".lock")), explained(path, schema):
-        files.touch_private(path)  # before SQLite would with the umask's mode; its journal takes ours over
+        files.touch_private(path)  # SQLite would use the umask; its journal inherits our mode
         connection = sqlite3.connect(
             path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
@@ -125,14 +125,16 @@ def _prepare(connection: sqlite3.Connection, path: Path, schema: Schema) -> None
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         raise DamagedError(f"{schema.name} {path} is damaged: {found}")
+    # Keep the journal file, because a new one could not be created on a full disk.
     connection.execute("PRAGMA journal_mode = PERSIST")
     # FULL: a revocation, or the use of a token, must survive a power failure.
     connection.execute("PRAGMA synchronous = FULL")
+    # Temporary files could not be created on a full disk.
     connection.execute("PRAGMA temp_store = MEMORY")
     for before in range(version, schema.version):
         step = f"BEGIN; {schema.steps[before]}; PRAGMA user_version = {before + 1}; COMMIT;"
         connection.executescript(step)
-    with suppress(sqlite3.OperationalError, OSError):  # there may be no room for it now
+    with suppress(sqlite3.OperationalError, OSError):  # the disk may be full now
         _provide(connection, path.with_name(path.name + "-journal"), schema)
 
 

@@ -75,7 +75,7 @@ def _close_to_others(name: str, above: int, *, made: bool) -> None:
             with links.listed(at) as folder, os.scandir(folder) as entries:
                 if any(entries):
                     return
-        # By its descriptor: the name may lead elsewhere by now. fchmod(2) takes none of O_PATH.
+        # By descriptor, because the name may be replaced; fchmod(2) rejects O_PATH descriptors.
         Path(f"/proc/self/fd/{at}").chmod(_PRIVATE)
     finally:
         os.close(at)
@@ -170,6 +170,7 @@ def locked(path: Path) -> Iterator[None]:
     except OSError as error:
         raise StateError(f"directory {path.parent} is not writable: {error.strerror}") from error
     try:
+        # flock(2) locks belong to the open file, so they exclude other threads of this process too.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:

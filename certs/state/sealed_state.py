@@ -70,7 +70,7 @@ def unsealed(state: Path, passphrase: Path) -> int:
     seal = Seal(_data_key(state / FILE, content, _passphrase(passphrase, state), passphrase))
     count = _rewritten(state, is_sealed, seal.opened)
     try:
-        (state / FILE).unlink()  # only now: until here each key needs it, or may
+        (state / FILE).unlink()  # last, because until here a key file may need it
         files.sync_directory(state)
     except OSError as error:
         raise StateError(f"{state / FILE} cannot be removed: {error.strerror}") from error

@@ -62,6 +62,7 @@ class Seal:
             return text
 
         def sealed(found: re.Match[bytes]) -> bytes:
+            # AES-GCM is broken by two texts with the same key and nonce (NIST SP 800-38D, section 8).
             nonce = secrets.token_bytes(_NONCE)
             body = base64.b64encode(nonce + cipher.encrypt(nonce, found.group(), _OF_A_KEY))
             lines = (body[at : at + _WIDTH] for at in range(0, len(body), _WIDTH))

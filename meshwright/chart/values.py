@@ -230,7 +230,7 @@ def checked(values: Mapping[str, Any], settings: Collection[str]) -> None:
 
 
 def _expected(error: ErrorDetails) -> str:
-    """Return what is wrong with a value, and what would be right."""
+    """Return the fault of a value, and the correct form."""
     given = repr(error["input"])[:60]
     match error["type"]:
         case "extra_forbidden":

@@ -18,7 +18,7 @@ class HostPort:
         if host.startswith("[") and host.endswith("]"):
             host = host[1:-1]
         elif ":" in host:
-            host = ""  # nobody could tell where it ends
+            host = ""  # ambiguous: an IPv6 address needs brackets
         if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
             raise ValueError(f"must be HOST:PORT, such as 127.0.0.1:{example} or [::1]:{example}")
         return cls(host, int(port))

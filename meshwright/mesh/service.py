@@ -162,7 +162,7 @@ class Service(CachedIndex):
     def _indexed(
         self,
     ) -> tuple[dict[int, ServicePort], dict[str, ServicePort], dict[str, list[ServicePort]]]:
-        backwards = self.ports[::-1]  # of two with one number, or name, the first counts
+        backwards = self.ports[::-1]  # of two ports with the same number or name the first counts
         by_target: dict[str, list[ServicePort]] = {}
         for each in self.ports:
             by_target.setdefault(str(each.target_port), []).append(each)

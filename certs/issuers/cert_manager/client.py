@@ -59,6 +59,7 @@ class CertificateRequestClient:
         except KubeError as error:
             raise _unasked(error) from error
         except asyncio.CancelledError:
+            # The object may exist, although its creation was not confirmed.
             await self._remove_unheard(document)
             raise
         name = _name(made)
@@ -141,6 +142,7 @@ class CertificateRequestClient:
                 if error.reason in _FINAL:
                     raise
                 yield error
+            # List again after the end of a watch, because events may have been missed.
             version = ""
             await asyncio.sleep(_PAUSE_SECONDS)
 
@@ -168,7 +170,7 @@ class CertificateRequestClient:
                 async with asyncio.timeout(_REMOVING_SECONDS):
                     listed = await self._api.list(REQUESTS, self._namespace, labels=f"{LABEL}={OURS}")
             except (KubeError, TimeoutError):
-                return  # it is swept later, as what a killed server has left
+                return  # `look` removes it later
             for each in listed["items"]:
                 if each["spec"]["request"] == document["spec"]["request"]:
                     await self._remove(_name(each))

@@ -130,7 +130,7 @@ class CertManagerIssuer(RemoteIssuer):
         end = min(wanted.not_after, self._ends) if now < self._ends else wanted.not_after
         signed = await self._signed(wanted, end, then())
         if signed.leaf.not_valid_after_utc > self._reach(signed, then()):
-            # cert-manager's CA issuer does not mind its own end: it is known now.
+            # cert-manager's CA issuer ignores its own end, which is known only now.
             signed = await self._signed(wanted, self._ends, then())
         ahead = signed.leaf.not_valid_before_utc - then()
         if timedelta(0) < ahead <= _AHEAD:

@@ -60,7 +60,7 @@ class EventLoopThread:
         try:
             with asyncio.Runner() as runner:
                 runner.run(self._main())
-        except Exception as error:  # of a loop that never ran it is for whoever waits for that
+        except Exception as error:  # before the loop ran: raised to the caller that waits for it
             if self._loop is not None:
                 raise
             self._lacking = error

@@ -108,7 +108,7 @@ def _signed(status: Mapping[str, Any]) -> Verdict:
         above = certificates_in(_decoded(status, "ca")) if status.get("ca") else []
     except ValueError as error:
         return RefusedRequest(f"what was signed is not understood: it {error}")
-    # An issuer that has no root shows the highest CA that it knows: that is one more on the way.
+    # An issuer without a root reports its highest CA as `ca`: that is another intermediate.
     upper = [each for each in (*rest, *above) if each.subject != each.issuer]
     roots = [each for each in above if each.subject == each.issuer]
     return SignedCertificate((leaf, *dict.fromkeys(upper)), TrustBundle.of([as_pem(roots)]))

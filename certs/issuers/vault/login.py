@@ -91,6 +91,7 @@ class Session:
         """Return a valid token; log in if there is none. Raises IssuerError, StateError."""
         with self._lock:
             held, coming = self._lease, self._coming
+            # Only one thread renews a token that is due; the others use it meanwhile.
             if held is not None and held.is_good(now) and not (coming is None and held.is_due(now)):
                 return held.token
             if coming is None:
@@ -120,6 +121,7 @@ class Session:
         try:
             is_good = held is not None and held.is_good(now)
             found = self._renewed(held, now) if held and is_good else self._login.login(self._api, now)
+        # BaseException, because the waiting threads need a result whatever ends this one.
         except BaseException as error:
             with self._lock:
                 self._coming = None
@@ -139,7 +141,7 @@ class Session:
         try:
             api.call("POST", "auth/token/revoke-self", {}, held.token)
         except CertificateError as error:
-            if not _is_forbidden(error):  # it has ended already
+            if not _is_forbidden(error):  # 403: the token has ended already
                 until = None if held.ends is None else held.ends.isoformat()
                 _log.warning("token of Vault not revoked", until=until, reason=str(error))
 

@@ -37,6 +37,7 @@ def roots_by(at: HostPort, pins: tuple[str, ...]) -> bytes:
     Raises ServerDistrusted if it presents none: then it belongs to another mesh, or is an attacker's.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # Nothing can be verified yet: the pins select the roots, and `require_believed` then verifies the server.
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with _shaken(at, context, None) as connection:
         found = pinned(_shown(connection), pins)
@@ -57,9 +58,9 @@ def require_believed(at: HostPort, roots: bytes, domain: TrustDomain, own: Path 
     """
     name = server_name(domain)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(
-        cadata=roots.decode("ascii", "ignore")
-    )  # comments in PEM may have other characters
+    # "ignore", because comments in PEM may have other characters.
+    context.load_verify_locations(cadata=roots.decode("ascii", "ignore"))
+    # gRPC needs HTTP/2, which TLS clients select by ALPN (RFC 9113, section 3.2).
     context.set_alpn_protocols(["h2"])
     if own is not None:
         show_own(context, own)

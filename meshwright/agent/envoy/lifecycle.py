@@ -203,6 +203,7 @@ class Lifecycle:
                 return []
             self._mark_killed(newest)
             return [EpochKill(newest, gently=True)]
+        # Only one hand-over at a time: the newest epoch must serve, and the one before must have ended.
         has_room = current.settled and len(self._epochs) < MOST_EPOCHS
         return self._start(newest + 1, self._wanted, now) if has_room else []
 

@@ -132,6 +132,7 @@ class Supervisor:
     async def _start(self, epoch: int) -> None:
         if epoch == 0:
             self._forget_shared_memory()
+            # Epoch 0 writes a new base ID. A later epoch must not read that of an earlier run.
             self._runtime.base_id.unlink(missing_ok=True)
         else:
             self._base_id = self._runtime.read_base_id()

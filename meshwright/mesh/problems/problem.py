@@ -58,7 +58,7 @@ def ordered(problems: Iterable[Problem]) -> Problems:
 
 
 def _order(problem: Problem) -> tuple[Order, str, str, str, str, str, str]:
-    # As text, since a key may be None. The last two tell apart what else would lie as a set has it.
+    # `str`, because a key may be None. The last two make the order of equal places deterministic.
     key, severity = str(problem.key), problem.severity.value
     return (problem.origin.order, problem.code, key, problem.field, problem.value, problem.expected, severity)
 

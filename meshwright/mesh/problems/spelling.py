@@ -25,7 +25,7 @@ def alike(word: str, known: Iterable[str], most: int, least: float = LIKE) -> tu
     Words of equal similarity are in alphabetical order. If there are more than COMPARED, only those with the
     most similar beginning are compared.
     """
-    asked = word[:LONGEST_NAME].lower()  # what is longer is no slip, and costs time
+    asked = word[:LONGEST_NAME].lower()  # longer texts are not typing errors, and cost time
     by_folded = {each.lower(): each for each in sorted(known, reverse=True)}
     near = _beginning_like(asked, sorted(by_folded))
     return tuple(by_folded[each] for each in get_close_matches(asked, near, most, least))

@@ -7,7 +7,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-class SharedTuple(tuple[T_co, ...]):  # noqa: SLOT001 - the hash stands in its dictionary
+class SharedTuple(tuple[T_co, ...]):  # noqa: SLOT001 - the hash is stored in its `__dict__`
     """A long sequence that many values share; a key with it pays only once for its length."""
 
     _hash: int

@@ -48,7 +48,7 @@ class Picture(Mapping[K, V], Generic[K, V]):
 
         A value that equals the existing one does not replace it.
         """
-        if not self._length:  # the first of everything is compared with nothing
+        if not self._length:  # a first picture has no predecessor to share
             first = type(self)({key: value for key, value in edits.items() if value is not None})
             return first if first._length else self
         edits = {key: value for key, value in edits.items() if self.get(key) != value}
@@ -59,7 +59,7 @@ class Picture(Mapping[K, V], Generic[K, V]):
         after._above, after._table = {**self._above, **layer}, self._table
         if len(after._above) ** 2 > len(self._table):
             after._table, after._above = _flat(self._table, after._above), {}
-        # Of what has become mostly something else, all must be looked at anyway.
+        # A change of most keys is not remembered, because comparing everything costs no more.
         if 2 * len(edits) <= len(self._table):
             after._steps = (*self._steps[1 - REMEMBERED :], (self._mark, tuple(edits)))
         moved = [(value is not None) - (key in self) for key, value in edits.items()]

@@ -205,7 +205,7 @@ class Conversation:
         if self._outbox:
             self._write_due()
         else:
-            self._outgoing.is_free()  # what was answered is written: let go of it
+            self._outgoing.is_free()  # the response is written: release it
 
     def _take(self, request: AnyRequest) -> list[Response]:
         request = self._looked_at(request)

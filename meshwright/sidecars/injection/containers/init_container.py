@@ -90,7 +90,7 @@ def _ports(ports: Iterable[Port]) -> str:
 
 
 def _ranges(which: str, ranges: tuple[str, ...], captured: tuple[int, ...]) -> str:
-    """Return ranges as the command reads them, of what is captured."""
+    """Return the ranges of the captured families as the command's argument."""
     if not ranges:
         raise CannotPatchError(f"the list of {which} outbound ranges is empty: leave it out")
     found = []

@@ -58,10 +58,10 @@ def _ask(made: Container, port: int, placement: Placement) -> None:
 
 
 def _hooks(placement: Placement) -> Lifecycle:
-    """Return what keeps the application from being without a proxy, at its begin and at its end.
+    """Return the hooks that keep the application from running without a proxy, at its start and end.
 
-    A native sidecar is told of the end when the application is, and to end when that has. Of a classic one
-    the containers after it begin when its hook has returned.
+    The preStop hook of a native sidecar starts to drain when the application is stopped; Kubernetes ends the
+    sidecar afterwards. The containers after a classic sidecar start when its postStart hook has returned.
     """
     match placement:
         case Placement.NATIVE:

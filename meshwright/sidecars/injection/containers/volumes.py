@@ -10,7 +10,7 @@ from meshwright.sidecars.injection.sidecar import Sidecar
 from meshwright.sidecars.layout import AUTHORITY_FILE
 
 AUDIENCE: Final = "meshwright"
-"""For whom a pod's token is; who judges tokens takes no other (`meshwright.enrolment.proofs.kubernetes`)."""
+"""Audience of a pod's token; `meshwright.enrolment.proofs.kubernetes` accepts no other."""
 
 _TOKEN_SECONDS: Final = 3600
 _READABLE: Final = 0o444
