@@ -1,6 +1,6 @@
 """Keys, certificates, signing requests and trust bundles as values: creation and parsing.
 
-The package has no files, clocks or network, so that every other part of `certs` can use it.
+Every other part of `certs` uses these values. The package never writes a file, and has no clock or network.
 - `pair`: a certificate with its key, issued and checked against the request.
 - `leaf`, `pem`: parsing of certificates that others wrote. All errors of the library become ValueError.
 - `bundle`: sets of roots, comparable by their bytes.

@@ -1,11 +1,11 @@
-"""Installation of Meshwright: the chart, its values, and its rendering without Helm.
+"""Installation: the chart's values as types, and its manifests, rendered without Helm.
 
-    chart/meshwright  the chart: the only place of the manifests
-    values            the values as types; values.schema.json is generated from them
-    overrides         values from files and the command line, merged as Helm does
-    template/         parser and renderer of the part of Go's templates that the chart uses
-    rendering         from values to manifests, as `helm template` prints them
+    values     the values of an installation as types; values.schema.json is generated from them
+    overrides  values from files and the command line, merged as Helm merges them
+    template/  the subset of Go's templates in which the chart is written
+    rendering  values in, manifests out: the output of `helm template`
 
-`meshwright install --print` renders the chart's own templates, so that there are no second manifests to keep
-equal. Tests compare the result with Helm's. Continue with `rendering`.
+The chart itself is in `deploy/chart/meshwright`, the only place with the manifests of an installation.
+`meshwright install --print` renders the chart's own templates, and tests compare the result with Helm's. The
+package never contacts a cluster.
 """

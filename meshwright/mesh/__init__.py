@@ -9,6 +9,6 @@ comparable and hashable, so that a change can be found by comparison and values 
 - `kinds`, `objects`, `origins`: the objects that values come from, and where these were read.
 - `problems`: mistakes in objects, for the people who must correct them.
 - `values`, `terminal`: containers with fast comparison, and text made safe for a terminal.
-It depends on the standard library alone. It reads no files, knows no protocol, and imports no other package
-of ours. Continue with `service` and `workload`.
+It depends on the standard library alone, and never reads a file, knows a proxy or a protocol, or imports
+another package of ours. Continue with `service` and `workload`.
 """

@@ -1,9 +1,7 @@
-"""External programs run as commands: started, waited for, and killed with everything they have started.
+"""Commands: other programs, started with a time limit, and ended with all their children.
 
 The agent runs Envoy and separate Python processes, and the Kubernetes client runs exec plug-ins. A program
 may hang, start children or print without end, and must not block or fill the caller. `command` is the only
 module: `run` bounds the time and the output of a command, and ends its whole session.
-
-This package does not know the programs, does not parse their output, and does not supervise programs that
-keep running.
+The package never knows what a program does, and never runs a long-lived one.
 """

@@ -1,9 +1,11 @@
-"""cert-manager as an issuer, asked with CertificateRequest objects; only CSRs are sent, never a key.
+"""cert-manager as an issuer, by CertificateRequests. A request contains a CSR.
 
-- `requests`: the objects to create (values).
-- `responses`: their outcome, and the state of the issuer (values).
-- `client`: objects created, watched and removed at the API server.
-- `loop_thread`: a thread with the event loop of the client, because issuers are blocking.
-- `issuer`: the Issuer itself. Start here.
-cert-manager does not publish the roots of an issuer. They are read from what it signs, or from a file.
+    requests     the CertificateRequest to create              (values)
+    responses    the state of a request and of its issuer      (values)
+    client       create, watch and remove requests             (the API server)
+    loop_thread  the event loop for the client                 (a thread)
+    issuer       the contract of an issuer, as blocking calls
+
+cert-manager does not publish the roots of an issuer. They are read from what it signs, or from a file. The
+package never sends a private key. Start with `issuer`.
 """

@@ -1,11 +1,11 @@
-"""Go's templates as far as our charts use them: text/template with some functions of Helm's.
+"""Go's text/template with some of Helm's functions: the subset that Meshwright's chart uses.
 
     tokens      the words of an action
     parsing     a template as a tree
-    functions   the functions that templates can call
-    evaluation  the text of a tree with its values
+    functions   the functions that a template can call
+    evaluation  a tree and its values, as text
 
-Supported are `if`, `else`, `else if`, `with`, `range`, `define`, `end`, variables (`:=`), pipelines,
-parentheses, comments and trimming. Everything else in Go's templates is an error with its line: a chart does
-without it, or it is added here and compared with Helm.
+There are `if`, `else`, `else if`, `with`, `range`, `define`, `end`, variables (`:=`), pipelines, parentheses,
+comments and trimming. It never ignores the rest of Go's language: other constructs are errors with a line
+number. A chart that needs one avoids it, or the construct is added here and compared with Helm.
 """

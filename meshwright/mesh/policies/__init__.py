@@ -6,6 +6,6 @@ converted, names are in lower case and sequences sorted where the order has no m
 - `mutual_tls`, `authorization`, `roots`: security.
 - `routing`, `retries`, `upstreams`, `limits`, `rate_services`, `resilience`: treatment of calls.
 - `telemetry`: access logs and traces.
-`meshwright.specs` reads manifests, and `catalog` decides the effect of policies; this package does neither.
+It never reads a manifest, and never decides the effect of a policy: `meshwright.specs` and `catalog` do.
 Continue with `smi`.
 """
