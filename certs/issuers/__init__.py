@@ -4,5 +4,5 @@
 files. `succeeding_issuer` wraps every issuer, so that certificates of a former issuer stay trusted until they
 end.
 
-It never decides which certificates are needed.
+The package never decides which certificates are needed.
 """

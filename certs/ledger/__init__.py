@@ -2,7 +2,7 @@
 
 A certificate alone does not say whether a proxy may connect: it may have been revoked, or copied before its
 first use. The ledger records each proxy certificate and its stamps, and every new xDS stream is checked
-against it. It never stores a private key.
+against it. The package never stores a private key.
 - `contract`: the interface of a ledger. A ledger that several machines share would implement it too.
 - `entry`, `progress`: one certificate as a value, and how far a proxy has come by all its certificates.
 - `sqlite`: the ledger in one file, with `file` (schema), `rows` (SQL), `cache` (entries that were read),

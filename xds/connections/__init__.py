@@ -6,5 +6,5 @@ in /proc and can end one, `table` decides which connections exceed the limits (p
 argument), and `guard` connects both to gRPC: it counts the calls on each connection and looks at the sockets
 about once a second.
 
-It never reads a request.
+The package never reads a request.
 """

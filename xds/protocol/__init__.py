@@ -9,5 +9,5 @@ The package uses no asyncio, no gRPC and no clock, so each rule of docs/xds-rule
 of values. Rule numbers such as `W4` are cited at the lines that implement them. Read `xds.protocol.stream`
 next.
 
-It never uses asyncio, gRPC or a clock.
+The package never uses asyncio, gRPC or a clock.
 """

@@ -5,5 +5,5 @@ services. The package `streams` serves single calls. Decisions about resources a
 this package only moves bytes, identifies clients and ends calls. Read `ads` next, then
 `streams.conversation`.
 
-It never decides which resources a client gets: `xds.cache` has the snapshots.
+The package never decides which resources a client gets: `xds.cache` has the snapshots.
 """

@@ -3,5 +3,5 @@
 `request` makes it, `response` checks that the connection went through the sidecar, and `outcomes` interprets
 the answer.
 
-It never repeats a request.
+The package never repeats a request.
 """

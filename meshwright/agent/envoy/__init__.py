@@ -2,5 +2,5 @@
 
 `lifecycle` has the pure decisions and `supervisor` the processes; `admin` queries Envoy's admin interface.
 
-It never changes Envoy's configuration: the control plane sends it.
+The package never changes Envoy's configuration: the control plane sends it.
 """

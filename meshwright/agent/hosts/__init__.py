@@ -1,4 +1,4 @@
 """Names of the services that a proxy can call, in its machine's hosts file.
 
-It never changes a line of another owner.
+The package never changes a line of another owner.
 """

@@ -4,5 +4,5 @@
 change from the rules in force to the wanted ones (pure). `iptables` runs the programs. `probing` verifies the
 rules by connecting, without privileges.
 
-It never changes other rules.
+The package never changes other rules.
 """

@@ -2,5 +2,5 @@
 
 The decision to eject is Envoy's; this package only reports it.
 
-It never ejects an endpoint.
+The package never ejects an endpoint.
 """

@@ -4,5 +4,5 @@
 set with a sentence; both are pure. `probing` makes the steps, with the proxy's own credentials.
 `connection_watch` starts a diagnosis when Envoy loses its control plane.
 
-It never opens a discovery stream.
+The package never opens a discovery stream.
 """

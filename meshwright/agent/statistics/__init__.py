@@ -4,5 +4,5 @@
 `edges` makes Prometheus metrics of them, and `page` the page that Prometheus scrapes. `increments` and
 `report` make the reports to the control plane, which `reporting` sends.
 
-It never counts a request: Envoy does.
+The package never counts a request: Envoy does.
 """

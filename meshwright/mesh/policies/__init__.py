@@ -6,6 +6,6 @@ converted, names are in lower case and sequences sorted where the order has no m
 - `mutual_tls`, `authorization`, `roots`: security.
 - `routing`, `retries`, `upstreams`, `limits`, `rate_services`, `resilience`: treatment of calls.
 - `telemetry`: access logs and traces.
-It never reads a manifest, and never decides the effect of a policy: `meshwright.specs` and `catalog` do.
-Continue with `smi`.
+The package never reads a manifest (`meshwright.specs` does), or decides the effect of a policy (`catalog`
+does). Continue with `smi`.
 """

@@ -5,5 +5,5 @@ those of `patch` (injection). `lifetime` and `events` are for a running driver, 
 `errors` for its failures. `selection` chooses a driver and its images. docs/drivers.md shows how to write a
 driver.
 
-It never names a driver.
+The package never names a driver.
 """

@@ -9,5 +9,5 @@ package of its resource kind: `listeners`, `routes`, `clusters` (with endpoints)
 Except for the control plane these are pure functions. They do not read policy objects, open a socket, or use
 a field that Envoy 1.40 calls deprecated. Read `driver` next, then `pieces`.
 
-It never reads policy objects, opens a socket, or uses a field that is deprecated in Envoy 1.40.
+The package never reads policy objects, opens a socket, or uses a field that is deprecated in Envoy 1.40.
 """

@@ -1,4 +1,4 @@
 """Clusters (CDS) and endpoints (EDS), with health checks, circuit breakers and outlier detection.
 
-`cluster` combines the other modules. It never decides which endpoints there are: the policy has them.
+`cluster` combines the other modules. The package never decides on endpoints: the policy has them.
 """

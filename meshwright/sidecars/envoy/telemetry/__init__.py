@@ -1,4 +1,4 @@
 """Access logs, and the names of Envoy's statistics.
 
-It never reads statistics: agents do.
+The package never reads statistics: agents do.
 """

@@ -1,4 +1,4 @@
 """The containers and volumes that are put into a Pod.
 
-It never changes the containers of the Pod's author.
+The package never changes the containers of the Pod's author.
 """

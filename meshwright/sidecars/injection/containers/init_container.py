@@ -1,7 +1,7 @@
-"""The init container that leads a pod's traffic through its proxy: `meshwright intercept`.
+"""Init container that redirects a pod's traffic to its proxy: `meshwright intercept`.
 
-Where the node's CNI plug-in sets the rules, an annotation tells it which, and the init container only sees
-whether they are in force.
+If the node's CNI plug-in sets the rules, an annotation tells the plug-in which, and the init container only
+checks that they are in force.
 """
 
 from collections.abc import Iterable
@@ -19,10 +19,10 @@ from meshwright.specs.annotations import IPV6
 
 
 def init_container(context: InjectorContext, image: str) -> Container:
-    """Return the init container; it changes the pod's own network namespace, and nothing else.
+    """Return the init container, which changes only the pod's own network namespace.
 
-    Without rules to set it is as confined as the sidecar, and the same user: what that sends to its own pod
-    is led as if it came from elsewhere.
+    If there are no rules to set, it has the same few rights and the same user as the sidecar. The check needs
+    this user, because its traffic to the own pod is redirected like traffic from elsewhere.
     """
     are_set = context.rules_by is RulesOwner.CNI
     options = arguments(context)
@@ -40,7 +40,7 @@ def init_container(context: InjectorContext, image: str) -> Container:
 
 
 def _administrator() -> SecurityContext:
-    """Return a security context for who sets rules."""
+    """Return the security context for setting rules."""
     return {
         "runAsUser": 0,
         "runAsGroup": 0,

@@ -1,4 +1,4 @@
-"""The sidecar's container, as it is made: overlays and the pod's author have their say later."""
+"""The sidecar's container before overlays and the settings of the pod's author are applied."""
 
 from typing import Final
 
@@ -10,11 +10,11 @@ from meshwright.sidecars.injection.sidecar import PROGRAM, Sidecar
 from meshwright.sidecars.layout import PROXY_UID, READY_PATH
 
 _STARTS_WITHIN: Final = 600
-"""Seconds, and times that a kubelet asks: the API server may tell the mesh of a pod late."""
+"""Seconds, and number of probes: the API server may report a pod to the mesh late."""
 
 
 SECCOMP: Final = {"type": "RuntimeDefault"}
-"""The runtime's own filter of system calls: Pod Security `restricted` asks every container for it."""
+"""Seccomp profile of the runtime, which Pod Security `restricted` requires of every container."""
 
 
 def container(context: InjectorContext, sidecar: Sidecar, image: str) -> Container:
@@ -43,9 +43,9 @@ def container(context: InjectorContext, sidecar: Sidecar, image: str) -> Contain
 
 
 def _ask(made: Container, port: int, placement: Placement) -> None:
-    """Have the kubelet ask whether the sidecar has its configuration.
+    """Add the probes by which the kubelet checks that the sidecar has its configuration.
 
-    What comes after a native sidecar begins when its startup probe has succeeded.
+    Containers after a native sidecar start when its startup probe has succeeded.
     """
     made["ports"] = [{"name": "mesh-status", "containerPort": port, "protocol": "TCP"}]
     asked: HttpGet = {"path": READY_PATH, "port": port, "scheme": "HTTP"}
@@ -72,9 +72,10 @@ def _hooks(placement: Placement) -> Lifecycle:
 
 
 def confined(*, raw_sockets: bool) -> SecurityContext:
-    """Return a security context for Linux without any right, as the proxy's user: as `restricted` has it.
+    """Return the security context of the proxy's user without any right, as in `restricted`.
 
-    With `raw_sockets` it is root that may become that user and hand CAP_NET_RAW on, and nothing else.
+    With `raw_sockets` the container starts as root, which can only switch to the proxy's user and pass on
+    CAP_NET_RAW.
     """
     if raw_sockets:
         return {

@@ -1,4 +1,4 @@
-"""The volumes of a sidecar: its own directory, and where its credentials come from."""
+"""Volumes of a sidecar: its own directory, and the sources of its credentials."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -14,11 +14,11 @@ AUDIENCE: Final = "meshwright"
 
 _TOKEN_SECONDS: Final = 3600
 _READABLE: Final = 0o444
-"""Only the sidecar has the volume; it runs as a user that is not the owner of its files."""
+"""File mode: only the sidecar mounts the volume, and its user does not own the files."""
 
 
 def volumes(context: InjectorContext, sidecar: Sidecar) -> Iterator[Volume]:
-    """Yield the volumes that a sidecar has."""
+    """Yield the volumes of a sidecar."""
     if sidecar.joins:
         said: dict[str, str | int] = {"audience": AUDIENCE, "expirationSeconds": _TOKEN_SECONDS}
         said["path"] = names.TOKEN_FILE
@@ -39,7 +39,7 @@ def volumes(context: InjectorContext, sidecar: Sidecar) -> Iterator[Volume]:
 
 
 def mounts(sidecar: Sidecar) -> Iterator[VolumeMount]:
-    """Yield where the sidecar has them."""
+    """Yield the volume mounts of a sidecar."""
     if sidecar.joins:
         yield {"name": names.TOKEN_VOLUME, "mountPath": names.TOKEN_DIRECTORY, "readOnly": True}
         yield {"name": names.ROOTS_VOLUME, "mountPath": names.ROOTS_DIRECTORY, "readOnly": True}
