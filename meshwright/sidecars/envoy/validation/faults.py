@@ -27,7 +27,8 @@ class Fault:
     """One value that Envoy would refuse.
 
     `steps` lead from the checked message to the value; an Any on the way has no step. `expected` is the
-    rule, for example `must be an IP address`. `value` is the wrong value, at most 80 characters, and never a secret.
+    rule, for example `must be an IP address`. `value` is the wrong value, at most 80 characters,
+    and never a secret.
     """
 
     steps: tuple[Step, ...]
