@@ -17,7 +17,7 @@ _GENERATED: Final = frozenset(
     {"reference.md", "settings.md"}
 )  # their sentences are measured where they are written
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z'-]*")
-_CODE: Final = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+_CODE: Final = re.compile(r"^```.*?^```$|`[^`\n]*`|\b(?:None|True|False)\b", re.MULTILINE | re.DOTALL)
 _SENTENCE: Final = re.compile(r"\w+ \w+ \w+")
 _OPENING: Final = re.compile(r"(what|who|whom|whose|where|when|whether|which|why|how)\b", re.IGNORECASE)
 
