@@ -99,4 +99,4 @@ async def test_explain_is_right_or_says_that_it_does_not_know(
         await until(is_gone)
         said = await explained(server, HEX)
         assert (said["in_force"], said["answer"]) == ("unknown", "allowed")
-        assert said["headline"] == "allowed by policy; whether that is in force is not known"
+        assert said["headline"] == "allowed by policy, but it is not known whether the sidecars enforce this"

@@ -142,7 +142,10 @@ def test_issuing_without_room_leaves_no_half_files(program: Program, disk: Volum
     for directory in (out, new):
         status, text, complaint = program.issue("two", directory)
         assert (status, text) == (2, "")
-        assert complaint == f"cannot write to {directory}: {FULL}; no certificate was issued"
+        assert complaint == (
+            f"cannot write to {directory}: {FULL}; no certificate was issued: "
+            "give another directory with --out"
+        )
         assert "PRIVATE" not in complaint
     assert {path.name: path.read_bytes() for path in (disk.path / "one").iterdir()} == before
     assert not (disk.path / "new").exists()

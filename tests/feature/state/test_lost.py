@@ -159,7 +159,7 @@ def test_a_command_makes_a_mesh_in_an_empty_directory_only_and_says_so(program: 
     assert program.revoke("abc") == (
         2,
         "",
-        f"serial abc is not in the ledger: there is no CA in {program.state}, and nothing was issued there",
+        f"cannot revoke serial abc: there is no CA in {program.state}, and nothing was issued there",
     )
     assert not program.state.exists()
     status, out, said = program.issue("one")
