@@ -1,9 +1,9 @@
 """`python -m benchmarks.memory`: what the server's memory is made of, per service and per sidecar.
 
 The real program serves meshes of several sizes. It counts its own objects (`benchmarks.profiles.census`) when
-it serves and nobody is connected, again when one sidecar of each service is, over mTLS, and when two are. A
-service is what one more adds while nobody is connected; its first sidecar is what connecting that adds, with
-what is made for its group; its second has nothing made for itself.
+it serves without a connected sidecar, again with one sidecar of each service connected over mTLS, and with
+two. The cost of a service is the memory that one more service adds without a connected sidecar. The cost of a
+first sidecar includes the resources of its group; a second sidecar shares them.
 """
 
 import argparse

@@ -61,7 +61,7 @@ MEASURES: Final = (*COUNTED, COMMENTS, OPENINGS)
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What a text has of one measure: how often, among how many, and the rate of the two."""
+    """The figure of one measure in one text: the count, the number of words or lines, and their rate."""
 
     measure: Measure
     count: int

@@ -1,7 +1,7 @@
-"""What every control plane of a cluster reads of the benchmarks' mesh (`benchmarks.meshes.generator`).
+"""Kubernetes objects of the benchmarks' mesh (`benchmarks.meshes.generator`), for any control plane.
 
-Per service a Service, a ServiceAccount, an EndpointSlice and running Pods, whose labels say to each control
-plane that they have a sidecar.
+Each service has a Service, a ServiceAccount, an EndpointSlice and running Pods, whose labels mark them
+as having a sidecar, for each control plane.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What is measured of a mesh: one served from nothing, its changes, endpoints that move, and the floor.
+"""Measurements of a mesh: its start, the cost of changes and of moving endpoints, and the bare server.
 
 It never decides whether a figure is reached.
 """

@@ -1,4 +1,4 @@
-"""What a benchmark runs: control planes, load generators and sidecars, their keys, and what each costs.
+"""Processes of a benchmark: control planes, load generators and sidecars, with their keys and their cost.
 
 It never judges a figure.
 """

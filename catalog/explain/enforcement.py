@@ -1,4 +1,4 @@
-"""Whether sidecars enforce a decision of policy.
+"""Enforcement of a decision of policy by the sidecars.
 
 The oracle decides by policy alone. Sidecars may do something else for two reasons. A part of policy that a
 proxy rejects is excluded from its configuration, so requests that only this part allows are denied. A sidecar
@@ -68,7 +68,7 @@ class Sidecar:
 
 
 class EnforcementState(enum.StrEnum):
-    """Whether sidecars enforce the decision of policy. NOT_ASKED: only policy was evaluated."""
+    """State of enforcement by the sidecars. NOT_ASKED: only policy was evaluated."""
 
     YES = "yes"
     NO = "no"
@@ -78,7 +78,7 @@ class EnforcementState(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Enforcement:
-    """Whether sidecars enforce the decision of policy, their real decision, and the reasons as clauses."""
+    """Enforcement of a decision of policy: its state, the real decision of the sidecars, and the reasons."""
 
     in_force: EnforcementState
     decision: Decision

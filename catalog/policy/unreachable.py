@@ -2,7 +2,7 @@
 
 With passthrough, unknown destinations go out of the mesh, and so does traffic that an Egress allows. For
 these addresses there is no way out: behind them are sidecars that refuse plain text, or no workloads, and the
-caller would wait in vain.
+caller would wait without an answer.
 """
 
 from collections.abc import Iterable, Iterator

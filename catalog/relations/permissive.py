@@ -1,7 +1,7 @@
 """Permissive namespaces: their workloads admit every client with a certificate of the mesh.
 
 The MeshConfig sets the default, and a Namespace's annotation overrides it for its own workloads. The
-namespace of the server decides, whoever calls.
+namespace of the server decides for all its callers.
 """
 
 from collections.abc import Iterator

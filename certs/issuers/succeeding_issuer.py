@@ -103,8 +103,8 @@ class SucceedingIssuer:
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
         """Have the current issuer sign.
 
-        Raises IssuerError also if it signed with a root that is new since the last look, because nobody
-        trusts that yet and the certificate would be used at once.
+        Raises IssuerError also if it signed with a root that is new since the last look, because no
+        proxy trusts that root yet and the certificate would be used at once.
         """
         chain_pem, noted = self._inner.issue(request, now), self._succession
         self._note_end(chain_pem)

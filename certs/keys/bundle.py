@@ -78,8 +78,8 @@ def pins(bundle_pem: bytes) -> tuple[str, ...]:
 def pinned(shown: Iterable[bytes], wanted: Iterable[str]) -> bytes:
     """Return the shown certificates (DER) that are self-signed with a pinned key, as PEM.
 
-    Nobody else can make such a certificate, for example one with another trust domain. It does not prove that
-    whoever shows a root has a certificate signed by it.
+    Only the owner of the key can make such a certificate, for example with another trust domain. A peer that
+    shows a root does not prove that its own certificate is signed by the root.
     """
     names = frozenset(wanted)
     found = map(_root, shown)

@@ -99,7 +99,7 @@ class LedgerCache:
         """Write in one transaction: everything or nothing.
 
         Cached entries stay valid until the transaction ends, although the counter in the file changes
-        earlier: nobody else can write meanwhile.
+        earlier, because the transaction excludes all other writers.
         """
         connection.execute("BEGIN IMMEDIATE")
         try:

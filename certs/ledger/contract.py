@@ -44,7 +44,7 @@ class Ledger(Protocol):
         """Return the number of certificates with stamps that are not written yet."""
 
     def record(self, entry: LedgerEntry, judge: Judge | None = None) -> None:
-        """Add an entry and write it, so that others know a certificate before anybody holds it.
+        """Add an entry and write it, so that the ledger knows a certificate before its holder does.
 
         `judge` is called in the same transaction, so nothing of this name can be revoked between the check
         and the write. If it raises, the entry is not added.

@@ -1,4 +1,4 @@
-"""Stand-in for a ledger that was lost: it lets nobody in, and collects the certificates that proxies show.
+"""Replacement of a lost ledger: it admits no proxy, and collects the certificates that proxies show.
 
 Such a certificate is signed by our root, so it belongs to a proxy. Whether it was revoked is not known any
 more, so an administrator confirms each of them.

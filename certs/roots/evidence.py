@@ -150,7 +150,7 @@ def _missing(rotation: Rotation, known: Evidence) -> tuple[BlockReason, ...]:
 
 
 def _goes_on(rotation: Rotation, known: Evidence, roots: frozenset[Fingerprint] | None) -> bool:
-    """Return whether a proxy may still trust the retiring root; one that never connected trusts nobody yet.
+    """Return whether a proxy may still trust the retiring root; a proxy that never connected does not.
 
     Without evidence since a restart it may: it followed to this stage, and will report. When a change is
     aborted it need never have followed, and a proxy without an agent cannot report.

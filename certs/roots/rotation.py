@@ -4,9 +4,9 @@
     REPLACING   the roots have swapped: it signs, and certificates of the former one are replaced
     RETIRING    everybody stops trusting the former root
 
-A step is taken when nobody blocks it (`certs.roots.evidence`). An abort takes the same stages backwards and
-is a change of its own. At any time each certificate in force is signed by a root that all its verifiers
-trust.
+A step is taken when no proxy and no part of the server blocks it (`certs.roots.evidence`). An abort takes the
+same stages backwards and is a change of its own. At any time each certificate in force is signed by a root
+that all its verifiers trust.
 """
 
 import enum

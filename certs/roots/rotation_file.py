@@ -167,7 +167,7 @@ def _is(folder: Path, expected: Fingerprint) -> bool:
 
 
 def _leave(folder: Path) -> None:
-    """Clear a folder that belongs to no change; a CA in it is moved aside, as somebody may need it."""
+    """Clear a folder that belongs to no change; a CA in it is moved aside, because it may still be needed."""
     if not (folder / _KEY).exists():
         _remove(folder)
         return

@@ -25,7 +25,7 @@ class ChangeStatus:
 
     @property
     def is_held(self) -> bool:
-        """Return whether anybody blocks the next step."""
+        """Return whether a proxy or a part of the server blocks the next step."""
         return bool(self.holdouts or self.behind)
 
     @property

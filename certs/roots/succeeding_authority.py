@@ -179,7 +179,7 @@ def open_authority(
 
 
 def _begun(state: Path, now: datetime) -> Succession:
-    """Return the succession if none is recorded: the CA of the state directory, or nobody."""
+    """Return the succession if none is recorded: the CA of the state directory, if there is one."""
     own = TrustBundle.of([kept.signing_roots(state)])
     return Succession(IssuerKind.BUILT_IN if own.fingerprints else "", own, now)
 

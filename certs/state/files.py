@@ -163,7 +163,7 @@ def sync_directory(path: Path) -> None:
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock file `path` (created as 0600) against other processes and threads.
 
-    The kernel releases the lock when its holder dies, so a file left behind locks nobody out.
+    The kernel releases the lock when its holder dies, so a file that is left behind does no harm.
     """
     try:
         descriptor = open_private(path)

@@ -14,7 +14,7 @@ from certs.errors import StateError
 _OWN_FOLDERS: Final = ("ca", "ca.*", ".ca.*", "ads", "services", "webhook")
 _OWN_FILES: Final = ("ledger*.sqlite*", "tokens.sqlite*", "*.json", "*.lock", ".ca.lock")
 _PUBLIC: Final = frozenset({"ca.pem", "roots.pem"})
-"""Names of files that everybody may read, but nobody else may write."""
+"""Names of files that all users may read, and only the owner may write."""
 
 _ROOT: Final = 0
 

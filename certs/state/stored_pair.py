@@ -33,10 +33,10 @@ def holder_of(identity: ServiceIdentity) -> Holder:
 class Pairs(Protocol):
     """Store of pairs, one for each holder; `certs.state.pair_files` implements it with files.
 
-    Unlike other stored data, a key that exists and cannot be read is an error, because it may be somebody's
-    mistake; it is not replaced silently. Safe to use from several threads and processes: a pair is replaced
-    atomically, and the last writer wins. A power failure may lose or damage a pair that was stored just
-    before.
+    Unlike other stored data, a key that exists and cannot be read is an error, because the cause may be
+    a mistake of the administrator; it is not replaced silently. Safe to use from several threads and
+    processes: a pair is replaced atomically, and the last writer wins. A power failure may lose or damage a
+    pair that was stored just before.
     """
 
     def load(self, holder: Holder) -> Pair | None:

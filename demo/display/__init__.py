@@ -1,4 +1,4 @@
-"""What the demo shows of a running bookstore.
+"""Display of a running bookstore in the terminal.
 
 It never starts a program.
 """

@@ -140,7 +140,7 @@ def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> 
         debug=proxies.pages,
         lifetime=lifetime,
         secrets=proxies.pages.secrets,
-        tapped=partial(told, parts.watching.taps),
+        tapped=partial(told, parts.monitors.taps),
     )
 
 

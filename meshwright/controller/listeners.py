@@ -90,7 +90,7 @@ async def webhook(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort | No
 
 def enrolling(parts: Parts) -> "EnrolmentPorts | None":
     """Return the enrolment ports, or `None` if none is configured."""
-    core, identity, watching = parts.core, parts.identity, parts.watching
+    core, identity, monitors = parts.core, parts.identity, parts.monitors
     if core.settings.enrolment_address is None and core.settings.renewal_address is None:
         return None
     from meshwright.controller.identity.enrolment import EnrolmentPorts
@@ -109,8 +109,8 @@ def enrolling(parts: Parts) -> "EnrolmentPorts | None":
         core.clock,
         lambda name: contradiction(name, core.view()),
         identity.confirmations,
-        watching.ejections,
-        watching.traffic,
+        monitors.ejections,
+        monitors.traffic,
         core.metrics.enrolled,
         parts.in_cluster.proofs,
     )
@@ -134,7 +134,7 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
     trying = TrialRunner(reading, as_read)
     further = of_drivers(reading, parts.proxies.pages.pages)
     site.add_pages(app, routes.pages(reading, core.clock, trying), core.clock, further)
-    add_tap(app, reading, parts.watching.taps)
+    add_tap(app, reading, parts.monitors.taps)
     add_api(app, Api(reading, core.clock, trying))
     add_log_levels(LogLevels(), app)
     add_commands(app, Commands(reading, identity.proxy_certificates, revoked, retried))

@@ -61,7 +61,7 @@ class ServerMeter:
             await asyncio.sleep(MEASURE_SECONDS)
 
     def _gauges(self, gauging: GaugeBuilder) -> Gauges:
-        core, identity, watching = self._parts.core, self._parts.identity, self._parts.watching
+        core, identity, monitors = self._parts.core, self._parts.identity, self._parts.monitors
         delivery = core.delivery
         return gauging.gauges(
             delivery.loop.state,
@@ -69,16 +69,16 @@ class ServerMeter:
             delivery.registry.counts(),
             core.sources.all,
             len(delivery.certificates.certificates),
-            watching.heartbeat.take_worst(),
+            monitors.heartbeat.take_worst(),
             core.clock(),
             withheld=withheld_counts(delivery.quarantine.findings.counts()),
             unacked_age=delivery.history.unanswered_age(time.monotonic()),
-            state_failing=bool(watching.disk_space.trouble),
+            state_failing=bool(monitors.disk_space.trouble),
             ledger_unwritten=identity.opened.ledger.unwritten,
             running_out=len(delivery.certificates.running_out(core.clock())),
             trusted_roots=len(roots(identity.issuing.opened.issuer.trust_bundle())),
             root_stage=0 if identity.roots is None else identity.roots.stage,
             shared_identities=len(delivery.sharing.found()),
-            reporting_proxies=watching.traffic.reporting(time.monotonic()),
-            ejected_endpoints=watching.ejections.count(core.clock()),
+            reporting_proxies=monitors.traffic.reporting(time.monotonic()),
+            ejected_endpoints=monitors.ejections.count(core.clock()),
         )

@@ -99,7 +99,7 @@ class Server:
         Raises a group of the errors that ended the run.
         """
         parts, sockets = self._parts, self._sockets
-        health = Health(parts.watching.heartbeat.alive, self._waited_for, self._remarks)
+        health = Health(parts.monitors.heartbeat.alive, self._waited_for, self._remarks)
         tasks: list[asyncio.Task[None]] = []
         # Outside the group, so tasks that still end can send requests to the cluster.
         async with self._cluster(), asyncio.TaskGroup() as group:
@@ -135,7 +135,7 @@ class Server:
         """Yield tasks for the service manager, which also run before readiness and while draining."""
         if self._manager.listens:
             yield "service manager", self._manager.followed(self._missing, self._remarks)
-            yield "service manager's watchdog", self._manager.fed(self._parts.watching.heartbeat.alive)
+            yield "service manager's watchdog", self._manager.fed(self._parts.monitors.heartbeat.alive)
 
     async def _missing(self) -> tuple[str, ...]:
         return self._waited_for()
@@ -149,7 +149,7 @@ class Server:
         parts, core = self._parts, self._parts.core
         return (
             *descriptors.remarks(),
-            *parts.watching.disk_space.remarks(),
+            *parts.monitors.disk_space.remarks(),
             *parts.identity.older_ledger.remarks(),
             *remarks_on(core.delivery.certificates.running_out(core.clock())),
             *self._measuring.degraded,
@@ -157,8 +157,8 @@ class Server:
         )
 
     async def _beating(self) -> None:
-        watching = self._parts.watching
-        await beating(watching.heartbeat, time.monotonic, told=watching.watchdog.late)
+        monitors = self._parts.monitors
+        await beating(monitors.heartbeat, time.monotonic, told=monitors.watchdog.late)
 
     async def _first(self) -> None:
         """Read all sources and make the first wave; after it proxies can be served."""
@@ -184,7 +184,7 @@ class Server:
         if bound.webhook is not None:
             told["webhook"] = str(bound.webhook)
         told |= {name: str(address) for name, address in bound.enrolment.items()}
-        self._parts.watching.listening.update({name: at for name, at in told.items() if at is not None})
+        self._parts.monitors.listening.update({name: at for name, at in told.items() if at is not None})
         _log.info("serving", **told)
         started(bound)
 
@@ -197,19 +197,19 @@ class Server:
         yield from core.delivery.works(parts.identity.opened.ledger, core.verdicts.keep, core.clock)
         yield from parts.in_cluster.works()
         yield from parts.identity.works(parts.proxies.pages.taken, core.clock)
-        yield from self._watching()
+        yield from self._monitor_tasks()
         if self._reload is not None:
             yield "settings", core.reloading.run(self._reload, self._hold)
         asked = {name: (each.probes, each.reached_at) for name, each in running.items()}
         yield "driver probes", probing(asked, self._are_unwell, core.delivery.observer.own_connection)
 
-    def _watching(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+    def _monitor_tasks(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield the names and coroutines of the tasks for monitoring."""
         parts, core = self._parts, self._parts.core
-        delivery, exports = core.delivery, parts.watching.span_export
+        delivery, exports = core.delivery, parts.monitors.span_export
         if exports is not None:
             yield from exports.works(delivery.journal.entered_until)
-        yield "state directory", parts.watching.disk_space.watching()
+        yield "state directory", parts.monitors.disk_space.watching()
         yield "measurements", self._measuring.run()
         expiry = Expiry(
             delivery.registry,

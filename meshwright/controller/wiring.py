@@ -24,23 +24,23 @@ class Parts:
     identity: IdentityParts
     in_cluster: ClusterParts
     proxies: ProxyParts
-    watching: MonitorParts
+    monitors: MonitorParts
 
     @property
     def reading(self) -> ServerReading:
         """Return the data for the admin pages."""
-        core, watching = self.core, self.watching
+        core, monitors = self.core, self.monitors
         return ServerReading(
             delivery=core.delivery,
             sources=core.sources,
             opened=self.identity.opened,
             statuses=self.proxies.pages.statuses,
-            late=watching.watchdog.moments,
+            late=monitors.watchdog.moments,
             clock=core.clock,
             told=lambda: core.reloading.settings,
-            listens=lambda: watching.listening,
-            ejections=watching.ejections,
-            observed=watching.traffic,
+            listens=lambda: monitors.listening,
+            ejections=monitors.ejections,
+            observed=monitors.traffic,
         )
 
     def changed(self) -> None:

@@ -3,9 +3,9 @@
     Table (inputs by key) -> Index, @derived, Firewall -> ObservedValues (values wanted from outside)
 
 The engine records the reads of every function, so dependencies are never listed by hand. Edits are applied as
-one change, which marks all readers of the edited inputs; a marked value is computed when somebody asks for
-it. If the new value equals the old one, its readers do not run. Values are immutable and functions are pure,
-so a result never depends on earlier computations or their order.
+one change, which marks all readers of the edited inputs; a marked value is computed when it is
+read. If the new value equals the old one, its readers do not run. Values are immutable and functions are
+pure, so a result never depends on earlier computations or their order.
 
 The engine does not know the meaning of the values, does not wait, reads no clock, and uses only the standard
 library. Read next: `docs/engine.md`, then `derived` (the interface), `graph` (the algorithm) and `index`.

@@ -18,7 +18,7 @@ class Firewall(Generic[V]):
 
     A reader is marked only if the firewall's value has really changed. A reader of any other derived value is
     marked as soon as an input behind the value changes. The price: the value is computed with every change
-    that concerns it, whether or not anybody reads it. For example, the MeshConfig in force is a firewall,
+    that concerns it, even if no function reads it. For example, the MeshConfig in force is a firewall,
     read by nearly every function.
     """
 

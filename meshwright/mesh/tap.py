@@ -1,4 +1,4 @@
-"""Taps: filters of requests that somebody watches live, and the record of a watched request."""
+"""Taps: filters of requests that a user watches live, and the record of a watched request."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -48,7 +48,7 @@ class CommandResult:
 
 
 async def run(command: Command, seconds: float) -> CommandResult:
-    """Run a command until it has ended and nobody holds its pipes any more; return its result.
+    """Run a command until it has ended and no process holds its pipes; return its result.
 
     Raises OSError if it cannot be started, TimeoutError after `seconds`. In that case, and on cancellation,
     it is killed with everything in its session. The session is its own, so Ctrl-C in a terminal does not
@@ -115,7 +115,7 @@ async def _started(command: Command, said: _CommandOutput) -> asyncio.Subprocess
 
 
 async def _end(starting: "asyncio.Task[asyncio.SubprocessTransport]", said: _CommandOutput) -> None:
-    """Kill the remaining processes of a command, and close its pipes, whoever else holds them."""
+    """Kill the remaining processes of a command, and close its pipes, even if another process holds them."""
     await asyncio.wait([starting])
     if starting.exception() is not None:  # raised to the caller of `run`
         return

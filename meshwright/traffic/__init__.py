@@ -1,4 +1,4 @@
-"""Traffic of the last hour, in memory: who calls whom, how often, how fast, and with which success.
+"""Traffic of the last hour, in memory: callers, called services, request rate, latency and success rate.
 
 `statistics` has the values, `cells` and `traffic` keep them and set how often proxies report, and `current`
 turns them into rows: per service, edge, route, backend and proxy. `taps` keeps the subscriptions to tapped

@@ -78,8 +78,8 @@ class CertManagerIssuer(RemoteIssuer):
         """Start with the roots of its last certificate; if there was none, have one signed.
 
         Roots are visible only in signed certificates, so one is requested whose key is discarded. Raises
-        IssuerError or StateError if that fails, because nobody would know whom to trust. `exchanges.stop()`
-        ends it.
+        IssuerError or StateError if that fails, because the mesh would have no root to trust.
+        `exchanges.stop()` ends it.
         """
         made = cls(connection, asked, trust_domain, known)
         exchanges.when_stopped(made.close)

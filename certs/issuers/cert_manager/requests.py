@@ -52,7 +52,7 @@ def request(asked: CertificateRequest, issuer: IssuerReference, duration: timede
 
 
 def is_left_behind(raw: Raw, now: datetime) -> bool:
-    """Return whether nobody waits for a request any more; False if it does not tell."""
+    """Return whether the waiting time of a request is over; False if the request does not name its end."""
     metadata = raw.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     said = annotations.get(UNTIL) if isinstance(annotations, dict) else None

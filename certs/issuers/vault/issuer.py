@@ -51,7 +51,8 @@ class VaultIssuer(RemoteIssuer):
     ) -> Self:
         """Start with the current roots, or with the `known` ones if the Vault does not answer.
 
-        Raises IssuerError or StateError if there are no known roots, because nobody would know whom to trust.
+        Raises IssuerError or StateError if there are no known roots, because the mesh would have no root to
+        trust.
         """
         made = cls(api, login, pki, trust_domain, known)
         try:

@@ -38,7 +38,7 @@ CALL: Final = (
     Field("path", "Path", "/"),
     Field("header", "Header", "name: value", several=True),
 )
-"""What a call is asked about by; see `meshwright.admin.pages.calls.explain.read_request`."""
+"""Fields of the form that describes a call; see `meshwright.admin.pages.calls.explain.read_request`."""
 
 
 def form(asks: Form, path: str, query: Query) -> Markup:

@@ -108,7 +108,7 @@ def _days(body: Mapping[str, object], field: str) -> int | None:
 
 
 def require_holder(view: View | None, request: ProxyRequest) -> None:
-    """Raise UnknownHolder where no workload has the name; without a view nobody can tell."""
+    """Raise UnknownHolder if no workload has the name; without a view every name is accepted."""
     if view is None or request.anyway or not is_proxy_name(str(request.name)):
         return  # of what is no name, whoever issues says so
     if why := nobody_has(view, request.name):

@@ -99,7 +99,7 @@ def loop(reading: LoopReading) -> Document:
 def access(reading: ViewReading, source: str | None = None) -> Document:
     """Return for every identity, or one, and service port whether calls may pass, and by which objects.
 
-    Raises NothingToShow where nobody has the identity.
+    Raises NothingToShow if no workload has the identity.
     """
     view = reading.view()
     pairs = [] if view is None else access_pairs(view, source)

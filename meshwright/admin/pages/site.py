@@ -52,7 +52,7 @@ class Page:
     look: PageLook = _PLAIN
     glance: Callable[[], Awaitable[Verdict]] | None = None
     posted: Answer | None = None
-    """What answers a form that is sent to it, or raises FormRefused; it changes nothing, either."""
+    """Function that answers a submitted form, or raises FormRefused. It has no side effects."""
 
     @property
     def place(self) -> Place:

@@ -63,8 +63,8 @@ def ask(
 ) -> object:
     """Send one request to the server of `state` and return its JSON answer; wait for it so long.
 
-    Raises ServerNotRunning when nobody answers there, and with the server's reason NegativeAnswer for what it
-    has found out to be a no, ServerRefused for any other status but 2xx.
+    Raises ServerNotRunning if no server answers. With the server's reason it raises NegativeAnswer if the
+    answer is no, and ServerRefused for any other status but 2xx.
     """
     status, answer = _answer(state, method, path, query, body, seconds)
     if not _is_fine(status):

@@ -1,4 +1,4 @@
-"""Watch over a CA managed by somebody else: a change is passed on to everything that depends on it."""
+"""Watch over a CA that another program manages; every part that depends on the CA learns of a change."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

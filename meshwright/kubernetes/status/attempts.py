@@ -1,7 +1,7 @@
 """Writes that may fail: what is not allowed is said once an hour, by name, and everything else goes on.
 
-A budget says how much may be written: so much in a minute, and no more at once. A meter counts what was
-written, for whoever keeps the numbers.
+A budget says how much may be written: so much in a minute, and no more at once. A meter counts the
+writes, for metrics.
 """
 
 import enum
@@ -44,7 +44,7 @@ _log = structlog.get_logger("reporting")
 
 
 class WrittenKind(enum.StrEnum):
-    """What is written."""
+    """Kind of a write."""
 
     STATUS = "status"
     EVENT = "event"

@@ -40,8 +40,8 @@ class MutualTLS:
 
     - `accounts`: ServiceAccounts of the workloads; empty for all of the namespace.
     - `ports`: target ports; empty for all.
-    - `plaintext`: None if the object does not say: then everybody in a namespace that admits every caller of
-      the mesh, and nobody elsewhere.
+    - `plaintext`: None if the object does not say: then all callers in a namespace that admits every
+      caller of the mesh, and no caller elsewhere.
     - `created`: `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
     """
 

@@ -13,7 +13,7 @@ _Stream = TypeVar("_Stream")
 
 
 class ScreenedStream(io.TextIOWrapper):
-    """A text stream that escapes control characters except newlines, whoever writes them."""
+    """A text stream that escapes all control characters except newlines."""
 
     def write(self, text: str, /) -> int:
         """Write text; return the number of its characters."""

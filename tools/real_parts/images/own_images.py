@@ -1,7 +1,7 @@
 """The targets of the Dockerfile, made without a container engine of files of this machine.
 
-What they are started with, and as whom, is what the Dockerfile has: a test compares. What is in them is
-what the wheel has, with this machine's Python, Envoy and iptables in place of Debian's.
+Entry point, command and user are those of the Dockerfile: a test compares. The content is that of the wheel,
+with this machine's Python, Envoy and iptables in place of Debian's.
 """
 
 import functools

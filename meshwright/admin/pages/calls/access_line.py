@@ -35,7 +35,7 @@ FIELDS: Final = (
     "authority",
     "user_agent",
 )
-"""What is read of a line; see `meshwright.sidecars.envoy.telemetry.access_log`."""
+"""Keys of a line that are read; see `meshwright.sidecars.envoy.telemetry.access_log`."""
 
 _LOCAL: Final = "|local"
 
