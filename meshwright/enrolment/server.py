@@ -53,7 +53,7 @@ REFUSALS: Final = (ProofRefused, RequestError, UnreadableRequest, BadReport, NoR
 
 
 class EnrolmentPort:
-    """One port with its methods, each with one request; use from one event loop.
+    """gRPC server of one enrolment port; all methods are unary. To be used from one event loop.
 
     `counted` receives the method and the result of each finished call, for example `("Join", "refused")`.
     """

@@ -29,7 +29,7 @@ class TimedLook(Generic[_T]):
         return self._found
 
     def judged(self, name: str, judge: Callable[[_T], Check]) -> Check:
-        """Return what is to be said of it."""
+        """Return the check of the name, by `judge`, or as unavailable if the look failed or took too long."""
         found = self.seen()
         return Check.unseen(name, found) if isinstance(found, UnavailableCheck) else judge(found)
 

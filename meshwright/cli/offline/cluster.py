@@ -33,7 +33,7 @@ class IntroducedProblems:
 def reached(
     kubeconfig: Path | None, context: str, namespaces: str, selector: str, control_plane: str = ""
 ) -> ClusterAccess:
-    """Return what options say; namespaces have commas between them."""
+    """Return the access to a cluster from command-line options; `namespaces` is separated by commas."""
     names = filter(None, map(str.strip, namespaces.split(",")))
     return ClusterAccess(kubeconfig, context, tuple(names), selector, control_plane)
 

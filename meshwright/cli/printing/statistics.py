@@ -28,7 +28,7 @@ def figures_tables(of: str, found: Found, rows: list[Found] | None = None) -> tu
 
 
 def nothing_called(of: str, destination: str, found: Found) -> str:
-    """Return what to ask instead where nothing is known of calls to a service; empty where something is."""
+    """Return a sentence, with another command to try, if no calls to a service were counted; else empty."""
     if found.get("rows") or not destination:
         return ""
     words = f"no calls to {destination} were counted"

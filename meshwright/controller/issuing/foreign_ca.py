@@ -73,10 +73,10 @@ class ForeignAuthorityWatch:
 def patience(
     found: AuthorityWithLedger, confirmations: Confirmations, trust_seconds: int
 ) -> Callable[[datetime], bool]:
-    """Return a function that tells whether machines may not know the present signing CA yet.
+    """Return a function from a time to whether some machines may still lack the present signing CA.
 
-    They know it once they had time, and all that still send trust requests (every `trust_seconds`) have
-    confirmed it. A change of our own root waits for machines by its stages instead.
+    All machines have the CA once their time is over and every machine that still sends trust requests (one
+    each `trust_seconds`) has confirmed it. A change of the mesh's own root waits for machines by its stages.
     """
     succeeding = found.whose.succeeding
 

@@ -30,7 +30,7 @@ class Figures:
         self._changes += 1
 
     def written(self, *, installed: bool) -> str:
-        """Return them as Prometheus reads them."""
+        """Return the counters and whether the plug-in is installed, in Prometheus' text format."""
         lines = [f"# TYPE {_REQUESTS} counter"]
         lines += [
             f'{_REQUESTS}{{command="{command}",outcome="{outcome}"}} {count}'

@@ -151,7 +151,7 @@ def _section(same: Sequence[DescribedKind], examples: str) -> str:
         "",
     ]
     if unused := _unused(first):
-        lines += [f"May stand there and is not used: {', '.join(f'`{each}`' for each in unused)}.", ""]
+        lines += [f"Allowed fields without effect: {', '.join(f'`{each}`' for each in unused)}.", ""]
     return "\n".join((*lines, "```yaml", examples.rstrip("\n"), "```", ""))
 
 

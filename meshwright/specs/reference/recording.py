@@ -74,7 +74,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class AnyContent:
-    """May stand there, whatever it holds."""
+    """The field is allowed with any content."""
 
 
 Asked = Text | Choice | Flag | WholeNumber | Percent | Section | Pairs | Items | Texts | Ports | AnyContent

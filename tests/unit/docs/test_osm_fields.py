@@ -31,7 +31,7 @@ def fields(kind: str) -> set[str]:
     leaves = {
         each for each in named if not any(other.startswith((f"{each}.", f"{each}[].")) for other in named)
     }
-    unused = re.search(r"^May stand there and is not used: (.*)$", text, re.MULTILINE)
+    unused = re.search(r"^Allowed fields without effect: (.*)$", text, re.MULTILINE)
     return leaves | set(re.findall(r"`spec\.([^`]*)`", unused[1] if unused else ""))
 
 

@@ -24,7 +24,14 @@ def test_words_are_counted_whole_and_outside_code() -> None:
 
 @pytest.mark.parametrize(
     ("count", "recorded_rate", "keeps"),
-    [(3, None, True), (4, None, False), (30, 30.0, True), (31, 30.0, False), (3, 1.0, True)],
+    [
+        (3, None, True),
+        (4, None, False),
+        (30, 30.0, True),
+        (31, 30.0, True),
+        (32, 30.0, False),
+        (3, 1.0, True),
+    ],
 )
 def test_figure_must_meet_goal_or_record(count: int, recorded_rate: float | None, keeps: bool) -> None:
     """Of 1000 words 3 may be question words, or as many as the record has."""

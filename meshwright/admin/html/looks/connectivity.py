@@ -20,7 +20,7 @@ IN_STEP: Final = "in step"
 
 
 def of_connectivity(found: Document) -> Verdict:
-    """Return what policy says, and how much of what the call goes by is not as it should be."""
+    """Return policy's verdict, with the numbers of sidecars not in step and of endpoints without traffic."""
     explained = found.get("explained")
     if not isinstance(explained, dict):
         return Verdict(Tone.PLAIN, "Ask about a call.")

@@ -21,7 +21,7 @@ BADLY: Final = 0.9
 
 
 def tone(row: Document) -> Tone:
-    """Return how good a row is; of no request nothing is known."""
+    """Return the tone of a row by its success rate; PLAIN without requests."""
     success = row.get("success")
     if not isinstance(success, int | float):
         return Tone.PLAIN

@@ -15,7 +15,7 @@ class Limits(Feature):
     __slots__ = ()
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Set both limits."""
+        """Set the limits on the number of request headers and on their size in KiB."""
         count = UInt32Value(value=terms.headers.count)
         manager.common_http_protocol_options.max_headers_count.CopyFrom(count)
         manager.max_request_headers_kb.CopyFrom(UInt32Value(value=terms.headers.kibibytes))
