@@ -47,7 +47,8 @@ ANY: Final = "*"
 NONE: Final = "none"
 
 _EGRESS_RULE: Final = (
-    "must be services as namespace/name, either of which may be *, with commas between them; or none"
+    "must be a comma-separated list of services as NAMESPACE/NAME, where either part may be *, "
+    'such as "books/*, default/shop", or the word none'
 )
 
 

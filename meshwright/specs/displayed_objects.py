@@ -42,5 +42,7 @@ def _is_right(reading: ManifestReading) -> bool:
 
 def _of_version(reading: ManifestReading, origin: Origin, shown: str, fits: str) -> ManifestReading:
     notes = Notes(origin, reading.key)
-    notes.inform(Code.OTHER_VERSION, "apiVersion", f"has the fields of {fits}, and is read as that", shown)
+    notes.inform(
+        Code.OTHER_VERSION, "apiVersion", f"the object has the fields of {fits} and is read as {fits}", shown
+    )
     return replace(reading, problems=(*reading.problems, *notes.problems))

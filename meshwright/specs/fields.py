@@ -119,13 +119,13 @@ class Fields:
             self.wrong(name, f"must be a whole number from {low} to {high}, without quotes", Code.WRONG_TYPE)
             return default
         if not low <= value <= high:
-            self.wrong(name, f"must be from {low} to {high}")
+            self.wrong(name, f"must be a whole number from {low} to {high}")
             return default
         return value
 
     def percent(self, name: str, default: float | None = None) -> float:
         """Return a share of a hundred, to the ten-thousandth; without a default it must be there."""
-        rule = "must be a number from 0 to 100, with four decimals at most"
+        rule = "must be a number from 0 to 100 with at most four decimals"
         value = self.raw(name)
         if value is None and default is not None:
             return default
@@ -244,7 +244,7 @@ class Fields:
                 and (near := _meant(key, asked))
                 and key not in others
             ):
-                expected = f"is not read, and has no effect here; did you mean {near}?"
+                expected = f"the mesh does not read this field; did you mean {near}?"
                 self.warn(key, expected, Code.LIKE_A_FIELD)
 
     def close(self) -> None:
@@ -260,7 +260,9 @@ class Fields:
         if near := nearest(key, self._asked):
             return f"unknown field; did you mean {near}?"
         return (
-            f"unknown field; known are {', '.join(sorted(self._asked))}" if self._asked else "unknown field"
+            f"unknown field; the known fields are {', '.join(sorted(self._asked))}"
+            if self._asked
+            else "unknown field"
         )
 
     def _flag(self, name: str) -> bool | None:

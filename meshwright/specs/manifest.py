@@ -14,8 +14,8 @@ from meshwright.specs.notes import Notes
 DEFAULT_NAMESPACE = Namespace("default")
 CLUSTER_WIDE = frozenset({NAMESPACE})
 
-NAME_RULE = "must be a name as Kubernetes has them: a-z, 0-9, hyphens and dots, at most 253 characters"
-LABEL_RULE = "must be a DNS label: 1 to 63 of a-z, 0-9 and inner hyphens"
+NAME_RULE = "must be a Kubernetes name: at most 253 characters a-z, 0-9, hyphens and dots"
+LABEL_RULE = "must be a DNS label: 1 to 63 characters a-z, 0-9 and inner hyphens"
 
 
 @dataclass(frozen=True, slots=True)

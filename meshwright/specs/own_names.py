@@ -100,7 +100,7 @@ def _is_ours(domain: str) -> bool:
 
 
 def _says_nothing(kind: Kind, section: str, name: str) -> str:
-    return f"says nothing here; {_meant(kind, section, name)}"
+    return f"is not read on this object and has no effect; {_meant(kind, section, name)}"
 
 
 def _meant(kind: Kind, section: str, name: str) -> str:
@@ -108,18 +108,18 @@ def _meant(kind: Kind, section: str, name: str) -> str:
     if not name.startswith(PREFIX):
         return f"did you mean {PREFIX}{name.partition('/')[2]:.60}?"
     if section == "labels" and name in ANNOTATIONS.get(kind, ()):
-        return "it is an annotation"
+        return "write it as an annotation"
     if section == "annotations" and name in LABELS.get(kind, ()):
-        return "it is a label"
+        return "write it as a label"
     kinds = sorted(each for each, names in ANNOTATIONS.items() if name in names - INJECTED - CHART)
     if kinds:
-        return f"it is an annotation of {' and '.join(map(str, kinds))}"
+        return f"write it as an annotation of {' and '.join(map(str, kinds))}"
     here = sorted(
         (ANNOTATIONS if section == "annotations" else LABELS).get(kind, frozenset()) - INJECTED - CHART
     )
     bare = [each.removeprefix(PREFIX) for each in here]
     if near := nearest(name.removeprefix(PREFIX), bare):
         return f"did you mean {PREFIX}{near}?"
-    return (
-        f"known on a {kind} are {', '.join(here)}" if here else f"no {section} of ours are read on a {kind}"
-    )
+    if here:
+        return f"the {section} that Meshwright reads on a {kind} are {', '.join(here)}"
+    return f"Meshwright reads no {section} with this prefix on a {kind}"

@@ -48,25 +48,27 @@ class WrongValue:
 def _one_of(*words: str) -> Rule:
     listed = ", ".join(f'"{each}"' for each in words[:-1])
     must = f'must be {listed} or "{words[-1]}"'
-    return lambda value: "" if value in words else f"{must}; it has no effect so"
+    return lambda value: "" if value in words else f"{must}; the present value has no effect"
 
 
 def _revision(value: str) -> str:
     right = is_dns_label(value)
-    return (
-        "" if right else "must be the name of a revision, such as canary; no control plane can have this one"
-    )
+    return "" if right else "must be the name of a revision of the control plane: a DNS label, such as canary"
 
 
 def _names(value: str) -> str:
     parts = [each.strip() for each in value.split(",")]
-    return "" if all(map(_NAME.fullmatch, parts)) else "must be names of overlays with commas between them"
+    return (
+        ""
+        if all(map(_NAME.fullmatch, parts))
+        else ('must be a comma-separated list of names of overlays, such as "debug, large"')
+    )
 
 
 def _ports(value: str) -> str:
     parts = [each.strip() for each in value.split(",")]
     good = all(each.isascii() and each.isdigit() and 0 < int(each) <= _MOST_PORT for each in parts)
-    return "" if good else "must be ports from 1 to 65535 with commas between them"
+    return "" if good else ('must be a comma-separated list of ports from 1 to 65535, such as "80, 8080"')
 
 
 def _ranges(value: str) -> str:
@@ -74,7 +76,7 @@ def _ranges(value: str) -> str:
         for each in value.split(","):
             IPv4Network(each.strip(), strict=False)
     except ValueError:
-        return "must be ranges of IPv4 addresses with commas between them, such as 10.0.0.0/8"
+        return "must be a comma-separated list of IPv4 ranges, such as 10.0.0.0/8"
     return ""
 
 
@@ -128,7 +130,7 @@ def unread_name(kind: Kind, section: str, name: str) -> str:
         return ""
     other = "labels" if section == "annotations" else "annotations"
     if name in sections[other]:
-        return f"is read among {other}, and says nothing here"
+        return f"is read only in {other} and has no effect here; move it to {other}"
     near = nearest(name.removeprefix(OSM), sorted(each.removeprefix(OSM) for each in sections[section]))
     return f"is not read here{f'; did you mean {OSM}{near}?' if near else ''}"
 

@@ -25,7 +25,7 @@ def advised(expected: str, value: object, fits: Fits | None = None) -> str:
     if fits is None and expected != TEXT_RULE:
         return expected
     would_do = any(map(fits or bool, _in_quotes(value)))
-    return f"{expected}; put it in quotes" if would_do else expected
+    return f"{expected}; put the value in quotes" if would_do else expected
 
 
 def _in_quotes(value: object) -> tuple[str, ...]:

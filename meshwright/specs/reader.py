@@ -162,7 +162,7 @@ def _reader(document: Mapping[str, object], notes: Notes, path: str) -> tuple[Re
     before = f"{path}." if path and notes.key is None else ""  # else its name says which one it is
     for field, value in (("apiVersion", api_version), ("kind", name)):
         if not isinstance(value, str) or not value:
-            expected = "must be text, such as apiVersion: v1 and kind: Service"
+            expected = "must be text; a manifest begins with lines such as apiVersion: v1 and kind: Service"
             notes.refuse(Code.NO_KIND, f"{before}{field}", expected, value)
     if not isinstance(name, str) or not isinstance(api_version, str) or notes.refused:
         return None, ""
@@ -188,11 +188,14 @@ def _note_unread(notes: Notes, kind: Kind, api_version: str, before: str) -> Non
     elif not is_foreign(kind):
         _refuse_kind(notes, kind, api_version, before)
     elif kind == CONFIG_MAP and notes.key is not None and notes.key.name == PRESETS:
-        instead = "OSM makes its MeshConfig of it; write one, with these presets as its spec"
+        instead = (
+            "Open Service Mesh creates a MeshConfig from this ConfigMap; write a "
+            "MeshConfig with these presets as its spec"
+        )
         notes.warn(Code.NOT_ENFORCED, "kind", not_enforced(instead), kind.name)
     else:
         notes.key = None  # it stands for all of its kind
-        notes.inform(Code.OTHER_KIND, "kind", "is no part of a mesh and not read", kind.full)
+        notes.inform(Code.OTHER_KIND, "kind", "Meshwright does not use objects of this kind", kind.full)
 
 
 def _refuse_kind(notes: Notes, kind: Kind, api_version: str, before: str) -> None:
@@ -206,15 +209,15 @@ def _refuse_kind(notes: Notes, kind: Kind, api_version: str, before: str) -> Non
     elif elsewhere := api_versions_of(kind_meant(kind.name, api_version).name):
         meant = f"did you mean {kind_meant(kind.name, api_version).name} of {elsewhere[0]}?"
     else:
-        meant = f"known are {', '.join(there)}"
-    expected = f"is no kind of {cut(api_version)}; {meant}"
+        meant = f"the known kinds are {', '.join(there)}"
+    expected = f"is not a kind of {cut(api_version)}; {meant}"
     notes.refuse(Code.UNKNOWN_KIND, f"{before}kind", expected, kind.name)
 
 
 def _refuse_version(notes: Notes, reader: Reader, version: str, api_version: str, before: str) -> None:
     expected = f"must be one of {', '.join(reader.api_versions)}"
     if version in reader.drafts:
-        expected = f"is a draft of {reader.kind} that is not read; {expected}"
+        expected = f"is a draft version of {reader.kind} that was never released; {expected}"
         notes.refuse(Code.DRAFT_VERSION, f"{before}apiVersion", expected, api_version)
     else:
         notes.refuse(Code.UNKNOWN_VERSION, f"{before}apiVersion", expected, api_version)

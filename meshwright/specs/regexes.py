@@ -60,8 +60,9 @@ class Expressions:
         self._size += size
         if self._size > MAX_TOTAL_SIZE and not found:
             return (
-                f"the expressions of this object come to more than {MAX_TOTAL_SIZE} instructions up to here, "
-                f"and may to {MAX_TOTAL_SIZE}; repeat less, or write several objects"
+                "all regular expressions of this object up to this one need more than "
+                f"{MAX_TOTAL_SIZE} RE2 instructions, which is the maximum; use fewer repetitions, "
+                "or split the object into several"
             )
         return found
 
@@ -70,13 +71,13 @@ class Expressions:
 def _judged(pattern: str) -> tuple[str, int]:
     """Return what is wrong with an expression, and how many instructions it took to know that."""
     if not pattern:
-        return "must not be empty; .* is any value", 0
+        return "must not be empty; write .* to match any value", 0
     if len(pattern) > MAX_LENGTH:
         return f"must be a regular expression of at most {MAX_LENGTH} characters", 0
     try:
         encoded = pattern.encode()
     except UnicodeEncodeError:
-        return "must be a regular expression of whole characters, not of halves of surrogate pairs", 0
+        return "must be a regular expression of whole characters; it has half of a surrogate pair", 0
     # Without a character or an escape beyond ASCII both read the same, and bytes need no longer a program.
     plain = pattern.isascii() and "\\" not in pattern
     total = 0
@@ -99,5 +100,7 @@ def _fault(pattern: bytes, encoding: re2.Options.Encoding) -> tuple[str, int]:
         # What is no expression is soon known; what is too large, after much work.
         return cut(said), MAX_PROGRAM_SIZE if _TOO_LARGE in said else len(pattern)
     if size > MAX_PROGRAM_SIZE:
-        return f"it comes to {size} instructions, and may to {MAX_PROGRAM_SIZE}; repeat less", size
+        return (
+            f"it needs {size} RE2 instructions, at most {MAX_PROGRAM_SIZE} are allowed; use fewer repetitions"
+        ), size
     return "", size

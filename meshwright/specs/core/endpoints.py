@@ -45,12 +45,14 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
     phase = status.text("phase")
     if phase in ("Succeeded", "Failed"):
         manifest.notes.inform(
-            Code.NOT_USED, status.at("phase"), f"a Pod that has {phase.lower()} is not used"
+            Code.NOT_USED, status.at("phase"), f"the Pod has {phase.lower()}, so the mesh does not use it"
         )
         return None
     if not status.text("podIP"):
         manifest.notes.inform(
-            Code.NO_ADDRESS, status.at("podIP"), "is missing; not called until it has an IP"
+            Code.NO_ADDRESS,
+            status.at("podIP"),
+            "is missing; the Pod gets no requests until it has an IP address",
         )
         return of_pods(manifest, manifest.key.kind, WorkloadKey(manifest.namespace, manifest.key.name))
     spec = manifest.body.section("spec")
@@ -62,7 +64,11 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
     named = annotations.text(SERVICE_ANNOTATION)
     primary = named or account
     if uuid is not None and not is_dns_label(primary):
-        annotations.wrong(SERVICE_ANNOTATION, "must name the primary service by a DNS label")
+        annotations.wrong(
+            SERVICE_ANNOTATION,
+            "must be the name of the primary Service: a DNS label of 1 to 63 characters a-z, "
+            "0-9 and inner hyphens",
+        )
     own, others = address(status, "podIP") or IpAddress(""), _other_addresses(status)
     found = Workload(
         key=WorkloadKey(manifest.namespace, manifest.key.name),
@@ -97,7 +103,11 @@ def _uuid(manifest: Manifest, labels: tuple[tuple[str, str], ...]) -> str | None
     said = dict(labels)[label]
     found = uid if said == OWN_UID else said
     if not is_dns_label(found):
-        rule = "needs a Pod that has a UID" if said == OWN_UID else f"{LABEL_RULE}, or {OWN_UID}"
+        rule = (
+            "can be used only if the Pod has a metadata.uid; write a UUID here instead"
+            if said == OWN_UID
+            else f"{LABEL_RULE}, or {OWN_UID}"
+        )
         manifest.notes.refuse(Code.WRONG_VALUE, f"metadata.labels[{label}]", rule, said)
     return found
 
@@ -169,10 +179,14 @@ def endpoint_slice(manifest: Manifest) -> EndpointSlice | None:
     An address that stands there several times is as good as it is at its best.
     """
     labels = manifest.metadata.section("labels")
-    service = labels.required_text(SERVICE_LABEL, "must name the slice's Service")
+    service = labels.required_text(SERVICE_LABEL, "must be the name of the Service of this EndpointSlice")
     body = manifest.body
     if body.choice("addressType", ("IPv4", "IPv6", "FQDN"), "IPv4") == "FQDN":
-        manifest.notes.inform(Code.NOT_USED, "addressType", "a slice of host names is not used")
+        manifest.notes.inform(
+            Code.NOT_USED,
+            "addressType",
+            "the mesh does not use EndpointSlices of host names, only of IP addresses",
+        )
         return None
     found: dict[Health, set[IpAddress]] = {health: set() for health in Health}
     zones: dict[Health, dict[IpAddress, str]] = {health: {} for health in Health}
@@ -214,7 +228,7 @@ def endpoints(manifest: Manifest) -> EndpointSlice:
     subsets = manifest.body.sections("subsets")
     ports = [_slice_ports(subset) for subset in subsets]
     if len(set(ports)) > 1:
-        expected = "must have the same ports in every subset; write one EndpointSlice for each"
+        expected = "must have the same ports in every subset; write one EndpointSlice for each subset instead"
         manifest.body.wrong("subsets", expected)
     addresses, unready = (_of_subsets(subsets, name) for name in ("addresses", "notReadyAddresses"))
     for each in (manifest.body, *subsets):

@@ -46,7 +46,11 @@ def _template(manifest: Manifest, fields: Fields) -> PodTemplate | None:
     """Read the template; a document without one is a patch, or nothing that Kubernetes would take."""
     template = fields.section("template")
     if not template.names():
-        manifest.notes.inform(Code.NOT_USED, template.path, "is missing; not used without it")
+        manifest.notes.inform(
+            Code.NOT_USED,
+            template.path,
+            "is missing; the mesh does not use this object without a Pod template",
+        )
         return None
     key = ObjectKey(POD, manifest.namespace, manifest.key.name)
     pods = Manifest(key, manifest.version, template, template.section("metadata"), manifest.notes)

@@ -60,15 +60,21 @@ def service(manifest: Manifest) -> Service | None:
         manifest.metadata.wrong("name", LABEL_RULE, Code.BAD_NAME)
     spec = manifest.body.section("spec", required=True)
     if spec.text("type") == "ExternalName":
-        manifest.notes.inform(Code.NOT_USED, spec.at("type"), "a Service of type ExternalName is not used")
+        manifest.notes.inform(
+            Code.NOT_USED, spec.at("type"), "the mesh does not use Services of type ExternalName"
+        )
         return None
-    first = spec.text("clusterIP", expected=f"{ADDRESS_RULE}; or None")
+    first = spec.text("clusterIP", expected=f"{ADDRESS_RULE}, or None for a headless Service")
     given = _given_addresses(spec, first)
     headless = first == "None" or (not given and "None" in spec.texts("clusterIPs", ADDRESS_RULE))
     ports = _ports(spec)
     annotations = manifest.metadata.section("annotations")
     if not ports and not headless and manifest.notes.is_clean:
-        manifest.notes.warn(Code.EMPTY, spec.at("ports"), "is empty, so this Service cannot be called")
+        manifest.notes.warn(
+            Code.EMPTY,
+            spec.at("ports"),
+            "is empty, so clients cannot call this Service; add at least one port",
+        )
     found = Service(
         key=ServiceKey(manifest.namespace, ServiceName(manifest.key.name)),
         ports=ports,
@@ -125,12 +131,17 @@ def _ports(spec: Fields) -> tuple[ServicePort, ...]:
             section.notes.warn(
                 Code.NOT_TCP,
                 section.at("protocol"),
-                "is left out: sidecars carry TCP only, and what comes to this port passes them by",
+                "is not TCP; the port is left out of the mesh, because sidecars carry only TCP. "
+                "Traffic to this port bypasses the sidecars",
                 section.raw("protocol"),
             )
         elif number in found and not section.notes.refused:
             section.notes.drop(
-                Code.DUPLICATE, section.at("port"), "must differ from the other ports; left out", number
+                Code.DUPLICATE,
+                section.at("port"),
+                "must differ from the other ports; the first port with this number is used, "
+                "this one is left out",
+                number,
             )
         else:
             found[number] = _port(section, number)
@@ -144,7 +155,7 @@ def _port(fields: Fields, number: Port) -> ServicePort:
         fields.notes.warn(
             Code.UNKNOWN_PROTOCOL,
             fields.at("appProtocol"),
-            f"is treated as tcp; known are {', '.join(sorted(BY_NAME))}",
+            f"is unknown, so the port is treated as tcp; the known values are {', '.join(sorted(BY_NAME))}",
             app_protocol,
         )
     protocol, source = decide(app_protocol, name, number)
@@ -163,7 +174,8 @@ def _target_port(fields: Fields, default: Port) -> Port | str:
         return default
     if not _PORT_NAME.fullmatch(value):
         fields.wrong(
-            "targetPort", "must be a port number without quotes, or the name of a port with a letter"
+            "targetPort",
+            "must be a port number without quotes, or the name of a container port (at least one letter)",
         )
     return value
 

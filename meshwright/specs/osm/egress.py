@@ -23,8 +23,8 @@ from meshwright.specs.values.references import (
 )
 
 HOST_RULE: Final = (
-    "must be a host's name without a port, such as httpbin.org, an IP address, or *.example.com "
-    "for all names below one"
+    "must be a host name without a port, such as httpbin.org, an IP address, or a wildcard such "
+    "as *.example.com"
 )
 MOST_PLACES: Final = 100_000
 """Ports times hosts and ranges of one Egress: each proxy that it is for is told of each of them."""
@@ -61,8 +61,8 @@ def _bound(spec: Fields, found: Egress) -> None:
     places = len(found.ports) * (len(found.hosts) + len(found.networks))
     if places > MOST_PLACES:
         expected = (
-            f"must lead to at most {MOST_PLACES} places (ports times hosts and ipAddresses), and leads to "
-            f"{places}; leave ports out, or write several Egresses"
+            f"one Egress may have at most {MOST_PLACES} destinations (ports times hosts and "
+            f"ipAddresses), this one has {places}; remove ports, or split it into several Egresses"
         )
         spec.notes.refuse(Code.WRONG_VALUE, spec.at("ports"), expected)
 
@@ -71,21 +71,31 @@ def _warn_of_nothing(spec: Fields, found: Egress) -> None:
     """Warn of what lets nothing pass, by itself, for something is missing."""
     for name, given in (("sources", found.sources), ("ports", found.ports)):
         if not given:
-            spec.notes.warn(Code.EMPTY, spec.at(name), "is empty, so this Egress lets nothing pass")
+            spec.notes.warn(
+                Code.EMPTY,
+                spec.at(name),
+                "is empty, so this Egress allows no traffic; add at least one entry",
+            )
     over_http = any(each.protocol is EgressProtocol.HTTP for each in found.ports)
     if found.route_groups and found.ports and not over_http:
-        expected = "are asked of HTTP requests alone, and no port of this Egress is http"
+        expected = (
+            "matches apply only to HTTP requests, and this Egress has only ports of other "
+            "protocols; add a port with protocol http, or remove matches"
+        )
         spec.notes.warn(Code.NOT_ENFORCED, spec.at("matches"), expected)
     if found.networks or not over_http:
         return
     if not found.hosts:
-        expected = "is empty, and so is ipAddresses: nothing says where HTTP requests may go, and none pass"
+        expected = (
+            "hosts and ipAddresses are both empty, so this Egress allows no HTTP "
+            "requests; add a host or an IP range"
+        )
         spec.notes.warn(Code.EMPTY, spec.at("hosts"), expected)
     for path, host in spec.items("hosts"):
         if isinstance(host, str) and is_wildcard(host):
             expected = (
-                "HTTP requests for these pass with ipAddresses alone, which say where they may go: "
-                "the DNS knows no such name"
+                "a wildcard has no address in DNS, so HTTP requests for these hosts are allowed "
+                "only to the ranges in ipAddresses; add ipAddresses"
             )
             spec.notes.warn(Code.NOT_ENFORCED, path, expected, host)
 
@@ -137,11 +147,13 @@ def _matches(spec: Fields) -> tuple[tuple[str, ...], str | None]:
         if kind and kind not in MATCHES:
             section.wrong("kind", one_of(tuple(MATCHES)))
         elif kind and group is not None and group.partition("/")[0] != (wanted := MATCHES[kind].group):
-            section.wrong("apiGroup", f"must be {wanted}, that of a {kind}, with or without a version")
+            section.wrong("apiGroup", f"must be {wanted}, the API group of {kind}, with or without a version")
         if kind == UPSTREAM_TRAFFIC_SETTING.name:
             settings.append((section, name))
         else:
             groups.add(name)
     for section, _ in settings[1:]:
-        section.wrong("kind", f"must be {UPSTREAM_TRAFFIC_SETTING.name} once at the most", Code.DUPLICATE)
+        section.wrong(
+            "kind", f"may be {UPSTREAM_TRAFFIC_SETTING.name} in only one entry of matches", Code.DUPLICATE
+        )
     return tuple(sorted(groups)), next((name for _, name in settings), None)

@@ -10,7 +10,7 @@ from meshwright.specs.values.durations import life
 from meshwright.specs.values.references import namespace_name, object_name
 
 _NAMES: Final = "subjectAltNames"
-_NAME_RULE: Final = "must be a DNS name in small letters, such as gateway.example.org"
+_NAME_RULE: Final = "must be a DNS name in lower case, such as gateway.example.org"
 
 
 def gateway_certificate(fields: Fields, secret: Fields, home: Namespace) -> GatewayCertificate:
@@ -32,5 +32,5 @@ def _dns_names(fields: Fields) -> tuple[str, ...]:
         if not is_dns_subdomain(each):
             fields.notes.refuse(Code.WRONG_VALUE, f"{fields.at(_NAMES)}[{index}]", _NAME_RULE, each)
     if not fields.raw(_NAMES):
-        fields.wrong(_NAMES, f"must name the gateway: each {_NAME_RULE}", Code.EMPTY)
+        fields.wrong(_NAMES, f"must have at least one name of the gateway; each {_NAME_RULE}", Code.EMPTY)
     return tuple(sorted(set(found)))

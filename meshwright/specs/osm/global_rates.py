@@ -39,13 +39,11 @@ STATUSES: Final = frozenset(
 )
 """The statuses of errors that Envoy knows."""
 
-STATUS_RULE: Final = "must be a status of an error, 400 to 599, that Envoy knows, such as 429 or 503"
+STATUS_RULE: Final = "must be an HTTP error status from 400 to 599 that Envoy knows, such as 429 or 503"
 TEXT_RULE: Final = "must be printable text of at most 256 characters"
-HEADER_RULE: Final = "must be the name of a header, or one of :authority, :method, :path"
-ENTRY_RULE: Final = (
-    "must have one of genericKey, remoteAddress, requestHeader, headerValueMatch, and no other"
-)
-VALUE_RULE: Final = "must have one of exact, prefix, suffix, regex, contains, present, and no other"
+HEADER_RULE: Final = "must be the name of a header, such as user-agent, or one of :authority, :method, :path"
+ENTRY_RULE: Final = "must have exactly one of genericKey, remoteAddress, requestHeader, headerValueMatch"
+VALUE_RULE: Final = "must have exactly one of exact, prefix, suffix, regex, contains, present"
 
 _TIMEOUT: Final = timedelta(milliseconds=20)
 _LONGEST: Final = 256
@@ -114,7 +112,7 @@ def _service(fields: Fields) -> RateLimitService:
 def _some(fields: Fields, name: str) -> tuple[Fields, ...]:
     found = fields.sections(name, required=True)
     if fields.has(name) and not found:
-        fields.wrong(name, "must not be empty")
+        fields.wrong(name, "must have at least one entry")
     return found
 
 

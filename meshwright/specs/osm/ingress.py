@@ -26,12 +26,13 @@ PRINCIPAL: Final = "AuthenticatedPrincipal"
 SOURCES: Final = (PRINCIPAL, IP_RANGE, SERVICE.name)
 
 PRINCIPAL_RULE: Final = (
-    "must be a name in the client's certificate: a DNS name, or a URI such as spiffe://cluster.local/gateway"
+    "must be a name from the client's certificate: a DNS name, or a URI such as "
+    "spiffe://cluster.local/gateway"
 )
-SERVER_NAME_RULE: Final = "must be a DNS name, or one behind a wildcard such as *.example.org"
+SERVER_NAME_RULE: Final = "must be a DNS name, or a wildcard such as *.example.org"
 NO_PRINCIPAL: Final = (
-    f"must have an {PRINCIPAL}: clients of https backends show certificates, "
-    "unless a backend has tls.skipClientCertValidation: true"
+    f"must have at least one {PRINCIPAL}, because clients of https backends show a certificate; "
+    "or set tls.skipClientCertValidation: true for each https backend"
 )
 
 _DNS_NAME: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?")
@@ -51,10 +52,12 @@ def ingress_backend(manifest: Manifest) -> IngressBackend:
     fields.close()
     for index in duplicates([(each.service, each.port) for each in backends]):
         sections[index].wrong(
-            "port", "must differ from the other backends of this service", code=Code.DUPLICATE
+            "port",
+            "must differ from the ports of the other backends with the same service",
+            code=Code.DUPLICATE,
         )
     if fields.has("backends") and not sections:
-        fields.wrong("backends", "must name at least one service", Code.EMPTY)
+        fields.wrong("backends", "must have at least one backend", Code.EMPTY)
     _judge(fields, backends, sources)
     return IngressBackend(
         key=PolicyKey(manifest.namespace, manifest.key.name),
@@ -109,8 +112,9 @@ def _judge(fields: Fields, backends: Sequence[IngressPort], sources: _Sources) -
     if closed and not sources.have_places:
         named = ", ".join(f"{each.service.name}:{each.port}" for each in closed)
         expected = (
-            f"names no {SERVICE.name} and no {IP_RANGE}, so nobody is admitted to {named}: "
-            "without a certificate only the address says who calls (0.0.0.0/0 and ::/0 are everybody)"
+            f"has no {SERVICE.name} and no {IP_RANGE}, so all requests to {named} are denied: "
+            "clients without a certificate are known only by their address. Add a source (the "
+            "ranges 0.0.0.0/0 and ::/0 allow all clients)"
         )
         fields.notes.warn(Code.EMPTY, fields.at("sources"), expected)
 
@@ -126,7 +130,7 @@ def _backend(fields: Fields, namespace: Namespace) -> IngressPort:
     fields.close()
     if protocol == HTTP:
         if skipped or names:
-            expected = "has no effect: a backend of protocol http is called in plain text"
+            expected = "has no effect, because clients call a backend with protocol http in plain text"
             fields.notes.warn(Code.FIELDS_NOT_USED, tls.path, expected)
         return IngressPort(service, number, Proof.NOTHING)
     return IngressPort(service, number, Proof.ENCRYPTION if skipped else Proof.CERTIFICATE, names)
@@ -134,7 +138,7 @@ def _backend(fields: Fields, namespace: Namespace) -> IngressPort:
 
 def _protocol(fields: Fields) -> str:
     """Read http or https, in any case."""
-    rule = f"{one_of((HTTP, HTTPS))}: gRPC is http, or with TLS https"
+    rule = f"{one_of((HTTP, HTTPS))}; for gRPC write http, and for gRPC over TLS https"
     text = fields.required_text("protocol", rule, never)
     if text and text.lower() not in (HTTP, HTTPS):
         fields.wrong("protocol", rule)

@@ -91,8 +91,8 @@ _WITHOUT_QUERY: Final = re.compile(r"%REQ_WITHOUT_QUERY\((?:X-ENVOY-ORIGINAL-PAT
 _BAD: Final = re.compile(r"%(?:[A-Za-z_0-9]+)?(?:\([^)]*\))?(?::[^%]*)?%?")
 LONGEST: Final = 8192
 FORMAT_RULE: Final = (
-    "must be text with Envoy's operators, such as %REQ(:method)% or %RESPONSE_CODE% (%% is a percent sign), "
-    "or an object in JSON with such texts in it"
+    "must be text with operators of Envoy, such as %REQ(:method)% or %RESPONSE_CODE% (write %% "
+    "for a percent sign), or a JSON object with such texts as values"
 )
 
 
@@ -119,7 +119,10 @@ def log_format(fields: Fields, name: str) -> LogFormat | None:
     if not text or len(text) > LONGEST:
         fields.wrong(name, f"{FORMAT_RULE}; at most {LONGEST} characters")
     elif bad:
-        expected = f"{bad[0]} is no operator that all sidecars take; {FORMAT_RULE}"
+        expected = (
+            f"{bad[0]} is not an operator that all supported versions of Envoy accept; the "
+            f"format {FORMAT_RULE}"
+        )
         fields.notes.refuse(Code.WRONG_VALUE, fields.at(name), expected, bad[0])
     if found is None:
         return TextFormat(text)

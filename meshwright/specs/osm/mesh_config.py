@@ -34,9 +34,15 @@ _CONNECTIONS: Final = "maxDataPlaneConnections"
 _INSTEAD: Final = {
     "localProxyMode": (
         ("", "Localhost"),
-        "applications are reached at 127.0.0.1; one that listens at its Pod's address alone is not reached",
+        (
+            "sidecars reach applications at 127.0.0.1; have each application listen on 127.0.0.1 or "
+            "on all addresses, not only on the address of its Pod"
+        ),
     ),
-    _CONNECTIONS: ((0,), "the server's setting max_streams bounds how many proxies connect"),
+    _CONNECTIONS: (
+        (0,),
+        "to limit the number of connected proxies, use the setting max_streams of the server",
+    ),
 }
 """What a sidecar is asked for in vain: the values that ask for nothing, and what holds instead."""
 
@@ -137,7 +143,9 @@ def _report_unused(manifest: Manifest, sections: tuple[Fields, ...], unenforced:
         section.accept(*names)
         unused.extend(section.at(name) for name in names if section.has(name))
     if unused := sorted(set(unused) - set(unenforced)):
-        manifest.notes.inform(Code.FIELDS_NOT_USED, "spec", f"read, not used: {', '.join(unused)}")
+        manifest.notes.inform(
+            Code.FIELDS_NOT_USED, "spec", f"these fields are known but have no effect: {', '.join(unused)}"
+        )
 
 
 def _report_pruned(manifest: Manifest, sections: Sequence[Fields]) -> None:
@@ -146,7 +154,8 @@ def _report_pruned(manifest: Manifest, sections: Sequence[Fields]) -> None:
     if pruned:
         more = f" and {len(pruned) - _NAMED} more" if len(pruned) > _NAMED else ""
         said = (
-            f"these fields are none of a MeshConfig's and have no effect: {', '.join(pruned[:_NAMED])}{more}"
+            "a MeshConfig does not have these fields, so they have no effect: "
+            f"{', '.join(pruned[:_NAMED])}{more}"
         )
         manifest.notes.warn(Code.PRUNED, "", said)
 
@@ -157,7 +166,7 @@ def _pruned(section: Fields, sections: Sequence[Fields]) -> Iterator[str]:
         path = section.at(name if len(name) <= 60 else name[:57] + "...")
         home = next((each.path for each in sections if each.path and name in each.asked()), "")
         near = nearest(name, section.asked())
-        meant = f" (it is one of {home})" if home else f" (did you mean {near}?)" if near else ""
+        meant = f" (it belongs into {home})" if home else f" (did you mean {near}?)" if near else ""
         yield f"{path}{meant}"
 
 
@@ -188,7 +197,9 @@ def _sidecar(fields: Fields, drivers: Sequence[Fields]) -> SidecarSettings:
     low = _tls(fields, "tlsMinProtocolVersion", default.tls_min_version)
     high = _tls(fields, "tlsMaxProtocolVersion", default.tls_max_version)
     if low > high:
-        fields.wrong("tlsMinProtocolVersion", f"must not be above tlsMaxProtocolVersion, which is {high}")
+        fields.wrong(
+            "tlsMinProtocolVersion", f"must not be higher than tlsMaxProtocolVersion, which is {high}"
+        )
     return SidecarSettings(
         sidecar_class=fields.text("sidecarClass") or default.sidecar_class,
         drivers=tuple(map(_driver, drivers)),

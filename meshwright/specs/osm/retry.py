@@ -24,7 +24,7 @@ WITHOUT_EFFECT: Final = ("http3-post-connect-failure", "retriable-headers", "ret
 
 MOST: Final = 2**32 - 1
 _WORDS: Final = tuple(RetryCondition)
-ON_RULE: Final = f"{one_of(_WORDS)}, or several of them with commas between"
+ON_RULE: Final = f"{one_of(_WORDS)}, or a comma-separated list of them"
 _DEFAULT: Final = Retries(())
 
 
@@ -37,7 +37,7 @@ def retry(manifest: Manifest) -> Retry:
     for index in duplicates(destinations):
         sections[index].wrong("name", "must differ from the other destinations", Code.DUPLICATE)
     if fields.has("destinations") and not sections:
-        fields.wrong("destinations", "must name at least one service", Code.EMPTY)
+        fields.wrong("destinations", "must have at least one service", Code.EMPTY)
     retries = _retries(fields.section("retryPolicy", required=True))
     fields.close()
     return Retry(
@@ -92,6 +92,9 @@ def _on(fields: Fields) -> tuple[RetryCondition, ...]:
     if any(each not in _WORDS and each not in WITHOUT_EFFECT for each in words):
         fields.wrong("retryOn", ON_RULE)
     if idle := [each for each in words if each in WITHOUT_EFFECT]:
-        said = not_enforced(f"nothing is tried again for {', '.join(idle)}: a Retry cannot say what that is")
+        said = not_enforced(
+            f"requests are not retried for {', '.join(idle)}, because a Retry has "
+            "no field for the status codes or headers of these conditions"
+        )
         fields.notes.warn(Code.NOT_ENFORCED, fields.at("retryOn"), said)
     return tuple(each for each in RetryCondition if each in words)

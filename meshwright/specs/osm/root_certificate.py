@@ -20,8 +20,9 @@ ROLES: Final = tuple(Role)
 _WAY: Final = ("tresor", "ca", "secretRef")
 
 _ELSEWHERE: Final[Mapping[str, str]] = {
-    "vault": "a Vault signs by the settings issuer: vault, vault_address and vault_role",
-    "certManager": "cert-manager signs by the settings issuer: cert-manager and cert_manager_issuer",
+    "vault": "to have Vault sign, use the settings issuer: vault, vault_address and vault_role of the server",
+    "certManager": "to have cert-manager sign, use the settings issuer: cert-manager and "
+    "cert_manager_issuer of the server",
 }
 """Providers that settings name, since those say how to log in, and which roots to believe."""
 
@@ -33,7 +34,7 @@ def mesh_root_certificate(manifest: Manifest) -> MeshRootCertificate:
     secret = _secret(manifest, provider) if fields.has("provider") else SecretName(manifest.namespace, "")
     domain, role = _trust_domain(fields), _role(fields)
     if fields.flag("spiffeEnabled", default=True) is False:
-        expected = "has no effect: certificates always have SPIFFE IDs"
+        expected = "has no effect, because certificates always have SPIFFE IDs"
         fields.notes.inform(Code.FIELDS_NOT_USED, fields.at("spiffeEnabled"), expected)
     fields.close()
     return MeshRootCertificate(
@@ -50,7 +51,7 @@ def _secret(manifest: Manifest, provider: Fields) -> SecretName:
     elsewhere = [name for name in _ELSEWHERE if provider.has(name)]
     provider.accept(*_ELSEWHERE)
     for name in elsewhere:  # without what stands there: it may be a token
-        expected = f"must be tresor, the built-in CA: {_ELSEWHERE[name]}"
+        expected = f"only the provider tresor, the built-in CA, is supported here; {_ELSEWHERE[name]}"
         provider.notes.refuse(Code.WRONG_VALUE, provider.at(name), expected)
     way = [provider]
     for inner in _WAY:
@@ -80,5 +81,7 @@ def _role(fields: Fields) -> Role:
     role = Role(fields.choice("role", ROLES, Role.ACTIVE))
     intent = Role(fields.choice("intent", ROLES, role))
     if fields.has("role") and intent is not role:
-        fields.wrong("intent", f"must be as role, its later name, has it: {role}")
+        fields.wrong(
+            "intent", f"must be {role}, the value of role: intent is the older name of the same field"
+        )
     return intent

@@ -31,7 +31,7 @@ def external_authorization(fields: Fields) -> Authorizer | None:
         return None
     where, port = host(fields, "address"), fields.port("port")
     if not (fields.raw("address") and fields.has("port")):
-        fields.wrong("enable", "needs the authorizer's address and port beside it")
+        fields.wrong("enable", "needs the fields address and port of the authorizer")
     return Authorizer(
         server=HostPort(where, port or 1),
         stat_prefix=_stat_prefix(fields),
@@ -55,7 +55,7 @@ def tracing(fields: Fields, home: Namespace) -> Tracing | None:
     if _PATH.fullmatch(endpoint) is None:
         fields.wrong("endpoint", f"must be a path, such as {default.endpoint}")
     elif protocol is TracingProtocol.OTLP and fields.text("endpoint"):
-        fields.wrong("endpoint", "must not stand beside OTLP: over gRPC the collector has no path")
+        fields.wrong("endpoint", "must be left out with protocol OTLP, because OTLP over gRPC has no path")
     where = HostPort(there, fields.port("port") or default.collector.port)
     return replace(default, collector=where, endpoint=endpoint)
 
@@ -63,5 +63,5 @@ def tracing(fields: Fields, home: Namespace) -> Tracing | None:
 def _stat_prefix(fields: Fields) -> str:
     text = fields.text("statPrefix") or STAT_PREFIX
     if not text.isprintable() or len(text) > _PREFIX_LENGTH:
-        fields.wrong("statPrefix", f"must be a word of up to {_PREFIX_LENGTH} characters")
+        fields.wrong("statPrefix", f"must be printable text of at most {_PREFIX_LENGTH} characters")
     return text

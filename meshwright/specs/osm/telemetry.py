@@ -19,7 +19,7 @@ from meshwright.specs.values.references import host, namespace_name, object_name
 
 FILE: Final = r"/[A-Za-z0-9._/-]+"
 FILE_RULE: Final = (
-    "must be the absolute path of a file on the sidecar's machine, such as /var/log/envoy/access.log"
+    "must be the absolute path of a file on the machine of the sidecar, such as /var/log/envoy/access.log"
 )
 PROTOCOLS: Final = ("grpc", "h2c", "http2")
 _FILE: Final = re.compile(FILE)
@@ -49,7 +49,11 @@ def extension_service(manifest: Manifest) -> ExtensionService:
     server = HostPort(host(spec, "host"), spec.required_port("port"))
     said = (spec.text("protocol") or PROTOCOLS[0]).lower()
     if said not in PROTOCOLS:
-        spec.wrong("protocol", f"must be one of {', '.join(PROTOCOLS)}: it is called over gRPC in plain text")
+        spec.wrong(
+            "protocol",
+            f"must be one of {', '.join(PROTOCOLS)}, because sidecars call the "
+            "service over gRPC in plain text",
+        )
     found = ExtensionService(
         PolicyKey(manifest.namespace, manifest.key.name), server, wait(spec, "connectTimeout")
     )

@@ -35,7 +35,9 @@ CURVE_ALIASES: Final = {"prime256v1": "P-256", "secp384r1": "P-384", "secp521r1"
 
 def cipher_suites(fields: Fields, name: str) -> tuple[str, ...]:
     """Read cipher suites, each once; `[A|B]` are suites of equal preference."""
-    expected = f"{one_of(CIPHER_SUITES)}, of TLS 1.2, or several of equal preference as [A|B]"
+    expected = (
+        f"{one_of(CIPHER_SUITES)} (cipher suites of TLS 1.2), or several with equal preference, such as [A|B]"
+    )
     return tuple(dict.fromkeys(_known(fields, name, expected, _are_suites)))
 
 

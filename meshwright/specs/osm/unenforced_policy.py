@@ -13,19 +13,22 @@ _POLICY: Final = "policy.openservicemesh.io"
 _PLUGIN: Final = "plugin.flomesh.io"
 _CLUSTERS: Final = "flomesh.io"
 
-_FILTERS: Final = "no filter of it runs in a sidecar"
-_ELSEWHERE: Final = "services of other clusters are not known"
+_FILTERS: Final = "sidecars run no filters from plugins"
+_ELSEWHERE: Final = "the mesh does not know services of other clusters"
 
 UNENFORCED: Final[Mapping[Kind, str]] = {
-    Kind("AccessCert", _POLICY): "no certificate is issued for clients outside the mesh",
+    Kind("AccessCert", _POLICY): "the mesh issues no certificates for clients outside the mesh",
     Kind("AccessControl", _POLICY): (
-        "connections from outside the mesh are refused by the backends' sidecars, whoever this lets in; "
-        "an IngressBackend lets them in"
+        "sidecars refuse connections from outside the mesh even if this object allows them; "
+        "write an IngressBackend to allow them"
     ),
-    Kind("Backpressure", _POLICY): "the number of connections is not limited",
-    Kind("EgressGateway", _POLICY): "traffic leaves the mesh from the clients' own sidecars, if at all",
+    Kind("Backpressure", _POLICY): "connections are not limited by this object; write an "
+    "UpstreamTrafficSetting to limit them",
+    Kind(
+        "EgressGateway", _POLICY
+    ): "traffic leaves the mesh from the sidecars of the clients; write an Egress to allow it",
     Kind("MultiClusterService", _CONFIG): _ELSEWHERE,
-    Kind("OsmConfig", _CONFIG): "it was the MeshConfig's first form; the mesh is configured by a MeshConfig",
+    Kind("OsmConfig", _CONFIG): "OsmConfig is the oldest form of MeshConfig; write a MeshConfig instead",
     Kind("Plugin", _PLUGIN): _FILTERS,
     Kind("PluginChain", _PLUGIN): _FILTERS,
     Kind("PluginConfig", _PLUGIN): _FILTERS,
@@ -41,4 +44,4 @@ PRESETS: Final = "preset-mesh-config"
 
 def not_enforced(instead: str) -> str:
     """Say that policy is not enforced, and what holds in its place."""
-    return f"is not enforced here: {instead}"
+    return f"is not enforced by Meshwright: {instead}"

@@ -33,12 +33,16 @@ MOST: Final = 2**32 - 1
 MOST_HEADERS: Final = 10
 UNITS: Final = tuple(RateUnit)
 HOST_RULE: Final = (
-    "must be the name of a service, such as web.shop.svc.cluster.local, or of a host outside the mesh: "
-    "at least two DNS labels, or an IP address"
+    "must be the name of a service, such as web.shop.svc.cluster.local, or a host outside the "
+    "mesh: a name of at least two DNS labels, or an IP address"
 )
-HEADER_RULE: Final = "must be the name of a header, and not host, which no answer has"
+HEADER_RULE: Final = (
+    "must be the name of a header, such as retry-after, and not host, which responses do not have"
+)
 
-_NOBODY_ASKED: Final = not_enforced("spec.rateLimit.global.http, which names the service, is not there")
+_NOBODY_ASKED: Final = not_enforced(
+    "spec.rateLimit.global.http is missing, which names the rate limit service"
+)
 
 
 def upstream_traffic_setting(manifest: Manifest) -> UpstreamTrafficSetting:
@@ -106,9 +110,14 @@ def _rates(fields: Fields) -> RateLimits:
 def _routes(fields: Fields, *, asked: bool) -> Iterator[RouteRate]:
     """Yield the routes that limit something; `asked` where a service is that counts requests."""
     sections = fields.sections("httpRoutes")
-    paths = [each.required_text("path", "must be a regular expression (RE2) for paths") for each in sections]
+    paths = [
+        each.required_text(
+            "path", "must be a regular expression (RE2) for the path of requests, such as /api/.*"
+        )
+        for each in sections
+    ]
     for index in duplicates(paths):
-        sections[index].wrong("path", "must differ from the other routes", Code.DUPLICATE)
+        sections[index].wrong("path", "must differ from the paths of the other routes", Code.DUPLICATE)
     for section, path in zip(sections, paths, strict=True):
         if path and (fault := section.notes.expressions.fault(path)):
             section.wrong("path", fault, Code.BAD_REGEX)
@@ -142,7 +151,7 @@ def _rate(
         fields.wrong("unit", one_of(UNITS))
     burst = fields.whole("burst", 0, MOST, default=0) or 0
     if amount + burst > MOST:
-        fields.wrong("burst", f"must be at most {MOST} with {counted}")
+        fields.wrong("burst", f"the sum of burst and {counted} must be at most {MOST}")
     fields.close()
     return RateLimit(amount, RateUnit(unit) if unit in UNITS else RateUnit.SECOND, burst, status, headers)
 
@@ -160,7 +169,7 @@ def _headers(fields: Fields) -> tuple[tuple[str, str], ...]:
             section.wrong("value", VALUE_RULE)
         section.close()
     for index in duplicates([name.lower() for name, _ in found]):
-        sections[index].wrong("name", "must differ from the other headers", Code.DUPLICATE)
+        sections[index].wrong("name", "must differ from the names of the other headers", Code.DUPLICATE)
     if len(found) > MOST_HEADERS:
-        fields.wrong("responseHeadersToAdd", f"must be at most {MOST_HEADERS} headers")
+        fields.wrong("responseHeadersToAdd", f"must have at most {MOST_HEADERS} headers")
     return tuple(found)

@@ -27,7 +27,7 @@ def dns_names(annotations: Fields, ports: Sequence[ServicePort]) -> tuple[DnsNam
                 found.add(name)
             elif name is not None:
                 path = f"{annotations.path}[{annotation}]"
-                annotations.notes.drop(Code.WRONG_VALUE, path, f"{name}; left out", word)
+                annotations.notes.drop(Code.WRONG_VALUE, path, f"{name}; this entry is left out", word)
     return tuple(sorted(found, key=lambda name: (name.name, name.srv, name.port or 0)))
 
 
@@ -36,11 +36,17 @@ def _addressed(text: str, ports: Sequence[ServicePort]) -> DnsName | str:
     name, colon, number = text.partition(":")
     known = parse_dns_name(name)
     if known is None or (colon and not _is_port(number)):
-        return "must be a name in the DNS, such as db.example.com, or one with a port, db.example.com:5432"
+        return (
+            "must be a DNS name, such as db.example.com, or a DNS name with a port, such as "
+            "db.example.com:5432"
+        )
     if colon and len(ports) != 1:
-        return "may have a port only where the Service has just one"
+        return "may have a port only if the Service has exactly one port"
     if not colon and not any(isinstance(port.target_port, int) for port in ports):
-        return "needs a port, here or as a number in targetPort"
+        return (
+            "needs a port: write it here, such as db.example.com:5432, or as a number in "
+            "targetPort of the Service"
+        )
     return DnsName(known, Port(int(number)) if colon else None)
 
 
@@ -48,9 +54,12 @@ def _served(text: str, ports: Sequence[ServicePort]) -> DnsName | str:
     """Return the name that a text gives, or what would be right."""
     known = parse_dns_name(text)
     if known is None:
-        return "must be a name in the DNS, such as _db._tcp.example.com"
+        return "must be a DNS name, such as _db._tcp.example.com"
     if len(ports) != 1:
-        return "is for Services with just one port, whose number the SRV records say"
+        return (
+            "is only for Services with exactly one port, because the SRV records give the "
+            "port number of the endpoints"
+        )
     return DnsName(known, srv=True)
 
 

@@ -79,21 +79,28 @@ def _other_addresses(spec: Fields, own: IpAddress) -> tuple[IpAddress, ...]:
     """Read further addresses, each once; in explicit interception the sidecar binds `spec.address` alone."""
     found = addresses(spec, "otherAddresses", spec.texts("otherAddresses", ADDRESS_RULE))
     if found and (spec.has("applicationAddress") or spec.has("upstreams")):
-        spec.wrong("otherAddresses", "is for transparent interception: upstreams, applicationAddress are not")
+        spec.wrong(
+            "otherAddresses",
+            "is only for transparent interception; remove otherAddresses, or remove "
+            "upstreams and applicationAddress, which select explicit interception",
+        )
     return tuple(dict.fromkeys(each for each in found if each != own))
 
 
 def _service(spec: Fields, account: str) -> ServiceName:
     name = spec.text("service", expected=LABEL_RULE, fits=is_dns_label) or account
     if not is_dns_label(name) and (spec.has("service") or is_dns_subdomain(account)):
-        spec.wrong("service", f"{LABEL_RULE}; it stands in the proxy's common name")
+        spec.wrong(
+            "service",
+            f"{LABEL_RULE}, because the name becomes part of the common name of the proxy's certificate",
+        )
     return ServiceName(name)
 
 
 def _uuid(spec: Fields) -> ProxyUuid | None:
     value = spec.text("uuid", expected=LABEL_RULE, fits=is_dns_label)
     if value is not None and not is_dns_label(value):
-        spec.wrong("uuid", f"{LABEL_RULE}; a UUID is")
+        spec.wrong("uuid", f"{LABEL_RULE}, such as a UUID")
     return None if value is None else ProxyUuid(value)
 
 
@@ -102,7 +109,10 @@ def _ports(spec: Fields) -> tuple[WorkloadPort, ...]:
     ports = tuple(_port(section) for section in sections)
     for index in duplicates([port.number for port in ports]):
         sections[index].notes.refuse(
-            Code.DUPLICATE, sections[index].path, "must differ from the other ports", ports[index].number
+            Code.DUPLICATE,
+            sections[index].path,
+            "must differ from the other ports of this workload",
+            ports[index].number,
         )
     return ports
 
@@ -114,7 +124,10 @@ def _port(fields: Fields) -> WorkloadPort:
     number = fields.required_port(name)
     if fields.has(other):
         fields.wrong(
-            other, f"takes the place of {name}, which stands there: leave one of them out", Code.UNKNOWN_FIELD
+            other,
+            f"port and number are two names of the same field, and {name} is given as "
+            "well; remove one of them",
+            Code.UNKNOWN_FIELD,
         )
     fields.accept(other)
     protocol = "" if fields.raw("protocol") is None else fields.choice("protocol", tuple(Protocol), "")
@@ -133,12 +146,14 @@ def _interception(
         return transparent
     if spec.has("interception"):
         spec.wrong(
-            "interception", "is for transparent interception: upstreams, applicationAddress make it explicit"
+            "interception",
+            "is only for transparent interception; remove it, or remove "
+            "upstreams and applicationAddress, which select explicit interception",
         )
     if application == own:
         spec.wrong(
             "applicationAddress",
-            "must differ from spec.address: the sidecar binds the same ports there",
+            "must differ from spec.address, because the sidecar listens on the same ports there",
             Code.LISTENER_CONFLICT,
         )
     upstreams = tuple(_upstream(section, namespace) for section in sections)
@@ -193,6 +208,6 @@ def _refuse_conflicts(
             section.notes.refuse(
                 Code.LISTENER_CONFLICT,
                 section.path,
-                f"must have an address and port of its own: {other} has them too",
+                f"must have an address and port that no other listener has; {other} has the same",
                 f"{place[0]} port {place[1]}",
             )

@@ -12,10 +12,12 @@ from meshwright.specs.values.authorizers import STAT_PREFIX, patience
 from meshwright.specs.values.references import host, namespace_name, object_name
 
 HOST_RULE: Final = (
-    "must be where the authorizer is, a name in the DNS or an IP address; or extensionService names one; "
-    "or disabled is true"
+    "must be the DNS name or IP address of the authorizer; without host, give extensionService, "
+    "or disabled: true"
 )
-NOBODY_ASKED: Final = "must not stand beside disabled: true, with which nobody is asked"
+NOBODY_ASKED: Final = (
+    "has no effect with disabled: true, which switches authorization off; remove one of the two"
+)
 _ASKED: Final = ("host", "port", "extensionService", "timeout", "failureModeAllow")
 
 
@@ -51,14 +53,12 @@ def _authorizer(fields: Fields, service: PolicyKey | None) -> Authorizer:
     if service is not None:
         for name in ("host", "port"):
             if fields.has(name):
-                fields.wrong(
-                    name, "must not stand beside extensionService, which says where the authorizer is"
-                )
+                fields.wrong(name, "must be left out, because extensionService already names the authorizer")
         where = NOWHERE
     elif not fields.raw("host"):
         fields.wrong("host", HOST_RULE)
     elif not fields.has("port"):
-        fields.wrong("port", "must be the authorizer's port, from 1 to 65535")
+        fields.wrong("port", "must be the port of the authorizer, from 1 to 65535")
     return Authorizer(
         server=where,
         stat_prefix=STAT_PREFIX,

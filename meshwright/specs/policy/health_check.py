@@ -14,12 +14,12 @@ MOST_IN_A_ROW: Final = 100
 LONGEST_PATH: Final = 1024
 CHECKED_PATH: Final = '/[!"$-~]*'
 CHECKED_PATH_RULE: Final = (
-    f"must begin with /, and have printable ASCII but # and space, {LONGEST_PATH} at most"
+    f"must begin with /, and have at most {LONGEST_PATH} printable ASCII characters without # and space"
 )
 INTERVAL_RULE: Final = "must be a duration from 1s to 1h, such as 10s"
 TIMEOUT_RULE: Final = "must be a duration from 10ms to 1m, such as 1s"
-CHECK_RULE: Final = "http, grpc or tcp: exactly one of them says how an endpoint is asked"
-STATUS_RULE: Final = "must be a status such as 200, or a range such as 200-299, from 100 to 599"
+CHECK_RULE: Final = "must have exactly one of http, grpc and tcp"
+STATUS_RULE: Final = "must be an HTTP status such as 200, or a range such as 200-299, from 100 to 599"
 SERVICE_RULE: Final = "must be the name of a gRPC service, such as shop.v1.Cart"
 STATUS: Final = "[1-5][0-9]{2}(-[1-5][0-9]{2})?"
 GRPC_SERVICE: Final = "[A-Za-z0-9_./-]*"
@@ -70,7 +70,7 @@ def _statuses(fields: Fields) -> tuple[tuple[int, int], ...]:
         else:
             found.append((int(first), int(last or first)))
     if len(found) > MOST_STATUSES:
-        fields.wrong("expectedStatuses", f"must be at most {MOST_STATUSES}")
+        fields.wrong("expectedStatuses", f"must have at most {MOST_STATUSES} entries")
     return tuple(sorted(set(found)))
 
 

@@ -14,7 +14,9 @@ from meshwright.specs.values.references import route_group
 
 MODES: Final = tuple(each.value for each in TlsMode)
 SOURCES: Final = (IP_RANGE, SERVICE.name)
-STRICT_PLAIN: Final = "has no effect: with mode Strict nobody calls in plain text"
+STRICT_PLAIN: Final = (
+    "has no effect with mode: Strict, which refuses plain text; remove plaintext, or set mode: Permissive"
+)
 
 
 def mutual_tls(manifest: Manifest) -> MutualTLS:
@@ -39,8 +41,8 @@ def mutual_tls(manifest: Manifest) -> MutualTLS:
 
 
 def _plaintext(fields: Fields) -> PlainText:
-    filled(fields, "sources", "it is everybody who calls in plain text")
-    filled(fields, "matches", "it is every request")
+    filled(fields, "sources", "to allow all clients that call in plain text, leave the field out")
+    filled(fields, "matches", "to allow all requests, leave the field out")
     places = Places()
     for section in fields.sections("sources"):
         _source(section, places)

@@ -13,8 +13,11 @@ from meshwright.specs.values.durations import WAIT_RULE, wait
 from meshwright.specs.values.headers import changes
 from meshwright.specs.values.references import own_service, route_group
 
-STATUS_RULE: Final = "must be a status from 200 to 599"
-NOTHING_SAID: Final = "says nothing, so requests that fit it are as without it"
+STATUS_RULE: Final = "must be an HTTP status from 200 to 599"
+NOTHING_SAID: Final = (
+    "the rule has no action, so it changes nothing for requests that match; "
+    "add timeout, headers, fault or mirror"
+)
 
 
 def route_policy(manifest: Manifest) -> RoutePolicy:
@@ -38,7 +41,9 @@ def _rule(fields: Fields, namespace: Namespace) -> RouteRule:
     sections = fields.sections("matches")
     if fields.has("matches") and not sections:
         fields.wrong(
-            "matches", "must name an HTTPRouteGroup; absent, the rule is for all requests", Code.EMPTY
+            "matches",
+            "must not be empty; name an HTTPRouteGroup, or leave matches out if the rule is for all requests",
+            Code.EMPTY,
         )
     matches = tuple(_match(each) for each in sections)
     actions = _actions(fields, namespace)

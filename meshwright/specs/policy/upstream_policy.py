@@ -16,7 +16,7 @@ from meshwright.mesh.policies.upstreams import (
     UpstreamPolicy,
 )
 from meshwright.specs.codes import Code
-from meshwright.specs.fields import Fields, one_of
+from meshwright.specs.fields import Fields
 from meshwright.specs.manifest import Manifest
 from meshwright.specs.policy.health_check import health_check
 from meshwright.specs.values.durations import bounded
@@ -25,13 +25,19 @@ from meshwright.specs.values.references import own_service
 
 MOST_FAILURES: Final = 1000
 EJECTED_RULE: Final = "must be a duration from 1s to 5m, such as 30s"
-TTL_RULE: Final = "must be a duration up to a year, such as 1h; 0s for as long as the client runs"
-HEADER_RULE: Final = "must be the name of a header, 256 characters at most"
-COOKIE_RULE: Final = "must be the name of a cookie, 256 characters at most"
-QUERY_RULE: Final = "must be the name of a parameter as it is written in the query, 256 characters at most"
-PATH_RULE: Final = "must begin with /, and have printable ASCII characters but ; and space"
-HASH_RULE: Final = f"{one_of(tuple(KeyKind))}: exactly one of them is the key"
-NO_HASH: Final = "must say what of a request the key is, by consistent hash: header, cookie or query"
+TTL_RULE: Final = "must be a duration from 0s to 365 days (8760h), such as 1h; 0s is a session cookie"
+HEADER_RULE: Final = "must be the name of a header with at most 256 characters"
+COOKIE_RULE: Final = "must be the name of a cookie with at most 256 characters"
+QUERY_RULE: Final = (
+    "must be the name of a query parameter, as written in the URL, with at most 256 characters"
+)
+PATH_RULE: Final = "must begin with /, and have at most 256 printable ASCII characters without ; and space"
+HASH_RULE: Final = (
+    f"must have exactly one of {', '.join(sorted(KeyKind))}, the part of a request that is the key"
+)
+NO_HASH: Final = (
+    "the policy ConsistentHash needs the part of a request that is the key: header, cookie or query"
+)
 LONGEST_NAME: Final = 256
 PARAMETER: Final = "[!-%'-<>-~]+"
 COOKIE_PATH: Final = "/[!-:<-~]*"
@@ -40,7 +46,7 @@ _LONGEST: Final = timedelta(minutes=5)
 _YEAR: Final = timedelta(days=365)
 _PARAMETER: Final = re.compile(PARAMETER)
 _PATH: Final = re.compile(COOKIE_PATH)
-NOT_HASHED: Final = f"has no effect but with policy: {BalancingAlgorithm.CONSISTENT_HASH}"
+NOT_HASHED: Final = f"has an effect only with policy: {BalancingAlgorithm.CONSISTENT_HASH}"
 
 
 def upstream_policy(manifest: Manifest) -> UpstreamPolicy:
@@ -55,7 +61,12 @@ def upstream_policy(manifest: Manifest) -> UpstreamPolicy:
     nearest = _nearest(locality) if fields.has("locality") else None
     said = any(map(fields.has, ("outlierDetection", "loadBalancing", "healthCheck", "locality")))
     if not said and not manifest.notes.refused:
-        manifest.notes.warn(Code.EMPTY, fields.path, "says nothing of how the service is reached")
+        manifest.notes.warn(
+            Code.EMPTY,
+            fields.path,
+            "has no settings, so this UpstreamPolicy has no effect; add outlierDetection, "
+            "loadBalancing, healthCheck or locality",
+        )
     fields.close()
     return UpstreamPolicy(
         key=PolicyKey(manifest.namespace, manifest.key.name),

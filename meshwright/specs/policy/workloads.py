@@ -9,13 +9,13 @@ from meshwright.specs.manifest import NAME_RULE
 def filled(fields: Fields, name: str, absent: str) -> None:
     """Refuse a list that is there and empty: to some it would be nobody, to others everybody."""
     if fields.has(name) and fields.raw(name) == []:
-        fields.wrong(name, f"must not be empty; absent, {absent}", Code.EMPTY)
+        fields.wrong(name, f"must not be empty; {absent}", Code.EMPTY)
 
 
 def subjects(fields: Fields) -> tuple[tuple[ServiceAccountName, ...], tuple[Port, ...]]:
     """Read `serviceAccounts` and `ports`, each sorted; empty where they are absent."""
-    filled(fields, "serviceAccounts", "it is for all workloads of the namespace")
-    filled(fields, "ports", "it is for all ports")
+    filled(fields, "serviceAccounts", "for all workloads of the namespace, leave the field out")
+    filled(fields, "ports", "for all ports, leave the field out")
     return _accounts(fields), fields.ports("ports")
 
 

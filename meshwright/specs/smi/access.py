@@ -35,7 +35,11 @@ def traffic_target(manifest: Manifest) -> TrafficTarget:
     fields.close()
     for name, found in ((rules_name, rules), ("sources", sources)):
         if not found and not manifest.notes.refused:
-            manifest.notes.warn(Code.EMPTY, fields.at(name), "is empty, so this TrafficTarget allows nothing")
+            manifest.notes.warn(
+                Code.EMPTY,
+                fields.at(name),
+                "is empty, so this TrafficTarget allows no traffic; add at least one entry",
+            )
     return TrafficTarget(
         key=PolicyKey(manifest.namespace, manifest.key.name),
         destination=destination,
@@ -59,10 +63,10 @@ def _rule(fields: Fields) -> Rule:
     matches = fields.texts("matches")
     fields.close()
     if kind == UDP_ROUTE.name:
-        fields.wrong("kind", "must be HTTPRouteGroup or TCPRoute; sidecars carry no UDP", Code.UDP_ROUTE)
+        fields.wrong("kind", "must be HTTPRouteGroup or TCPRoute; sidecars do not carry UDP", Code.UDP_ROUTE)
     elif kind and kind not in _ROUTE_KINDS:
         fields.wrong("kind", _KIND_RULE)
     elif kind == RouteKind.TCP and matches:
-        fields.wrong("matches", "must be absent: a TCPRoute has no named matches")
+        fields.wrong("matches", "must be left out, because a TCPRoute has no named matches")
     route = RouteKind.TCP if kind == RouteKind.TCP else RouteKind.HTTP
     return Rule(route, name, tuple(sorted(set(matches))))

@@ -25,7 +25,9 @@ def http_route_group(manifest: Manifest) -> HTTPRouteGroup:
     matches = tuple(_match(section) for section in sections)
     if fields.has("matches") and not matches:
         manifest.notes.warn(
-            Code.EMPTY, fields.at("matches"), "is empty, so this HTTPRouteGroup admits nothing"
+            Code.EMPTY,
+            fields.at("matches"),
+            "is empty, so this HTTPRouteGroup matches no requests; add at least one match",
         )
     for index in duplicates([match.name for match in matches]):
         sections[index].wrong("name", "must differ from the names of the other matches", Code.DUPLICATE)
@@ -53,12 +55,17 @@ def tcp_route(manifest: Manifest) -> TCPRoute:
 def udp_route(manifest: Manifest) -> None:
     """Refuse a UDPRoute by its own code."""
     manifest.notes.refuse(
-        Code.UDP_ROUTE, "kind", "must be HTTPRouteGroup or TCPRoute; sidecars carry no UDP", UDP_ROUTE.name
+        Code.UDP_ROUTE,
+        "kind",
+        "must be HTTPRouteGroup or TCPRoute; sidecars do not carry UDP",
+        UDP_ROUTE.name,
     )
 
 
 def _match(fields: Fields) -> HTTPMatch:
-    name = fields.required_text("name", "must be the name by which a TrafficTarget selects this match")
+    name = fields.required_text(
+        "name", "must be the name of this match, by which a TrafficTarget refers to it"
+    )
     match = HTTPMatch(name, _path(fields), _methods(fields), _headers(fields))
     fields.close()
     return match
@@ -68,7 +75,11 @@ def _path(fields: Fields) -> str | None:
     """Read a path's expression; an empty one is any path, as in Open Service Mesh."""
     path = fields.text("pathRegex")
     if path == "":
-        fields.notes.inform(Code.EMPTY_PATH, fields.at("pathRegex"), "is empty, which is any path")
+        fields.notes.inform(
+            Code.EMPTY_PATH,
+            fields.at("pathRegex"),
+            "is empty, so the match accepts any path; to make this visible, write .*",
+        )
     if not path:
         return None
     fault = fields.notes.expressions.fault(path)
@@ -111,5 +122,5 @@ def _header(fields: Fields, name: str, regex: str) -> HeaderMatch:
     if fault:
         fields.wrong(name, fault, Code.BAD_REGEX)
     if not _HEADER_NAME.fullmatch(name):
-        fields.wrong(name, "must have a header's name as its key, such as user-agent")
+        fields.wrong(name, "must have the name of a header as key, such as user-agent")
     return HeaderMatch(name.lower(), regex)

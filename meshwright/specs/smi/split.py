@@ -35,11 +35,11 @@ def traffic_split(manifest: Manifest) -> TrafficSplit:
     sections = fields.sections("backends", required=True)
     backends = _backends(manifest, sections)
     if fields.has("backends") and not sections:
-        fields.wrong("backends", "must name at least one service", Code.EMPTY)
+        fields.wrong("backends", "must have at least one backend", Code.EMPTY)
     matches = _matches(fields) if manifest.version in ("v1alpha3", "v1alpha4") else ()
     fields.close()
     if sum(backend.weight for backend in backends) > MAX_WEIGHT:
-        fields.wrong("backends", f"must have weights of at most {MAX_WEIGHT} in sum")
+        fields.wrong("backends", f"the sum of the weights must be at most {MAX_WEIGHT}")
     return TrafficSplit(
         key=PolicyKey(manifest.namespace, manifest.key.name),
         apex=apex,
@@ -58,13 +58,17 @@ def _backends(manifest: Manifest, sections: Sequence[Fields]) -> tuple[Backend, 
     for section in sections:
         section.close()
     for index in duplicates(names):
-        sections[index].wrong("service", "must differ from the other backends", Code.DUPLICATE)
+        sections[index].wrong(
+            "service", "must differ from the services of the other backends", Code.DUPLICATE
+        )
     return tuple(Backend(name, weight) for name, weight in zip(names, weights, strict=True))
 
 
 def _weight(fields: Fields) -> int:
     if not fields.has("weight"):
-        fields.notes.refuse(Code.MISSING, fields.at("weight"), "is missing; must be a whole number from 0")
+        fields.notes.refuse(
+            Code.MISSING, fields.at("weight"), "is missing; must be a whole number of at least 0"
+        )
     return fields.whole("weight", 0, MAX_WEIGHT, default=0) or 0
 
 
@@ -75,7 +79,7 @@ def _quantity(fields: Fields) -> Decimal:
     found = read_quantity(text) if len(text) <= 32 and _QUANTITY.fullmatch(text) else None
     if found is None:
         code = Code.MISSING if value is None else Code.WRONG_VALUE
-        fields.wrong("weight", 'must be a quantity from 0, such as 1 or "500m"', code)
+        fields.wrong("weight", 'must be a quantity of at least 0, such as 1 or "500m"', code)
         return Decimal(0)
     return found
 

@@ -12,7 +12,7 @@ from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields, duplicates
 
 NAME: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
-VALUE_RULE: Final = "must be the value of a header: printable ASCII characters"
+VALUE_RULE: Final = "must be the value of a header: one or more printable ASCII characters"
 LONGEST: Final = 4096
 """Bytes of a name or a value: Envoy takes 16 KiB, where each percent sign counts twice."""
 
@@ -20,7 +20,8 @@ MOST: Final = 100
 """Changes of one kind in one place."""
 
 CHANGE_RULE: Final = (
-    "must be the name of a header that is not a connection's own, nor begins with x-envoy- or x-meshwright-"
+    "must be the name of a header that rules may change: not one that Envoy manages, such as "
+    "host, connection or x-request-id, and not one that begins with x-envoy- or x-meshwright-"
 )
 _NAME: Final = re.compile(NAME)
 _VALUE: Final = re.compile(r"[\t\x20-\x7e]+")
@@ -65,7 +66,10 @@ def changes(fields: Fields) -> HeaderChanges:
             fields.notes.refuse(Code.WRONG_VALUE, f"{fields.at('remove')}[{index}]", CHANGE_RULE, name)
     names = [*(name for name, _ in (*put, *add)), *remove]
     for index in duplicates(names):
-        expected = f"has {names[index]:.60} more than once, in any case; one change of it is right"
+        expected = (
+            f"changes the header {names[index]:.60} more than once (upper and lower case are the same); "
+            "keep one of the changes"
+        )
         fields.notes.refuse(Code.DUPLICATE, fields.path, expected)
     fields.close()
     return HeaderChanges(tuple(sorted(put)), tuple(sorted(add)), tuple(sorted(remove)))
@@ -78,11 +82,11 @@ def _headers(fields: Fields, name: str) -> Headers:
         if header and not _may_change(header.lower()):
             each.wrong("name", CHANGE_RULE)
         if value and not (is_value(value) and len(value) <= LONGEST):
-            each.wrong("value", f"{VALUE_RULE}, {LONGEST} at most")
+            each.wrong("value", f"{VALUE_RULE}, at most {LONGEST}")
         each.close()
         found.append((header.lower(), value))
     if len(found) > MOST:
-        fields.wrong(name, f"must be at most {MOST} headers")
+        fields.wrong(name, f"must have at most {MOST} headers")
     return tuple(found)
 
 

@@ -22,12 +22,14 @@ from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields, one_of
 from meshwright.specs.manifest import LABEL_RULE, NAME_RULE
 
-SERVICE_RULE = "must be a service's name, <name>.<namespace> or <name>.<namespace>.svc.<cluster domain>"
-RANGE_RULE = "must be a range of addresses without host bits, such as 10.0.0.0/8 or fd00::/8"
-NETWORK_RULE = "must be a range of addresses, such as 192.0.2.0/24, 192.0.2.7/32 or 2001:db8::/32"
-ADDRESS_RULE = "must be an IP address of one machine, such as 10.0.0.7 or fd00::7"
+SERVICE_RULE = (
+    "must be the name of a service: NAME.NAMESPACE or NAME.NAMESPACE.svc.CLUSTER-DOMAIN, such as web.shop"
+)
+RANGE_RULE = "must be a range of IP addresses without host bits, such as 10.0.0.0/8 or fd00::/8"
+NETWORK_RULE = "must be a range of IP addresses, such as 192.0.2.0/24, 192.0.2.7/32 or 2001:db8::/32"
+ADDRESS_RULE = "must be the IP address of one machine, such as 10.0.0.7 or fd00::7"
 
-HOST_RULE: Final = "must be a name in the DNS, such as opa.example.com, or an IP address"
+HOST_RULE: Final = "must be a DNS name, such as opa.example.com, or an IP address"
 
 _MAPPED: Final = 96
 """Bits before those of an IPv4 address in IPv6's form."""
@@ -73,7 +75,7 @@ def route_group(fields: Fields) -> str:
     """Return the name of an HTTPRouteGroup of the namespace; its group may have a version, as in OSM's."""
     group = fields.text("apiGroup") or HTTP_ROUTE_GROUP.group
     if group.partition("/")[0] != HTTP_ROUTE_GROUP.group:
-        fields.wrong("apiGroup", f"must be {HTTP_ROUTE_GROUP.group}, with a version or without")
+        fields.wrong("apiGroup", f"must be {HTTP_ROUTE_GROUP.group}, with or without a version")
     if not fields.has("kind"):
         fields.required_text("kind", one_of((HTTP_ROUTE_GROUP.name,)))
     fields.choice("kind", (HTTP_ROUTE_GROUP.name,), HTTP_ROUTE_GROUP.name)

@@ -150,7 +150,7 @@ def test_what_an_encoding_lacks_is_printed_as_its_escape(
     (tmp_path / "a.yaml").write_text(WRONG, "utf-8")
     status, printed, said = shell("meshwright lint a.yaml", tmp_path, variables=variables)
     assert (status, said) == (1, "")
-    rule = "must be a name as Kubernetes has them: a-z, 0-9, hyphens and dots, at most 253 characters"
+    rule = "must be a Kubernetes name: at most 253 characters a-z, 0-9, hyphens and dots"
     assert printed.decode("ascii") == (
         f'error: MW1006 a.yaml:1 (document 1): document: metadata.name is "\\u0161\\u010d": {rule}\n1 error\n'
     )

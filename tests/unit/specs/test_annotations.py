@@ -169,23 +169,26 @@ def test_what_is_no_way_with_escaped_slashes_is_refused(text: str, quoted: str) 
         (
             workload(f"{{{PERMISSIVE}: 'true'}}"),
             f"annotations[{PERMISSIVE}]",
-            "it is an annotation of Namespace",
+            "write it as an annotation of Namespace",
         ),
         (
             workload("{meshwright.dev/x: ''}"),
             "annotations[meshwright.dev/x]",
-            f"known on a Workload are {EGRESS}, meshwright.dev/sidecar-driver",
+            (
+                "is not read on this object and has no effect; the annotations that Meshwright reads on a Workload "
+                f"are {EGRESS}, meshwright.dev/sidecar-driver"
+            ),
         ),
         (
             f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop, labels: {{{PERMISSIVE}: 'true'}}}}",
             f"labels[{PERMISSIVE}]",
-            "it is an annotation",
+            "write it as an annotation",
         ),
-        (namespace(f"{{{REVISION}: canary}}"), f"annotations[{REVISION}]", "it is a label"),
+        (namespace(f"{{{REVISION}: canary}}"), f"annotations[{REVISION}]", "write it as a label"),
         (
             "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a, annotations: {meshwright.dev/x: y}}",
             "annotations[meshwright.dev/x]",
-            "no annotations of ours are read on a ServiceAccount",
+            "Meshwright reads no annotations with this prefix on a ServiceAccount",
         ),
         (
             namespace("{meshwrigth.dev/permissive: 'true'}"),
@@ -209,7 +212,7 @@ def test_a_name_of_ours_that_nobody_reads_is_said(written: str, named: str, expe
     found = reading(written)
     (said,) = found.problems
     assert (said.severity, said.code, said.field) == ("warning", "MW1025", f"metadata.{named}")
-    assert said.expected == f"says nothing here; {expected}"
+    assert said.expected == f"is not read on this object and has no effect; {expected}"
     assert len(found.objects) == 1
 
 

@@ -29,7 +29,7 @@ def test_it_is_said_with_what_may_be_meant(text: str, field: str, expected: str)
     found = reading(text)
     (said,) = found.problems
     assert (said.severity, said.code, said.field) == ("warning", "MW1027", field)
-    assert said.expected == f"is no field of metadata, and has no effect{expected}"
+    assert said.expected == f"unknown field of metadata; it has no effect{expected}"
     assert len(found.objects) == 1
 
 

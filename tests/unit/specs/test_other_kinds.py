@@ -12,8 +12,8 @@ from tests.meshes.reading import ORIGIN, complaints, reading, value
 
 SHOP = Namespace("shop")
 OUTSIDE = (
-    "is not enforced here: connections from outside the mesh are refused by the backends' sidecars, "
-    "whoever this lets in; an IngressBackend lets them in"
+    "is not enforced by Meshwright: sidecars refuse connections from outside the mesh even if "
+    "this object allows them; write an IngressBackend to allow them"
 )
 
 
@@ -28,9 +28,13 @@ def _named(api_version: str, kind: str, rest: str = "") -> str:
         (
             "policy",
             "AccessCert",
-            "is not enforced here: no certificate is issued for clients outside the mesh",
+            "is not enforced by Meshwright: the mesh issues no certificates for clients outside the mesh",
         ),
-        ("config", "MultiClusterService", "is not enforced here: services of other clusters are not known"),
+        (
+            "config",
+            "MultiClusterService",
+            "is not enforced by Meshwright: the mesh does not know services of other clusters",
+        ),
     ],
 )
 def test_policy_of_osm_that_is_not_enforced_says_what_holds_instead(group: str, kind: str, said: str) -> None:
@@ -96,7 +100,10 @@ def test_kinds_of_others_are_no_errors(api_version: str, kind: str, called: str)
                 "info",
                 "MW1031",
                 None,
-                f'MW1031 {ORIGIN}: document: kind is "{called}": is no part of a mesh and not read',
+                (
+                    f'MW1031 {ORIGIN}: document: kind is "{called}": Meshwright does not use '
+                    "objects of this kind"
+                ),
             )
         ]
         assert (found.objects, found.key, found.unread) == ((), None, ())

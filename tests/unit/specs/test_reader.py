@@ -238,12 +238,15 @@ items:
         (
             "config.openservicemesh.io/v1alpha2, kind: MeshConfig",
             "{sidecar: {logLevel: off}}",
-            "must be one of critical, debug, error, info, off, trace, warn, warning; put it in quotes",
+            "must be one of critical, debug, error, info, off, trace, warn, warning; put the value in quotes",
         ),
         (
             "v1, kind: Service",
             "{clusterIP: 10, ports: [{port: 80}]}",
-            "must be an IP address of one machine, such as 10.0.0.7 or fd00::7; or None",
+            (
+                "must be the IP address of one machine, such as 10.0.0.7 or fd00::7, "
+                "or None for a headless Service"
+            ),
         ),
         (
             "policy.openservicemesh.io/v1alpha1, kind: Retry",
@@ -253,17 +256,17 @@ items:
         (
             "meshwright.dev/v1alpha1, kind: Workload",
             "{address: 10.0.0.1, uuid: 5}",
-            "must be a DNS label: 1 to 63 of a-z, 0-9 and inner hyphens; put it in quotes",
+            "must be a DNS label: 1 to 63 characters a-z, 0-9 and inner hyphens; put the value in quotes",
         ),
         (
             "meshwright.dev/v1alpha1, kind: Workload",
             "{address: 10.0.0.1, uuid: 1.5}",
-            "must be a DNS label: 1 to 63 of a-z, 0-9 and inner hyphens",
+            "must be a DNS label: 1 to 63 characters a-z, 0-9 and inner hyphens",
         ),
         (
             "meshwright.dev/v1alpha1, kind: Workload",
             "{address: 10.0.0.1, otherAddresses: [10]}",
-            "must be an IP address of one machine, such as 10.0.0.7 or fd00::7",
+            "must be the IP address of one machine, such as 10.0.0.7 or fd00::7",
         ),
         (
             "meshwright.dev/v1alpha1, kind: Workload",
@@ -273,7 +276,7 @@ items:
         (
             "meshwright.dev/v1alpha1, kind: Workload",
             "{address: 10.0.0.1, locality: 7}",
-            "must be text; put it in quotes",
+            "must be text; put the value in quotes",
         ),
         (
             "v1, kind: Service",
@@ -283,12 +286,12 @@ items:
         (
             "v1, kind: Service",
             "{selector: {app: 7}, ports: [{port: 80}]}",
-            "must be text; put it in quotes",
+            "must be text; put the value in quotes",
         ),
         (
             "policy.openservicemesh.io/v1alpha1, kind: Retry",
             "{source: {kind: ServiceAccount, name: -3}, destinations: [], retryPolicy: {retryOn: 5xx}}",
-            "must be a name as Kubernetes has them: a-z, 0-9, hyphens and dots, at most 253 characters",
+            "must be a Kubernetes name: at most 253 characters a-z, 0-9, hyphens and dots",
         ),
     ],
 )

@@ -87,7 +87,7 @@ def test_what_every_envoy_has_is_accepted(pattern: str) -> None:
         ("a" * 4097, "at most 4096 characters"),
         (r"\pN{200}", "instructions"),
         (r"\pL{1000}", "pattern too large"),
-        ("a\ud800", "surrogate pairs"),
+        ("a\ud800", "surrogate pair"),
         # Envoy 1.38.3 refuses the first, 1.39.3 and 1.40 the others.
         ("[ê-é]", "RE2): invalid character class range"),
         (r"\x{10FFFF}", "newer Envoys do): invalid escape sequence"),
@@ -135,8 +135,9 @@ def test_all_expressions_of_an_object_are_bounded_together() -> None:
     (problem,) = read(document, InFile("paths.yaml")).problems
     assert (problem.code, problem.severity) == ("MW1014", Severity.ERROR)
     assert problem.expected == (
-        f"the expressions of this object come to more than {MAX_TOTAL_SIZE} instructions up to here, "
-        f"and may to {MAX_TOTAL_SIZE}; repeat less, or write several objects"
+        f"all regular expressions of this object up to this one need more than {MAX_TOTAL_SIZE} "
+        "RE2 instructions, which is the maximum; use fewer repetitions, or split the object into "
+        "several"
     )
     place = int(problem.field.removeprefix("spec.matches[").removesuffix("].pathRegex"))
     few = {**document, "spec": {"matches": matches[:place]}}

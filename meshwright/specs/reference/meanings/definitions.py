@@ -106,13 +106,14 @@ INSTALLED: Final[Mapping[Kind, DefinitionFacts]] = {
                 "spec",
                 "!has(self.interception) || !has(self.applicationAddress) && "
                 "(!has(self.upstreams) || size(self.upstreams) == 0)",
-                "interception is for transparent interception: "
-                "upstreams, applicationAddress make it explicit",
+                "interception is only for transparent interception; remove it, "
+                "or remove upstreams and applicationAddress, which select explicit interception",
             ),
             Rule(
                 "spec",
                 "!has(self.applicationAddress) || self.applicationAddress != self.address",
-                "applicationAddress must differ from address: the sidecar binds the same ports there",
+                "applicationAddress must differ from address, "
+                "because the sidecar listens on the same ports there",
             ),
         ),
         status=True,
@@ -128,7 +129,9 @@ INSTALLED: Final[Mapping[Kind, DefinitionFacts]] = {
             Column("Rules", ("spec.rules[*].name", "specs[*].name"), "What may be called.", wide=True),
         ),
         rules=tuple(
-            Rule(place, _NO_NAMED_MATCHES, "matches must be absent: a TCPRoute has no named matches")
+            Rule(
+                place, _NO_NAMED_MATCHES, "matches must be left out, because a TCPRoute has no named matches"
+            )
             for place in ("spec.rules[]", "specs[]")
         ),
     ),
@@ -165,7 +168,7 @@ INSTALLED: Final[Mapping[Kind, DefinitionFacts]] = {
             Rule(
                 "spec",
                 "!has(self.role) || !has(self.intent) || self.intent == self.role",
-                "intent must be as role, its later name, has it",
+                "intent is the older name of role; both must have the same value",
             ),
         ),
     ),
@@ -266,7 +269,7 @@ INSTALLED: Final[Mapping[Kind, DefinitionFacts]] = {
                 "spec.sidecar",
                 f"{_tls('tlsMinProtocolVersion', _DEFAULT.tls_min_version)} <= "
                 f"{_tls('tlsMaxProtocolVersion', _DEFAULT.tls_max_version)}",
-                "tlsMinProtocolVersion must not be above tlsMaxProtocolVersion",
+                "tlsMinProtocolVersion must not be higher than tlsMaxProtocolVersion",
             ),
             *(
                 Rule(

@@ -78,10 +78,11 @@ def test_the_published_mesh_config_is_in_force_and_says_what_is_not(run: Run, tm
     found = _problems(run, tmp_path, {"demo": osm.text(osm.demo()), "config": osm.MESH_CONFIG})
     (warning,) = [each for each in found if each["severity"] != "info"]
     assert warning["line"] == (
-        "MW1032 config.yaml:2 (document 1): MeshConfig default/osm-mesh-config: these fields are none of a "
-        "MeshConfig's and have no effect: spec.observability.inboundPortExclusionList (it is one of "
-        "spec.traffic), spec.observability.outboundIPRangeExclusionList (it is one of spec.traffic), "
-        "spec.observability.outboundPortExclusionList (it is one of spec.traffic)"
+        "MW1032 config.yaml:2 (document 1): MeshConfig default/osm-mesh-config: a MeshConfig "
+        "does not have these fields, so they have no effect: "
+        "spec.observability.inboundPortExclusionList (it belongs into spec.traffic), "
+        "spec.observability.outboundIPRangeExclusionList (it belongs into spec.traffic), "
+        "spec.observability.outboundPortExclusionList (it belongs into spec.traffic)"
     )
     permissive = osm.MESH_CONFIG.replace("PolicyMode: false", "PolicyMode: true")
     assert permissive != osm.MESH_CONFIG
@@ -225,7 +226,7 @@ def test_policy_that_is_not_enforced_is_a_warning(lint: Lint, run: Run, tmp_path
         ("warning", "MW1030", "MeshConfig osm-system/osm-mesh-config", ""),
     ]
     done = run("lint", str(tmp_path / "mesh"), "--strict")
-    assert (done.returncode, done.stdout.count("is not enforced here: ")) == (1, 2)
+    assert (done.returncode, done.stdout.count("is not enforced by Meshwright: ")) == (1, 2)
     assert done.stdout.endswith("\n2 warnings\n")
     assert "plays no part" not in done.stdout
 
@@ -381,6 +382,8 @@ def test_what_stands_beside_policy_is_no_error(lint: Lint, run: Run, tmp_path: P
     others = [("info", "MW1031", "None", f'"{kind}"') for kind in kinds]
     assert found == [*others, *GUESSED, *TO_COME]
     done = run("lint", str(tmp_path / "mesh"))
-    assert 'kind is "Secret": is no part of a mesh and not read; 2 objects are such\n' in done.stdout
+    assert (
+        'kind is "Secret": Meshwright does not use objects of this kind; 2 objects are such\n'
+    ) in done.stdout
     assert "hunter2" not in done.stdout
     assert "aHVudGVyMg" not in done.stdout

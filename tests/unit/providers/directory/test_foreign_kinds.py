@@ -183,12 +183,13 @@ def test_each_foreign_kind_is_told_of_once() -> None:
     files = {"b.yaml": account("a") + "---\n" + certificates, "a.yaml": gateway, "c.yaml": listed}
     expected = [
         (
-            'info: MW1031 a.yaml:1 (document 1): document: kind is "Gateway.gateway.networking.k8s.io": '
-            "is no part of a mesh and not read"
+            "info: MW1031 a.yaml:1 (document 1): document: kind is "
+            '"Gateway.gateway.networking.k8s.io": Meshwright does not use objects of this kind'
         ),
         (
-            'info: MW1031 b.yaml:5 (document 2): document: kind is "Certificate.cert-manager.io": '
-            "is no part of a mesh and not read; 5 objects are such"
+            "info: MW1031 b.yaml:5 (document 2): document: kind is "
+            '"Certificate.cert-manager.io": Meshwright does not use objects of this kind; 5 '
+            "objects are such"
         ),
     ]
     state = Manifests().apply_all(files)
@@ -198,7 +199,7 @@ def test_each_foreign_kind_is_told_of_once() -> None:
     fewer = later.apply("b.yaml", account("a"))
     assert _said(fewer)[1] == (
         'info: MW1031 c.yaml:1 (document 1): document: kind is "Certificate.cert-manager.io": '
-        "is no part of a mesh and not read; 2 objects are such"
+        "Meshwright does not use objects of this kind; 2 objects are such"
     )
 
 

@@ -40,7 +40,7 @@ def test_it_is_said_with_what_may_be_meant(text: str, field: str, near: str) -> 
     found = reading(text)
     (said,) = (each for each in found.problems if each.code == "MW1028")
     assert (said.severity, said.field) == ("warning", field)
-    assert said.expected == f"is not read, and has no effect here; did you mean {near}?"
+    assert said.expected == f"the mesh does not read this field; did you mean {near}?"
     assert len(found.objects) == 1
 
 

@@ -100,8 +100,8 @@ def test_hosts_at_ports_are_bounded_together() -> None:
     text = _egress(hosts=hosts, ports=at[1])
     assert complaints(text) == [("error", "MW1013", "spec.ports", "")]
     assert reading(text).problems[0].expected == (
-        "must lead to at most 100000 places (ports times hosts and ipAddresses), and leads to 100400; "
-        "leave ports out, or write several Egresses"
+        "one Egress may have at most 100000 destinations (ports times hosts and ipAddresses), "
+        "this one has 100400; remove ports, or split it into several Egresses"
     )
 
 

@@ -102,7 +102,10 @@ def test_each_field_without_effect_is_named(section: str, name: str) -> None:
     found = reading(_config(said))
     assert [made for _, made in found.objects] == [MeshConfig()]
     (problem,) = found.problems
-    assert f"{section}.{name}" in (problem.field, problem.expected.removeprefix("read, not used: "))
+    assert f"{section}.{name}" in (
+        problem.field,
+        problem.expected.removeprefix("these fields are known but have no effect: "),
+    )
     assert problem.severity is not Severity.ERROR
 
 
@@ -117,8 +120,9 @@ def test_known_fields_without_effect_are_one_line() -> None:
     found = reading(_config(spec))
     assert [problem.expected for problem in found.problems] == [
         (
-            "read, not used: spec.featureFlags.enableWASMStats, spec.observability.osmLogLevel, "
-            "spec.sidecar.localProxyMode, spec.sidecar.resources, spec.traffic.interceptionMode"
+            "these fields are known but have no effect: spec.featureFlags.enableWASMStats, "
+            "spec.observability.osmLogLevel, spec.sidecar.localProxyMode, "
+            "spec.sidecar.resources, spec.traffic.interceptionMode"
         )
     ]
     assert [pair[1] for pair in found.objects] == [MeshConfig()]
@@ -147,12 +151,11 @@ spec:
             "MW1032",
             "",
             (
-                "these fields are none of a MeshConfig's and have no effect: traffic (it is one of spec), "
-                "spec.trafic (did you mean traffic?), "
-                "spec.sidecar.proxyMode (did you mean localProxyMode?), "
-                "spec.traffic.enablePermisiveTrafficPolicyMode (did you mean "
-                "enablePermissiveTrafficPolicyMode?), "
-                "spec.observability.outboundPortExclusionList (it is one of spec.traffic), "
+                "a MeshConfig does not have these fields, so they have no effect: traffic (it "
+                "belongs into spec), spec.trafic (did you mean traffic?), spec.sidecar.proxyMode "
+                "(did you mean localProxyMode?), spec.traffic.enablePermisiveTrafficPolicyMode "
+                "(did you mean enablePermissiveTrafficPolicyMode?), "
+                "spec.observability.outboundPortExclusionList (it belongs into spec.traffic), "
                 "spec.sidecar.sidecarDrivers[0].sidecarImg (did you mean sidecarImage?)"
             ),
         ),
@@ -262,7 +265,10 @@ def test_a_bound_of_connections_is_not_enforced_and_says_what_is() -> None:
         "warning",
         "MW1030",
         "spec.sidecar.maxDataPlaneConnections",
-        "is not enforced here: the server's setting max_streams bounds how many proxies connect",
+        (
+            "is not enforced by Meshwright: to limit the number of connected proxies, use the "
+            "setting max_streams of the server"
+        ),
     )
     unbound = reading(_config("{sidecar: {maxDataPlaneConnections: 0}}"))
     assert [each.code for each in unbound.problems] == ["MW1021"]
@@ -277,7 +283,7 @@ def test_an_application_at_its_pods_address_alone_is_said_not_to_be_reached(
     """Open Service Mesh's default is what holds here."""
     found = reading(_config(f"{{sidecar: {{localProxyMode: '{mode}'}}}}"))
     assert [each.code for each in found.problems] == codes
-    said = "; one that listens at its Pod's address alone is not reached"
+    said = "listen on 127.0.0.1 or on all addresses, not only on the address of its Pod"
     assert [each.expected.endswith(said) for each in found.problems] == [mode == "PodIP"]
 
 

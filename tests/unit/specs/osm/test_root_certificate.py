@@ -68,7 +68,11 @@ def test_what_is_read(spec: str, expected: MeshRootCertificate) -> None:
             "the settings issuer: cert-manager and cert_manager_issuer",
         ),
         (f"role: Active, {TRESOR}", "spec.role", "active, inactive, passive"),
-        (f"role: active, intent: passive, {TRESOR}", "spec.intent", "must be as role"),
+        (
+            f"role: active, intent: passive, {TRESOR}",
+            "spec.intent",
+            "the value of role: intent is the older name of the same field",
+        ),
         (f"trustDomain: Cluster Local, {TRESOR}", "spec.trustDomain", "must be a trust domain"),
         (f"rolle: active, {TRESOR}", "spec.rolle", "role"),
     ],

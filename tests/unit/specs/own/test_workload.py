@@ -192,7 +192,9 @@ def test_listeners_that_collide_are_named_both(upstream: str, other: str) -> Non
     )
     (problem,) = reading(_workload(spec)).problems
     assert (problem.code, problem.field) == ("MW1018", "spec.upstreams[1]")
-    assert problem.expected == f"must have an address and port of its own: {other} has them too"
+    assert problem.expected == (
+        f"must have an address and port that no other listener has; {other} has the same"
+    )
 
 
 @pytest.mark.parametrize(
@@ -211,4 +213,6 @@ def test_a_port_has_one_number() -> None:
     found = complaints(_workload("{address: 10.0.0.7, ports: [{port: 80, number: 80}]}"))
     assert [each[2] for each in found] == ["spec.ports[0].number"]
     (problem,) = reading(_workload("{address: 10.0.0.7, ports: [{port: 80, number: 80}]}")).problems
-    assert problem.expected == "takes the place of port, which stands there: leave one of them out"
+    assert problem.expected == (
+        "port and number are two names of the same field, and port is given as well; remove one of them"
+    )

@@ -91,8 +91,9 @@ def test_traffic_target_draft_is_refused_by_name() -> None:
     assert [str(problem) for problem in found.problems] == [
         (
             "MW1005 test.yaml:1 (document 1): TrafficTarget default/x: apiVersion is "
-            '"access.smi-spec.io/v1alpha4": is a draft of TrafficTarget that is not read; must be one of '
-            "access.smi-spec.io/v1alpha1, access.smi-spec.io/v1alpha2, access.smi-spec.io/v1alpha3"
+            '"access.smi-spec.io/v1alpha4": is a draft version of TrafficTarget that was never '
+            "released; must be one of access.smi-spec.io/v1alpha1, access.smi-spec.io/v1alpha2, "
+            "access.smi-spec.io/v1alpha3"
         )
     ]
     assert [str(each.key) for each in found.unread] == ["TrafficTarget default/x"]

@@ -48,7 +48,10 @@ def test_all_that_can_be_said_is_taken() -> None:
 
 WRONG: dict[str, tuple[Any, str]] = {
     "no mapping": ([], "must be a mapping, with fields such as policy and overlays"),
-    "an unknown field": ({"templates": {}}, "templates is a mapping of 0 keys: unknown field; known are"),
+    "an unknown field": (
+        {"templates": {}},
+        "templates is a mapping of 0 keys: unknown field; the known fields are",
+    ),
     "a template": (
         {"overlays": {"a": {"sidecars": {}}}},
         "overlays.a.sidecars is a mapping of 0 keys: unknown",
@@ -95,7 +98,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a quantity": ({"sidecar": {"resources": {"limits": {"cpu": []}}}}, "must be a quantity, such as 100m"),
     "a port": (
         {"controlPlane": {"renewalPort": 0}},
-        "controlPlane.renewalPort is 0: must be from 1 to 65535",
+        "controlPlane.renewalPort is 0: must be a whole number from 1 to 65535",
     ),
     "a namespace": (
         {"controlPlane": {"namespace": "A"}},
