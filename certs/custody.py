@@ -190,17 +190,22 @@ def rebuilt(state: Path) -> int:
     """
     ledger_path, kept_path = state / LEDGER_FILE, state / REBUILDING_FILE
     if not _has_content(kept_path):
-        raise RequestError(f"no ledger is being rebuilt in {state}: start the server with --rebuild-ledger")
+        raise RequestError(
+            f"{state} has no ledger that is being rebuilt; start the server with --rebuild-ledger first"
+        )
     with SqliteLedger.open(kept_path) as ledger:
         if not (count := len(ledger.entries())):
-            raise RequestError("no certificate is confirmed: the ledger would refuse every proxy")
+            raise RequestError(
+                "no certificate is confirmed yet, so the rebuilt ledger would refuse every "
+                "proxy; confirm certificates first"
+            )
     _begin_anew(ledger_path, FirstProxy(state), FirstProxy(state / "ca"))
     try:
         for end in reversed(_LEDGER_FILES):  # the file itself last: until then the ledger counts as lost
             with suppress(FileNotFoundError):
                 kept_path.with_name(kept_path.name + end).rename(f"{ledger_path}{end}")
     except OSError as error:
-        raise StateError(f"{kept_path} cannot become {ledger_path}: {error.strerror}") from error
+        raise StateError(f"{kept_path} cannot be renamed to {ledger_path}: {error.strerror}") from error
     return count
 
 
@@ -232,7 +237,7 @@ def _has_content(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise StateError(f"ledger {path} cannot be opened: {error.strerror}") from error
+        raise StateError(f"cannot open ledger {path}: {error.strerror}") from error
 
 
 def _shown(state: Path, seal: Seal) -> str | None:
@@ -256,4 +261,4 @@ def _begin_anew(ledger_path: Path, *notes: FirstProxy) -> None:
         for first in notes:
             first.forget()
     except OSError as error:
-        raise StateError(f"{ledger_path} cannot be moved aside: {error.strerror}") from error
+        raise StateError(f"cannot rename {ledger_path}: {error.strerror}") from error

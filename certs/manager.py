@@ -171,7 +171,7 @@ def _say_issued(identity: ServiceIdentity, pair: Pair, unkept: str) -> None:
 def jittered(validity: timedelta, jitter: float) -> timedelta:
     """Return a validity that is up to JITTER_SHARE longer (`jitter` 1) or shorter (-1)."""
     if not -1 <= jitter <= 1:
-        raise ValueError(f"jitter {jitter} is not between -1 and 1")
+        raise ValueError(f"jitter is {jitter}; must be from -1 to 1")
     return validity * (1 + JITTER_SHARE * jitter)
 
 

@@ -61,11 +61,13 @@ def admitted(
     name = authorize(shown, entry, now)
     if entry is None:  # for the type checker: authorize refuses this case
         raise PeerRefused(
-            RefusalReason.NOT_ISSUED, f"{name} shows {shown.serial}, which is not in the ledger"
+            RefusalReason.NOT_ISSUED,
+            f"{name} presents certificate {shown.serial}, which is not in the ledger",
         )
     if not trusts(entry.signer):
         raise PeerRefused(
-            RefusalReason.RETIRED_ROOT, f"{name} shows {shown.serial}, whose root is trusted no longer"
+            RefusalReason.RETIRED_ROOT,
+            f"{name} presents certificate {shown.serial}, whose root is no longer trusted",
         )
     return AdmittedPeer(name, entry)
 
@@ -93,27 +95,32 @@ def authorize(peer: PeerCertificate, entry: LedgerEntry | None, now: datetime) -
     if not peer.client_auth or peer.uri_sans:
         raise PeerRefused(
             RefusalReason.WRONG_USAGE,
-            f"certificate {peer.serial} is not a proxy certificate (clientAuth, no URI): "
-            f"clientAuth {'is' if peer.client_auth else 'is not'} there, URIs {peer.uri_sans}",
+            f"certificate {peer.serial} is not a proxy certificate (usage clientAuth, no URI): "
+            f"clientAuth is {'present' if peer.client_auth else 'missing'}, the URIs are {peer.uri_sans}",
         )
     try:
         name = ProxyName.parse(peer.common_name)
     except ProxyNameError as error:
         raise PeerRefused(RefusalReason.BAD_COMMON_NAME, str(error)) from error
     if entry is None or entry.serial != peer.serial:
-        raise PeerRefused(RefusalReason.NOT_ISSUED, f"{name} shows {peer.serial}, which is not in the ledger")
+        raise PeerRefused(
+            RefusalReason.NOT_ISSUED, f"{name} presents certificate {peer.serial}, which is not in the ledger"
+        )
     if entry.state is LedgerState.REVOKED:
         raise PeerRefused(
-            RefusalReason.REVOKED, f"{name} shows {peer.serial}, which was revoked at {entry.revoked_at}"
+            RefusalReason.REVOKED,
+            f"{name} presents certificate {peer.serial}, which was revoked at {entry.revoked_at}",
         )
     if entry.unclaimed_too_long(now):
         raise PeerRefused(
             RefusalReason.UNCLAIMED,
-            f"{name} shows {peer.serial}, which was to be used for the first time by {entry.claim_by}",
+            f"{name} presents certificate {peer.serial}, which had to be used for the "
+            f"first time before {entry.claim_by}",
         )
     if entry.common_name != peer.common_name:
         raise PeerRefused(
-            RefusalReason.NAME_MISMATCH, f"{name} shows {peer.serial}, issued to {entry.common_name}"
+            RefusalReason.NAME_MISMATCH,
+            f"{name} presents certificate {peer.serial}, which was issued to {entry.common_name}",
         )
     return name
 

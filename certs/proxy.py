@@ -72,4 +72,4 @@ def _require_whole(name: ProxyName) -> None:
     except ProxyNameError as error:
         raise RequestError(str(error)) from error
     if not whole:
-        raise RequestError(f"{str(name)[:200]!r} does not consist of a UUID, a service and a namespace")
+        raise RequestError(f"{str(name)[:200]!r} is not of the form UUID.SERVICE.NAMESPACE")

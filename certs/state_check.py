@@ -81,46 +81,50 @@ def loss(found: StateContents) -> Loss | None:
 def sentence(lost: Loss, state: Path, ledger: Path) -> str:
     """Return a sentence with the loss and every remedy."""
     authority = state / "ca"
-    anew = f"--begin-anew {lost.serial}: then every proxy needs a new certificate"
-    rebuilt = f"rebuild it from what proxies show with --rebuild-ledger {lost.serial}"
-    refused = "every proxy would be refused"
+    anew = f"--begin-anew {lost.serial} (then every proxy needs a new certificate)"
+    rebuilt = f"rebuild it from the certificates of the connected proxies with --rebuild-ledger {lost.serial}"
+    refused = "the server would refuse every proxy"
     match lost.lost:
         case MissingState.LEDGER:
             return (
-                f"ledger {ledger} is missing or empty, and the CA in {authority} has issued certificates: "
-                f"{refused}; put the ledger back, {rebuilt}, or begin a new one with {anew}"
+                f"ledger {ledger} is missing or empty, but the CA in {authority} has "
+                f"issued certificates, so {refused}; restore the ledger, {rebuilt}, or "
+                f"start a new ledger with {anew}"
             )
         case MissingState.OTHER_LEDGER:
             return (
-                f"ledger {ledger} does not belong to the CA in {authority}: it does not know {lost.serial}, "
-                f"the first proxy certificate that was issued; put the right one there, {rebuilt}, or "
-                f"begin a new one with {anew}"
+                f"ledger {ledger} does not belong to the CA in {authority}: the first proxy "
+                f"certificate that the CA issued, {lost.serial}, is not in the ledger; "
+                f"restore the right ledger, {rebuilt}, or start a new ledger with {anew}"
             )
         case MissingState.DAMAGED_LEDGER:
             return (
-                f"ledger {ledger} is damaged, or is no ledger: {refused}; put a copy there, {rebuilt}, or "
-                f"begin a new one with {anew}"
+                f"ledger {ledger} is damaged or not a ledger, so {refused}; restore the "
+                f"ledger from a backup, {rebuilt}, or start a new ledger with {anew}"
             )
         case MissingState.OLDER_LEDGER:
             many = "a revocation" if lost.forgotten == 1 else f"{lost.forgotten} revocations"
             return (
-                f"ledger {ledger} is older than it was: it has forgotten {many}, and would let these "
-                f"proxies in again; put the newest ledger there, {rebuilt}, or, if they may come "
-                f"back, accept it as it is by removing {ledger}{ENDING}"
+                f"ledger {ledger} was replaced by an older one: it lacks {many}, so the "
+                "server would admit revoked proxies again; restore the newest ledger, "
+                f"{rebuilt}, or, if the server may admit them, accept the older ledger by "
+                f"removing {ledger}{ENDING}"
             )
         case MissingState.AUTHORITY:
             return (
-                f"the CA in {authority} is missing, and ledger {ledger} knows certificates that it issued: "
-                f"{refused}; put ca.pem and ca.key back, give authority_directory if the CA there "
-                f"has signed, or make a new CA with {anew}"
+                f"the CA in {authority} is missing, but ledger {ledger} has certificates of "
+                f"this CA, so {refused}; restore ca.pem and ca.key, set authority_directory "
+                f"if that CA signed them, or create a new CA with {anew}"
             )
         case MissingState.OTHER_AUTHORITY:
             return (
-                f"the CA in {authority} is not the one that issued what ledger {ledger} knows: {refused}; "
-                f"put the right ca.pem and ca.key there, or begin a new ledger with {anew}"
+                f"the CA in {authority} did not issue the certificates in ledger "
+                f"{ledger}, so {refused}; restore the right ca.pem and ca.key, or start a "
+                f"new ledger with {anew}"
             )
         case MissingState.BOTH:
             return (
-                f"the CA and the ledger are missing in {state}, where a server has run: {refused}; put ca/ "
-                f"and {ledger.name} back, or begin with new ones with {anew}"
+                f"the CA and the ledger are missing in {state}, but a server has run "
+                f"there before, so {refused}; restore ca/ and {ledger.name}, or start "
+                f"with new ones with {anew}"
             )

@@ -88,7 +88,7 @@ class CertificateAuthority:
         RequestError for a PKCS#10 request that is unreadable or does not prove its key.
         """
         if now >= self.not_after:
-            raise IssuerError(f"the CA expired at {self.not_after}: it can sign no more")
+            raise IssuerError(f"the CA expired at {self.not_after} and cannot sign; replace it")
         certificate = self._unsigned(request).sign(self._root.key, hashes.SHA256())
         return certificate.public_bytes(serialization.Encoding.PEM) + self._root.above.chain_pem
 

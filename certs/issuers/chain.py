@@ -67,17 +67,24 @@ def above(
     while not signed_by(path[-1], path[-1]):
         upper = next((each for each in (*roots, *between) if signed_by(path[-1], each)), None)
         if upper is None or upper in path:
-            missing = "it is no root" if not roots else "and none of those that were given has signed it"
+            missing = (
+                "so it is not a root; give the root too"
+                if not roots
+                else (
+                    "but none of the given certificates has signed it; add the missing intermediate or root"
+                )
+            )
             raise ValueError(f"{_named(path[-1])} is signed by {_issuer(path[-1])}, {missing}")
         _check(upper, len(path), now)
         path.append(upper)
     if roots and path[-1] not in roots:
-        raise ValueError(f"it leads to {_named(path[-1])}, which is none of the roots that were given")
+        raise ValueError(f"its chain ends at {_named(path[-1])}, which is not one of the given roots")
     for each in path if signs_proxies else ():
         if _has(each, x509.NameConstraints):
             raise ValueError(
-                f"{_named(each)} has name constraints, and BoringSSL, so Envoy and gRPC, verifies no proxy's "
-                "certificate below such a one, for it has no alternative names"
+                f"{_named(each)} has name constraints: BoringSSL, which Envoy and gRPC "
+                "use, then refuses certificates of proxies, because they have no "
+                "alternative names; use a CA without name constraints"
             )
     trusted = TrustBundle.of([as_pem(roots or [signer])])
     ends = min(each.not_valid_after_utc for each in path)
@@ -90,20 +97,23 @@ def _check(certificate: x509.Certificate, below: int, now: datetime) -> None:
         constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
         usage = certificate.extensions.get_extension_for_class(x509.KeyUsage).value
     except (x509.ExtensionNotFound, x509.DuplicateExtension):
-        raise ValueError(f"{_named(certificate)} is no CA's: basic constraints or key usage lack") from None
+        raise ValueError(
+            f"{_named(certificate)} is not a CA certificate: the basic constraints or the key "
+            "usage are missing"
+        ) from None
     if not (constraints.ca and usage.key_cert_sign):
-        raise ValueError(f"{_named(certificate)} is no CA's: it may not sign others")
+        raise ValueError(f"{_named(certificate)} is not a CA certificate: it may not sign other certificates")
     _check_use(certificate)
     if constraints.path_length is not None and constraints.path_length < below:
         raise ValueError(
-            f"{_named(certificate)} allows {constraints.path_length} CAs below it (its path length), and "
-            f"there are {below}"
+            f"{_named(certificate)} allows {constraints.path_length} CAs below it (its "
+            f"path length), but there are {below}"
         )
     key = certificate.public_key()
     if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name not in CURVES:
         raise ValueError(
-            f"{_named(certificate)} has an ECDSA key on {key.curve.name}, which Envoy does not know: it must "
-            "be on P-256, P-384 or P-521"
+            f"{_named(certificate)} has an ECDSA key on the curve {key.curve.name}, which "
+            "Envoy does not support; the curve must be P-256, P-384 or P-521"
         )
     if now > certificate.not_valid_after_utc:
         raise ValueError(f"{_named(certificate)} expired at {certificate.not_valid_after_utc}")
@@ -115,14 +125,15 @@ def _check_use(certificate: x509.Certificate) -> None:
     """Raise ValueError for extensions by which TLS stacks refuse everything below a CA."""
     if not _allows_tls(certificate):
         raise ValueError(
-            f"{_named(certificate)} does not let those below it be TLS clients and servers (its extended key "
-            "usage, in which TLS stacks look for both: anyExtendedKeyUsage is neither)"
+            f"{_named(certificate)} does not allow certificates below it for TLS clients "
+            "and servers: its extended key usage must have both clientAuth and "
+            "serverAuth (anyExtendedKeyUsage does not count)"
         )
     critical = {each.oid for each in certificate.extensions if each.critical}
     if unknown := sorted(each.dotted_string for each in critical - _UNDERSTOOD):
         raise ValueError(
-            f"{_named(certificate)} has a critical extension that TLS stacks do not know, and so refuse: "
-            f"{', '.join(unknown)[:100]}"
+            f"{_named(certificate)} has a critical extension that TLS libraries do not "
+            f"know and therefore refuse: {', '.join(unknown)[:100]}"
         )
 
 

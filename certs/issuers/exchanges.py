@@ -141,4 +141,4 @@ def _late(seconds: float) -> TimeoutError:
 
 
 def _stopped() -> ConnectionAbortedError:
-    return ConnectionAbortedError("the server stops")
+    return ConnectionAbortedError("the server is stopping")

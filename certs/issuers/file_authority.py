@@ -14,7 +14,7 @@ from certs.issuers.root import CaFiles, read_root
 from certs.state import files
 from meshwright.mesh.names import TrustDomain
 
-_MEND: Final = "put the right files there"
+_MEND: Final = "restore the right files"
 _DATA: Final = "..data"
 
 _log = structlog.get_logger("certs.issuers.watched")

@@ -12,8 +12,8 @@ CERT_MANAGER: Final = "cert-manager.io"
 _OWN: Final = ("Issuer", "ClusterIssuer")
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _RULE: Final = (
-    "must be Issuer/NAME or ClusterIssuer/NAME, or KIND.GROUP/NAME for one of others, such as "
-    "StepClusterIssuer.certmanager.step.sm/mesh"
+    "must be Issuer/NAME or ClusterIssuer/NAME, or KIND.GROUP/NAME for an issuer of "
+    "another project, such as StepClusterIssuer.certmanager.step.sm/mesh"
 )
 
 

@@ -50,5 +50,5 @@ def given_roots(setting: str, file: Path) -> TrustBundle:
     except ValueError as error:
         raise StateError(f"{setting} {file}: {error}") from error
     if not found.fingerprints:
-        raise StateError(f"{setting} {file} holds no root: must hold certificates in PEM")
+        raise StateError(f"{setting} {file} has no root certificate; it must have certificates in PEM")
     return found

@@ -31,8 +31,8 @@ SigningKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 _LEAST_RSA: Final = 2048
 _AWAY: Final = (
-    "move the directory away to have a new CA made (all proxy certificates must then be issued anew), "
-    "or put the right files there"
+    "restore the right files, or move the directory away so that the server creates a "
+    "new CA (then all proxy certificates must be issued again)"
 )
 
 
@@ -60,7 +60,7 @@ def is_there(state: Path) -> bool:
     """Return whether a state directory has a CA, even partly; raise StateError if that is unknown."""
     directory = state / "ca"
     if directory.is_symlink() and not directory.exists():
-        raise StateError(f"{directory} is a link that leads nowhere")
+        raise StateError(f"{directory} is a symbolic link to a missing directory")
     return any(_exists(directory / name) for name in ("ca.pem", "ca.key"))
 
 
@@ -133,7 +133,7 @@ def write_root(directory: Path, staging: Path, root: Root, seal: Seal) -> None:
         os.rename(staging, directory)  # noqa: PTH104 - this one replaces an empty directory, as we need
         files.sync_directory(directory.parent)
     except OSError as error:
-        raise StateError(f"the CA cannot be made in {directory}: {error.strerror}") from error
+        raise StateError(f"cannot create the CA in {directory}: {error.strerror}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +179,8 @@ def read_root(
     found = _certificates(told.certificate, certificate_pem, told.mend)
     if roots_pem is None and len(found) != 1:
         raise StateError(
-            f"CA certificate {told.certificate} holds {len(found)} certificates; it must hold one, or its "
-            f"roots must be in {told.roots}"
+            f"CA certificate {told.certificate} has {len(found)} certificates; it must "
+            f"have exactly one, or the roots must be in {told.roots}"
         )
     certificate = found[0]
     key = _read_key(told.key, key_pem, told.mend)
@@ -193,7 +193,7 @@ def read_root(
     try:
         way = above(certificate, found[1:], roots, now, signs_proxies=signs_proxies)
     except ValueError as error:
-        where = told.certificate if roots else f"{told.certificate} (whose root is to be in {told.roots})"
+        where = told.certificate if roots else f"{told.certificate} (expected root in {told.roots})"
         raise StateError(f"CA certificate {where} cannot be used: {error}") from error
     return Root(certificate, key, way)
 
@@ -201,7 +201,7 @@ def read_root(
 def _content(path: Path, other: Path, told: CaFiles) -> bytes:
     content = files.read(path)
     if content is None:
-        raise StateError(f"{path} is missing though {other} is there; restore it, or {told.mend}")
+        raise StateError(f"{path} is missing, but {other} exists; {told.mend}")
     return content
 
 
@@ -219,9 +219,11 @@ def _check_is_ca(path: Path, certificate: x509.Certificate) -> None:
         constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
         usage = certificate.extensions.get_extension_for_class(x509.KeyUsage).value
     except x509.ExtensionNotFound:
-        raise StateError(f"{path} is not a CA's certificate: basic constraints or key usage lack") from None
+        raise StateError(
+            f"{path} is not a CA certificate: the basic constraints or the key usage are missing"
+        ) from None
     if not (constraints.ca and usage.key_cert_sign):
-        raise StateError(f"{path} is not a CA's certificate: it may not sign others")
+        raise StateError(f"{path} is not a CA certificate: it may not sign other certificates")
 
 
 def _read_key(path: Path, content: bytes, mend: str) -> SigningKey:
@@ -233,7 +235,9 @@ def _read_key(path: Path, content: bytes, mend: str) -> SigningKey:
     except (ValueError, UnsupportedAlgorithm):
         raise StateError(f"CA key {path} is not a private key in PEM; {mend}") from None
     if isinstance(key, rsa.RSAPrivateKey) and key.key_size < _LEAST_RSA:
-        raise StateError(f"CA key {path} is RSA of {key.key_size} bits; {_LEAST_RSA} are the least")
+        raise StateError(
+            f"CA key {path} is an RSA key of {key.key_size} bits; it must have at least {_LEAST_RSA} bits"
+        )
     if not isinstance(key, SigningKey):
         raise StateError(f"CA key {path} is neither an ECDSA nor an RSA key; {mend}")
     return key
@@ -243,7 +247,10 @@ def _check_trust_domain(path: Path, certificate: x509.Certificate, trust_domain:
     """Refuse a CA that names another trust domain; an external CA may name none."""
     uris = read_leaf(certificate.public_bytes(serialization.Encoding.PEM)).names.uris
     if uris and uris != (f"spiffe://{trust_domain}",):
-        raise StateError(f"CA certificate {path} is for {', '.join(uris)}, not for spiffe://{trust_domain}")
+        raise StateError(
+            f"CA certificate {path} is for {', '.join(uris)}, not for "
+            f"spiffe://{trust_domain}, the trust domain of this mesh"
+        )
 
 
 def _check_roots_domain(path: Path, roots: list[x509.Certificate], trust_domain: TrustDomain) -> None:
@@ -251,8 +258,9 @@ def _check_roots_domain(path: Path, roots: list[x509.Certificate], trust_domain:
     named = trust_domains(as_pem(roots)) if roots else ()
     if others := [f"spiffe://{each}" for each in named if each != trust_domain]:
         raise StateError(
-            f"roots in {path} are for {', '.join(others)}, not for spiffe://{trust_domain}: a root must name "
-            "the mesh's trust domain or none"
+            f"the roots in {path} are for {', '.join(others)}, not for "
+            f"spiffe://{trust_domain}; a root must have the trust domain of this mesh, or "
+            "no trust domain"
         )
 
 
@@ -263,5 +271,5 @@ def _check_validity(told: CaFiles, certificate: x509.Certificate, now: datetime)
     if now < certificate.not_valid_before_utc:
         raise StateError(
             f"CA certificate {path} is not valid before {certificate.not_valid_before_utc}, "
-            f"and the clock says {now}: set the clock"
+            f"and the clock of this machine shows {now}; set the clock"
         )

@@ -50,8 +50,9 @@ def known(state: Path, role: Role = SERVICES) -> Succession | None:
         return read(content)
     except ValueError as error:
         raise StateError(
-            f"{path} is not what was written there: {error}; without it the roots of issuers before this one "
-            "are trusted no more: move it away if there is none, or if all that they signed has ended"
+            f"{path} is damaged: {error}. The file has the roots of earlier issuers, which "
+            "the mesh still trusts; restore it from a backup, or move it away if there was "
+            "no earlier issuer or if all certificates of earlier issuers have expired"
         ) from error
 
 

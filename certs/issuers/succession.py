@@ -113,7 +113,7 @@ def read(content: bytes) -> Succession:
             bool(document.get("heard", True)),
         )
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"it lacks {error}, or has it in another form") from error
+        raise ValueError(f"a field is missing or has another form ({error})") from error
 
 
 def _former(found: Mapping[str, str]) -> FormerIssuer:
@@ -123,7 +123,7 @@ def _former(found: Mapping[str, str]) -> FormerIssuer:
 def _moment(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
-        raise ValueError(f"{text} is no moment with a time zone")
+        raise ValueError(f"{text} is not a time with a time zone")
     return moment
 
 

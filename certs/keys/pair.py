@@ -94,17 +94,20 @@ def sign(
         raise IssuerError(f"{answer} cannot be used: {error}") from error
     # A certificate for another key would let the holder of that key act under these names.
     if certified != possession.public_key():
-        raise IssuerError(f"{answer} is for another key than asked")
+        raise IssuerError(f"{answer} is for another key than requested")
     if wrong := _wrong(leaf, request, now) or _more(certificate):
         raise IssuerError(f"{answer} {wrong}")
     if not below:
-        raise IssuerError(f"{answer} is not below a root of the issuer's own bundle: intermediates may lack")
+        raise IssuerError(
+            f"{answer} has no chain to a root of the issuer's own bundle; perhaps "
+            "intermediate certificates are missing"
+        )
     return leaf, chain_pem
 
 
 def _valid(lifetime: timedelta, now: datetime, backdated: timedelta) -> tuple[datetime, datetime]:
     if lifetime < timedelta(seconds=1):
-        raise RequestError(f"a validity of {lifetime} is too short: one second is the least")
+        raise RequestError(f"a validity of {lifetime} is too short; it must be at least 1 second")
     second = now.replace(microsecond=0)
     begin = second - min(backdated, lifetime * BACKDATED_SHARE)
     return begin.replace(microsecond=0), (second + lifetime).replace(microsecond=0)
@@ -118,15 +121,15 @@ def _wrong(leaf: Leaf, request: CertificateRequest, now: datetime) -> str:
     same_common = leaf.names.common_name == request.names.common_name or request.usage in _UNNAMED
     if not (same_common and leaf.names.alternatives == request.names.alternatives):
         said = ", ".join(itertools.chain(*leaf.names.alternatives)) or "none"
-        return f"has other names than asked: {said[:200]}"
+        return f"has other names than requested: {said[:200]}"
     if not leaf.serves(request.usage):
-        return "has other usages than asked: see the extended key usage it allows"
+        return "has other key usages than requested; check which extended key usages the issuer allows"
     if now < leaf.not_before:
-        return f"is valid from {leaf.not_before}, and it is {now}: a clock is wrong"
+        return f"is valid from {leaf.not_before}, and it is {now} here; one of the two clocks is wrong"
     if now >= leaf.not_after:
-        return f"ended at {leaf.not_after}, and it is {now}: a clock is wrong"
+        return f"expired at {leaf.not_after}, and it is {now} here; one of the two clocks is wrong"
     if leaf.not_after > request.not_after + _LATER:
-        return f"is valid until {leaf.not_after}, longer than asked: {request.not_after}"
+        return f"is valid until {leaf.not_after}, longer than requested: {request.not_after}"
     return ""
 
 
@@ -139,12 +142,12 @@ def _more(certificate: x509.Certificate) -> str:
     for extension in certificate.extensions:
         match extension.value:
             case x509.BasicConstraints(ca=True) | x509.KeyUsage(key_cert_sign=True):
-                return "is a CA's, which may sign others"
+                return "is a CA certificate, which may sign other certificates"
             case x509.SubjectAlternativeName() as names:
                 others = {type(each).__name__ for each in names if not isinstance(each, _NAMES)}
             case _:
                 pass
-    return f"has names of other kinds than asked: {', '.join(sorted(others))}" if others else ""
+    return f"has kinds of names that were not requested: {', '.join(sorted(others))}" if others else ""
 
 
 def _new_key(kind: KeyKind) -> _Key:
@@ -168,11 +171,11 @@ def matched_pair(chain_pem: bytes, key: PrivateKey) -> Pair:
     try:
         certificate = certificates_in(chain_pem)[0]
     except ValueError:
-        raise ValueError("there is no certificate that can be read") from None
+        raise ValueError("the file of the certificate has no readable certificate") from None
     try:
         private = serialization.load_pem_private_key(key.reveal(), password=None)
     except TypeError:
-        raise ValueError("the private key is encrypted: it must be PEM without a pass phrase") from None
+        raise ValueError("the private key is encrypted; it must be PEM without a passphrase") from None
     except ValueError:
         raise ValueError("the private key cannot be read") from None
     if private.public_key() != certificate.public_key():

@@ -18,8 +18,8 @@ UNREADABLE: Final = (
 
 
 PLAIN: Final = (
-    "each -----BEGIN ...----- and -----END ...----- must be a line of its own, with no byte order mark or "
-    "other text beside it, and no headers below it"
+    "each -----BEGIN ...----- and -----END ...----- must be alone on its line, without a "
+    "byte order mark, other text or headers below it"
 )
 _LINE: Final = 253
 """Buffer size of BoringSSL's PEM reader: after a line of a multiple of this length it sees an empty line."""

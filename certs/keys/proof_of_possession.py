@@ -31,7 +31,7 @@ class SignedRequest:
         except UNREADABLE as error:
             raise RequestError("the signing request is not PKCS#10 in PEM") from error
         if not proven:
-            raise RequestError("the signing request is not signed with the key that it brings")
+            raise RequestError("the signing request is not signed with its own key")
         return written(request.public_key())
 
 

@@ -52,16 +52,16 @@ def judged(der: bytes) -> SigningRequest:
     The key must be strong enough, and must have signed the request with a secure hash.
     """
     if len(der) > MOST_BYTES:
-        raise RequestError(f"the signing request has {len(der)} bytes: {MOST_BYTES} is the most")
+        raise RequestError(f"the signing request has {len(der)} bytes; at most {MOST_BYTES} are allowed")
     try:
         request = x509.load_der_x509_csr(der)
         key = request.public_key()
     except UnsupportedAlgorithm as error:
-        raise RequestError(
-            f"the key of the signing request is of a kind that is not known: {_RIGHT}"
-        ) from error
+        raise RequestError(f"the signing request has a key of an unknown kind: the key {_RIGHT}") from error
     except UNREADABLE as error:
-        raise RequestError(f"the signing request is not PKCS#10 in DER with a key: {_RIGHT}") from error
+        raise RequestError(
+            f"the signing request is not PKCS#10 in DER with a public key: the key {_RIGHT}"
+        ) from error
     _require_strong(key)
     _require_proven(request)
     return SigningRequest(request.public_bytes(serialization.Encoding.PEM), key_digest(key))
@@ -94,12 +94,14 @@ def _require_proven(request: x509.CertificateSigningRequest) -> None:
         digest = request.signature_hash_algorithm
         proven = request.is_signature_valid
     except UNREADABLE as error:
-        raise RequestError(f"the signing request is signed in a way that is not known: {_SIGNED}") from error
+        raise RequestError(
+            f"the signing request has an unknown signature algorithm: the hash {_SIGNED}"
+        ) from error
     if not isinstance(digest, _DIGESTS):
         name = "no hash" if digest is None else digest.name
-        raise RequestError(f"the signing request is signed with {name}: {_SIGNED}")
+        raise RequestError(f"the signing request is signed with {name}: the hash {_SIGNED}")
     if not proven:
-        raise RequestError("the signing request is not signed with the key that it brings")
+        raise RequestError("the signing request is not signed with its own key")
 
 
 def new_key() -> PrivateKey:

@@ -38,8 +38,9 @@ class RevocationMark:
             return int(content.decode("ascii"))
         except ValueError:
             raise StateError(
-                f"{self.path} is damaged: it must hold the number of revoked certificates. If the ledger "
-                "beside it was not replaced by an older one, remove the file"
+                f"{self.path} is damaged: it must have the number of revoked "
+                "certificates. Remove the file if nobody has replaced the ledger in the "
+                "same directory by an older one"
             ) from None
 
     def raise_to(self, count: int) -> None:

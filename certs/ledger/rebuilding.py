@@ -18,7 +18,10 @@ from certs.ledger.entry import LedgerEntry
 from certs.lifetimes import term_shown
 from meshwright.mesh.identity import ProxyName
 
-REBUILT: Final = "the ledger is being rebuilt: until then nobody is let in, and nothing is issued or revoked"
+REBUILT: Final = (
+    "the ledger is being rebuilt; until this is done, the server admits no proxies and "
+    "issues and revokes no certificates"
+)
 
 MOST: Final = 100_000
 """Limit of collected candidates; more proxies than that are confirmed in several rounds."""
@@ -87,7 +90,7 @@ class RebuildingLedger:
             return _confirmed(entry)
         found = self._shown.get(wanted)
         if found is None:
-            raise RequestError(f"nobody has shown a certificate with the serial {wanted}")
+            raise RequestError(f"no proxy has presented a certificate with the serial {wanted}")
         ends = found.not_before, found.not_after
         issued = LedgerEntry.issued(found.serial, found.name, *ends, signer=found.signer, term=found.term)
         at = found.shown_at.replace(microsecond=0)

@@ -58,14 +58,23 @@ def next_act(
 def held(rotation: Rotation, declared: Declared) -> str:
     """Return why the next stage must wait, as the end of a sentence; empty if it need not."""
     if declared and not any(root.signs for root in declared):
-        return "none of them is active, so that nobody would sign"
+        return (
+            "none of the MeshRootCertificates is active, so no root would sign; set "
+            "spec.role of one to active"
+        )
     match rotation.stage:
         case Stage.TRUSTING if _signs(declared, rotation.signer):
-            return "that of the root which signs is active: it signs until it is passive or gone"
+            return (
+                "the MeshRootCertificate of the root that signs is still active; this root "
+                "signs until that object is passive or deleted"
+            )
         case Stage.TRUSTING if not _signs(declared, rotation.other):
-            return "that of the root which is trusted is not active"
+            return "the MeshRootCertificate of the new root is not active yet"
         case Stage.REPLACING if _holds(declared, rotation.other):
-            return "that of the former root is there: it is trusted until that is inactive or gone"
+            return (
+                "the MeshRootCertificate of the former root still exists; this root is "
+                "trusted until that object is inactive or deleted"
+            )
         case _:
             return ""
 

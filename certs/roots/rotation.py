@@ -102,7 +102,7 @@ def aborted(rotation: Rotation, now: datetime) -> Rotation:
     In RETIRING some proxies do not trust the other root any more, so that the revert begins with TRUSTING.
     """
     if rotation.aborted:
-        raise RequestError("the rotation is being aborted already")
+        raise RequestError("the rotation is already being aborted")
     back = replace(rotation, aborted=True)
     match rotation.stage:
         case Stage.TRUSTING:
@@ -119,7 +119,7 @@ def turned(rotation: Rotation, now: datetime) -> Rotation:
     Raises RequestError in the other stages, in which some proxies may not trust both.
     """
     if rotation.stage is not Stage.REPLACING:
-        raise RequestError(f"the roots cannot change places while the change is {rotation.stage}")
+        raise RequestError(f"the roots cannot be swapped in the stage {rotation.stage} of the rotation")
     other = replace(rotation, signer=rotation.other, other=rotation.signer, aborted=not rotation.aborted)
     return _at(other, Stage.REPLACING, now)
 

@@ -48,8 +48,9 @@ def begin(
     """
     if (state / _SIGNER).is_mount():
         raise StateError(
-            f"{state / _SIGNER} is a mount, which cannot change places with the folder of another root: have "
-            f"its files be in {state} itself, or change the root where they come from"
+            f"{state / _SIGNER} is a mount point, which cannot be swapped with the folder "
+            f"of another root; put its files into {state} itself, or rotate the root at "
+            "its origin"
         )
     rotation = begun(
         Fingerprint(load_root(state / _SIGNER, trust_domain, now, seal).fingerprint),
@@ -86,7 +87,7 @@ def end(state: Path) -> None:
         (state / FILE).unlink(missing_ok=True)
         files.sync_directory(state)
     except OSError as error:
-        raise StateError(f"{state / FILE} cannot be removed: {error.strerror}") from error
+        raise StateError(f"cannot remove {state / FILE}: {error.strerror}") from error
     _remove(state / _OTHER)
 
 
@@ -153,12 +154,12 @@ def _order(state: Path, rotation: Rotation) -> None:
             (other / _MARK).replace(signer / _MARK)
         files.sync_directory(state)
     except OSError as error:
-        raise StateError(f"the roots in {state} cannot change places: {error.strerror}") from error
+        raise StateError(f"cannot swap the roots in {state}: {error.strerror}") from error
     for folder, expected in ((signer, rotation.signer), (other, rotation.other)):
         if not _is(folder, expected):
             raise StateError(
-                f"{folder} does not hold the root {expected[:16]} of {state / FILE}: put it back there, or "
-                f"remove {FILE} if no root is being changed"
+                f"{folder} does not have the root {expected[:16]} that {state / FILE} "
+                f"names; restore the root, or remove {FILE} if no root is being rotated"
             )
 
 
@@ -178,7 +179,7 @@ def _leave(folder: Path) -> None:
         folder.rename(aside)
         files.sync_directory(folder.parent)
     except OSError as error:
-        raise StateError(f"{folder} cannot be moved aside: {error.strerror}") from error
+        raise StateError(f"cannot rename {folder}: {error.strerror}") from error
     _log.warning(
         "a CA of no change of the root was moved aside: remove it if none was begun, or lost",
         path=str(aside),
@@ -193,7 +194,7 @@ def _remove(folder: Path) -> None:
         elif folder.exists():
             shutil.rmtree(folder)
     except OSError as error:
-        raise StateError(f"{folder} cannot be removed: {error.strerror}") from error
+        raise StateError(f"cannot remove {folder}: {error.strerror}") from error
 
 
 def _text(rotation: Rotation) -> bytes:
@@ -223,8 +224,7 @@ def _read(path: Path, content: bytes) -> Rotation:
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StateError(
-            f"{path} is not what a server has written there: {error}; put it back from a backup, or remove "
-            "it if no root is being changed"
+            f"{path} is damaged: {error}; restore it from a backup, or remove it if no root is being rotated"
         ) from error
 
 

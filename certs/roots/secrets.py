@@ -25,8 +25,8 @@ NOTES: Final = "declared-roots.json"
 
 _OSM_KEY: Final = "private.key"
 _ANOTHER: Final = (
-    "holds another CA than the one that was taken from it: put that into a Secret of another name, with a "
-    "MeshRootCertificate of its own"
+    "has another CA than the one that the mesh took from it before; put the new CA into "
+    "a Secret of another name, with its own MeshRootCertificate"
 )
 
 
@@ -36,7 +36,7 @@ def root_in(folder: Path, trust_domain: TrustDomain, now: datetime) -> Root | No
         if not folder.is_dir():
             return None
     except OSError as error:
-        raise StateError(f"{folder} cannot be read: {error.strerror}") from error
+        raise StateError(f"cannot read {folder}: {error.strerror}") from error
     watched = WatchedFiles.within(folder)
     if (folder / _OSM_KEY).exists():
         watched = WatchedFiles(Path("ca.crt"), Path(_OSM_KEY), directory=folder)
@@ -46,8 +46,8 @@ def root_in(folder: Path, trust_domain: TrustDomain, now: datetime) -> Root | No
     if certificate is None or key is None:
         missing = told.key if key is None else told.certificate
         raise StateError(
-            f"{missing.name} is missing in {folder}: must be tls.crt, tls.key and ca.crt, or ca.crt and "
-            f"{_OSM_KEY}"
+            f"{missing.name} is missing in {folder}, which must have the keys tls.crt, "
+            f"tls.key and ca.crt, or ca.crt and {_OSM_KEY}"
         )
     return read_root(told, certificate, key, roots, trust_domain, now)
 
@@ -134,8 +134,9 @@ class Secrets:
             return {_secret(name): Fingerprint(str(root)) for name, root in json.loads(content).items()}
         except (ValueError, AttributeError, TypeError) as error:
             raise StateError(
-                f"{self._state / NOTES} is not what a server has written there: {error}; put it back from a "
-                "backup, or remove it: an active MeshRootCertificate is then taken for the root in force"
+                f"{self._state / NOTES} is damaged: {error}; restore it from a backup, or "
+                "remove it (then the server takes an active MeshRootCertificate as the "
+                "root in force)"
             ) from error
 
     def _note(
@@ -157,5 +158,5 @@ def _declared(
 def _secret(name: str) -> SecretName:
     namespace, slash, rest = name.partition("/")
     if not slash:
-        raise ValueError(f"{name[:80]} is no NAMESPACE/NAME")
+        raise ValueError(f"{name[:80]} is not of the form NAMESPACE/NAME")
     return SecretName(Namespace(namespace), rest)

@@ -62,8 +62,8 @@ def given_up(
     proxies = {str(each.proxy): each for each in status.holdouts}
     ours = [each.part.value for each in status.behind if each.part not in (Part.SERVER, Part.OBJECTS)]
     if wrong := sorted(set(names) - proxies.keys() - set(ours)):
-        waited = ", ".join((*proxies, *ours)) or "nobody does"
-        raise RequestError(f"{wrong[0][:200]} does not hold the change back; waited for: {waited}")
+        waited = ", ".join((*proxies, *ours)) or "no proxy"
+        raise RequestError(f"{wrong[0][:200]} does not delay the rotation; the rotation waits for: {waited}")
     old = {
         name for name, each in proxies.items() if older_than is not None and now - each.heard >= older_than
     }

@@ -28,11 +28,10 @@ from meshwright.mesh.names import TrustDomain
 LOOKING: Final = 5.0
 """Interval, in seconds, of looking for another CA in the files."""
 
-_NOT_OURS: Final = (
-    "the root is somebody else's: change it in {}, where the CA comes from; this server follows"
-)
+_NOT_OURS: Final = "this server does not own the root; rotate the CA in {}, and the server follows"
 _FORMER: Final = (
-    "the root cannot be changed while a former CA in files is trusted, until {}: start the server again then"
+    "the root cannot be rotated while a former CA from files is still trusted, until {}; "
+    "restart the server after that time"
 )
 
 
@@ -160,8 +159,8 @@ def open_authority(
         return OpenedAuthority(made, IssuerKind.BUILT_IN, place, None, why, made, made.look)
     if kept.is_under_way(state):
         raise StateError(
-            f"the root in {place} is being changed: have that ended, or aborted, before another CA takes its "
-            "place (authority_directory or authority_certificate)"
+            f"the root in {place} is being rotated; finish or abort this rotation before "
+            "you use another CA (authority_directory or authority_certificate)"
         )
     ca = WatchedIssuer(watched, trust_domain, now, CHANNEL.signs, signs_proxies=True)
     files.private_directory(state)

@@ -91,7 +91,7 @@ def explained(path: Path, schema: Schema) -> Iterator[None]:
         kind = DamagedError if damaged else StateError
         raise kind(f"{schema.name} {path} cannot be used: {error}") from error
     except OSError as error:
-        raise StateError(f"{schema.name} {path} cannot be opened: {error.strerror}") from error
+        raise StateError(f"cannot open {schema.name} {path}: {error.strerror}") from error
 
 
 @contextmanager
@@ -116,11 +116,12 @@ def _prepare(connection: sqlite3.Connection, path: Path, schema: Schema) -> None
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if version > schema.version:
         raise StateError(
-            f"{schema.name} {path} is of a newer version of Meshwright (its schema is {version}, "
-            f"this program knows up to {schema.version})"
+            f"{schema.name} {path} was written by a newer version of Meshwright (it has "
+            f"schema {version}, this version supports schemas up to {schema.version}); "
+            "run the newer version, or restore a backup"
         )
     if version == 0 and tables:
-        raise StateError(f"{path} is not a {schema.name} but another database; move it away")
+        raise StateError(f"{path} is not a {schema.name} but another database; move it to another place")
     # Look for damaged pages now, rather than serve the rest until one is read.
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":

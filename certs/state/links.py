@@ -108,13 +108,14 @@ def open_file(name: str, at: int, mode: int = 0o600, *, any_owner: bool = False)
 
 def _require_own(name: str, found: os.stat_result, folder: os.stat_result, *, any_owner: bool) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, f"{name} is no regular file: remove it", name)
+        raise OSError(errno.EINVAL, f"{name} is not a regular file; remove it", name)
     if not any_owner and found.st_uid not in (os.geteuid(), _ROOT, folder.st_uid):
-        raise PermissionError(errno.EACCES, f"{name} belongs to user {found.st_uid}: remove it", name)
+        raise PermissionError(errno.EACCES, f"{name} belongs to user {found.st_uid}; remove it", name)
     others_write = found.st_uid != folder.st_uid or stat.S_IMODE(folder.st_mode) & 0o022
     if found.st_nlink > 1 and others_write:
         words = (
-            f"{name} has {found.st_nlink} names (hard links), of which others can have made one: remove it"
+            f"{name} has {found.st_nlink} hard links, and another user may have created "
+            "one of them; remove it"
         )
         raise PermissionError(errno.EACCES, words, name)
 
@@ -136,7 +137,10 @@ def _target(name: str, at: int, path: Path) -> Path | None:
         if not stat.S_ISLNK(found.st_mode):
             return None
         if found.st_uid not in (os.geteuid(), _ROOT):
-            words = f"{name} is a symbolic link of user {found.st_uid}, which is not followed"
+            words = (
+                f"{name} is a symbolic link that belongs to user {found.st_uid}; links of "
+                "other users are not followed"
+            )
             raise PermissionError(errno.EACCES, words, str(path))
         return Path(os.readlink("", dir_fd=descriptor))
     finally:

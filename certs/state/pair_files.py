@@ -34,7 +34,7 @@ class PairFiles:
             text = self._seal.opened(content)
             keys = private_keys(text)
             if len(keys) != 1:
-                raise CorruptPairError(f"{path} does not hold exactly one private key (PEM, PKCS#8)")
+                raise CorruptPairError(f"{path} must have exactly one private key (PEM, PKCS#8)")
             return matched_pair(without_keys(text), PrivateKey(keys[0]))
         except UnopenedError as error:  # intact: must not be replaced by a new pair
             raise StateError(f"{path} cannot be used: {error}") from None

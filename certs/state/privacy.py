@@ -25,14 +25,16 @@ def exposure(path: Path, mode: int, owner: int, user: int, *, public: bool = Fal
     Root is always allowed. `mode` is st_mode of stat(2), including the file type.
     """
     if owner not in (user, _ROOT):
-        return f"{path} belongs to user {owner}, and this runs as user {user}: chown {user} {path}"
+        return f"{path} belongs to user {owner}, but the program runs as user {user}: chown {user} {path}"
     others = stat.S_IMODE(mode) & (0o022 if public else 0o077)
     if not others:
         return ""
     ways = [(0o044, "read"), (0o022, "written"), (0o011, "entered" if stat.S_ISDIR(mode) else "run")]
     found = " and ".join(word for bits, word in ways if others & bits)
     right = "700" if stat.S_ISDIR(mode) else "644" if public else "600"
-    return f"{path} can be {found} by others (its mode is {stat.S_IMODE(mode):04o}): chmod {right} {path}"
+    return (
+        f"{path} can be {found} by other users (its mode is {stat.S_IMODE(mode):04o}): chmod {right} {path}"
+    )
 
 
 def user_of(directory: Path) -> int:
@@ -75,9 +77,10 @@ def require_private(state: Path) -> None:
     """Raise StateError with the first exposure, if others can access anything."""
     found = exposures(state)
     if found:
-        more = f" (and so of {len(found) - 1} more)" if found[1:] else ""
+        more = f" (the same holds for {len(found) - 1} more)" if found[1:] else ""
         raise StateError(
-            f"{found[0]}{more}, or set shared_state (MESHWRIGHT_SHARED_STATE=true) if that is meant"
+            f"{found[0]}{more}, or set shared_state (MESHWRIGHT_SHARED_STATE=true) if "
+            "other users may have access"
         )
 
 

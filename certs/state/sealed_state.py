@@ -26,7 +26,7 @@ from certs.state.sealing import (
 )
 
 FILE: Final = "seal.json"
-_GIVE: Final = "give key_passphrase_file (MESHWRIGHT_KEY_PASSPHRASE_FILE), the file with their passphrase"
+_GIVE: Final = "set key_passphrase_file (MESHWRIGHT_KEY_PASSPHRASE_FILE) to the file with the passphrase"
 _LONGEST: Final = 4096
 
 _log = structlog.get_logger("certs.sealed_state")
@@ -42,8 +42,8 @@ def opened(state: Path, passphrase: Path | None) -> Seal:
     if passphrase is None:
         if content is not None:
             raise StateError(
-                f"the private keys in {state} are encrypted: {_GIVE}; `meshwright certs unseal` has them "
-                "decrypted for good"
+                f"the private keys in {state} are encrypted; {_GIVE}, or decrypt them "
+                "permanently with `meshwright certs unseal`"
             )
         return PLAIN
     words = _passphrase(passphrase, state)
@@ -73,7 +73,7 @@ def unsealed(state: Path, passphrase: Path) -> int:
         (state / FILE).unlink()  # last, because until here a key file may need it
         files.sync_directory(state)
     except OSError as error:
-        raise StateError(f"{state / FILE} cannot be removed: {error.strerror}") from error
+        raise StateError(f"cannot remove {state / FILE}: {error.strerror}") from error
     _say(count, "private keys are encrypted no more")
     return count
 
@@ -82,7 +82,9 @@ def change_passphrase(state: Path, passphrase: Path, new: Path) -> None:
     """Wrap the data key with another passphrase; the key files do not change."""
     content = files.read(state / FILE)
     if content is None:
-        raise StateError(f"the private keys in {state} are not encrypted: there is no passphrase to change")
+        raise StateError(
+            f"the private keys in {state} are not encrypted, so there is no passphrase to change"
+        )
     data_key = _data_key(state / FILE, content, _passphrase(passphrase, state), passphrase)
     files.write_private(state / FILE, wrapped(data_key, _passphrase(new, state)).written())
 
@@ -92,8 +94,9 @@ def _begun(state: Path, words: bytes) -> bytes:
     for path in own_files(state):
         if is_sealed(files.read(path) or b""):
             raise StateError(
-                f"{path} holds an encrypted private key, and {state / FILE}, which decrypts it, is missing: "
-                "put it back from a backup; without it move what is encrypted away, as it is lost"
+                f"{path} has an encrypted private key, but {state / FILE}, which is "
+                f"needed to decrypt it, is missing; restore {FILE} from a backup. Without "
+                "a backup the encrypted keys are lost; move their files to another place"
             )
     files.private_directory(state)
     data_key = new_data_key()
@@ -106,15 +109,16 @@ def _data_key(path: Path, content: bytes, words: bytes, passphrase: Path) -> byt
         found: WrappedKey = read_wrapped(content)
     except ValueError as error:
         raise StateError(
-            f"{path} is not what was written there: {error}; put it back from a backup: without it no "
-            "private key beside it can be used"
+            f"{path} is damaged: {error}; restore it from a backup, because the private "
+            "keys in this directory cannot be decrypted without it"
         ) from error
     try:
         return found.data_key(words)
     except ValueError:
         raise StateError(
-            f"the passphrase in {passphrase} is not the one that encrypts the private keys in {path.parent}: "
-            "give that one; `meshwright certs seal --new-passphrase-file` then changes it"
+            f"the passphrase in {passphrase} does not decrypt the private keys in "
+            f"{path.parent}; use the present passphrase. To change it, run `meshwright "
+            "certs seal --new-passphrase-file`"
         ) from None
 
 
@@ -131,7 +135,9 @@ def _rewritten(state: Path, concerns: Callable[[bytes], bool], change: Callable[
         try:
             changed = change(content)
         except ValueError as error:
-            raise StateError(f"{path} cannot be used: {error}; move it away to go on without it") from None
+            raise StateError(
+                f"cannot use {path}: {error}; to continue without it, move it to another place"
+            ) from None
         files.write_private(path, changed)
         count += 1
     return count
@@ -146,13 +152,16 @@ def _passphrase(path: Path, state: Path) -> bytes:
     """Read a passphrase: the file's only line. Raises StateError, without its content."""
     told = f"key_passphrase_file {path}"
     if path.resolve().is_relative_to(state.resolve()):
-        raise StateError(f"{told} is in the state directory: whoever gets at the keys would have it as well")
+        raise StateError(
+            f"{told} must not be in the state directory, because anyone who can read the keys "
+            "could then read the passphrase too"
+        )
     content = files.read(path)
     if content is None:
         raise StateError(f"{told} is missing")
     words = content.rstrip(b"\r\n")
     if not words or len(words) > _LONGEST or b"\n" in words:
-        raise StateError(f"{told} must hold a passphrase, one line of at most {_LONGEST} bytes")
+        raise StateError(f"{told} must have a passphrase: one line of at most {_LONGEST} bytes")
     if exposed := exposure_of(path):
         _log.warning("others can get at the passphrase of the private keys", what=exposed)
     return words

@@ -82,12 +82,14 @@ class Seal:
 
     def _plain(self, body: bytes) -> bytes:
         if self._cipher is None:
-            raise UnopenedError("a private key is encrypted, and no passphrase was given")
+            raise UnopenedError("a private key is encrypted, but no passphrase is set")
         content = base64.b64decode(body)
         try:
             return self._cipher.decrypt(content[:_NONCE], content[_NONCE:], _OF_A_KEY)
         except (InvalidTag, ValueError):
-            raise ValueError("an encrypted private key is damaged, or of another directory") from None
+            raise ValueError(
+                "an encrypted private key is damaged or belongs to another state directory"
+            ) from None
 
     def __repr__(self) -> str:
         return "Seal(<hidden>)"
@@ -151,7 +153,7 @@ class WrappedKey:
         try:
             return AESGCM(key).decrypt(self.nonce, self.wrapped, _OF_DATA_KEY)
         except (InvalidTag, ValueError):
-            raise ValueError("the passphrase is another one") from None
+            raise ValueError("the passphrase is wrong") from None
 
     def written(self) -> bytes:
         """Return the JSON that `read_wrapped` reads."""
@@ -175,7 +177,7 @@ def read_wrapped(content: bytes) -> WrappedKey:
         how = ScryptParameters(*(int(document[each]) for each in ("n", "r", "p")))
         parts = [bytes.fromhex(document[each]) for each in ("salt", "nonce", "data_key")]
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"it lacks {error}, or has it in another form") from error
+        raise ValueError(f"a field is missing or has another form ({error})") from error
     if not how.bearable or (document.get("kdf"), document.get("cipher")) != ("scrypt", "aes-256-gcm"):
-        raise ValueError("it is of another version, or damaged")
+        raise ValueError("it is of another version or damaged")
     return WrappedKey(how, *parts)

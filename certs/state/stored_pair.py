@@ -20,7 +20,7 @@ Holder = NewType("Holder", str)
 ADS_SERVER: Final = Holder("ads")
 WEBHOOK: Final = Holder("webhook")
 
-_OTHERS: Final = "its names are others"
+_OTHERS: Final = "its names are different"
 
 _log = structlog.get_logger("certs.stored")
 
@@ -162,9 +162,9 @@ def misfit(pair: Pair, usage: Usage, names: Names, bundle_pem: bytes) -> str:
     of key: another one applies only to the next pair.
     """
     if not pair.leaf.serves(usage):
-        return "its key usage is another"
+        return "its key usage is different"
     if pair.leaf.names.alternatives != names.alternatives:
         return _OTHERS
     if not stands_below(pair.chain_pem, bundle_pem):
-        return "it does not stand below the root that signs"
+        return "it has no chain to the root that signs now"
     return ""

@@ -72,9 +72,10 @@ def _require_left_alone() -> None:
     if users and uid not in users:
         others = ", ".join(map(named, sorted(users)))
         raise AgentError(
-            f"the agent runs as {named(uid)}, and the interception rules here leave alone what {others} "
-            f"sends: the proxy would be led to itself for ever; run the agent as {others}, "
-            "or take the rules away (`meshwright intercept --clean`)"
+            f"the agent runs as {named(uid)}, but the interception rules of this machine "
+            f"exempt only the traffic of {others}, so the traffic of the proxy would be "
+            f"redirected to the proxy itself without end; run the agent as {others}, or "
+            "remove the rules (`meshwright intercept --clean`)"
         )
 
 
@@ -145,7 +146,10 @@ def _alone(directory: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise AgentError(f"another agent runs with the directory {directory}") from error
+            raise AgentError(
+                f"another agent already uses the directory {directory}; stop it, or give this "
+                "agent another --run"
+            ) from error
         yield
 
 

@@ -42,16 +42,18 @@ def judged(files: Files) -> CredentialFacts:
     try:
         matched_pair(files.chain, files.key)
     except ValueError as error:
-        raise CredentialsError(f"{chain} and {key} are no pair: {error}") from error
+        raise CredentialsError(f"{chain} and {key} do not belong together: {error}") from error
     try:
         trusted = stands_below(files.chain, files.authority)
     except ValueError as error:
-        raise CredentialsError(f"{authority} is no certificate in PEM") from error
+        raise CredentialsError(f"{authority} is not a certificate in PEM") from error
     if not trusted:
-        raise CredentialsError(f"{chain} was not issued by an authority in {authority}")
+        raise CredentialsError(
+            f"{chain} was not issued by a CA in {authority}; use the files of the same mesh"
+        )
     for path, pem in ((chain, files.chain), (key, files.key.reveal()), (authority, files.authority)):
         if not is_plain(pem):
-            raise CredentialsError(f"Envoy cannot read {path} as it is written: {PLAIN}")
+            raise CredentialsError(f"Envoy cannot read {path}: {PLAIN}")
     shown = _certificate(chain, files.chain)
     return CredentialFacts(
         _name(chain, shown), domain_of(files.authority, files.trust_domain, authority), shown
@@ -80,20 +82,24 @@ def domain_of(roots: bytes, told: TrustDomain | None, where: object) -> TrustDom
     try:
         named = trust_domains(roots)
     except ValueError as error:
-        raise CredentialsError(f"{where} is no certificate in PEM") from error
+        raise CredentialsError(f"{where} is not a certificate in PEM") from error
     says = f"{where} names the trust domain {' and '.join(named)}"
     if told is not None and set(named) - {told}:
         raise CredentialsError(
-            f"{says}, and {told} was told (by --trust-domain, MESHWRIGHT_TRUST_DOMAIN or the file "
-            f"{TRUST_DOMAIN_FILE}): one of them is another mesh's"
+            f"{says}, but the configured trust domain is {told} (from --trust-domain, "
+            f"MESHWRIGHT_TRUST_DOMAIN or the file {TRUST_DOMAIN_FILE}); correct the one "
+            "that belongs to another mesh"
         )
     if told is None and len(named) > 1:
-        raise CredentialsError(f"{says}: the roots of a mesh name one; take out those of others")
+        raise CredentialsError(
+            f"{says}, but all roots of a mesh have the same one; remove the roots of other meshes"
+        )
     if told is None and not named:
         raise CredentialsError(
-            f"{where} names no trust domain (a URI spiffe://<trust domain>), as a CA of somebody else's need "
-            "not: say the mesh's with --trust-domain (or MESHWRIGHT_TRUST_DOMAIN), or in a file "
-            f"{TRUST_DOMAIN_FILE} beside {AUTHORITY_FILE}"
+            f"{where} has no trust domain (a URI such as spiffe://cluster.local), which "
+            "is normal for a CA that Meshwright did not create; give the trust domain "
+            "with --trust-domain (or MESHWRIGHT_TRUST_DOMAIN), or in a file "
+            f"{TRUST_DOMAIN_FILE} in the same directory as {AUTHORITY_FILE}"
         )
     return told or named[0]
 
@@ -107,11 +113,11 @@ def _certificate(path: Path, pem: bytes) -> PeerCertificate:
     try:
         return read_peer(pem)
     except PeerRefused as error:
-        raise CredentialsError(f"{path} is no certificate in PEM") from error
+        raise CredentialsError(f"{path} is not a certificate in PEM") from error
 
 
 def _name(chain: Path, shown: PeerCertificate) -> ProxyName:
     try:
         return ProxyName.parse(shown.common_name)
     except ProxyNameError as error:
-        raise CredentialsError(f"{chain} is not a proxy's certificate: {error}") from error
+        raise CredentialsError(f"{chain} is not the certificate of a proxy: {error}") from error

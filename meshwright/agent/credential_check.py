@@ -17,7 +17,7 @@ from meshwright.mesh.names import TrustDomain
 PROGRAM: Final = "meshwright.agent.credential_check_main"
 PATIENCE_SECONDS: Final = 60.0
 """Seconds for the subprocess. It needs 0.2 s of CPU time, which takes long on a machine that is starting."""
-_WHO: Final = "the program that reads certificates"
+_WHO: Final = "the subprocess that reads certificates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,4 +57,4 @@ async def read(
         case str():
             raise CredentialsError(found)
         case _:
-            raise ApartFailed(f"{_WHO} answered a {type(found).__name__}")
+            raise ApartFailed(f"{_WHO} returned a {type(found).__name__}")

@@ -115,7 +115,7 @@ def domain_beside(directory: Path) -> TrustDomain | None:
     if not is_dns_subdomain(text):
         # The content is not quoted, because it may be a secret that was written to the wrong file.
         raise CredentialsError(
-            f"{path} must hold the mesh's trust domain, such as cluster.local, and no more"
+            f"{path} must have the trust domain of the mesh, such as cluster.local, and nothing else"
         )
     return TrustDomain(text)
 
@@ -139,7 +139,7 @@ def _require_private(directory: Path, chain: Path, key: Path, authority: Path, u
     paths = (directory, chain, authority, *((domain,) if domain.exists() else ()))
     public = (exposure_of(path, user, public=True) for path in paths)
     if found := next(filter(None, (exposure_of(key, user), *public)), ""):
-        raise CredentialsError(f"{found}, or say --shared-credentials if that is meant")
+        raise CredentialsError(f"{found}, or use --shared-credentials if other users may have access")
 
 
 def _content(path: Path) -> bytes:
@@ -162,6 +162,6 @@ def show_own(context: ssl.SSLContext, directory: Path) -> None:
     key = directory / KEY_FILE
 
     def refused() -> NoReturn:
-        raise ssl.SSLError(1, f"{key} is encrypted: it must be PEM without a pass phrase")
+        raise ssl.SSLError(1, f"{key} is encrypted; it must be PEM without a passphrase")
 
     context.load_cert_chain(directory / CHAIN_FILE, key, password=refused)

@@ -35,7 +35,7 @@ async def apart(program: str | Sequence[str], question: object, seconds: float, 
     try:
         return pickle.loads(said)  # noqa: S301 - our own program wrote it
     except Exception as error:
-        raise ApartFailed(f"{who} answered what cannot be read ({len(said)} bytes)") from error
+        raise ApartFailed(f"{who} returned an answer that cannot be read ({len(said)} bytes)") from error
 
 
 async def _asked(argv: Sequence[str], question: bytes, seconds: float, who: str) -> bytes:

@@ -35,7 +35,9 @@ def duplicate(second: SourcedObject, key: ObjectKey, first: Origin) -> Problem:
     Of a pod template nothing is in force, whichever counts: overlays and patches may well repeat one.
     """
     severity = Severity.WARNING if isinstance(second.value, PodTemplate) else Severity.ERROR
-    expected = f"must be defined once; {key} at {first} comes first and is in force"
+    expected = (
+        f"must be defined only once; {key} at {first} is in force, because it is first. Remove one of the two"
+    )
     return Problem(
         code=str(Code.DUPLICATE_OBJECT),
         severity=severity,
@@ -51,7 +53,10 @@ def disputed(second: SourcedObject, first: SourcedObject, winner: str) -> Proble
     Of workloads and slices it is a warning: two sources may well see one of them a moment apart.
     """
     moves = second.key.claim.kind in FORMS
-    said = f"is known differently by the source {winner}, which comes first and is used ({first.origin})"
+    said = (
+        f"the source {winner} has a different object of this name ({first.origin}); that one "
+        "is used, because the source comes first"
+    )
     return Problem(
         code=str(Code.DISPUTED),
         severity=Severity.WARNING if moves else Severity.ERROR,

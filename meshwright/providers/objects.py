@@ -77,7 +77,9 @@ def unreadable(problem: Problem, before: Form | None) -> Form:
     """Return what a holder holds that is there and cannot be read: what it held, all of it stale."""
     there = before or Form("", (), ())
     if there.objects:
-        problem = replace(problem, expected=f"{problem.expected}; what it held stays in force")
+        problem = replace(
+            problem, expected=f"{problem.expected}; the objects read from it before stay in force"
+        )
     return Form("", tuple(replace(each, stale=True) for each in there.objects), (problem,), there.unread)
 
 
@@ -133,8 +135,8 @@ def _in_common(claim: ObjectKey) -> tuple[Kind, str]:
 
 def _held(sourced: SourcedObject, place: Origin) -> Problem:
     expected = (
-        f"stays in force in its last good form, which was {sourced.origin}: what stands here cannot be read; "
-        "mend it, or remove it for the object to go"
+        f"cannot be read here; the last good form of the object, from {sourced.origin}, "
+        "stays in force. Correct the document, or remove it to remove the object"
     )
     return Problem(
         code=str(Code.HELD), severity=Severity.WARNING, origin=place, key=sourced.key, expected=expected
@@ -260,7 +262,7 @@ def _summed(problems: Iterable[Problem]) -> Iterator[Problem]:
             origin=min(found, key=lambda each: each.order),
             expected=problem.expected
             if len(found) == 1
-            else f"{problem.expected}; {len(found)} objects are such",
+            else f"{problem.expected}; there are {len(found)} such objects",
         )
         for problem, found in places.items()
     )

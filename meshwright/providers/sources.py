@@ -76,5 +76,6 @@ class Sources:
 def _degraded(name: str, since: datetime | None) -> str:
     began = "" if since is None else f" since {since.isoformat(timespec='seconds')}"
     return (
-        f"source {name} is degraded{began}: what it said before stays in force; `meshwright sources` says why"
+        f"source {name} is degraded{began}: the objects read before stay in force; "
+        "`meshwright sources` shows the reason"
     )

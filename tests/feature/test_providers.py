@@ -130,6 +130,6 @@ def test_one_that_hangs_and_one_that_raises_take_nobody_down(program: Program, t
     assert errors == {
         "hangs": "has not answered within 2 s",
         "raises": "fails: SystemExit: enough",
-        "answers": "fails: TypeError: a manifest is str: must be a dict",
+        "answers": "fails: TypeError: a manifest is of type str; must be a dict",
     }
     server.stop()

@@ -112,7 +112,7 @@ class CertificateRequestClient:
         except TimeoutError:
             raise IssuerError(f"{what} was not signed within {self._seconds:g} s: {why}") from None
         except _RemovedError:
-            raise IssuerError(f"{what} was removed by somebody before it was signed") from None
+            raise IssuerError(f"{what} was deleted before it was signed") from None
         except KubeError as error:
             raise _unasked(error) from error
         raise AssertionError("states end by an error alone")
@@ -204,7 +204,9 @@ def _unasked(error: KubeError) -> IssuerError:
     """Return an error of the API server with advice for the operator."""
     match error.reason:
         case Reason.NOT_SERVED:
-            return IssuerError(f"{error}: cert-manager's CustomResourceDefinitions are not installed there")
+            return IssuerError(
+                f"{error}: the CustomResourceDefinitions of cert-manager are not installed in this cluster"
+            )
         case Reason.FORBIDDEN if not (isinstance(error, ApiError) and error.is_of_one):
             return IssuerError(f"{error} ({_GRANTS})")
         case _:
@@ -214,7 +216,7 @@ def _unasked(error: KubeError) -> IssuerError:
 def _name(raw: Raw) -> str:
     """Return an object's name. Raises IssuerError without one, because removing that would remove all."""
     if not isinstance(found := _metadata(raw).get("name"), str) or not found:
-        raise IssuerError(f"the API server's answer is not understood: one of {REQUESTS} has no name")
+        raise IssuerError(f"unexpected response of the API server: an object of {REQUESTS} has no name")
     return found
 
 

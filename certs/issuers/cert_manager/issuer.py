@@ -147,13 +147,13 @@ class CertManagerIssuer(RemoteIssuer):
         roots = self._given or signed.roots
         if not roots.fingerprints:
             raise IssuerError(
-                f"{self._asked.issuer} shows no root with what it signs (`status.ca`): "
-                "give it as cert_manager_roots"
+                f"{self._asked.issuer} does not return a root with its certificates "
+                "(`status.ca` is missing); set cert_manager_roots to a file with the root"
             )
         try:
             found = ends(signed, roots, now)
         except ValueError as error:
-            raise IssuerError(f"what {self._asked.issuer} has signed cannot be used: {error}") from error
+            raise IssuerError(f"the certificate from {self._asked.issuer} cannot be used: {error}") from error
         with self._lock:
             self._bundle, self._ends = roots, found
         return found

@@ -31,7 +31,7 @@ class EventLoopThread:
         self._thread.start()
         self._runs.wait()
         if self._lacking is not None:
-            raise IssuerError(f"nobody can be asked: {self._lacking}") from self._lacking
+            raise IssuerError(f"certificates cannot be requested: {self._lacking}") from self._lacking
 
     def do(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine and return its result.
@@ -41,12 +41,12 @@ class EventLoopThread:
         done: Future[T]
         with self._lock:
             if self._is_over or self._loop is None:
-                raise IssuerError("the server is being stopped")
+                raise IssuerError("the server is stopping")
             done = asyncio.run_coroutine_threadsafe(work(), self._loop)
         try:
             return done.result()
         except CancelledError:
-            raise IssuerError("the server was stopped before there was an answer") from None
+            raise IssuerError("the server was stopped before the answer arrived") from None
 
     def close(self) -> None:
         """Cancel all work, and return when it has ended."""

@@ -16,10 +16,14 @@ from meshwright.kube.errors import shortened
 from meshwright.kube.resource import Raw
 
 _UNAPPROVED: Final = (
-    "nobody has approved it: cert-manager's own approver does unless it was told otherwise "
-    "(disableAutoApproval, approveSignerNames), else a policy must (docs/certificates.md)"
+    "it is not approved yet: the approver of cert-manager does this unless its settings "
+    "(disableAutoApproval, approveSignerNames) forbid it; then an approval policy must "
+    "do it (docs/certificates.md)"
 )
-_BEGUN: Final = "it was approved, and its issuer has said nothing yet: is there a controller for it?"
+_BEGUN: Final = (
+    "it is approved, but its issuer has not answered yet; check that a controller for this "
+    "kind of issuer runs"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +85,13 @@ _WORDS: Final = {
 def unfit(issuer: Raw) -> str:
     """Return why an Issuer or a ClusterIssuer cannot sign for a mesh now; empty if it can."""
     if "selfSigned" in _mapping(issuer.get("spec")):
-        return "signs each certificate by its own key, so none is below a CA: name one of another type"
+        return (
+            "signs each certificate with the certificate's own key (selfSigned), so no CA is "
+            "above them; choose an issuer of another type"
+        )
     ready = _conditions(issuer).get("Ready")
     if ready is None:
-        return "has not been looked at by cert-manager's controllers: do they run?"
+        return "has no status yet; check that the controllers of cert-manager run"
     return "" if ready.get("status") == "True" else f"is not ready: {_why(ready)}"
 
 
@@ -97,7 +104,7 @@ def ends(signed: SignedCertificate, roots: TrustBundle, now: datetime) -> dateti
     signers = [*signed.chain[1:], *(each for each in trusted if signed_by(signed.leaf, each))]
     if not signers:
         raise ValueError(
-            f"it is signed by {signed.leaf.issuer.rfc4514_string()!r}, which is none of the roots"
+            f"it is signed by {signed.leaf.issuer.rfc4514_string()!r}, which is not one of the roots"
         )
     return above(signers[0], signers[1:], trusted, now).not_after
 
@@ -107,7 +114,7 @@ def _signed(status: Mapping[str, Any]) -> Verdict:
         leaf, *rest = certificates_in(_decoded(status, "certificate"))
         above = certificates_in(_decoded(status, "ca")) if status.get("ca") else []
     except ValueError as error:
-        return RefusedRequest(f"what was signed is not understood: it {error}")
+        return RefusedRequest(f"the signed certificate cannot be read: it {error}")
     # An issuer without a root reports its highest CA as `ca`: that is another intermediate.
     upper = [each for each in (*rest, *above) if each.subject != each.issuer]
     roots = [each for each in above if each.subject == each.issuer]
@@ -119,7 +126,7 @@ def _decoded(status: Mapping[str, Any], name: str) -> bytes:
     try:
         return base64.b64decode(found if isinstance(found, str) else "", validate=True)
     except ValueError:
-        raise ValueError(f"has a {name} that is not base64") from None
+        raise ValueError(f"has a field {name} that is not base64") from None
 
 
 def _conditions(raw: Raw) -> dict[str, Mapping[str, Any]]:
@@ -129,7 +136,7 @@ def _conditions(raw: Raw) -> dict[str, Mapping[str, Any]]:
 
 
 def _why(condition: Mapping[str, Any]) -> str:
-    return shortened(str(condition.get("message") or condition.get("reason") or "no reason given"))
+    return shortened(str(condition.get("message") or condition.get("reason") or "without a reason"))
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -83,7 +83,7 @@ class VaultApi:
         try:
             context = ssl.create_default_context(cafile=None if self.ca is None else str(self.ca))
         except (OSError, ssl.SSLError) as error:
-            raise StateError(f"vault_ca {self.ca} holds no certificates in PEM that can be read") from error
+            raise StateError(f"vault_ca {self.ca} has no readable certificates in PEM") from error
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         return context
 
@@ -108,12 +108,18 @@ def _read(content: bytes) -> Answer | None:
 
 def _refusal(status: int, found: Answer | None, path: str, hidden: tuple[str, ...]) -> str:
     if found is None:
-        return f"answered {status} with what is no JSON object at {path}: is this a Vault?"
+        return (
+            f"answered {status} at {path}, but not with a JSON object; check that this is the "
+            "address of a Vault server"
+        )
     errors = found.get("errors")
     said = "; ".join(map(str, errors)) if isinstance(errors, list) else ""
-    words = _without(" ".join(said.split()), hidden)[:_SHOWN] or "no reason given"
+    words = _without(" ".join(said.split()), hidden)[:_SHOWN] or "without a reason"
     if 300 <= status < 400:
-        return f"answered {status}: it sends elsewhere, which is not followed; give the address itself"
+        return (
+            f"answered {status}, a redirect, which is not followed; set vault_address to the "
+            "address of the active server"
+        )
     return f"answered {status} at {path}: {words}"
 
 

@@ -114,8 +114,8 @@ class VaultIssuer(RemoteIssuer):
             found = found.union(given_roots("vault_roots", self._pki.roots))
         if not found.fingerprints:
             raise IssuerError(
-                f"PKI {self._pki.mount} of Vault {self._api.address} has no root in its chain: "
-                "give one as vault_roots"
+                f"PKI {self._pki.mount} of Vault {self._api.address} has no root in its "
+                "chain; set vault_roots to a file with the root"
             )
         return found, ends
 

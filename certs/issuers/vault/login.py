@@ -49,7 +49,7 @@ class ByAppRole:
 
     def login(self, api: VaultApi, now: datetime) -> Lease:
         """Log in. Raises IssuerError, StateError."""
-        role, secret = _words(self.file, 2, "a role_id and a secret_id, each on its line")
+        role, secret = _words(self.file, 2, "a role_id and a secret_id, one on each line")
         body = {"role_id": role, "secret_id": secret}
         return lease(api.call("POST", f"auth/{mount(self.at)}/login", body), now)
 
@@ -182,10 +182,10 @@ def _words(file: Path, count: int, what: str) -> list[str]:
         with file.open("rb") as opened:
             lines = opened.read(_LONGEST).decode("ascii").split("\n")
     except OSError as error:
-        raise StateError(f"{file}, which is to hold {what}, cannot be read: {error.strerror}") from error
+        raise StateError(f"cannot read {file}, which must have {what}: {error.strerror}") from error
     except ValueError:
-        raise StateError(f"{file} does not hold {what}: it is no text of ASCII") from None
+        raise StateError(f"{file} must have {what}, but it is not ASCII text") from None
     words = [line.strip() for line in lines if line.strip()]
     if len(words) != count or not all(word.isprintable() and " " not in word for word in words):
-        raise StateError(f"{file} does not hold {what}, and nothing else")
+        raise StateError(f"{file} must have {what} and nothing else")
     return words

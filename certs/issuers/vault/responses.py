@@ -38,7 +38,7 @@ def lease(answer: Answer, now: datetime) -> Lease:
     token = auth.get("client_token") if isinstance(auth, dict) else None
     seconds = auth.get("lease_duration") if isinstance(auth, dict) else None
     if not isinstance(auth, dict) or not isinstance(token, str) or not token or not _is_seconds(seconds):
-        raise IssuerError("Vault's answer to a login is not understood: there is no token in it")
+        raise IssuerError("unexpected answer of Vault to a login: it has no token")
     return Lease(token, now, _end(now, seconds), auth.get("renewable") is True)
 
 
@@ -47,7 +47,7 @@ def known_lease(token: str, answer: Answer, now: datetime) -> Lease:
     data = answer.get("data")
     seconds = data.get("ttl") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not _is_seconds(seconds):
-        raise IssuerError("Vault's answer about its token is not understood: there is no ttl in it")
+        raise IssuerError("unexpected answer of Vault about its token: it has no ttl")
     return Lease(token, now, _end(now, seconds), data.get("renewable") is True)
 
 
@@ -56,7 +56,7 @@ def signed(answer: Answer) -> bytes:
     data = answer.get("data")
     found = data.get("certificate") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(found, str):
-        raise IssuerError("Vault's answer is not understood: there is no certificate in it")
+        raise IssuerError("unexpected answer of Vault: it has no certificate")
     above = data.get("ca_chain") or [data.get("issuing_ca")]
     texts = (
         [found, *(each for each in above if isinstance(each, str))] if isinstance(above, list) else [found]
@@ -70,7 +70,7 @@ def roots(answer: Answer) -> tuple[TrustBundle, datetime]:
     data = answer.get("data")
     found = data.get("ca_chain") or data.get("certificate") if isinstance(data, dict) else None
     if not isinstance(found, str):
-        raise IssuerError("Vault's answer is not understood: there is no chain in it")
+        raise IssuerError("unexpected answer of Vault: it has no chain")
     chain = _certificates(found)
     bundle = TrustBundle.of([as_pem([each for each in chain if each.subject == each.issuer])])
     return bundle, chain[0].not_valid_after_utc
@@ -90,5 +90,5 @@ def _certificates(text: str) -> list[x509.Certificate]:
         return certificates_in(text.encode())
     except ValueError as error:
         raise IssuerError(
-            "Vault's answer is not understood: it holds what is no certificate in PEM, or an odd one"
+            "unexpected answer of Vault: it has text that is not a readable certificate in PEM"
         ) from error

@@ -140,7 +140,7 @@ class EnrolledCertificate:
         if not self._why or not alarming(self._shows(), now()):
             return ""
         until = self._shows().not_after.isoformat(timespec="seconds")
-        return f"the certificate ends at {until} and is not renewed: {self._why}"
+        return f"the certificate expires at {until}, and the renewal fails: {self._why}"
 
     async def _renew(self) -> None:
         due = self._due() <= now()
@@ -159,7 +159,9 @@ class EnrolledCertificate:
                 self._failures, self._why = 0, ""
                 _log.info("certificate renewed", serial=self._shows().serial)
                 return
-            answered = EnrolmentFailure("what was given cannot be used; the lines before say why")
+            answered = EnrolmentFailure(
+                "the new certificate cannot be used; the log lines before this one have the reason"
+            )
         self._failures, self._why = self._failures + 1, answered.why
         shows, at = self._shows(), now()
         wait = retry_after(self._failures, shows.not_after - at, random.random())  # noqa: S311 - no secret
@@ -271,11 +273,11 @@ class EnrolledCertificate:
         settings = self._settings
         at = settings.join if asking is EnrolmentRequestKind.JOIN else settings.renewal
         if at is None:
-            raise AgentError("it is not known where to ask: give --renewal")
+            raise AgentError("the address for the renewal is unknown; give --renewal")
         if asking is not EnrolmentRequestKind.JOIN or settings.proof is None:
             return Question(asking, at, self._directory, trust_domain=settings.trust_domain)
         if settings.kind == _TOKEN and not self._shared and (words := exposure_of(settings.proof)):
-            raise AgentError(f"{words}, or say --shared-credentials if that is meant")
+            raise AgentError(f"{words}, or use --shared-credentials if other users may have access")
         proof = settings.proof.read_bytes()
         authority, domain = b"", settings.trust_domain
         if settings.authority is not None:
@@ -296,7 +298,7 @@ def _identifier(token: bytes) -> str:
 
 async def _program(question: Question) -> Answer:
     """Call the subprocess that enrols."""
-    found = await apart(PROGRAM, question, SECONDS, "the program that joins and renews")
+    found = await apart(PROGRAM, question, SECONDS, "the subprocess for enrolment")
     if isinstance(found, EnrolmentResult | EnrolmentFailure):
         return found
-    raise ApartFailed(f"the program that joins and renews answered a {type(found).__name__}")
+    raise ApartFailed(f"the subprocess for enrolment returned a {type(found).__name__}")

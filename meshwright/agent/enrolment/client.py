@@ -109,14 +109,14 @@ def _failed(at: HostPort, error: grpc.RpcError) -> EnrolmentFailure:
     match code:
         case grpc.StatusCode.PERMISSION_DENIED:
             said = trailers.get(_REASON, "")
-            why = f": {said}" if said else "; the server's log has the reason"
-            return EnrolmentFailure(f"{at} has refused it{why}", refused=True)
+            why = f": {said}" if said else "; see the log of the server for the reason"
+            return EnrolmentFailure(f"{at} has refused the request{why}", refused=True)
         case grpc.StatusCode.INVALID_ARGUMENT:
-            return EnrolmentFailure(f"{at} does not take the request: {words}", refused=True)
+            return EnrolmentFailure(f"{at} does not accept the request: {words}", refused=True)
         case grpc.StatusCode.UNIMPLEMENTED:
-            return EnrolmentFailure(f"{at} is not the port for this: {words}", refused=True)
+            return EnrolmentFailure(f"{at} is not the right port for this request: {words}", refused=True)
         case _:
-            return EnrolmentFailure(f"{at} does not answer as it should ({code.name.lower()}): {words}")
+            return EnrolmentFailure(f"unexpected answer of {at} ({code.name.lower()}): {words}")
 
 
 def _certified(answer: wire.Certificate) -> EnrolmentResult:

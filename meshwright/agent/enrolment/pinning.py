@@ -43,8 +43,8 @@ def roots_by(at: HostPort, pins: tuple[str, ...]) -> bytes:
         found = pinned(_shown(connection), pins)
     if not found:
         raise ServerDistrusted(
-            f"{at} shows no root with the pin of the join token: the token is of another mesh, or that is "
-            "not the control plane; nothing was said to it",
+            f"{at} presents no root that matches the pin in the join token: the token belongs "
+            "to another mesh, or the server is not the control plane. The token was not sent",
             refused=True,
         )
     return found
@@ -80,15 +80,15 @@ def _shaken(at: HostPort, context: ssl.SSLContext, name: str | None) -> ssl.SSLS
         raise ServerDistrusted(_why(at, error)) from error
     except OSError as error:
         connection.close()
-        raise ServerDistrusted(f"{at} does not speak TLS as it should: {error.strerror or error}") from error
+        raise ServerDistrusted(f"the TLS handshake with {at} fails: {error.strerror or error}") from error
 
 
 def _why(at: HostPort, error: ssl.SSLCertVerificationError) -> str:
     if error.verify_code not in (_NOT_YET_VALID, _EXPIRED):
-        return f"{at} is not believed: {error.verify_message}"
+        return f"the certificate of {at} is not trusted: {error.verify_message}"
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    clock = f"the clock here says {now}: set the clock, if it is wrong"
-    return f"{at} is not believed: its certificate is valid {_validity(at)}, and {clock}"
+    clock = f"the clock of this machine shows {now}; set the clock if it is wrong"
+    return f"the certificate of {at} is not valid now: it is valid {_validity(at)}, and {clock}"
 
 
 def _validity(at: HostPort) -> str:

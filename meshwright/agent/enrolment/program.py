@@ -54,24 +54,23 @@ def _joined(question: Question) -> Answer:
     roots = question.authority
     if not roots and question.kind != "join-token":
         return EnrolmentFailure(
-            "only a join token says whom to believe: name a file with the root (--ca)", refused=True
+            "only a join token can verify the control plane without a root; give a file with the root (--ca)",
+            refused=True,
         )
     if not roots:
         try:
             pins = read_token(question.proof.decode("ascii")).pins
         except ValueError as error:
             return EnrolmentFailure(
-                f"the file of the join token cannot be used: {_words(error)}", refused=True
+                f"the file with the join token cannot be used: {_words(error)}", refused=True
             )
         if not pins:
             return EnrolmentFailure(
-                "the join token has no pin: name a file with the root (--ca)", refused=True
+                "the join token has no pin; give a file with the root (--ca)", refused=True
             )
         roots = roots_by(question.at, pins)
     if not is_plain(roots):
-        return EnrolmentFailure(
-            f"the file with the root (--ca) cannot be read as it is written: {PLAIN}", refused=True
-        )
+        return EnrolmentFailure(f"the file with the root (--ca) cannot be read: {PLAIN}", refused=True)
     try:
         domain = _domain(question, roots)
     except CredentialsError as error:

@@ -63,4 +63,7 @@ def clock_words(server: datetime, now: datetime) -> str:
     if abs(apart) <= CLOCK_APART:
         return ""
     which = "ahead of" if apart > timedelta() else "behind"
-    return f"the clock here is {round(abs(apart) / timedelta(minutes=1))} minutes {which} the control plane's"
+    return (
+        f"the clock of this machine is {round(abs(apart) / timedelta(minutes=1))} minutes "
+        f"{which} the clock of the control plane"
+    )

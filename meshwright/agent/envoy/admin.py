@@ -72,8 +72,9 @@ class EnvoyAdmin:
         theirs = _options(found).get("config_path")
         if theirs != self._bootstrap:
             raise AnotherEnvoy(
-                f"at {self.address} another Envoy answers, which runs with {theirs or 'no file'} "
-                f"and not with {self._bootstrap}: each proxy of a machine needs an --admin of its own"
+                f"another Envoy answers at {self.address}: it runs with "
+                f"{theirs or 'no file'}, not with {self._bootstrap}; give each proxy on "
+                "this machine its own --admin"
             )
         return found
 
@@ -101,7 +102,9 @@ class EnvoyAdmin:
         except UnreadableBody as error:
             raise AdminUnreachable(f"{method} {path}: the answer is not taken: {error}") from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise AdminUnreachable(f"Envoy's admin at {self.address} does not answer: {error}") from error
+            raise AdminUnreachable(
+                f"the admin interface of Envoy at {self.address} does not answer: {error}"
+            ) from error
         text = content.decode("utf-8", errors="replace")  # another program may answer
         if response.status != 200:
             raise AdminUnreachable(f"{method} {path}: status {response.status}: {text.strip()[:200]}")

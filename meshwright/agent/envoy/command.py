@@ -40,8 +40,8 @@ class EnvoyOptions:
     def __post_init__(self) -> None:
         if self.hot_restart and self.parent_shutdown_seconds <= self.drain_seconds:
             raise ValueError(
-                f"the parent's shutdown after {self.parent_shutdown_seconds} s must be later than "
-                f"its drain time of {self.drain_seconds} s"
+                f"the old Envoy ends after {self.parent_shutdown_seconds} s, which must "
+                f"be later than its drain time of {self.drain_seconds} s"
             )
 
 

@@ -24,7 +24,8 @@ class DrainSettings:
     def __post_init__(self) -> None:
         if not 0 <= self.least_seconds <= self.most_seconds:
             raise ValueError(
-                f"to drain at least {self.least_seconds} s and at most {self.most_seconds} s is impossible"
+                f"the minimum drain time ({self.least_seconds} s) must not be longer than "
+                f"the maximum ({self.most_seconds} s)"
             )
 
 

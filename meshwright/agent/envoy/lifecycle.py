@@ -113,9 +113,9 @@ class Lifecycle:
         if not self._failures:
             return "Envoy does not run yet"
         again = self.tries_left + 1  # including the one that is due already
-        tried = f"is tried {_times(again)} more" if again > 0 else "is given up"
-        failed = f"it failed {_times(self._failures)}, and {tried}"
-        return f"Envoy does not run: {failed}; its own words are in the agent's log"
+        tried = f"will be started {_times(again)} more" if again > 0 else "will not be started again"
+        failed = f"it failed {_times(self._failures)} and {tried}"
+        return f"Envoy does not run: {failed}; see the output of Envoy in the log of the agent"
 
     def configured(self, configuration: str, now: float) -> list[Action]:
         """Take a configuration by its digest. The one in use already causes no action."""

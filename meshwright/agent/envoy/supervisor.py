@@ -48,13 +48,15 @@ async def validated(
     try:
         ended = await run(command, seconds)
     except TimeoutError:
-        raise EnvoyRejected(f"Envoy has not judged {runtime.candidate} within {seconds:g} s") from None
+        raise EnvoyRejected(
+            f"Envoy did not finish the check of {runtime.candidate} within {seconds:g} s"
+        ) from None
     words = " ".join(ended.output.decode(errors="replace").split())[-1000:]
     if ended.status == NOT_STARTED:
         raise EnvoyRejected(words)
     if ended.status < 0:
         raise EnvoyRejected(
-            f"Envoy was ended by signal {-ended.status} before it had judged {runtime.candidate}"
+            f"Envoy was ended by signal {-ended.status} during the check of {runtime.candidate}"
         )
     if ended.status:
         raise EnvoyRejected(f"Envoy does not accept {runtime.candidate}: {words}")

@@ -44,7 +44,7 @@ def run(argv: Sequence[str], given: str = "") -> str:
             argv, input=given, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
         )
     except FileNotFoundError:
-        raise ProgramFailed(f"there is no program {argv[0]}") from None
+        raise ProgramFailed(f"the program {argv[0]} is not installed") from None
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ProgramFailed(f"{argv[0]}: {error}") from error
     if done.returncode:
@@ -181,7 +181,7 @@ def _families() -> tuple[Family, ...]:
 def _missing(wanted: Interception) -> Iterator[str]:
     """Yield an obstacle if IPv6 is to be captured and the kernel has none."""
     if Family.IPV6 in wanted.families and not wanted.ipv6_by_address and not knows_ipv6():
-        yield "IPv6 is to be captured, and this machine's kernel has none: leave --ipv6 out"
+        yield "--ipv6 is set, but the kernel of this machine has no IPv6; remove --ipv6"
 
 
 def _rules(wanted: Interception | None, family: Family) -> Rules:

@@ -87,12 +87,12 @@ def _difference(where: str, here: list[str] | None, there: list[str] | None) -> 
     if here is None:
         return f"{where} is missing"
     if there is None:
-        return f"{where} is not wanted: {'; '.join(here)}"
+        return f"{where} must not exist: {'; '.join(here)}"
     missing = [line for line in there if line not in here]
     extra = [line for line in here if line not in there]
     if missing or extra:
-        return f"{where}: missing {missing or 'nothing'}, not wanted {extra or 'nothing'}"
-    return f"{where}: the same rules in another order, or twice"
+        return f"{where}: missing rules: {missing or 'none'}; rules that must not exist: {extra or 'none'}"
+    return f"{where}: the rules are in the wrong order, or some exist twice"
 
 
 def change(in_force: dict[str, Table], wanted: Rules) -> str:

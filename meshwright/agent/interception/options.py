@@ -34,7 +34,7 @@ def read(text: str) -> Interception:
         raise InterceptionError(f"--capture is {capture!r}: must be one of {', '.join(sorted(Capture))}")
     uid = said.get("--uid", "")
     if not (uid.isascii() and uid.isdigit() and len(uid) <= 10):
-        raise InterceptionError(f"--uid is {uid!r}: must be the number of the proxy's user")
+        raise InterceptionError(f"--uid is {uid!r}: must be the numeric ID of the user that runs the proxy")
     return Interception(
         uid=int(uid),
         capture=Capture(capture),
@@ -79,7 +79,9 @@ def excluded(
     """Parse exclusions; excluding everything is an error."""
     found = parse(option, text)
     if found is None:
-        raise InterceptionError(f"{option} is '*': that is to capture nothing, which is --clean")
+        raise InterceptionError(
+            f"{option} is '*', which excludes all traffic; to remove the interception, use --clean"
+        )
     return found
 
 
@@ -96,9 +98,11 @@ def _said(words: list[str]) -> dict[str, str]:
     for option in rest:
         if option not in FLAGS | VALUED or option in found:
             known = ", ".join(sorted(FLAGS | VALUED))
-            raise InterceptionError(f"there is {option!r}: must be one of {known}, and each once")
+            raise InterceptionError(
+                f"unknown or repeated option {option!r}: the options are {known}, each at most once"
+            )
         value = "" if option in FLAGS else next(rest, None)
         if value is None:
-            raise InterceptionError(f"{option} is without a value")
+            raise InterceptionError(f"{option} needs a value")
         found[option] = value
     return found

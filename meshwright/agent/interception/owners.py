@@ -28,12 +28,13 @@ def complaint(stranger: Owner, direction: str, uid: int, program: str = "") -> s
 
     Traffic of user `uid` is exempt; `program` describes the process with the socket, if known.
     """
-    who = f"{program}, which runs" if program else "a program"
+    who = f"{program}, running" if program else "a program"
     return (
-        f"port {stranger.port}, to which {direction} traffic is led, is that of {who} as "
-        f"{named(stranger.uid)}, and what is left alone is what {named(uid)} sends: the proxy would be led "
-        f"to itself for ever; run the agent as {named(uid)}, or say --uid {stranger.uid} if it has a user of "
-        "its own"
+        f"port {stranger.port}, to which {direction} traffic is redirected, belongs to "
+        f"{who} as {named(stranger.uid)}, but the rules exempt only the traffic of "
+        f"{named(uid)}, so the traffic of the proxy would be redirected to the proxy "
+        f"itself without end; run the agent as {named(uid)}, or give --uid {stranger.uid} "
+        "if the proxy has its own user"
     )
 
 

@@ -18,14 +18,18 @@ class PortRange:
 
     def __post_init__(self) -> None:
         if not 1 <= self.first <= self.last <= 65535:
-            raise ValueError(f"ports {self.first} to {self.last}: must be from 1 to 65535, in rising order")
+            raise ValueError(
+                f"ports {self.first} to {self.last}: must be from 1 to 65535, the smaller number first"
+            )
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Parse `80`, `8000-8010` or `8000:8010`; raise ValueError."""
         found = re.fullmatch(r"\s*(\d{1,5})(?:\s*[-:]\s*(\d{1,5}))?\s*", text, re.ASCII)
         if found is None:
-            raise ValueError(f"{text.strip()!r} is no port: must be such as 80 or 8000-8010")
+            raise ValueError(
+                f"{text.strip()!r} is not a port; must be a port or a range, such as 80 or 8000-8010"
+            )
         return cls(int(found[1]), int(found[2] or found[1]))
 
     @property

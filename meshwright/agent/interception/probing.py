@@ -44,13 +44,15 @@ def not_led(wanted: Interception) -> str:
     is no address, or the proxy's port is in use.
     """
     if not wanted.inbound:
-        raise InterceptionError("inbound traffic is not to be captured: there is nothing that can be seen")
+        raise InterceptionError("inbound traffic is not captured, so there is nothing to test")
     own = {family: address for family in sorted(wanted.families) if (address := _own(family))}
     if not own:
-        raise InterceptionError("there is no address here but loopback: nothing can be led")
+        raise InterceptionError(
+            "this machine has only loopback addresses, so the interception cannot be tested"
+        )
     for family, address in own.items():
         if not _is_led(wanted, family, address):
-            return f"a connection to {address} is not led to port {wanted.inbound_to}"
+            return f"a test connection to {address} was not redirected to port {wanted.inbound_to}"
     return ""
 
 
@@ -60,7 +62,7 @@ def captured_port(wanted: Interception) -> int:
     for port in range(65535, 0, -1):
         if _is_in(port, included) and not _is_in(port, wanted.inbound_excluded) and port != wanted.inbound_to:
             return port
-    raise InterceptionError("every inbound port is excluded: there is nothing that can be seen")
+    raise InterceptionError("every inbound port is excluded, so there is nothing to test")
 
 
 def _is_in(port: int, ranges: tuple[PortRange, ...]) -> bool:
@@ -97,6 +99,8 @@ def _proxy(wanted: Interception, family: Family) -> Iterator[socket.socket]:
         try:
             made.bind(("", wanted.inbound_to))
         except OSError as error:
-            raise InterceptionError(f"port {wanted.inbound_to}, which is the proxy's: {error}") from error
+            raise InterceptionError(
+                f"cannot listen on port {wanted.inbound_to}, the inbound port of the proxy: {error}"
+            ) from error
         made.listen(1)
         yield made

@@ -88,16 +88,19 @@ class Interception:
 def _problems(wanted: Interception) -> Iterator[str]:
     """Yield one sentence for each fault of the settings."""
     if not (wanted.inbound or wanted.outbound):
-        yield "neither inbound nor outbound traffic is to be captured: that is --clean"
+        yield ("neither inbound nor outbound traffic is captured; to remove the interception, use --clean")
     if not wanted.families:
-        yield "neither IPv4 nor IPv6 is to be captured: that is --clean"
+        yield "neither IPv4 nor IPv6 is captured; to remove the interception, use --clean"
     if not 0 <= wanted.uid < 2**32 - 1:
         yield f"uid is {wanted.uid}: must be from 0 to {2**32 - 2}"
     for name, port in (("inbound", wanted.inbound_to), ("outbound", wanted.outbound_port)):
         if not 1 <= port <= 65535:
             yield f"the {name} port is {port}: must be from 1 to 65535"
     if wanted.inbound_to == wanted.outbound_port:
-        yield f"port {wanted.inbound_to} is for both directions: the proxy could not tell them apart"
+        yield (
+            f"port {wanted.inbound_to} is set for both directions; use two ports, because the "
+            "proxy cannot distinguish the directions otherwise"
+        )
     yield from _unused_lists(wanted)
     yield from _foreign_ranges(wanted)
     for name in wanted.interfaces_excluded:
@@ -115,12 +118,15 @@ def _unused_lists(wanted: Interception) -> Iterator[str]:
     }
     for name, given in included.items():
         if given == ():
-            yield f"the list of {name} is empty: leave it out for all, or turn the direction off for none"
+            yield (
+                f"the list of {name} is empty; leave the list out to capture all, or turn the "
+                "direction off to capture none"
+            )
         direction = wanted.inbound if "inbound" in name else wanted.outbound
         if given is not None and not direction:
-            yield f"there are {name}, but that direction is not captured"
+            yield f"{name} are given, but this direction is not captured"
     if not wanted.outbound and (wanted.outbound_excluded or wanted.ranges_excluded):
-        yield "there are outbound exclusions, but outbound traffic is not captured"
+        yield "outbound exclusions are given, but outbound traffic is not captured"
 
 
 def _foreign_ranges(wanted: Interception) -> Iterator[str]:
@@ -129,13 +135,19 @@ def _foreign_ranges(wanted: Interception) -> Iterator[str]:
             yield f"range {network} is IPv{network.version}, which is not captured"
     for network in wanted.ranges_excluded:
         if network.prefixlen == 0:
-            yield f"range {network} excludes everything: turn outbound capture, or that family, off"
+            yield (
+                f"range {network} excludes all addresses; turn the outbound capture or this "
+                "address family off instead"
+            )
 
 
 def _bad_marks(wanted: Interception) -> Iterator[str]:
     if not wanted.inbound:
-        yield "TPROXY is for inbound traffic, which is not captured"
+        yield "TPROXY is only for inbound traffic, which is not captured"
     if not 1 <= wanted.mark < 2**32 - 1:
         yield f"the mark is {wanted.mark}: must be from 1 to {2**32 - 2}"
     if wanted.route_table in _RESERVED_TABLES or not 0 < wanted.route_table < 2**32:
-        yield f"route table {wanted.route_table} is reserved, or out of range"
+        yield (
+            f"the route table is {wanted.route_table}: must be from 1 to 4294967295, and not "
+            "a reserved table (253, 254 or 255)"
+        )

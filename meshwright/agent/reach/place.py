@@ -39,27 +39,28 @@ def _namespace(host: str) -> str:
 
 
 _RESTART: Final = (
-    "`kubectl rollout restart` of what the Pod belongs to: its agent then joins anew by the Pod's own token"
+    "run `kubectl rollout restart` for the controller of the Pod: the new agent enrols "
+    "with the Pod's own token"
 )
-_RUNS: Final = "see that the control plane is ready: `kubectl get pods -n {namespace}`"
-_NEW_CA: Final = f"if the control plane has a new CA, as after the loss of its volume: {_RESTART}"
-_BEHIND: Final = "see what is behind Service {host}: `kubectl get endpointslices -n {namespace}`"
+_RUNS: Final = "check that the control plane is ready: `kubectl get pods -n {namespace}`"
+_NEW_CA: Final = f"if the control plane has a new CA, for example after the loss of its volume: {_RESTART}"
+_BEHIND: Final = "check the endpoints of Service {host}: `kubectl get endpointslices -n {namespace}`"
 _IN_A_POD: Final[Mapping[Reason, str]] = {
-    Reason.NAME_NOT_FOUND: "see that Service {host} is there (`kubectl get services -n {namespace}`), "
-    "and the cluster's DNS",
+    Reason.NAME_NOT_FOUND: "check that Service {host} exists (`kubectl get services -n {namespace}`), "
+    "and that the DNS of the cluster works",
     Reason.PORT_CLOSED: _RUNS,
-    Reason.NO_ROUTE: f"{_RUNS}, and that no NetworkPolicy is between it and this Pod",
-    Reason.NO_ANSWER: f"{_RUNS}, and that no NetworkPolicy is between it and this Pod",
+    Reason.NO_ROUTE: f"{_RUNS}, and that no NetworkPolicy blocks this Pod",
+    Reason.NO_ANSWER: f"{_RUNS}, and that no NetworkPolicy blocks this Pod",
     Reason.ANOTHER_SERVICE: _BEHIND,
     Reason.SERVER_OF_ANOTHER_CA: _NEW_CA,
     Reason.SERVER_OF_ANOTHER_NAME: _BEHIND,
     Reason.EXPIRED: _RESTART,
     Reason.NOT_ACCEPTED: _NEW_CA,
     Reason.REVOKED: f"if that was a mistake: {_RESTART}",
-    Reason.NOT_ISSUED: f"the control plane's ledger was lost or is another one: {_RESTART}",
+    Reason.NOT_ISSUED: f"the ledger of the control plane was lost or replaced: {_RESTART}",
     Reason.UNCLAIMED: _RESTART,
     Reason.OTHER_WORKLOAD: f"the Pod's labels or ServiceAccount have changed: {_RESTART}",
-    Reason.WORKLOAD_UNKNOWN: "see that the Pod's namespace is of the mesh: "
-    "`meshwright check --kubernetes` (line `namespaces`)",
+    Reason.WORKLOAD_UNKNOWN: "check that the namespace of the Pod is part of the mesh: `meshwright check "
+    "--kubernetes` (line `namespaces`)",
 }
 """Remedies in a Pod by reason; for other reasons the remedies for machines apply."""

@@ -73,26 +73,27 @@ def unreached(seen: ReachObservation) -> UnreachableReason | None:
         case UnresolvedName(said):
             return UnreachableReason(
                 Reason.NAME_NOT_FOUND,
-                f"the name {seen.control_plane.host} leads to no address ({said})",
-                f"look at --ads, and at this machine's resolver: getent hosts {seen.control_plane.host}",
+                f"the name {seen.control_plane.host} cannot be resolved ({said})",
+                f"check --ads and the resolver of this machine: `getent hosts {seen.control_plane.host}`",
             )
         case PortClosed(address):
             return UnreachableReason(
                 Reason.PORT_CLOSED,
-                f"nobody listens at {at}{_at(address, at)}",
-                "start `meshwright serve` there, or look at its --ads-address and at --ads here",
+                f"no server listens at {at}{_at(address, at)}",
+                "start `meshwright serve` there, or correct its --ads-address or --ads here",
             )
         case NoRoute(address, said):
             return UnreachableReason(
                 Reason.NO_ROUTE,
-                f"there is no way to {at}{_at(address, at)} ({said})",
-                f"look at the routes and firewalls from here to {address}",
+                f"there is no route to {at}{_at(address, at)} ({said})",
+                f"check the routes and firewalls from this machine to {address}",
             )
         case NoAnswer(address, seconds):
             return UnreachableReason(
                 Reason.NO_ANSWER,
-                f"nothing came back from {at}{_at(address, at)} within {seconds:g} s, neither yes nor no",
-                "its machine is down, or a firewall drops what is sent to that port: open it, or mend --ads",
+                f"no answer from {at}{_at(address, at)} within {seconds:g} s",
+                "the machine is down, or a firewall drops packets to this port; open the "
+                "port, or correct --ads",
             )
         case PlaintextServer(said, closed):
             return _not_tls(at, said, closed=closed)
@@ -101,15 +102,15 @@ def unreached(seen: ReachObservation) -> UnreachableReason | None:
         case ClosedAfterHandshake(said):
             return _own(seen.shown, seen.now) or UnreachableReason(
                 Reason.NOT_ACCEPTED,
-                f"{at} ended the connection when it was shown {_named(seen.shown)}{_words(said)}",
-                "its log has the reason (`handshake failed`): it has another CA than ca.pem says, "
-                f"or its clock is not within {_span(seen.shown)}",
+                f"{at} closed the connection after it received {_named(seen.shown)}{_words(said)}",
+                "see the reason in the log of the server (`handshake failed`): the server "
+                f"has another CA than ca.pem, or its clock is not within {_span(seen.shown)}",
             )
         case OtherProtocol(said):
             return UnreachableReason(
                 Reason.ANOTHER_SERVICE,
-                f"a server of this mesh is at {at}, and is no control plane ({said})",
-                "look at the port in --ads: `meshwright serve` says at its start where it serves proxies",
+                f"{at} is a server of this mesh, but not a control plane ({said})",
+                "check the port in --ads; `meshwright serve` logs the address for proxies when it starts",
             )
         case ServerAnswer() as answer:
             return _answer(at, answer, seen.shown)
@@ -121,14 +122,15 @@ def _not_tls(at: str, said: bytes, *, closed: bool) -> UnreachableReason:
         text = said[:_SAID_CHARACTERS].decode("ascii", "replace")
         return UnreachableReason(
             Reason.ANOTHER_SERVICE,
-            f"{kind} is at {at}: it does not speak TLS, it says {text!r}",
-            "look at the port in --ads: `meshwright serve` says at its start where it serves proxies",
+            f"{kind} is at {at}, which does not use TLS; it sends {text!r}",
+            "check the port in --ads; `meshwright serve` logs the address for proxies when it starts",
         )
-    how = "ends each connection" if closed else "answers nothing"
+    how = "closes them" if closed else "sends nothing"
     return UnreachableReason(
         Reason.NO_HANDSHAKE,
-        f"something at {at} takes connections and {how} instead of a TLS handshake",
-        "it is another service, or a control plane that has too much to do: look at the port, and at its log",
+        f"the server at {at} accepts connections but {how} instead of a TLS handshake",
+        "it is another service or an overloaded control plane; check the port in --ads "
+        "and the log of the server",
     )
 
 
@@ -140,30 +142,33 @@ def _server(
         case UntrustedServer(names, said):
             return UnreachableReason(
                 Reason.SERVER_OF_ANOTHER_CA,
-                f"{at} shows a certificate for {_listed(names)} that no authority in ca.pem has issued"
-                f"{_words(said)}",
-                "it is another mesh's control plane or another service, or its CA was made anew: "
-                "mend --ads, have the machine join again by another token, or issue this proxy's certificate "
-                "anew (`meshwright certs issue-proxy`)",
+                f"{at} presents a certificate for {_listed(names)} that no CA in ca.pem "
+                f"has issued{_words(said)}",
+                "it is the control plane of another mesh, another service, or the "
+                "control plane has a new CA; correct --ads, enrol this machine again "
+                "with a new join token, or issue a new certificate for this proxy "
+                "(`meshwright certs issue-proxy`)",
             )
         case MisnamedServer(names, expected):
             return UnreachableReason(
                 Reason.SERVER_OF_ANOTHER_NAME,
-                f"{at} shows a certificate for {_listed(names)}, not for {expected}",
-                "it is another service of this mesh: look at the port in --ads",
+                f"{at} presents a certificate for {_listed(names)}, not for {expected}",
+                "it is another service of this mesh; check the port in --ads",
             )
         case ServerNotValid(not_before, not_after) if now < not_before:
             return UnreachableReason(
                 Reason.SERVER_NOT_YET_VALID,
-                f"the certificate of {at} is valid from {stamp(not_before)}, and here it is {stamp(now)}",
-                f"the clock here is behind by {length(not_before - now)} or more: set it",
+                f"the certificate of {at} is valid from {stamp(not_before)}, but the "
+                f"clock of this machine shows {stamp(now)}",
+                f"the clock of this machine is behind by {length(not_before - now)} or more; set it",
             )
         case ServerNotValid(_, not_after):
             return UnreachableReason(
                 Reason.SERVER_EXPIRED,
-                f"the certificate of {at} expired at {stamp(not_after)}, and here it is {stamp(now)}",
-                f"the clock here is ahead by {length(now - not_after)} or more: set it; "
-                "or that server has not renewed its certificate: look at its log",
+                f"the certificate of {at} expired at {stamp(not_after)}, and the clock of "
+                f"this machine shows {stamp(now)}",
+                f"the clock of this machine is ahead by {length(now - not_after)} or more "
+                "(set it), or the server has not renewed its certificate (see its log)",
             )
 
 
@@ -172,18 +177,19 @@ def _own(shown: PresentedCertificate, now: datetime) -> UnreachableReason | None
     if now > shown.not_after:
         return UnreachableReason(
             Reason.EXPIRED,
-            f"{_named(shown)} expired at {stamp(shown.not_after)}, {length(now - shown.not_after)} ago "
-            "by the clock here",
-            "issue it anew (`meshwright certs issue-proxy`) and put it into the credentials' directory; "
-            "if the clock here is wrong, set it",
+            f"{_named(shown)} expired at {stamp(shown.not_after)}, "
+            f"{length(now - shown.not_after)} ago by the clock of this machine",
+            "issue a new one (`meshwright certs issue-proxy`) and put it into the "
+            "credentials directory; if the clock of this machine is wrong, set it",
         )
     if now < shown.not_before:
         return UnreachableReason(
             Reason.NOT_YET_VALID,
-            f"{_named(shown)} is valid from {stamp(shown.not_before)}, "
-            f"in {length(shown.not_before - now)} by the clock here",
-            f"the clock here is behind by {length(shown.not_before - now)} or more, or that of the machine "
-            "that issued it is ahead: set them",
+            f"{_named(shown)} is valid from {stamp(shown.not_before)}, in "
+            f"{length(shown.not_before - now)} by the clock of this machine",
+            f"the clock of this machine is behind by {length(shown.not_before - now)} or "
+            "more, or the clock of the machine that issued the certificate is ahead; set "
+            "the wrong clock",
         )
     return None
 
@@ -197,20 +203,21 @@ def _answer(at: str, answer: ServerAnswer, shown: PresentedCertificate) -> Unrea
         case _, "workload-unknown":
             return UnreachableReason(
                 Reason.WORKLOAD_UNKNOWN,
-                f"{at} knows no workload of {shown.name}, and serves nothing until it does",
-                f"declare a Workload with the uuid {shown.name.partition('.')[0]} in what it reads",
+                f"{at} has no workload for {shown.name}, and serves this proxy only when there is one",
+                f"add a Workload with the uuid {shown.name.partition('.')[0]} to the "
+                "manifests of the control plane",
             )
         case _, "translation-failed":
             return UnreachableReason(
                 Reason.NOT_TRANSLATED,
-                f"{at} failed to make a configuration for {shown.name}, and has no older one",
-                "the server's log (`group failed`) and `meshwright proxy show` have its error",
+                f"{at} could not compute a configuration for {shown.name}, and has no older one",
+                "see the error in the log of the server (`group failed`) or with `meshwright proxy show`",
             )
         case "UNAVAILABLE", reason if reason:
             return UnreachableReason(
                 Reason.NOTHING_TO_SERVE,
                 f"{at} has nothing to serve to {shown.name} ({reason})",
-                "`meshwright proxies`, and the server's log, say why",
+                "see the reason with `meshwright proxies` or in the log of the server",
             )
         case "PERMISSION_DENIED", reason:
             return _refused(at, reason, shown)
@@ -218,25 +225,25 @@ def _answer(at: str, answer: ServerAnswer, shown: PresentedCertificate) -> Unrea
             return UnreachableReason(
                 Reason.BUSY,
                 f"{at} turns {shown.name} away{_words(answer.said)}",
-                "another program may use the same certificate: look at `meshwright proxies`",
+                "another program may use the same certificate; check with `meshwright proxies`",
             )
         case "UNIMPLEMENTED", _:
             return UnreachableReason(
                 Reason.ANOTHER_SERVICE,
-                f"a gRPC server of this mesh is at {at}, and is no control plane{_words(answer.said)}",
-                "look at the port in --ads: `meshwright serve` says at its start where it serves proxies",
+                f"{at} is a gRPC server of this mesh, but not a control plane{_words(answer.said)}",
+                "check the port in --ads; `meshwright serve` logs the address for proxies when it starts",
             )
         case status, _:
             return UnreachableReason(
                 Reason.NOT_SERVING,
                 f"{at} answers {status}{_words(answer.said)}",
-                "look at the server's log and its /healthz/ready",
+                "check the log of the server and its /healthz/ready",
             )
 
 
 def _refused(at: str, reason: str, shown: PresentedCertificate) -> UnreachableReason:
     """Return the meaning of a refusal, by its word."""
-    anew = "issue it anew (`meshwright certs issue-proxy`) and put it into the credentials' directory"
+    anew = "issue a new one (`meshwright certs issue-proxy`) and put it into the credentials directory"
     named = _named(shown)
     match reason:
         case "revoked":
@@ -244,19 +251,19 @@ def _refused(at: str, reason: str, shown: PresentedCertificate) -> UnreachableRe
         case "not_issued":
             return UnreachableReason(
                 Reason.NOT_ISSUED,
-                f"{at} does not know {named}: it is not in its ledger",
-                f"it was issued by another state directory, or the ledger was lost: {anew}",
+                f"{at} does not know {named}, because it is not in the ledger of the server",
+                f"it was issued with another state directory, or the ledger was lost; {anew}",
             )
         case "unclaimed_too_long":
             return UnreachableReason(
-                Reason.UNCLAIMED, f"{named} was to be used for the first time before a deadline", anew
+                Reason.UNCLAIMED, f"{named} was not used for the first time before its deadline", anew
             )
         case "other_workload":
             return UnreachableReason(
                 Reason.OTHER_WORKLOAD,
-                f"{named} is for {shown.name}, and the workload with that uuid is of another service",
-                "issue it with --service and --namespace of that workload's primary service "
-                "(the server's log names it)",
+                f"{named} is for {shown.name}, but the workload with this uuid belongs to another service",
+                "issue a certificate with --service and --namespace of the workload's "
+                "primary service (the log of the server names it)",
             )
         case "expired":
             return UnreachableReason(Reason.EXPIRED, f"{named} has expired by the clock of {at}", anew)
@@ -264,13 +271,13 @@ def _refused(at: str, reason: str, shown: PresentedCertificate) -> UnreachableRe
             return UnreachableReason(
                 Reason.NOT_YET_VALID,
                 f"{named} is not valid yet by the clock of {at}",
-                "that clock is behind, or was ahead when it was issued: set it",
+                "the clock of the server is behind, or was ahead when the certificate was issued; set it",
             )
         case _:
             return UnreachableReason(
                 Reason.REFUSED,
                 f"{at} refuses {named}{_words(reason)}",
-                "the server's log has more (`client refused`)",
+                "see the log of the server (`client refused`)",
             )
 
 

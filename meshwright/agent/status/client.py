@@ -56,11 +56,11 @@ def status_of(at: HostPort) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(text)
     except ValueError as error:
-        raise AgentSilent(f"the agent at {at} answers what is no JSON: {error}") from error
+        raise AgentSilent(f"the answer of the agent at {at} is not JSON: {error}") from error
     for name, fields in _FIELDS.items():
         part = found[name] if name else found
         for field in fields:
             if not isinstance(part, dict) or field not in part:
                 where = f"`{name}` in its answer" if name else "its answer"
-                raise AgentSilent(f"the agent at {at} is not understood: {where} has no `{field}`")
+                raise AgentSilent(f"unexpected answer of the agent at {at}: {where} has no field `{field}`")
     return found

@@ -85,18 +85,20 @@ class Outcome:
 def read_probes(document: object) -> dict[str, Probe]:
     """Parse probes by path, each as in Kubernetes with numeric ports; raise ProbeConfigError."""
     if not isinstance(document, dict):
-        raise ProbeConfigError("probes must be an object of paths")
+        raise ProbeConfigError("probes must be an object with paths as keys")
     return {str(path): _probe(str(path), each) for path, each in sorted(document.items())}
 
 
 def _probe(path: str, document: object) -> Probe:
     if not path.startswith(PROBE_PREFIX):
-        raise ProbeConfigError(f"probe {path}: its path must begin with {PROBE_PREFIX}")
+        raise ProbeConfigError(f"probe {path}: the path must begin with {PROBE_PREFIX}")
     if not isinstance(document, dict):
         raise ProbeConfigError(f"probe {path}: must be an object with httpGet, tcpSocket or grpc")
     seconds = document.get("timeoutSeconds", 1)
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or seconds <= 0:
-        raise ProbeConfigError(f"probe {path}: timeoutSeconds is {seconds!r}: must be a number above 0")
+        raise ProbeConfigError(
+            f"probe {path}: timeoutSeconds is {seconds!r}: must be a number greater than 0"
+        )
     match document:
         case {"httpGet": dict(http)}:
             headers = tuple((str(each["name"]), str(each["value"])) for each in http.get("httpHeaders", ()))
@@ -109,7 +111,7 @@ def _probe(path: str, document: object) -> Probe:
         case {"grpc": dict(grpc)}:
             return Probe(GrpcProbe(_port(path, grpc), str(grpc.get("service") or "")), float(seconds))
         case _:
-            raise ProbeConfigError(f"probe {path}: must have httpGet, tcpSocket or grpc")
+            raise ProbeConfigError(f"probe {path}: must have one of httpGet, tcpSocket and grpc")
 
 
 def _port(path: str, described: Mapping[str, object]) -> int:
@@ -123,7 +125,7 @@ def chosen(probes: Probes, path: str, header: str | None) -> Probe | Outcome:
     """Return the probe for a request, or the answer if there is none."""
     if header is not None:
         if not header.isascii() or not header.isdigit() or int(header) not in probes.ports:
-            return Outcome(400, f"{PORT_HEADER} is {header!r}: no port of the application")
+            return Outcome(400, f"{PORT_HEADER} is {header!r}, which is not a port of the application")
         return Probe(HttpProbe(int(header), path))
     found = probes.by_path.get(path)
     return found if found is not None else Outcome(404, f"there is no probe {path}")

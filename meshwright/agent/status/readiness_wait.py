@@ -50,7 +50,7 @@ def proxy_at(status: HostPort, seconds: float = LONGEST_SECONDS) -> str:
 
 def _another(status: HostPort, name: str, seconds: float) -> str:
     found = proxy_at(status, seconds)
-    return "" if found == name else f"the agent at {status} is of {found or 'another proxy'}, not of {name}"
+    return "" if found == name else f"the agent at {status} serves {found or 'another proxy'}, not {name}"
 
 
 def _not_ready(status: HostPort, seconds: float) -> str:

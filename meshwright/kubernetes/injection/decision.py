@@ -78,7 +78,7 @@ def rules(config: InjectionConfig, namespace: NamespaceObject, pod: Pod) -> Iter
     labels = pod.get("metadata", {}).get("labels") or {}
     annotations = pod.get("metadata", {}).get("annotations") or {}
     theirs = dict(namespace.labels), dict(namespace.annotations)
-    yield "where there never is one", partial(_never, config, namespace, pod)
+    yield "pods that never get a sidecar", partial(_never, config, namespace, pod)
     yield "the pod's label and annotations", partial(_switched, Reason.POD, "", labels, annotations)
     yield "neverInjectSelector, alwaysInjectSelector", partial(_selected, config, labels)
     whose = "the namespace's "
@@ -87,7 +87,11 @@ def rules(config: InjectionConfig, namespace: NamespaceObject, pod: Pod) -> Iter
 
 
 def _policy(config: InjectionConfig) -> Decision:
-    return Decision(config.policy is Policy.ENABLED, Reason.POLICY, f"the policy is {config.policy}")
+    return Decision(
+        config.policy is Policy.ENABLED,
+        Reason.POLICY,
+        f"the policy is {config.policy}",
+    )
 
 
 def _never(config: InjectionConfig, namespace: NamespaceObject, pod: Pod) -> Decision | None:
@@ -95,17 +99,24 @@ def _never(config: InjectionConfig, namespace: NamespaceObject, pod: Pod) -> Dec
     labels = dict(namespace.labels)
     if _MIRROR in (pod.get("metadata", {}).get("annotations") or {}):
         # What runs is the file on the node; API servers refuse a mirror that has a token or a ConfigMap.
-        return Decision(False, Reason.MIRROR, f"it mirrors a static pod: annotation {_MIRROR} is there")
+        return Decision(
+            False, Reason.MIRROR, f"the pod mirrors a static pod: it has the annotation {_MIRROR}"
+        )
     if spec_of(pod).get("hostNetwork"):
-        words = "spec.hostNetwork is true: the traffic of the whole node would be led through the sidecar"
+        words = "spec.hostNetwork is true, so the traffic of the whole node would go through the sidecar"
         return Decision(False, Reason.HOST_NETWORK, words)
     if namespace.name in SYSTEM_NAMESPACES:
-        return Decision(False, Reason.SYSTEM_NAMESPACE, f"namespace {namespace.name} is the cluster's own")
+        return Decision(
+            False, Reason.SYSTEM_NAMESPACE, f"namespace {namespace.name} belongs to the cluster itself"
+        )
     if namespace.name == config.control_plane_namespace:
-        words = f"namespace {namespace.name} is the control plane's, which must run before sidecars do"
+        words = (
+            f"namespace {namespace.name} is the namespace of the control plane, which must "
+            "start before any sidecar"
+        )
         return Decision(False, Reason.CONTROL_PLANE, words)
     if OSM_IGNORE in labels:
-        return Decision(False, Reason.IGNORED_NAMESPACE, f"the namespace's label {OSM_IGNORE} is there")
+        return Decision(False, Reason.IGNORED_NAMESPACE, f"the namespace has the label {OSM_IGNORE}")
     if other := _other_mesh(config, labels, pod):
         return Decision(False, Reason.OTHER_MESH, other)
     if other := _other_data_plane(labels, pod):
@@ -119,14 +130,14 @@ def _other_mesh(config: InjectionConfig, namespace: Mapping[str, str], pod: Pod)
     annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
     for annotation in (_ISTIO, _LINKERD):
         if annotation in annotations:
-            return f"annotation {annotation} is there: the pod has another mesh's sidecar"
+            return f"the annotation {annotation} shows that the pod has the sidecar of another mesh"
     if OSM_UUID in labels:
-        return f"label {OSM_UUID} is there: the pod has Open Service Mesh's sidecar"
+        return f"the label {OSM_UUID} shows that the pod has the sidecar of Open Service Mesh"
     for name in sorted({str(each.get("name")) for each in all_containers(pod)} & _OTHERS):
-        return f"container {name} is there: the pod has another mesh's sidecar"
+        return f"the container {name} shows that the pod has the sidecar of another mesh"
     monitored = namespace.get(OSM_MONITORED, config.mesh)
     if config.mesh and monitored != config.mesh:
-        return f"the namespace's label {OSM_MONITORED} is {monitored!r}, and this mesh is {config.mesh!r}"
+        return f"the namespace's label {OSM_MONITORED} is {monitored!r}, but this mesh is {config.mesh!r}"
     return ""
 
 

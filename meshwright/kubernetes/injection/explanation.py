@@ -157,8 +157,8 @@ def _unfit(selector: Mapping[str, Any], labels: Mapping[str, str]) -> str:
     for each in required(selector):
         if not each.holds(labels):
             found = labels.get(each.key)
-            has = "it is not there" if found is None else f"it is {found!r}"
-            return f"label {each.key} must be {_must(each)}, and {has}"
+            has = "the label is missing" if found is None else f"the label is {found!r}"
+            return f"label {each.key} must be {_must(each)}, but {has}"
     return ""
 
 

@@ -199,7 +199,9 @@ def _at(document: Manifest, path: tuple[str, ...]) -> object:
     for index, name in enumerate(path):
         found = found.get(name) if isinstance(found, Mapping) else None
         if found is None:
-            raise CannotPatchError(f"{'.'.join(path[: index + 1])} is missing: there is no pod in it")
+            raise CannotPatchError(
+                f"{'.'.join(path[: index + 1])} is missing, so the object has no pod template"
+            )
     return found
 
 

@@ -86,8 +86,9 @@ def injected(
     checked(restored(pod))  # nobody has looked at what its annotations hold of it
     if config.identity is Identity.SECRET and known.uuid is None:
         raise CannotPatchError(
-            "identity is secret: a pod's Secret is made with the pod, by the webhook and by nobody else; "
-            "by hand `identity: token` is what there is"
+            "the injection configuration has `identity: secret`, which works only with "
+            "the webhook, because the webhook creates the Secret together with the pod. "
+            "To inject by hand, use `identity: token`"
         )
     check()
     context = injector_context(
@@ -152,11 +153,15 @@ def _warnings(pod: Pod, placement: Placement, *, ends: bool) -> list[str]:
     found = []
     policy = spec_of(pod).get("dnsPolicy") or "ClusterFirst"
     if policy != "ClusterFirst":
-        found.append(f"dnsPolicy is {policy}: the control plane is looked up by its Service's name")
+        found.append(
+            f"dnsPolicy is {policy}, but the sidecar finds the control plane by the name of "
+            "its Service, so the DNS servers of the pod must know Services of the cluster"
+        )
     is_to_end = ends or spec_of(pod).get("restartPolicy", "Always") != "Always"
     if is_to_end and placement is Placement.CLASSIC:
         found.append(
-            "a classic sidecar does not end by itself: have the last container POST /quitquitquit "
-            "to 127.0.0.1:15020, or let the sidecar be native"
+            "a classic sidecar does not end by itself, so the pod would not complete: "
+            "have the last container send POST /quitquitquit to 127.0.0.1:15020, or use "
+            "a native sidecar"
         )
     return found

@@ -77,12 +77,15 @@ def read(fields: Fields) -> LabelSelector:
         operator = Operator(each.choice("operator", tuple(Operator), Operator.IN))
         values = each.texts("values")
         if bool(values) != (operator in (Operator.IN, Operator.NOT_IN)):
-            each.wrong("values", "must be there for In and NotIn, and for no other operator")
-        found.append(Requirement(each.required_text("key", "must be a label's name"), operator, values))
+            each.wrong("values", "must be given for the operators In and NotIn, and left out for all others")
+        found.append(Requirement(each.required_text("key", "must be the name of a label"), operator, values))
         each.close()
     fields.close()
     if not found:
-        fields.wrong("matchLabels", "must select something: an empty selector would select every pod")
+        fields.wrong(
+            "matchLabels",
+            "must have matchLabels or matchExpressions, because an empty selector would select every pod",
+        )
     return LabelSelector(tuple(found))
 
 

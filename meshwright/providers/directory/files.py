@@ -28,8 +28,7 @@ NO_MANIFESTS = frozenset({"kustomization.yaml", "kustomization.yml"})
 
 _REGULAR: Final = "must be a regular file"
 _LEADS_OUT: Final = (
-    "must not be a symlink that leads out of the directory of manifests; put the file, or what the symlink "
-    "leads to, into that directory"
+    "must not be a symlink to a place outside the directory of manifests; move the file into that directory"
 )
 
 SINGLY: Final = 256
@@ -60,8 +59,11 @@ class UnlistedFolder(NamedTuple):
     def expected(self) -> str:
         """What would be right."""
         if self.is_link:
-            return "must be a folder, a symlink to one is not followed: link its files, or move them here"
-        return "must be a folder that can be listed"
+            return (
+                "must be a folder, because symlinks to folders are not followed; link the "
+                "files one by one, or move them here"
+            )
+        return "must be a folder that the server may list; check its permissions"
 
     @property
     def severity(self) -> Severity:
@@ -222,7 +224,9 @@ def _content(file: Path, opened: Callable[[], int]) -> Content:
         return UnreadableFile(Code.UNREADABLE, _LEADS_OUT)
     except FileNotFoundError:
         return (
-            UnreadableFile(Code.UNREADABLE, "must not be a symlink to nothing") if file.is_symlink() else None
+            UnreadableFile(Code.UNREADABLE, "must not be a symlink to a missing file")
+            if file.is_symlink()
+            else None
         )
     except OSError as error:
         irregular = error.errno in (errno.ENXIO, errno.EISDIR)  # a socket cannot even be opened
@@ -250,7 +254,9 @@ def content_of(data: bytes) -> str | UnreadableFile:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return UnreadableFile(Code.NOT_TEXT, f"must be UTF-8 text; byte {error.start} is not")
+        return UnreadableFile(
+            Code.NOT_TEXT, f"must be UTF-8 text; the byte at position {error.start} is not valid"
+        )
 
 
 def _stamp_at(full: str) -> tuple[Stamp, bool]:

@@ -80,7 +80,7 @@ def log_differences(before: Answer, after: Answer) -> None:
 
 
 def _unreadable(error: str) -> Problem:
-    expected = f"{error}; what it held stays in force"
+    expected = f"{error}; the objects read from it before stay in force"
     return Problem(
         code=str(Code.DIRECTORY_UNREADABLE), severity=Severity.ERROR, origin=InFile("."), expected=expected
     )
@@ -91,7 +91,7 @@ def _unlisted(found: UnlistedFolder) -> Problem:
         code=str(Code.DIRECTORY_UNREADABLE),
         severity=found.severity,
         origin=InFile(found.folder),
-        expected=f"{found.expected}; what it held stays in force",
+        expected=f"{found.expected}; the objects read from it before stay in force",
     )
 
 
@@ -99,6 +99,6 @@ _HELD: Final = Problem(
     code=str(Code.EMPTY_HELD),
     severity=Severity.WARNING,
     origin=InFile("."),
-    expected="the directory holds no object any more; all are kept for empty_answer_hold_seconds, "
-    "in case that is a mistake",
+    expected="the directory has no objects any more; the objects read before stay in force for "
+    "empty_answer_hold_seconds, in case the directory is empty by mistake",
 )

@@ -89,7 +89,7 @@ def _reason(error: dns.resolver.NoNameservers) -> str:
     for server, _, port, cause, response in error.kwargs.get("errors", ()):
         what = dns.rcode.to_text(response.rcode()) if response is not None else _cause(cause)
         said[f"{server.removeprefix('Do53:').partition('@')[0]} port {port}"] = what
-    return "; ".join(f"{server}: {what}" for server, what in said.items()) or "no nameserver answered"
+    return "; ".join(f"{server}: {what}" for server, what in said.items()) or "no nameserver has answered"
 
 
 def _cause(cause: object) -> str:

@@ -26,7 +26,9 @@ class Nameserver:
         address = parse_address(host)
         good = colon and number.isascii() and number.isdigit() and 1 <= int(number) <= 65535
         if address is None or not good or (":" in address and not text.startswith("[")):
-            raise ValueError("must be IP addresses, or with ports such as 10.0.0.2:53 or [fd00::2]:53")
+            raise ValueError(
+                "must be IP addresses, with or without a port, such as 10.0.0.2, 10.0.0.2:53 or [fd00::2]:53"
+            )
         return cls(address, int(number))
 
     def __str__(self) -> str:

@@ -148,18 +148,19 @@ def _unresolved(key: ServiceKey, name: DnsName, failing: list[Question], known: 
     severity = Severity.WARNING if kept else Severity.ERROR
     reasons = ", ".join(f"{each}: {known[each].error}" for each in failing)
     stays = (
-        f"the last good answer, of {min(answered).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}, stays in force"
+        "the addresses of the last good answer "
+        f"({min(answered).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}) stay in force"
         if kept
-        else "there is no answer to go by"
+        else "there is no earlier answer, so the name has no addresses"
     )
-    expected = f"must be resolved; {stays} ({reasons})"
+    expected = f"the name cannot be resolved; {stays} ({reasons})"
     return _problem(Code.UNRESOLVED, severity, key, "dns", name.name, expected)
 
 
 def _held(key: ServiceKey) -> Problem:
     expected = (
-        "has no address in the DNS any more; the last ones are kept for empty_answer_hold_seconds, "
-        "in case that is a mistake"
+        "DNS returns no addresses any more; the last addresses stay in force for "
+        "empty_answer_hold_seconds, in case the empty answer is a mistake"
     )
     return _problem(Code.EMPTY_HELD, Severity.WARNING, key, "", "", expected)
 

@@ -109,7 +109,7 @@ class DnsSource:
         states = self._book.known.values()
         answered = [each.answered for each in states if each.answered is not None]
         failing = [each.error_since for each in states if each.error_since is not None]
-        error = f"{len(failing)} of {len(states)} questions have no answer" if failing else ""
+        error = f"{len(failing)} of {len(states)} DNS queries have no answer" if failing else ""
         return Freshness(
             last_event=self._last_event,
             last_full_read=min(answered, default=None) if len(answered) == len(states) else None,

@@ -30,7 +30,7 @@ def providers(
     for name, options in named.items():
         if name in taken:
             raise ProviderError(
-                f"providers: {name!r} is a source of Meshwright's own; name the entry point anew"
+                f"providers: {name!r} is the name of a built-in source; give the entry point another name"
             )
         yield name, _made(_point(name, points), options)
 
@@ -38,14 +38,17 @@ def providers(
 def _point(name: str, points: Iterable[EntryPoint]) -> EntryPoint:
     here = [each for each in points if each.name == name]
     if len(here) > 1:
-        raise ProviderError(f"provider {name!r} is installed twice: {' and '.join(map(_shown, here))}")
+        raise ProviderError(
+            f"provider {name!r} is installed twice: {' and '.join(map(_shown, here))}; "
+            "uninstall one of the two"
+        )
     if not here:
         known = sorted({each.name for each in points})
         near = nearest(name, known)
         meant = f"did you mean {near}? " if near else ""
         raise ProviderError(
-            f"provider {name!r} is not installed: {meant}installed in the group {GROUP}: "
-            f"{', '.join(known) or 'none'}"
+            f"provider {name!r} is not installed: {meant}entry points in the group "
+            f"{GROUP}: {', '.join(known) or 'none'}"
         )
     return here[0]
 
@@ -59,15 +62,20 @@ def _made(point: EntryPoint, options: Mapping[str, str]) -> Provider:
         made: Provider = make(dict(options))
     except (Exception, SystemExit) as error:
         said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        raise ProviderError(f"{_shown(point)} cannot be made from its options: {said}") from error
+        raise ProviderError(f"{_shown(point)} refuses its options: {said}") from error
     version = getattr(made, "contract", None)
     if version != CONTRACT:
-        written = "does not say for which version" if version is None else f"is written for version {version}"
+        written = (
+            "does not have the attribute contract, which names the version"
+            if version is None
+            else f"is written for version {version}"
+        )
         raise ProviderError(
-            f"{_shown(point)} {written} of meshwright.providers.contract.Provider; here it is {CONTRACT}"
+            f"{_shown(point)} {written} of meshwright.providers.contract.Provider; this "
+            f"server needs version {CONTRACT}"
         )
     if not callable(getattr(made, "manifests", None)):
-        raise ProviderError(f"{_shown(point)} has no function manifests()")
+        raise ProviderError(f"{_shown(point)} does not have the method manifests()")
     seconds = getattr(made, "seconds", None)
     if not isinstance(seconds, int | float) or not 0.1 <= seconds <= 86400:
         raise ProviderError(f"{_shown(point)}: seconds is {seconds!r}: must be a number from 0.1 to 86400")

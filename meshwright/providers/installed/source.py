@@ -201,7 +201,7 @@ def _settle(asked: "asyncio.Future[Sequence[str]]", answer: Sequence[str], faile
 def _text(manifest: object) -> str:
     """Return a manifest as JSON; raise TypeError or ValueError for what is none."""
     if not isinstance(manifest, dict):
-        raise TypeError(f"a manifest is {type(manifest).__name__}: must be a dict")
+        raise TypeError(f"a manifest is of type {type(manifest).__name__}; must be a dict")
     found = json.dumps(manifest, sort_keys=True, ensure_ascii=False, allow_nan=False)
     found.encode()
     return found
@@ -217,13 +217,18 @@ def _words(error: BaseException) -> str:
     try:
         said = str(error).encode(errors="backslashreplace").decode()
     except Exception:  # noqa: BLE001 - it is somebody else's as well
-        said = "it cannot say why"
+        said = "the error has no readable text"
     return " ".join(f"fails: {type(error).__name__}: {said}".split())[:500]
 
 
 def _failing(before: ProviderState, name: str, words: str, now: datetime) -> ProviderState:
     since = before.freshness.error_since or now
-    problem = _problem(Code.PROVIDER_FAILS, Severity.ERROR, name, f"{words}; what it held stays in force")
+    problem = _problem(
+        Code.PROVIDER_FAILS,
+        Severity.ERROR,
+        name,
+        f"{words}; the objects of the last good answer stay in force",
+    )
     problems = (problem, *(each for each in before.problems if each.code != Code.PROVIDER_FAILS))
     return replace(
         before, problems=problems, freshness=replace(before.freshness, error=words, error_since=since)
@@ -232,7 +237,8 @@ def _failing(before: ProviderState, name: str, words: str, now: datetime) -> Pro
 
 def _held(name: str) -> Problem:
     expected = (
-        "says that nothing is left; all is kept for empty_answer_hold_seconds, in case that is a mistake"
+        "the answer has no objects any more; the objects of the last answer stay in "
+        "force for empty_answer_hold_seconds, in case the empty answer is a mistake"
     )
     return _problem(Code.EMPTY_HELD, Severity.WARNING, name, expected)
 

@@ -103,7 +103,10 @@ class Book:
 
     def _not_taken(self, key: ObjectKey, origin: InCluster) -> ManifestReading:
         home = self.scope.home
-        wanted = f"only those in {home}, the control plane's namespace, say which roots the mesh has"
+        wanted = (
+            f"must be {home}, the namespace of the control plane: only objects there decide "
+            "which roots the mesh trusts"
+        )
         said = Problem(
             code=Code.ROOT_ELSEWHERE,
             severity=Severity.ERROR,

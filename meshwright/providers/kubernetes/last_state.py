@@ -126,7 +126,7 @@ def read(content: bytes) -> SavedState:
     body = rest.removesuffix(b"\n")
     try:
         if _HEAD.validate_json(head).sha256 != hashlib.sha256(body).hexdigest():
-            raise SavedStateError("it is not what its first line says")
+            raise SavedStateError("the content does not match the checksum in the first line")
         form = _FORM.validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]

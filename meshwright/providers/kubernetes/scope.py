@@ -23,8 +23,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _SET: Final = re.compile(r"(?P<label>\S+)\s+(?P<word>in|notin)\s*\((?P<values>[^()]*)\)")
 _EQUAL: Final = re.compile(r"(?P<label>[^\s!=]+)\s*(?P<sign>==|=|!=)\s*(?P<value>[^\s!=]*)")
 _SELECTOR_RULE: Final = (
-    "must be a label selector as kubectl takes it, such as openservicemesh.io/monitored-by=osm, "
-    "tier in (shop, stock), team!=test, mesh or !old"
+    "must be a label selector in the form of kubectl, such as "
+    "openservicemesh.io/monitored-by=osm, tier in (shop, stock), team!=test, mesh or !old"
 )
 
 
@@ -112,7 +112,9 @@ class Scope:
         names = tuple(sorted(set(namespaces)))
         for name in names:
             if not is_dns_label(name):
-                raise ScopeError(f"{name!r} is no namespace: must be 1 to 63 of a-z, 0-9 and inner hyphens")
+                raise ScopeError(
+                    f"{name!r} is not a namespace: must be 1 to 63 characters a-z, 0-9 and inner hyphens"
+                )
         return cls(names, selector(labels), home)
 
     def has(self, name: str, labels: Labels | None) -> bool:

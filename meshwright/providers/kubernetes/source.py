@@ -134,7 +134,7 @@ class KubernetesSource:
                         await self._anew()
             if not self._watches.is_any_known():
                 error = self.freshness().error or f"no answer within {self._patience.total_seconds():g} s"
-                raise SourceError(f"nothing is known of the cluster {self._cluster}: {error}")
+                raise SourceError(f"cannot read the cluster {self._cluster}: {error}")
             await self._take()
         except BaseException:
             await self.stop()  # there will be no `run` that ends it

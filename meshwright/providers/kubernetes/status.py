@@ -17,9 +17,11 @@ from meshwright.specs.osm.unenforced_policy import UNENFORCED
 
 NAME: Final = "kubernetes"
 
-_STAYS: Final = "what was last known stays in force"
+_STAYS: Final = "the objects read before stay in force"
 _NAMED: Final = 3
-_KEPT: Final = "its objects are kept for empty_answer_hold_seconds, in case that is a mistake"
+_KEPT: Final = (
+    "the objects read before stay in force for empty_answer_hold_seconds, in case that is a mistake"
+)
 
 
 def problems(watches: Watches, unidentified: str = "") -> Problems:
@@ -40,13 +42,18 @@ def problems(watches: Watches, unidentified: str = "") -> Problems:
 
 def _discovery(watches: Watches) -> Iterator[Problem]:
     if watches.undiscovered:
-        expected = f"{watches.undiscovered}; kinds that come or go are not noticed"
+        expected = (
+            f"{watches.undiscovered}; new and removed kinds are not detected until discovery works again"
+        )
         yield _problem(Code.CLUSTER_UNREADABLE, Severity.ERROR, "discovery", expected)
 
 
 def _identity(refusal: str) -> Iterator[Problem]:
     if refusal:
-        expected = f"{refusal}; what is kept for a restart is told from another cluster's by URL and CA alone"
+        expected = (
+            f"{refusal}; without the UID of this Namespace, the objects saved for a restart "
+            "are matched to the cluster only by URL and CA"
+        )
         yield _problem(Code.CLUSTER_UNREADABLE, Severity.WARNING, f"namespaces {SYSTEM}", expected)
 
 
@@ -62,7 +69,11 @@ def _failing(watches: Watches) -> Iterator[Problem]:
         names = sorted(map(shown, places))
         error = watches.at[min(places, key=shown)].figures.error
         if len(names) > 1:
-            said = f"of each of these {len(names)}: {missing}" if missing else f"of all {len(names)} {_STAYS}"
+            said = (
+                f"for each of these {len(names)}: {missing}"
+                if missing
+                else f"for all {len(names)} kinds, {_STAYS}"
+            )
         else:
             said = missing or _STAYS
         severity = Severity.WARNING if missing else Severity.ERROR
@@ -73,9 +84,12 @@ def without(scope: Scope, place: Place) -> str:
     """Say what it means that a kind cannot be read without which nothing is missing; empty for others."""
     kind, namespace = kind_of(place[0]), place[1]
     if kind in UNENFORCED:
-        return "it is not enforced here, which its owners are not told"
+        return (
+            "Meshwright does not enforce this kind, and without this permission it cannot "
+            "warn the owners of such objects"
+        )
     if kind == NAMESPACE and namespace is not None and not scope.selector:
-        return "it is in the mesh because it is named; its annotations have no effect"
+        return "the namespace is in the mesh because the settings name it, but its annotations have no effect"
     return ""
 
 
@@ -88,15 +102,26 @@ def _held(watches: Watches) -> Iterator[Problem]:
     for place, watching in watches.at.items():
         if watching.emptied.held_since is not None:
             yield _problem(
-                Code.EMPTY_HELD, Severity.WARNING, shown(place), f"a list says that none is left; {_KEPT}"
+                Code.EMPTY_HELD,
+                Severity.WARNING,
+                shown(place),
+                f"the API server lists no objects any more; {_KEPT}",
             )
     for kind in watches.plan.missing:
-        yield _problem(Code.EMPTY_HELD, Severity.WARNING, kind.full, f"is no longer served; {_KEPT}")
+        yield _problem(
+            Code.EMPTY_HELD,
+            Severity.WARNING,
+            kind.full,
+            f"the API server no longer serves this kind; {_KEPT}",
+        )
 
 
 def _unread(plan: Plan) -> Iterator[Problem]:
     for kind, versions in plan.unread.items():
-        expected = f"is served as {', '.join(versions)} alone; read are {_versions(kind)}; {_STAYS}"
+        expected = (
+            f"the API server serves only the versions {', '.join(versions)}, and Meshwright "
+            f"reads {_versions(kind)}; {_STAYS}"
+        )
         yield _problem(Code.UNKNOWN_VERSION, Severity.ERROR, kind.full, expected)
 
 

@@ -104,7 +104,7 @@ def _json_document(text: str) -> tuple[Document, ...]:
         found: dict[str, object] = {}
         for key, value in items:
             if key in found:
-                said = f"must have each key once; {key[:60]!r} stands twice"
+                said = f"must have each key only once; {key[:60]!r} occurs twice"
                 faults.add(Code.DUPLICATE_KEY, said, line)
             found.setdefault(key, value)
         return found
@@ -115,12 +115,21 @@ def _json_document(text: str) -> tuple[Document, ...]:
         fault = Fault(Code.BAD_SYNTAX, f"must be valid JSON: {error.msg}", error.lineno)
         return (Document(1, line, None, (fault,), text),)
     except RecursionError:
-        return (Document(1, line, None, (Fault(Code.TOO_LARGE, "must not be nested as deep", line),), text),)
+        return (
+            Document(1, line, None, (Fault(Code.TOO_LARGE, "must not be nested this deeply", line),), text),
+        )
     except ValueError:
-        fault = Fault(Code.BAD_SYNTAX, "must be valid JSON: a number is no number of JSON", line)
+        fault = Fault(
+            Code.BAD_SYNTAX,
+            "must be valid JSON: NaN, Infinity and numbers of more than 4300 digits are not allowed",
+            line,
+        )
         return (Document(1, line, None, (fault,), text),)
     if "\\ud" in text.lower() and not _is_encodable(value):
-        said = "must be valid JSON: an escape is half a character (a surrogate without its pair)"
+        said = (
+            "must be valid JSON: an escape such as \\ud800 is half of a character (a "
+            "surrogate without its pair)"
+        )
         return (Document(1, line, None, (Fault(Code.BAD_SYNTAX, said, line),), text),)
     return (Document(1, line, value, faults.said(), text),)
 

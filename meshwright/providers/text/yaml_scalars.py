@@ -26,7 +26,7 @@ def resolve(event: yaml.ScalarEvent) -> object:
         return event.value
     if event.tag in _PLAIN_TAGS:
         return plain_scalar(event.value)
-    raise ValueError("must do without tags of its own (!name)")
+    raise ValueError("must not use YAML tags (!name)")
 
 
 def as_written(event: yaml.ScalarEvent) -> object:

@@ -38,7 +38,7 @@ def yaml_value(
         said = f"must be valid YAML: {error.problem or error.context or 'syntax error'}"
         return builder.root(), (Fault(Code.BAD_SYNTAX, said, at),)
     except yaml.YAMLError:
-        said = "must be valid YAML: it holds characters that YAML forbids"
+        said = "must be valid YAML: the text has control characters that YAML does not allow"
         return builder.root(), (Fault(Code.BAD_SYNTAX, said, builder.line),)
     return builder.top, builder.faults.said()
 
@@ -115,7 +115,7 @@ class _Builder:
             raise _TooMuchError(f"must use at most {MAX_ALIASES} aliases")
         value, size = self.anchors.get(anchor, (None, 0))
         if size == 0:
-            self._fault(Code.BAD_SYNTAX, "must use an alias only after the end of what it stands for")
+            self._fault(Code.BAD_SYNTAX, "must use an alias (*name) only after the end of its anchor (&name)")
         if self._expects_key():
             self._set_key(value if isinstance(value, str) else "?", plain=False)
         else:
@@ -123,11 +123,11 @@ class _Builder:
 
     def _start(self, value: list[object] | dict[str, object], event: yaml.CollectionStartEvent) -> None:
         if len(self.stack) >= MAX_DEPTH:
-            raise _TooMuchError(f"must be nested at most {MAX_DEPTH} deep")
+            raise _TooMuchError(f"must have at most {MAX_DEPTH} levels of nesting")
         if event.tag and event.tag not in _COLLECTION_TAGS:
-            self._fault(Code.BAD_SYNTAX, "must do without tags of its own (!name)")
+            self._fault(Code.BAD_SYNTAX, "must not use YAML tags (!name)")
         if self._expects_key():
-            self._fault(Code.BAD_SYNTAX, "must have text as its keys")
+            self._fault(Code.BAD_SYNTAX, "must have only text as keys")
         self.stack.append(_OpenNode(value, event.anchor))
         if event.anchor:
             self.anchors.pop(event.anchor, None)
@@ -151,13 +151,13 @@ class _Builder:
         here = self.stack[-1]
         here.key = key
         if key in here.value and not (plain and key == _MERGE):
-            self._fault(Code.DUPLICATE_KEY, f"must have each key once; {key[:60]!r} stands twice")
+            self._fault(Code.DUPLICATE_KEY, f"must have each key only once; {key[:60]!r} occurs twice")
 
     def _add(self, value: object, size: int, *, counted: bool = False) -> None:
         """Add a value to what is open. `counted` says that its nodes were counted one by one already."""
         self.nodes += 1 if counted else size
         if self.nodes > MAX_NODES:
-            raise _TooMuchError(f"must have at most {MAX_NODES} values, those of aliases included")
+            raise _TooMuchError(f"must have at most {MAX_NODES} values, including those of aliases")
         if not self.stack:
             self.top = value
             return
@@ -170,7 +170,7 @@ class _Builder:
             added = value if isinstance(value, list) else [value]
             here.merged.extend(added)
             if not all(isinstance(item, dict) for item in added):
-                self._fault(Code.BAD_SYNTAX, "must merge (<<) mappings only")
+                self._fault(Code.BAD_SYNTAX, "must merge (<<) only mappings")
         elif here.key is not None:
             here.value.setdefault(here.key, value)  # of a key that stands twice, a fault anyway, the first
         here.key = None

@@ -205,7 +205,9 @@ async def test_readiness_is_that_of_our_own_envoy(scene: Scene) -> None:
         return has_said and sum(each["event"] == "envoy ended" for each in other.events) >= 2
 
     await until(has_failed, explain=lambda: said)
-    assert any("an --admin of its own" in line or "does not run" in line for line in said), said
+    assert any(
+        "; give each proxy on this machine its own --admin" in line or "does not run" in line for line in said
+    ), said
     metrics = (await get(f"{other.status}/stats/prometheus"))[1]
     assert "envoy_server_live" not in metrics
     assert (await get(f"{other.status}/drain", "POST"))[0] == 200

@@ -70,7 +70,7 @@ async def test_one_that_fails_says_nothing_of_the_files(tmp_path: Path, script: 
     write_credentials(tmp_path, tmp_path / "out")
     before = children()  # of other tests' fixtures
     seconds = 0.5 if "sleep" in script else 60
-    with pytest.raises(ApartFailed, match=f"^the program that reads certificates {words}") as failed:
+    with pytest.raises(ApartFailed, match=f"^the subprocess that reads certificates {words}") as failed:
         await read_apart(tmp_path / "out", program=[sys.executable, "-I", "-c", script], seconds=seconds)
     assert not isinstance(failed.value, CredentialsError)
     assert children() <= before

@@ -36,7 +36,7 @@ def test_a_file_behind_a_lock_that_is_a_link_stays_whole(tmp_path: Path) -> None
     (run / "lock").symlink_to(victim)
     os.chown(run, MALLORY, MALLORY)
     assert _refused(tmp_path, run) == (
-        f"meshwright: {run} belongs to user {MALLORY}, and this runs as user 0: chown 0 {run}\n"
+        f"meshwright: {run} belongs to user {MALLORY}, but the program runs as user 0: chown 0 {run}\n"
     )
     assert victim.read_text() == "whole"
 
@@ -49,7 +49,7 @@ def test_a_directory_behind_another_users_link_is_not_used(tmp_path: Path) -> No
     (home / "run").symlink_to(there)
     os.chown(home / "run", MALLORY, MALLORY, follow_symlinks=False)
     assert _refused(tmp_path, home / "run") == (
-        f"meshwright: cannot use the directory {home}/run: "
-        f"run is a symbolic link of user {MALLORY}, which is not followed\n"
+        f"meshwright: cannot use the directory {home}/run: run is a symbolic link that "
+        f"belongs to user {MALLORY}; links of other users are not followed\n"
     )
     assert ([*there.iterdir()], stat.S_IMODE(there.stat().st_mode)) == ([], 0o755)

@@ -64,7 +64,7 @@ def test_nothing_is_asked_of_who_looks_at_a_machine(encrypted: Path) -> None:
             encrypted, "agent", "check", "--before", "--ads", at, "--credentials", "credentials"
         )
     assert status == 1, seen
-    assert "the private key is encrypted: it must be PEM without a pass phrase" in seen
+    assert "the private key is encrypted; it must be PEM without a passphrase" in seen
     assert "Enter PEM pass phrase" not in seen
 
 
@@ -72,8 +72,11 @@ def test_no_bootstrap_is_made_of_it(encrypted: Path) -> None:
     """Nor of any other files that an agent would refuse."""
     words = ("bootstrap", "--credentials", "credentials", "--ads", "127.0.0.1:1")
     status, seen = _at_a_terminal(encrypted, *words)
-    assert (status, "the private key is encrypted: it must be PEM without" in seen) == (2, True), seen
+    assert (status, "the private key is encrypted; it must be PEM without a passphrase" in seen) == (
+        2,
+        True,
+    ), seen
     write_credentials(encrypted / "other", encrypted / "others")
     (encrypted / "credentials" / "proxy.key").write_bytes((encrypted / "others" / "proxy.key").read_bytes())
     status, seen = _at_a_terminal(encrypted, *words)
-    assert (status, "are no pair: the private key does not belong" in seen) == (2, True), seen
+    assert (status, "do not belong together: the private key does not belong" in seen) == (2, True), seen

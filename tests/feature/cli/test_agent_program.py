@@ -52,9 +52,8 @@ def test_it_imports_what_it_needs(imported: frozenset[str]) -> None:
 def test_it_goes_on_whatever_its_process_is_called(name: bytes) -> None:
     """A name is any 15 bytes, maybe cut within a character."""
     script = (
-        "from meshwright.cli.process.handover import AgentCommandLine, become_agent; "
-        "from pathlib import Path; "
-        f"Path('/proc/self/comm').write_bytes({name!r}); "
+        "from meshwright.cli.process.handover import AgentCommandLine, become_agent; from "
+        f"pathlib import Path; Path('/proc/self/comm').write_bytes({name!r}); "
         "become_agent(AgentCommandLine(None, 'loud', False, frozenset()))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
@@ -64,7 +63,10 @@ def test_it_goes_on_whatever_its_process_is_called(name: bytes) -> None:
 @pytest.mark.parametrize(
     ("mode", "sentence"),
     [
-        (0o775, "meshwright: {run} can be written by others (its mode is 0775): chmod 700 {run}\n"),
+        (
+            0o775,
+            ("meshwright: {run} can be written by other users (its mode is 0775): chmod 700 {run}\n"),
+        ),
         (0o700, "meshwright: cannot read {folder}/proxy.key: No such file or directory\n"),
         (None, "meshwright: cannot use the directory {run}: Not a directory\n"),
     ],

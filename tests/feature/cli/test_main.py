@@ -212,7 +212,8 @@ def test_credentials_that_are_none_are_said(run: Run, tmp_path: Path, files: str
     assert done.returncode == 2
     chain, key = (tmp_path / "out" / name for name in ("proxy.pem", "proxy.key"))
     assert done.stderr == (
-        f"meshwright: {chain} and {key} are no pair: there is no certificate that can be read\n"
+        f"meshwright: {chain} and {key} do not belong together: the file of the certificate has no "
+        "readable certificate\n"
     )
 
 

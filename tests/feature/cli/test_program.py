@@ -254,10 +254,12 @@ NOTHING = {
     "lint comments/a.yaml": "comments/a.yaml has no manifest: there is nothing, or comments alone",
     "lint -": "standard input has no manifest: there is nothing, or comments alone",
     "lint - --json": "standard input has no manifest: there is nothing, or comments alone",
-    "lint binary/a.yaml": "binary/a.yaml cannot be read: must be UTF-8 text; byte 0 is not",
+    "lint binary/a.yaml": (
+        "binary/a.yaml cannot be read: must be UTF-8 text; the byte at position 0 is not valid"
+    ),
     "lint /dev/null": "/dev/null cannot be read: must be a regular file",
     "explain --mesh binary/a.yaml --from a/b --to c/d:80": (
-        "binary/a.yaml cannot be read: must be UTF-8 text; byte 0 is not"
+        "binary/a.yaml cannot be read: must be UTF-8 text; the byte at position 0 is not valid"
     ),
     "migrate osm -f empty": "empty has no manifest: give a file or directory with Open Service Mesh's "
     "objects",
@@ -282,7 +284,10 @@ def test_what_holds_no_object_may_be_a_document(run: Run, tmp_path: Path) -> Non
     assert run("lint", "list.yaml") == Done(0, "nothing to say\n", "")
     assert run("lint", ".") == Done(0, "nothing to say\n", "")
     (tmp_path / "a.yaml").write_bytes(b"\xff")
-    said = "error: MW1105 a.yaml:1 (document 1): document: must be UTF-8 text; byte 0 is not\n1 error\n"
+    said = (
+        "error: MW1105 a.yaml:1 (document 1): document: must be UTF-8 text; the byte at "
+        "position 0 is not valid\n1 error\n"
+    )
     assert run("lint", ".") == Done(1, said, "")
 
 

@@ -39,7 +39,7 @@ REFUSED = [
     (
         "intercept",
         ("--no-inbound", "--no-outbound"),
-        "neither inbound nor outbound traffic is to be captured",
+        ("neither inbound nor outbound traffic is captured; to remove the interception, use --clean"),
     ),
     ("intercept", ("--uid", "-3"), "uid is -3: must be from 0 to 4294967294"),
     ("intercept", ("--inbound-port", "0"), "the inbound port is 0: must be from 1 to 65535"),
@@ -63,8 +63,8 @@ def test_what_the_program_refuses_is_refused_in_its_words(
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("[]", "probes must be an object of paths"),
-        ('{"/x": {"tcpSocket": {"port": 1}}}', "probe /x: its path must begin with /app-health/"),
+        ("[]", "probes must be an object with paths as keys"),
+        ('{"/x": {"tcpSocket": {"port": 1}}}', "probe /x: the path must begin with /app-health/"),
         ("{", "must be JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
         (
             '{"/app-health/a": {"httpGet": {"port": 1, "httpHeaders": [{"name": "a"}]}}}',

@@ -179,7 +179,7 @@ async def test_a_server_that_is_away_empties_nothing(server: Dnsmasq) -> None:
         await watched.until_addresses("10.0.0.1", "fd00::1")
         source = watched.source
         server.stop()
-        both = "2 of 2 questions have no answer"
+        both = "2 of 2 DNS queries have no answer"
         await watched.until(lambda: source.freshness().error == both and len(source.problems()) == 1)
         fresh = source.freshness()
         assert watched.slices() == {"db-dns": (("10.0.0.1", "fd00::1"), (8080,))}
@@ -190,7 +190,7 @@ async def test_a_server_that_is_away_empties_nothing(server: Dnsmasq) -> None:
         (problem,) = source.problems()
         reasons = ", ".join(f"db.mesh.test {record}: no answer within 0.1 s" for record in ("A", "AAAA"))
         of = f"{fresh.last_full_read:%Y-%m-%dT%H:%M:%SZ}"
-        stays = f"the last good answer, of {of}, stays in force"
+        stays = f"the addresses of the last good answer ({of}) stay in force"
         assert problem.expected == f"must be resolved; {stays} ({reasons})"
         server.zone(db=["10.0.0.2", "fd00::1"])
         server.start()

@@ -220,7 +220,7 @@ async def test_a_certificate_that_nobody_judged_ends_no_renewal(
     first = certificates.read(machine.folder).serial
 
     async def read(*_: object, **__: object) -> None:
-        raise ApartFailed("the program that reads certificates took more than 60 s")
+        raise ApartFailed("the subprocess that reads certificates took more than 60 s")
 
     monkeypatch.setattr(reading, "read", read)
     await machine.enrolled._renew()
@@ -230,9 +230,15 @@ async def test_a_certificate_that_nobody_judged_ends_no_renewal(
 @pytest.mark.parametrize(
     ("token", "words"),
     [
-        ("no token", "the file of the join token cannot be used: it is no join token"),
-        (f"0123456789ab.{'s' * 43}", "the join token has no pin: name a file with the root"),
-        (f"0123456789ab.{'s' * 43}.{'0' * 64}", "shows no root with the pin of the join token"),
+        ("no token", "the file with the join token cannot be used: it is no join token"),
+        (f"0123456789ab.{'s' * 43}", "the join token has no pin; give a file with the root (--ca)"),
+        (
+            f"0123456789ab.{'s' * 43}.{'0' * 64}",
+            (
+                "presents no root that matches the pin in the join token: the token belongs to "
+                "another mesh, or the server is not the control plane. The token was not sent"
+            ),
+        ),
     ],
 )
 async def test_a_token_of_no_use_ends_it_with_a_sentence(
@@ -324,7 +330,13 @@ async def test_who_stands_between_is_not_shown_the_secret(serve: Serve, tmp_path
     shown = ads_server_certificate(other, PairFiles(tmp_path / "other"), datetime.now(UTC))
     ours = server.authority.trust_bundle()
     for chain, words in (
-        (shown.chain_pem + other.trust_bundle(), "shows no root with the pin of the join token"),
+        (
+            shown.chain_pem + other.trust_bundle(),
+            (
+                "presents no root that matches the pin in the join token: the token belongs to "
+                "another mesh, or the server is not the control plane. The token was not sent"
+            ),
+        ),
         (shown.chain_pem + other.trust_bundle() + ours, "is not believed"),
     ):
         async with between(chain, shown.key.reveal(), server) as (at, seen):
@@ -350,7 +362,16 @@ async def test_a_workload_cannot_pass_for_the_control_plane(serve: Serve, tmp_pa
         forged = forged.add_extension(domain if own else each.value, each.critical)
     shown = forged.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
     chain = held.chain_pem + shown.public_bytes(serialization.Encoding.PEM)
-    for more, words in ((b"", "shows no root with the pin of the join token"), (ours, "is not believed")):
+    for more, words in (
+        (
+            b"",
+            (
+                "presents no root that matches the pin in the join token: the token belongs to "
+                "another mesh, or the server is not the control plane. The token was not sent"
+            ),
+        ),
+        (ours, "is not believed"),
+    ):
         async with between(chain + more, held.key.reveal(), server) as (at, seen):
             machine = joining(server, tmp_path, await _token(server), join=at)
             answered = await machine.enrolled._asked(EnrolmentRequestKind.JOIN)

@@ -99,5 +99,7 @@ async def test_another_ca_comes_while_proxies_are_connected(serve: Serve, tmp_pa
             aiohttp.ClientSession(connector=connector) as asking,
             asking.post(f"http://localhost{ROTATE}", json={}) as answer,
         ):
-            assert "the root is somebody else's" in await answer.text()
+            assert (
+                "this server does not own the root; rotate the CA in {}, and the server follows"
+            ) in await answer.text()
             assert answer.status == 400

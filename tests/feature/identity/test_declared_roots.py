@@ -85,14 +85,18 @@ async def test_the_roles_lead_through_the_stages(serve: Serve) -> None:
 
         declare(server, root("second", 2, "role: passive"))
         assert await held_by_objects(server, "trusting") == (
-            "that of the root which signs is active: it signs until it is passive or gone"
+            "the MeshRootCertificate of the root that signs is still active; this root "
+            "signs until that object is passive or deleted"
         )
         new = (await server.ask("GET", ROTATE))["other"]
         assert fingerprint_in(server.state / "ca") == old
 
         server.write(*MESH, root("first", 1, "role: passive"))
         declare(server, root("second", 2, "role: active"))
-        assert "that of the former root is there" in await held_by_objects(server, "replacing")
+        assert (
+            "the MeshRootCertificate of the former root still exists; this root is trusted "
+            "until that object is inactive or deleted"
+        ) in await held_by_objects(server, "replacing")
         assert fingerprint_in(server.state / "ca") == new
         assert stands_below(one.chain, (server.state / "ca" / "ca.pem").read_bytes())
 
@@ -143,8 +147,8 @@ async def test_what_is_bad_leaves_the_ca_in_force_alone(serve: Serve, tmp_path: 
     while "is missing in" not in said:
         (said,) = await told(server, "root-not-taken")
     assert (
-        said
-        == f"tls.key is missing in {place}: must be tls.crt, tls.key and ca.crt, or ca.crt and private.key"
+        said == f"tls.key is missing in {place}, which must have the keys tls.crt, tls.key and "
+        "ca.crt, or ca.crt and private.key"
     )
     assert (fingerprint_in(server.state / "ca"), await server.ask("GET", ROTATE)) == (old, {"stage": None})
 
@@ -207,7 +211,7 @@ async def test_whose_ca_it_is_not_ours_to_change_says_so(serve: Serve, tmp_path:
     ca("company", datetime.now(UTC)).put(tmp_path / "authority")
     server = await serve(*MESH, root("first", 1), **PORTS, authority_directory=tmp_path / "authority")
     (said,) = await told(server, "root-not-taken")
-    assert said.startswith("the root is somebody else's: change it in ")
+    assert said.startswith("this server does not own the root; rotate the CA in ")
 
 
 def as_osm(made: Ca, folder: Path) -> None:

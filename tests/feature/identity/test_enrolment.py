@@ -265,7 +265,7 @@ BROKEN: dict[str, tuple[bytes, grpc.StatusCode, str]] = {
     "no PKCS#10": (
         wire.JoinRequest(csr_der=b"csr").SerializeToString(),
         grpc.StatusCode.INVALID_ARGUMENT,
-        "is not PKCS#10 in DER with a key",
+        "the signing request is not PKCS#10 in DER with a public key: the key",
     ),
     "a long request": (
         wire.JoinRequest(csr_der=b"0" * 20_000).SerializeToString(),

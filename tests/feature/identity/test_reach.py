@@ -222,7 +222,7 @@ async def test_another_service_on_the_port(credentials: Path) -> None:
     assert (why.reason, "answers nothing" in why.said) == (Reason.NO_HANDSHAKE, True), why
     async with _listening(_hangs_up) as at:
         why = await _found(at, credentials)
-    assert (why.reason, "ends each connection" in why.said) == (Reason.NO_HANDSHAKE, True), why
+    assert (why.reason, "closes them" in why.said) == (Reason.NO_HANDSHAKE, True), why
 
 
 async def test_another_server_of_the_mesh(credentials: Path, tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ async def test_a_change_that_is_under_way(serve: Serve) -> None:
     with pytest.raises(AssertionError, match="the root is being changed already"):
         await server.ask("POST", ROTATE, {})
     with pytest.raises(
-        AssertionError, match=f"{ENROLLED} does not hold the change back; waited for: {ABSENT}, "
+        AssertionError, match=f"{ENROLLED} does not delay the rotation; the rotation waits for: {ABSENT}, "
     ):
         await server.ask("POST", ROTATE, {"give_up": [ENROLLED]})
     given_up = await server.ask("POST", ROTATE, {"older_than_seconds": 600})

@@ -100,7 +100,10 @@ def test_nothing_outlives_the_ca_that_signs(pki: Pki) -> None:
             "answered 400 .*not allowed by this role",
         ),
         ({"key_type": "rsa", "key_bits": 4096}, "answered 400 .*role requires keys of type rsa"),
-        ({"client_flag": False}, "has other usages than asked"),
+        (
+            {"client_flag": False},
+            ("has other key usages than requested; check which extended key usages the issuer allows"),
+        ),
         ({"use_csr_sans": False, "no_such_thing": True}, ""),
     ],
 )
@@ -301,11 +304,14 @@ _OK = b"HTTP/1.1 200 OK\r\nContent-Length: "
     [
         (b"", "cannot be reached: timed out"),
         (b"SSH-2.0-OpenSSH\r\n", "cannot be reached"),
-        (_OK + b"6\r\n\r\n<html>", "with what is no JSON object at .*: is this a Vault"),
-        (_OK + b"2\r\n\r\n{}", "not understood: there is no chain in it"),
-        (b"HTTP/1.1 307 X\r\nLocation: https://x/\r\nContent-Length: 0\r\n\r\n", "sends elsewhere"),
+        (_OK + b"6\r\n\r\n<html>", "answered 200 at .*, but not with a JSON object"),
+        (_OK + b"2\r\n\r\n{}", "unexpected answer of Vault: it has no chain"),
+        (
+            b"HTTP/1.1 307 X\r\nLocation: https://x/\r\nContent-Length: 0\r\n\r\n",
+            "answered 307, a redirect, which is not followed; set vault_address to the address of the",
+        ),
         (_OK + b'33\r\n\r\n{"data": {"certificate": "junk"}} ', "no certificate in PEM"),
-        (_OK + b"100000\r\n\r\n" + b"[" * 100000, "with what is no JSON object at .*: is this a Vault"),
+        (_OK + b"100000\r\n\r\n" + b"[" * 100000, "answered 200 at .*, but not with a JSON object"),
     ],
 )  # fmt: skip
 def test_what_is_no_vault(answer: bytes, sentence: str) -> None:
@@ -381,7 +387,7 @@ SECRET = "planted-secret-5e1f"
         (ByToken, f"{SECRET} {SECRET}", "does not hold a token, and nothing else"),
         (ByToken, f"{SECRET}\n{SECRET}", "does not hold a token, and nothing else"),
         (ByToken, f"{SECRET}\x01", "does not hold a token, and nothing else"),
-        (ByToken, f"{SECRET}é", "is no text of ASCII"),
+        (ByToken, f"{SECRET}é", ", but it is not ASCII text"),
         (ByToken, SECRET, "answered 403 at auth/token/lookup-self: permission denied"),
         (ByAppRole, SECRET, "does not hold a role_id and a secret_id"),
         (ByAppRole, f"{SECRET}\n{SECRET}", "answered .* at auth/approle/login"),

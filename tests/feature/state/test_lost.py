@@ -77,7 +77,7 @@ def test_a_loss_is_refused_until_it_is_meant(used: Program, damage: Damage, said
     first = sentence.rpartition("--begin-anew ")[2].removesuffix(f": {ANEW}")
     assert first in (used.serials if damage is without_ca else used.serials[:1])
     second = next(each for each in used.serials if each != first)
-    assert "every proxy would be refused; put " in sentence
+    assert "the server would refuse every proxy; put " in sentence
     for status, out, complaint in (used.issue("one", used.files / "x"), used.revoke(second)):
         assert (status, out, complaint) == (2, "", sentence)
     assert used.refused("--begin-anew", second) == sentence
@@ -134,7 +134,7 @@ def test_a_directory_of_an_older_program_is_known_by_what_a_server_left(
     (used.state / "ca" / "first-proxy").unlink()
     damage(used.state)
     sentence = used.refused()
-    assert "where a server has run" in sentence or "has issued certificates" in sentence
+    assert ", but a server has run there before, so" in sentence or "has issued certificates" in sentence
     serial = sentence.partition("--begin-anew ")[2].partition(":")[0]
     used.serve("--begin-anew", serial).stop()
     used.serve().stop()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.tools.program import Program
 
-MEANT = "or set shared_state (MESHWRIGHT_SHARED_STATE=true) if that is meant"
+MEANT = ", or set shared_state (MESHWRIGHT_SHARED_STATE=true) if other users may have access"
 SECRETS = [
     "ca/ca.key",
     "ads/certificate.pem",
@@ -48,11 +48,11 @@ def test_a_directory_that_others_can_enter_is_refused(used: Program) -> None:
     used.state.chmod(0o750)
     state = used.state
     assert refusals(used) == {
-        f"{state} can be read and entered by others (its mode is 0750): chmod 700 {state}, {MEANT}"
+        f"{state} can be read and entered by other users (its mode is 0750): chmod 700 {state}, {MEANT}"
     }
     server = used.serve("--set", "shared_state=true")
     assert [each["what"] for each in server.said("others can get at the state directory")] == [
-        f"{state} can be read and entered by others (its mode is 0750): chmod 700 {state}"
+        (f"{state} can be read and entered by other users (its mode is 0750): chmod 700 {state}")
     ]
     server.stop()
     used.environment["MESHWRIGHT_SHARED_STATE"] = "true"
@@ -72,7 +72,10 @@ def test_a_file_that_others_can_read_is_refused(used: Program) -> None:
     for name in SECRETS:
         path = used.state / name
         path.chmod(0o644)
-        assert used.refused() == f"{path} can be read by others (its mode is 0644): chmod 600 {path}, {MEANT}"
+        assert (
+            used.refused()
+            == f"{path} can be read by other users (its mode is 0644): chmod 600 {path}, {MEANT}"
+        )
         path.chmod(0o600)
     used.serve().stop()
 
@@ -84,12 +87,12 @@ def test_a_key_behind_a_link_is_looked_at_where_it_is(used: Program) -> None:
     key.symlink_to(elsewhere)
     used.serve().stop()
     elsewhere.chmod(0o640)
-    assert f"{key} can be read by others (its mode is 0640): chmod 600 {key}" in used.refused()
+    assert f"{key} can be read by other users (its mode is 0640): chmod 600 {key}" in used.refused()
     elsewhere.unlink()
     assert used.refused().startswith(f"{key} is missing though {used.state / 'ca' / 'ca.pem'} is there")
     (used.state / "ca").rename(used.files / "ca")
     (used.state / "ca").symlink_to(used.files / "nowhere")
-    assert used.refused() == f"{used.state / 'ca'} is a link that leads nowhere"
+    assert used.refused() == f"{used.state / 'ca'} is a symbolic link to a missing directory"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a file away")
@@ -97,7 +100,7 @@ def test_a_directory_of_another_user_is_refused(used: Program) -> None:
     """What root would write there that user could not read, and what that user writes root would trust."""
     os.chown(used.state, 65534, 65534)
     assert refusals(used) == {
-        f"{used.state} belongs to user 65534, and this runs as user 0: chown 0 {used.state}, {MEANT}"
+        f"{used.state} belongs to user 65534, but the program runs as user 0: chown 0 {used.state}, {MEANT}"
     }
 
 
@@ -114,4 +117,7 @@ def test_the_public_certificate_may_be_read_and_not_written(used: Program) -> No
     path.chmod(0o644)
     used.serve().stop()
     path.chmod(0o664)
-    assert used.refused() == f"{path} can be written by others (its mode is 0664): chmod 644 {path}, {MEANT}"
+    assert (
+        used.refused()
+        == f"{path} can be written by other users (its mode is 0664): chmod 644 {path}, {MEANT}"
+    )

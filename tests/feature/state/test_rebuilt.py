@@ -89,7 +89,10 @@ def test_nothing_is_finished_that_nobody_has_confirmed(used: Program) -> None:
     server.stop()
     without_ledger(used.state)
     server = used.serve("--rebuild-ledger", used.serials[0])
-    assert complaint("--confirm", "abc") == "nobody has shown a certificate with the serial abc"
+    assert complaint("--confirm", "abc") == "no proxy has presented a certificate with the serial abc"
     server.stop()
-    assert complaint("--finish") == "no certificate is confirmed: the ledger would refuse every proxy"
+    assert complaint("--finish") == (
+        "no certificate is confirmed yet, so the rebuilt ledger would refuse every proxy; "
+        "confirm certificates first"
+    )
     assert "is missing or empty" in used.refused()

@@ -207,7 +207,7 @@ def test_nobody_signs_below_an_unknown_root(signing: Signing, tmp_path: Path) ->
     empty.write_text("")
     for file, sentence in (
         (tmp_path / "none", "cert_manager_roots .*none is missing"),
-        (empty, "holds no root"),
+        (empty, "has no root certificate; it must have certificates in PEM"),
     ):
         with pytest.raises(StateError, match=sentence):
             signing.open("Issuer/mesh", roots=file)

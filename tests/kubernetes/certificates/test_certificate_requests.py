@@ -56,7 +56,7 @@ READY: Final = {"type": "Ready", "status": "True", "reason": "Issued"}
             [APPROVED, {"type": "Ready", "status": "False", "reason": "Failed", "message": "no key"}],
             "signing failed: no key",
         ),
-        ([APPROVED, READY], "what was signed is not understood: it is not a certificate in PEM"),
+        ([APPROVED, READY], "the signed certificate cannot be read: it is not a certificate in PEM"),
     ],
 )
 def test_a_request_that_is_refused(
@@ -104,7 +104,7 @@ def test_what_a_request_says(signing: Signing, opened: Opened, aside: ThreadPool
     assert base64.b64decode(spec["request"]).startswith(b"-----BEGIN CERTIFICATE REQUEST-----")
     assert "PRIVATE" not in str(request)
     issuer.close()
-    with pytest.raises(IssuerError, match="the server was stopped before there was an answer"):
+    with pytest.raises(IssuerError, match="the server was stopped before the answer arrived"):
         answered.result(SECONDS)
     _until_removed(signing)
 
@@ -126,7 +126,7 @@ def test_a_request_that_was_made_unheard_is_removed(
     monkeypatch.setattr(Api, "create", unheard)
     issuer, _, answered = _asked(signing, opened, aside)
     issuer.close()
-    with pytest.raises(IssuerError, match="the server was stopped before there was an answer"):
+    with pytest.raises(IssuerError, match="the server was stopped before the answer arrived"):
         answered.result(SECONDS)
     _until_removed(signing)
 
@@ -148,7 +148,7 @@ def test_a_request_that_somebody_removes(signing: Signing, opened: Opened, aside
     """Is over at once."""
     _, request, answered = _asked(signing, opened, aside)
     signing.ask("DELETE", f"{signing.requests}/{request['metadata']['name']}")
-    with pytest.raises(IssuerError, match="was removed by somebody before it was signed"):
+    with pytest.raises(IssuerError, match="was deleted before it was signed"):
         answered.result(SECONDS)
 
 
@@ -182,12 +182,28 @@ def _leaf(
             Names("x", uris=("spiffe://mesh.example/ns/a/sa/b",)),
             HOUR,
             "root",
-            "has other names than asked: spiffe",
+            "has other names than requested: spiffe",
         ),
         (NAMES, timedelta(hours=2), "root", "is valid until .*, longer than asked"),
         (NAMES, HOUR, "", "shows no root with what it signs .*: give it as cert_manager_roots"),
-        (NAMES, HOUR, "intermediate", "shows no root with what it signs"),
-        (NAMES, HOUR, "other", "is signed by 'CN=root', and none of those that were given has signed it"),
+        (
+            NAMES,
+            HOUR,
+            "intermediate",
+            (
+                "does not return a root with its certificates (`status.ca` is missing); set "
+                "cert_manager_roots to a file with the root"
+            ),
+        ),
+        (
+            NAMES,
+            HOUR,
+            "other",
+            (
+                "is signed by 'CN=root', but none of the given certificates has signed it; add "
+                "the missing intermediate or root"
+            ),
+        ),
     ],
 )
 def test_what_an_issuer_of_others_signs(
@@ -234,7 +250,7 @@ def test_roots_that_are_given_are_the_only_ones(
     assert issuer.trust_bundle() == root.pem
     signing.answer(request, APPROVED, READY, certificate=text(_leaf(request, other)), ca=text(other.pem))
     with pytest.raises(
-        IssuerError, match="cannot be used: it is signed by 'CN=other', which is none of the roots"
+        IssuerError, match="cannot be used: it is signed by 'CN=other', which is not one of the roots"
     ):
         answered.result(SECONDS)
     file.write_bytes(root.pem + other.pem)

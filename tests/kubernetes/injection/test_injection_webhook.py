@@ -136,7 +136,10 @@ def test_a_label_is_all_it_takes(
         for each in ("meshwright-init", SIDECAR)
         for name, amount in (("cpu", "50m"), ("memory", "128Mi"))
     ]
-    standing = "The pod that is there: has another sidecar than it would get if it were made anew"
+    standing = (
+        "The pod that is there: has a different sidecar from the one it would get if the pod "
+        "were created again"
+    )
     assert (status, said.splitlines()[-5:]) == (1, [standing, *lost])
     kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject-")
     status, said, _ = program.run(*asking, "--kubeconfig", str(shared_cluster.kubeconfig))
@@ -199,7 +202,7 @@ def test_a_configuration_that_is_bad_from_the_start_is_said(
 ) -> None:
     """No pod that is to have a sidecar is made, and whoever looks is told why."""
     server = inject("overlays: []\n")
-    wrong = "the injection configuration is wrong, no pod that is to have a sidecar is made: "
+    wrong = "the injection configuration is wrong, pods that must have a sidecar cannot be created: "
     until(lambda: wrong in server.get("/healthz/ready")[1])
     line = _readiness(program)
     assert (line["status"], wrong in line["said"]) == ("warning", True)

@@ -28,11 +28,11 @@ def test_what_fits_is_read(tmp_path: Path) -> None:
     ("file", "content", "words"),
     [
         ("proxy.key", None, "cannot read .*proxy.key: No such file"),
-        ("proxy.key", "other", "are no pair: the private key does not belong to the certificate"),
-        ("proxy.pem", "", "are no pair: there is no certificate that can be read"),
-        ("ca.pem", "", "ca.pem is no certificate in PEM"),
-        ("ca.pem", "foreign", "was not issued by an authority in"),
-        ("proxy.pem", "server", "no pair"),
+        ("proxy.key", "other", "do not belong together: the private key does not belong to the certificate"),
+        ("proxy.pem", "", "do not belong together: the file of the certificate has no readable certificate"),
+        ("ca.pem", "", "ca.pem is not a certificate in PEM"),
+        ("ca.pem", "foreign", "was not issued by a CA in"),
+        ("proxy.pem", "server", "do not belong together"),
     ],
 )
 def test_what_does_not_fit_is_refused(tmp_path: Path, file: str, content: str | None, words: str) -> None:
@@ -73,7 +73,7 @@ def test_what_the_library_reads_and_envoy_does_not_is_refused(
     out = tmp_path / "out"
     write_credentials(tmp_path, out)
     (out / file).write_bytes(spoil((out / file).read_bytes()))
-    with pytest.raises(CredentialsError, match=f"^Envoy cannot read {out / file} as it is written: each"):
+    with pytest.raises(CredentialsError, match=f"^Envoy cannot read {out / file}: each"):
         read(out)
 
 
@@ -117,10 +117,14 @@ def _in_lines_of(length: int, pem: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("file", "mode", "words"),
     [
-        ("proxy.key", 0o640, "{path} can be read by others (its mode is 0640): chmod 600 {path}"),
-        ("proxy.key", 0o602, "{path} can be written by others (its mode is 0602): chmod 600 {path}"),
-        ("", 0o777, "{path} can be written by others (its mode is 0777): chmod 700 {path}"),
-        ("ca.pem", 0o666, "{path} can be written by others (its mode is 0666): chmod 644 {path}"),
+        ("proxy.key", 0o640, "{path} can be read by other users (its mode is 0640): chmod 600 {path}"),
+        (
+            "proxy.key",
+            0o602,
+            "{path} can be written by other users (its mode is 0602): chmod 600 {path}",
+        ),
+        ("", 0o777, "{path} can be written by other users (its mode is 0777): chmod 700 {path}"),
+        ("ca.pem", 0o666, "{path} can be written by other users (its mode is 0666): chmod 644 {path}"),
     ],
 )
 def test_what_others_can_get_at_is_refused_unless_that_is_meant(
@@ -135,7 +139,7 @@ def test_what_others_can_get_at_is_refused_unless_that_is_meant(
     with pytest.raises(CredentialsError) as refused:
         read(out)
     said = words.format(path=out / file)
-    assert str(refused.value) == f"{said}, or say --shared-credentials if that is meant"
+    assert str(refused.value) == f"{said}, or use --shared-credentials if other users may have access"
     assert read(out, shared=True).digest == digest(out)
 
 

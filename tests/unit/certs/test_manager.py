@@ -155,14 +155,17 @@ def _swap_key(content: bytes, other: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda content, _: content[:100], "does not hold exactly one private key (PEM, PKCS#8)"),
-        (lambda _, __: b"", "does not hold exactly one private key (PEM, PKCS#8)"),  # the power has failed
-        (lambda _, __: b"\0garbage", "does not hold exactly one private key (PEM, PKCS#8)"),
+        (lambda content, _: content[:100], "must have exactly one private key (PEM, PKCS#8)"),
+        (lambda _, __: b"", "must have exactly one private key (PEM, PKCS#8)"),  # the power has failed
+        (lambda _, __: b"\0garbage", "must have exactly one private key (PEM, PKCS#8)"),
         (
             lambda content, _: content[: content.index(b"-----BEGIN CERTIFICATE-----")],
-            "cannot be used: there is no certificate that can be read",
+            "cannot be used: the file of the certificate has no readable certificate",
         ),
-        (lambda content, _: content[:-80], "cannot be used: there is no certificate that can be read"),
+        (
+            lambda content, _: content[:-80],
+            "cannot be used: the file of the certificate has no readable certificate",
+        ),
         (
             lambda content, _: content[:40] + b"!" + content[41:],
             "cannot be used: the private key cannot be read",
@@ -239,7 +242,7 @@ def test_jitter_spreads_the_ends_of_life(start: Start, now: datetime) -> None:
     assert manager.ensure(BUYER, (), now).not_after == now + DAY * 0.9
     assert manager.ensure(STORE, (), now).not_after == now + DAY * 1.1
     for outside in (-1.001, 1.001, float("nan")):
-        with pytest.raises(ValueError, match="is not between -1 and 1"):
+        with pytest.raises(ValueError, match="; must be from -1 to 1"):
             jittered(DAY, outside)
 
 

@@ -51,7 +51,7 @@ def states(state: Path) -> list[bool]:
 
 def test_an_older_ledger_is_not_started_with(restored: Path) -> None:
     """The sentence says what was forgotten and every way out, and the next start says it again."""
-    words = r"is older than it was: it has forgotten 2 revocations.*put the newest ledger there, rebuild"
+    words = r"was replaced by an older one: it lacks 2 revocations.*restore the newest ledger, rebuild"
     for _ in range(2):
         with pytest.raises(StateError, match=words), opened(restored, DOMAIN, START):
             pass
@@ -112,7 +112,14 @@ def test_a_mark_that_is_damaged_is_named(restored: Path) -> None:
     """It is not taken for none: then an older ledger would pass."""
     mark = RevocationMark(restored / LEDGER_FILE)
     mark.path.write_text("many\n")
-    with pytest.raises(StateError, match="must hold the number of revoked"), opened(restored, DOMAIN, START):
+    with (
+        pytest.raises(
+            StateError,
+            match="is damaged: it must have the number of revoked certificates\\. Remove the file if "
+            "nobody has replaced the ledger in the same directory by an older one",
+        ),
+        opened(restored, DOMAIN, START),
+    ):
         pass
 
 

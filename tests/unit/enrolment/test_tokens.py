@@ -247,5 +247,5 @@ def test_another_file_is_no_store(tmp_path: Path) -> None:
         SqliteTokens.open(path)
     other.executescript("PRAGMA user_version = 2")
     other.close()
-    with pytest.raises(StateError, match="of a newer version of Meshwright"):
+    with pytest.raises(StateError, match="was written by a newer version of Meshwright \\(it has schema"):
         SqliteTokens.open(path)

@@ -32,7 +32,10 @@ def test_the_earlier_source_wins() -> None:
     one, two = _said(W, TARGET, at="one.yaml"), _said(moved, later, SLICE, wider, at="two.yaml")
     merged = merge([("one", one), ("two", two), ("three", _said(W, TARGET, at="three.yaml"))])
     assert merged.objects() == dict(sorted({**two, **one}.items()))
-    said = "is known differently by the source one, which comes first and is used (one.yaml:1 (document 1))"
+    said = (
+        "the source one has a different object of this name (one.yaml:1 (document 1)); that "
+        "one is used, because the source comes first"
+    )
     workload, target = a.object_key(W), a.object_key(TARGET)
     assert merged.problems == (
         Problem(code="MW1108", severity=Severity.ERROR, origin=InFile("two.yaml"), key=target, expected=said),

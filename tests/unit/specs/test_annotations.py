@@ -11,6 +11,7 @@ from meshwright.specs.own_names import INJECTED
 from tests.meshes.reading import complaints, reading, value
 
 EGRESS = "meshwright.dev/egress-services"
+DRIVER = "meshwright.dev/sidecar-driver"
 PERMISSIVE = "meshwright.dev/permissive"
 CAPTURE = "meshwright.dev/interception-capture"
 IPV6 = "meshwright.dev/interception-ipv6"
@@ -174,10 +175,7 @@ def test_what_is_no_way_with_escaped_slashes_is_refused(text: str, quoted: str) 
         (
             workload("{meshwright.dev/x: ''}"),
             "annotations[meshwright.dev/x]",
-            (
-                "is not read on this object and has no effect; the annotations that Meshwright reads on a Workload "
-                f"are {EGRESS}, meshwright.dev/sidecar-driver"
-            ),
+            f"the annotations that Meshwright reads on a Workload are {EGRESS}, {DRIVER}",
         ),
         (
             f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop, labels: {{{PERMISSIVE}: 'true'}}}}",

@@ -89,7 +89,7 @@ class InjectionConfigMap(CurrentConfig):
     def stale(self) -> str:
         """Why it may be old."""
         error = self._reflector.figures.error
-        return f"{self._where} is not watched: {error}" if error else ""
+        return f"cannot watch {self._where}: {error}" if error else ""
 
     async def first(self) -> None:
         """Read it before anybody is told of the injector: what is registered depends on it."""
@@ -101,7 +101,7 @@ class InjectionConfigMap(CurrentConfig):
                 ]
         except (KubeError, TimeoutError) as error:
             said = str(error) or "the API server does not answer"
-            self.error = f"{self._where} cannot be read: {said}"
+            self.error = f"cannot read {self._where}: {said}"
         else:
             self._take_over(_kept(self._place.key, found[0]) if found else None)
 
@@ -150,10 +150,10 @@ class InjectionConfigMap(CurrentConfig):
 
     def _read(self, found: _StoredConfigMap | None) -> None:
         if found is None:
-            self.refuse(f"{self._where} is not there")
+            self.refuse(f"{self._where} does not exist")
             return
         if found.text is None:
-            self.refuse(f"{self._where} has no {self._place.key} in its data")
+            self.refuse(f"{self._where} has no key {self._place.key} in its data")
         else:
             where = f"{self._where}, {self._place.key}"
             try:

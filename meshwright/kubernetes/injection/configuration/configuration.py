@@ -134,7 +134,9 @@ def _configuration(fields: Fields) -> InjectionConfig:
     for name in found.default_overlays:
         if name not in overlays:
             known = ", ".join(sorted(overlays)) or "none"
-            fields.wrong("defaultOverlays", f"has {name!r}; the overlays there are: {known}")
+            fields.wrong(
+                "defaultOverlays", f"has {name!r}, which is not an overlay; the overlays are: {known}"
+            )
     for each in (sidecar, plane, fields):
         each.close()
     return found

@@ -67,7 +67,8 @@ def chosen(
         if name not in overlays:
             known = ", ".join(sorted(overlays)) or "none"
             raise CannotPatchError(
-                f"{whose}annotation {OVERLAYS} has {name!r}; there are the overlays {known}"
+                f"{whose}annotation {OVERLAYS} has {name!r}, which is not an overlay; the "
+                f"overlays are: {known}"
             )
     return tuple(overlays[each] for each in dict.fromkeys((*defaults, *named)))
 
@@ -77,7 +78,9 @@ def _container(fields: Fields, name: str) -> Mapping[str, object]:
     section.accept(DIRECTIVE, *sorted(CONTAINER_FIELDS))
     if section.has("name"):
         section.accept("name")
-        section.wrong("name", "must be left out: the field says which container it is", Code.UNKNOWN_FIELD)
+        section.wrong(
+            "name", "must be left out, because the field itself names the container", Code.UNKNOWN_FIELD
+        )
     section.close()
     found = {each: section.raw(each) for each in section.names()}
     _check(section, found, section.path)
@@ -86,7 +89,7 @@ def _container(fields: Fields, name: str) -> Mapping[str, object]:
 
 def _volumes(fields: Fields) -> Iterator[Mapping[str, object]]:
     for each in fields.sections("volumes"):
-        each.required_text("name", "must be the volume's name")
+        each.required_text("name", "must be the name of the volume")
         found = {name: each.raw(name) for name in each.names()}
         _check(each, found, each.path)
         yield found
@@ -108,6 +111,8 @@ def _check(fields: Fields, value: object, path: str) -> None:
                 _check(fields, item, f"{where}[{index}]")
                 if key is not None and not (isinstance(item, Mapping) and item.get(key) is not None):
                     at = f"{where}[{index}]"
-                    fields.notes.refuse(Code.MISSING, at, f"must have {key}, by which it is merged")
+                    fields.notes.refuse(
+                        Code.MISSING, at, f"must have {key}, because list items are merged by this field"
+                    )
         else:
             _check(fields, inner, where)

@@ -132,13 +132,15 @@ class PodRoots:
     def remarks(self) -> tuple[str, ...]:
         """Say what is not as it should be."""
         of, asked = f"ConfigMap {self.name}", self._asked_for
-        hint = f"; with `kubectl delete configmap {self.name}` there the mesh's own is made"
+        hint = f"; run `kubectl delete configmap {self.name}` there, and the control plane creates its own"
         wrong = {
-            f"{of} is not written": self.state.error,
-            f"{of} is not watched": self.watch_error,
-            f"{of} has other roots than the mesh, and is another's, in": _some(self.state.another_s, hint),
-            f"{of} is made, and injected pods ask for": asked if asked != self.name else "",
-            f"{of} is changed by somebody again and again in": _some(self.state.disputed),
+            f"cannot write {of}": self.state.error,
+            f"cannot watch {of}": self.watch_error,
+            f"{of} has other roots than the mesh and belongs to someone else in": _some(
+                self.state.another_s, hint
+            ),
+            f"the control plane writes {of}, but injected pods use": asked if asked != self.name else "",
+            f"another program repeatedly changes {of} in": _some(self.state.disputed),
         }
         return tuple(f"{what}: {said}" for what, said in wrong.items() if said)
 

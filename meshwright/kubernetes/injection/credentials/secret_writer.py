@@ -113,7 +113,7 @@ class PodSecrets:
     def remarks(self) -> Iterator[str]:
         """Yield what is not as it should be."""
         if self.error:
-            yield f"Secrets of pods are not kept: {self.error}"
+            yield f"cannot update the Secrets of pods: {self.error}"
 
     def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield what runs as long as the server does, by name."""

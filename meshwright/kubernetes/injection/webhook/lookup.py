@@ -46,7 +46,7 @@ class Lookup:
             return known.value
         items = found["items"]
         if not items:
-            raise NotShownError(f"the API server does not show namespace {name!r} (yet)")
+            raise NotShownError(f"the API server does not return namespace {name!r} (yet)")
         return namespace_of(items[0])
 
     async def version(self, seconds: float) -> tuple[int, int] | None:

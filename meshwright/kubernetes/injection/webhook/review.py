@@ -118,7 +118,7 @@ def response(uid: str, said: Answer) -> Mapping[str, object]:
         "auditAnnotations": {DECISION: words},
     }
     if said.result is Result.REFUSED:
-        refused = f"no sidecar can be put into this pod, which is to have one: {said.words}"
+        refused = f"this pod must have a sidecar, but the sidecar cannot be injected: {said.words}"
         found["status"] = {"code": 422, "reason": "Invalid", "message": refused}
     if said.patch:
         found["patchType"] = "JSONPatch"

@@ -29,7 +29,7 @@ from meshwright.sidecars.contract.driver import SidecarDriver
 from meshwright.sidecars.injection.names import PROXY_UUID_LABEL
 
 _JSON: Final = "application/json"
-_AGAIN: Final = "who makes the pod tries again"
+_AGAIN: Final = "the controller of the pod tries again"
 
 Told = Callable[[str, str, float], None]
 """Told of each pod what became of it, what decided that, and how many seconds it took."""
@@ -83,10 +83,14 @@ class Injection:
         """Yield what is not as it should be."""
         configured = self._configured
         if configured.error:
-            kept = "the one before holds" if configured.config else "no pod that is to have a sidecar is made"
+            kept = (
+                "the last good one stays in force"
+                if configured.config
+                else "pods that must have a sidecar cannot be created"
+            )
             yield f"the injection configuration is wrong, {kept}: {configured.error}"
         elif configured.stale:
-            yield f"the injection configuration may be old: {configured.stale}"
+            yield f"the injection configuration may be out of date: {configured.stale}"
         yield from self._secrets.remarks()
 
     def look(self) -> None:
@@ -142,19 +146,21 @@ class Injection:
             async with asyncio.timeout(seconds):
                 return await self._answered(question, seconds)
         except TimeoutError:
-            return Answer(Result.REFUSED, f"there was no answer within {seconds:g} s: {_AGAIN}", Cause.LATE)
+            return Answer(
+                Result.REFUSED, f"the injector did not finish within {seconds:g} s; {_AGAIN}", Cause.LATE
+            )
         except FullError:
-            said = f"too many pods of {question.client or 'one client'} wait for their sidecars: {_AGAIN}"
+            said = f"too many pods of {question.client or 'one client'} wait for their sidecars; {_AGAIN}"
             return Answer(Result.REFUSED, said, Cause.LATE)
         except Exception as error:  # noqa: BLE001 - whatever it was, it is said, and the pod is not made
             _log.error("a pod was not reviewed", error=f"{type(error).__name__}: {error}")
-            said = f"the control plane has failed, and its log says how: {_AGAIN}"
+            said = f"the injector failed with an internal error (see the log of the control plane); {_AGAIN}"
             return Answer(Result.REFUSED, said, Cause.FAULT)
 
     async def _answered(self, question: Review, seconds: float) -> Answer:
         document, config = question.document, self.config
         if document is None or question.operation is not Operation.CREATE or question.kind != POD:
-            return Answer(Result.SKIPPED, "only pods that are made are given sidecars", Cause.NO_POD)
+            return Answer(Result.SKIPPED, "only new pods get sidecars", Cause.NO_POD)
         if config is None:
             said = f"the injector has no configuration: {self._configured.error}"
             return Answer(Result.REFUSED, said, Cause.NO_CONFIGURATION)
@@ -162,7 +168,7 @@ class Injection:
             namespace = await self._lookup.namespace(_metadata(question, "namespace"), seconds / 2)
         except (KubeError, TimeoutError, NotShownError) as error:
             said = str(error) or "the API server does not answer"
-            said = f"its namespace cannot be looked up: {said}"
+            said = f"cannot read the namespace of the pod: {said}"
             return Answer(Result.REFUSED, said, Cause.NO_NAMESPACE)
         version = await self._lookup.version(seconds / 4)
         known = InjectionInputs(
@@ -180,7 +186,7 @@ class Injection:
         try:
             await self._secrets.give(answered.needs)
         except (CertificateError, KubeError) as error:
-            said = f"identity is secret, and its Secret cannot be made: {error}"
+            said = f"identity is secret, but the Secret of the pod cannot be created: {error}"
             return Answer(Result.REFUSED, said, Cause.NO_SECRET)
         return answered
 

@@ -33,10 +33,10 @@ def test_each_family_is_led_only_with_its_rules() -> None:
     narrow = replace(BOTH, inbound_excluded=(PortRange(2, 65535),))
     with pair() as (workload, _):
         v4, v6 = WORKLOAD.values()
-        assert seen(workload, BOTH) == f"a connection to {v4} is not led to port 15003"
+        assert seen(workload, BOTH) == f"a test connection to {v4} was not redirected to port 15003"
         workload.do(lambda: put(Interception()))
         assert seen(workload, Interception()) == ""
-        assert seen(workload, BOTH) == f"a connection to {v6} is not led to port 15003"
+        assert seen(workload, BOTH) == f"a test connection to {v6} was not redirected to port 15003"
         workload.do(lambda: put(BOTH))
         assert seen(workload, BOTH) == ""
         workload.do(lambda: put(narrow))
@@ -57,7 +57,13 @@ def test_tproxy_is_seen_although_nobody_without_rights_is_given_its_connections(
 
 def test_a_pod_without_a_network_is_no_yes() -> None:
     """Nothing can be seen there."""
-    with machine() as made, pytest.raises(InterceptionError, match="no address here but loopback"):
+    with (
+        machine() as made,
+        pytest.raises(
+            InterceptionError,
+            match="this machine has only loopback addresses, so the interception cannot be tested",
+        ),
+    ):
         seen(made, Interception())
 
 
@@ -82,8 +88,8 @@ def test_the_command_waits_for_the_rules_and_says_what_is_missing() -> None:
 
         done = run("--seconds", "0")
         assert (done.returncode, done.stdout) == (1, "")
-        assert "after 0 s a connection to 10.250.0.1 is not led to port 15003" in done.stderr
-        assert "check that meshwright-cni is ready on this node" in done.stderr
+        assert "after 0 s a test connection to 10.250.0.1 was not redirected to port 15003" in done.stderr
+        assert "does meshwright-cni run on this node" in done.stderr
         late = threading.Timer(1, lambda: workload.do(lambda: put(Interception())))
         late.start()
         done = run("--seconds", "90")

@@ -114,6 +114,9 @@ async def _knows(log: Path) -> bool:
     said = [json.loads(each) for each in lines if "what there is goes on" in each and each.endswith("}")]
     if not said:
         return False
-    assert "shows no root with the pin of the join token" in said[0]["reason"]
+    assert (
+        "presents no root that matches the pin in the join token: the token belongs to "
+        "another mesh, or the server is not the control plane. The token was not sent"
+    ) in said[0]["reason"]
     assert datetime.fromisoformat(said[0]["ends"]) < datetime.now(UTC)
     return True

@@ -139,7 +139,7 @@ def test_a_clock_that_is_far_off_is_said() -> None:
     """Which way, and how far."""
     assert clock_words(NOW, NOW + timedelta(minutes=4)) == ""
     assert clock_words(NOW, NOW + timedelta(hours=1)) == (
-        "the clock here is 60 minutes ahead of the control plane's"
+        "the clock of this machine is 60 minutes ahead of the clock of the control plane"
     )
     assert "is 60 minutes behind" in clock_words(NOW, NOW - timedelta(hours=1))
 

@@ -64,7 +64,10 @@ async def test_another_is_neither_believed_nor_told_anything() -> None:
             admin.json("/config_dump"),
             admin.server_info(),
         ):
-            with pytest.raises(AnotherEnvoy, match=f"{THEIRS} and not with {OURS}: .* an --admin of its own"):
+            with pytest.raises(
+                AnotherEnvoy,
+                match=f"{THEIRS}, not with {OURS}; give each proxy on this machine its own --admin$",
+            ):
                 await asking
     assert {*asked} == {"GET /server_info"}
     assert issubclass(AnotherEnvoy, AdminUnreachable)
@@ -129,7 +132,9 @@ async def test_a_socket_is_asked_as_a_port_is(tmp_path: Path) -> None:
     await runner.setup()
     path = tmp_path / "admin.sock"
     async with EnvoyAdmin(path, OURS) as admin:
-        with pytest.raises(AdminUnreachable, match=f"Envoy's admin at {path} does not answer: "):
+        with pytest.raises(
+            AdminUnreachable, match=f"the admin interface of Envoy at {path} does not answer: "
+        ):
             await admin.server_info()
         try:
             await web.UnixSite(runner, path).start()

@@ -24,7 +24,7 @@ def _program(folder: Path, text: str) -> EnvoyOptions:
     ("text", "words"),
     [
         ("echo 'no such'; echo ' field'; exit 1", "Envoy does not accept {}: no such field"),
-        ("kill -TERM $$", "Envoy was ended by signal 15 before it had judged {}"),
+        ("kill -TERM $$", "Envoy was ended by signal 15 during the check of {}"),
     ],
 )
 async def test_who_says_no_is_quoted_and_who_could_not_answer_is_not_blamed(
@@ -57,7 +57,7 @@ async def test_a_program_that_is_not_there_is_said(tmp_path: Path) -> None:
 async def test_one_that_gives_no_verdict(tmp_path: Path) -> None:
     """It is not waited for ever: certificates are renewed meanwhile."""
     runtime = RuntimeDirectory(tmp_path)
-    with pytest.raises(EnvoyRejected, match=r"^Envoy has not judged .* within 0\.5 s$"):
+    with pytest.raises(EnvoyRejected, match=r"^Envoy did not finish the check of .* within 0\.5 s$"):
         await validated(_program(tmp_path, "sleep 1000"), runtime, 0.5)
 
 

@@ -60,14 +60,16 @@ def test_that_no_envoy_runs_is_said_with_what_becomes_of_it() -> None:
     made.configured("a", 0.0)
     assert made.not_running() == ""
     made.exited(0, 1, 0.0)
-    assert made.not_running().startswith("Envoy does not run: it failed once, and is tried 10 times more; ")
+    assert made.not_running().startswith(
+        "Envoy does not run: it failed once and will be started 10 times more; "
+    )
     made.tick(0.2)
     failures(made, 0.2, 8)
     made.exited(0, 1, 200.0)
-    assert "it failed 10 times, and is tried once more" in made.not_running()
+    assert "it failed 10 times and will be started once more" in made.not_running()
     made.tick(400.0)
     made.exited(0, 1, 400.0)
-    assert "it failed 11 times, and is given up" in made.not_running()
+    assert "it failed 11 times and will not be started again" in made.not_running()
 
 
 def test_a_clean_exit_is_not_restarted() -> None:

@@ -41,5 +41,7 @@ def test_a_kernel_without_ipv6_is_asked_nothing_of_it(
         iptables.put(wanted)
         iptables.check(wanted)
     assert asked
-    with pytest.raises(InterceptionError, match="this machine's kernel has none: leave --ipv6 out"):
+    with pytest.raises(
+        InterceptionError, match="--ipv6 is set, but the kernel of this machine has no IPv6; remove --ipv6"
+    ):
         iptables.put(Interception(families=both))

@@ -92,10 +92,13 @@ def test_rules_are_as_written(pytestconfig: pytest.Config) -> None:
         ({"outbound": False, "outbound_included": ports(1)}, "direction is not captured"),
         ({"outbound": False, "ranges_excluded": (ip_network("10.0.0.0/8"),)}, "outbound exclusions"),
         ({"ranges_included": (ip_network("fd00::/8"),)}, "fd00::/8 is IPv6"),
-        ({"ranges_excluded": (ip_network("0.0.0.0/0"),)}, "excludes everything"),
+        ({"ranges_excluded": (ip_network("0.0.0.0/0"),)}, "excludes all addresses"),
         ({"interfaces_excluded": ("lo",)}, "the excluded interface is 'lo': must be the name of a network"),
         ({"interfaces_excluded": ("-j ACCEPT",)}, "the excluded interface is '-j ACCEPT'"),
-        ({"capture": Capture.TPROXY, "inbound": False}, "TPROXY is for inbound"),
+        (
+            {"capture": Capture.TPROXY, "inbound": False},
+            "TPROXY is only for inbound traffic, which is not captured",
+        ),
         ({"capture": Capture.TPROXY, "mark": 0}, "mark is 0"),
         ({"capture": Capture.TPROXY, "route_table": 254}, "reserved"),
     ],
@@ -178,6 +181,6 @@ def test_differences_are_named_and_order_counts() -> None:
     assert differences(here, {"nat": lines}) == ()
     assert differences({}, {"nat": lines}) == ("nat/MESH_OUTBOUND is missing", "nat/OUTPUT is missing")
     (turned,) = differences(here, {"nat": (lines[1], lines[0], lines[2])})
-    assert turned == "nat/MESH_OUTBOUND: the same rules in another order, or twice"
+    assert turned == "nat/MESH_OUTBOUND: the rules are in the wrong order, or some exist twice"
     (more,) = differences(here, {"nat": (lines[0], lines[2])})
-    assert "not wanted ['-A MESH_OUTBOUND -j DROP']" in more
+    assert "rules that must not exist: ['-A MESH_OUTBOUND -j DROP']" in more

@@ -21,12 +21,15 @@ def test_what_is_not_said_is_as_without_rules_for_it() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "--uid is '': must be the number of the proxy's user"),
-        ("--uid root", "--uid is 'root': must be the number"),
-        ("--uid 1 --uid 2", "there is '--uid': must be one of"),
-        ("--uid 1500 --exclude-cgroups a", "there is '--exclude-cgroups': must be one of --capture"),
-        ("--uid 1500 15020", "there is '15020'"),
-        ("--uid", "--uid is without a value"),
+        ("", "--uid is '': must be the numeric ID of the user that runs the proxy"),
+        ("--uid root", "--uid is 'root': must be the numeric ID of the user that runs the proxy"),
+        ("--uid 1 --uid 2", "unknown or repeated option '--uid': the options are"),
+        (
+            "--uid 1500 --exclude-cgroups a",
+            "unknown or repeated option '--exclude-cgroups': the options are --capture",
+        ),
+        ("--uid 1500 15020", "unknown or repeated option '15020'"),
+        ("--uid", "--uid needs a value"),
         ("--uid 4294967295", "uid is 4294967295: must be from 0"),
         ("--uid 1500 --capture none", "--capture is 'none': must be one of redirect, tproxy"),
         ("--uid 1500 --exclude-inbound-ports *", "--exclude-inbound-ports is '*'"),

@@ -47,9 +47,9 @@ def test_who_it_is_and_what_to_do_is_said() -> None:
     """The program where it can be seen."""
     said = complaint(Owner(15003, 0, 1), "inbound", 1500, "envoy (pid 12)")
     assert said.startswith(
-        "port 15003, to which inbound traffic is led, is that of envoy (pid 12), which runs as "
+        "port 15003, to which inbound traffic is redirected, belongs to envoy (pid 12), running as "
     )
-    assert "is that of a program as user root (0), and" in complaint(Owner(15003, 0, 1), "inbound", 1500)
+    assert "belongs to a program as user root (0), but" in complaint(Owner(15003, 0, 1), "inbound", 1500)
 
 
 def test_addresses_are_read_and_what_reaches_them() -> None:
@@ -74,4 +74,4 @@ def test_a_program_whose_name_is_cut_within_a_character_is_named() -> None:
             (said,) = complaints(wanted)
         finally:
             name.write_bytes(before.rstrip())
-    assert f"is that of \ufffd[2Jproxy\ufffd (pid {os.getpid()})" in said
+    assert f"belongs to \ufffd[2Jproxy\ufffd (pid {os.getpid()})" in said

@@ -149,7 +149,7 @@ async def test_who_is_held_on_a_new_stream_has_nothing_any_more() -> None:
     story.way = ServerAnswer("UNAVAILABLE", "held", "workload-unknown")
     await story.look()
     await story.look(after=GRACE_SECONDS)
-    assert "knows no workload of u.s.n" in story.watch.standing.words
+    assert "has no workload for u.s.n" in story.watch.standing.words
     story.way = ServerAnswer("OK")
     await story.look(after=pause(1))
     await story.look()

@@ -71,7 +71,7 @@ def test_what_an_answer_means(answer: ServerAnswer, reason: Reason | None) -> No
 def test_a_name_is_said_with_its_address() -> None:
     """What was dialled is not what was typed."""
     why = unreached(_seen(NoRoute("192.0.2.1:15128", "No route to host")))
-    said = "there is no way to control.example:15128, which is 192.0.2.1:15128, (No route to host)"
+    said = "there is no route to control.example:15128, which is 192.0.2.1:15128, (No route to host)"
     assert str(why).startswith(f"no control plane: {said}; ")
 
 

@@ -56,9 +56,9 @@ def test_probes_are_read_as_kubernetes_has_them() -> None:
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        ([], "must be an object of paths"),
+        ([], "probes must be an object with paths as keys"),
         ({"/x": {}}, "must begin with /app-health/"),
-        ({"/app-health/x": {"exec": {}}}, "must have httpGet, tcpSocket or grpc"),
+        ({"/app-health/x": {"exec": {}}}, ": must have one of httpGet, tcpSocket and grpc"),
         ({"/app-health/x": {"tcpSocket": {"port": "http"}}}, "port is 'http'"),
         ({"/app-health/x": {"tcpSocket": {"port": 1}, "timeoutSeconds": 0}}, "timeoutSeconds is 0"),
     ],
@@ -76,7 +76,7 @@ def test_a_request_chooses_by_path_or_by_header() -> None:
     assert chosen(known, "/other", None) == Outcome(404, "there is no probe /other")
     assert chosen(known, "/other", "80") == Probe(HttpProbe(80, "/other"))
     assert [chosen(known, "/", wrong) for wrong in ("15000", "", "x")] == [
-        Outcome(400, f"istio-app-probe-port is {wrong!r}: no port of the application")
+        Outcome(400, f"istio-app-probe-port is {wrong!r}, which is not a port of the application")
         for wrong in ("15000", "", "x")
     ]
 

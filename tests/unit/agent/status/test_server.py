@@ -76,7 +76,7 @@ def test_an_agent_whose_status_lacks_a_field_is_not_understood(
     assert status_of(at) == page
     del (page[part] if part else page)[field]
     server.answers = [(200, json.dumps(page))]
-    with pytest.raises(AgentSilent, match=f"is not understood: .* has no `{field}`"):
+    with pytest.raises(AgentSilent, match=f"^unexpected answer of the agent at .* has no field `{field}`"):
         status_of(at)
 
 
@@ -142,10 +142,10 @@ def test_another_proxys_agent_is_not_the_one_waited_for(server: _Server) -> None
     assert (words, waited) == ("", 0.2)
     server.answers = [ready, other]
     words, _ = _waited(server, 0, "a.store.shop")
-    assert words.endswith("is of b.buyer.shop, not of a.store.shop")
+    assert words.endswith("serves b.buyer.shop, not a.store.shop")
     server.answers = [ready, (403, "only from this machine\n")]
     words, _ = _waited(server, 0, "a.store.shop")
-    assert words.endswith("is of another proxy, not of a.store.shop")
+    assert words.endswith("serves another proxy, not a.store.shop")
 
 
 @pytest.mark.parametrize(

@@ -139,18 +139,18 @@ def _make_folder(ca: Path, _: CertificateAuthority) -> None:
 
 
 AWAY = (
-    "move the directory away to have a new CA made (all proxy certificates must then be issued anew), "
-    "or put the right files there"
+    "restore the right files, or move the directory away so that the server creates a "
+    "new CA (then all proxy certificates must be issued again)"
 )
 
-TWO = "CA certificate {ca}/ca.pem holds 2 certificates; it must hold one, or {rest}"
+TWO = "CA certificate {ca}/ca.pem has 2 certificates; it must have exactly one, or {rest}"
 
 
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
-        (_remove("ca.pem"), "{ca}/ca.pem is missing though {ca}/ca.key is there; restore it, or " + AWAY),
-        (_remove("ca.key"), "{ca}/ca.key is missing though {ca}/ca.pem is there; restore it, or " + AWAY),
+        (_remove("ca.pem"), "{ca}/ca.pem is missing, but {ca}/ca.key exists; " + AWAY),
+        (_remove("ca.key"), "{ca}/ca.key is missing, but {ca}/ca.pem exists; " + AWAY),
         (_put("ca.key", b"garbage"), "CA key {ca}/ca.key is not a private key in PEM; " + AWAY),
         (_put("ca.pem", b"garbage"), "CA certificate {ca}/ca.pem is not a certificate in PEM; " + AWAY),
         (
@@ -165,7 +165,7 @@ TWO = "CA certificate {ca}/ca.pem holds 2 certificates; it must hold one, or {re
             _put("ca.key", _pem(ed25519.Ed25519PrivateKey.generate())),
             "CA key {ca}/ca.key is neither an ECDSA nor an RSA key; " + AWAY,
         ),
-        (_put_leaf, "{ca}/ca.pem is not a CA's certificate: it may not sign others"),
+        (_put_leaf, "{ca}/ca.pem is not a CA certificate: it may not sign other certificates"),
         (_put_two, TWO),
         (_make_folder, "{ca}/ca.key cannot be read: Is a directory"),
     ],
@@ -182,7 +182,7 @@ def test_each_fault_of_the_files_is_one_sentence(
     with pytest.raises(StateError) as refused:
         CertificateAuthority.open(state, DOMAIN, now)
     assert str(refused.value) == sentence.format(
-        ca=state / "ca", rest=f"its roots must be in {state}/ca/roots.pem"
+        ca=state / "ca", rest=f"the roots must be in {state}/ca/roots.pem"
     )
 
 
@@ -194,9 +194,12 @@ def test_validity_and_trust_domain_are_looked_at(
     CertificateAuthority.open(state, DOMAIN, end)
     with pytest.raises(StateError, match=f"^CA certificate {path} expired at 2041-05-05 07:08:09"):
         CertificateAuthority.open(state, DOMAIN, end + timedelta(seconds=1))
-    with pytest.raises(StateError, match=r"is not valid before 2031-05-06 07:07:09.*: set the clock$"):
+    with pytest.raises(StateError, match=r"is not valid before 2031-05-06 07:07:09.*; set the clock$"):
         CertificateAuthority.open(state, DOMAIN, now - timedelta(seconds=61))
-    with pytest.raises(StateError, match=r"is for spiffe://mesh.example, not for spiffe://other.example$"):
+    with pytest.raises(
+        StateError,
+        match=r"is for spiffe://mesh.example, not for spiffe://other.example, the trust domain of this mesh$",
+    ):
         CertificateAuthority.open(state, TrustDomain("other.example"), now)
 
 
@@ -267,7 +270,7 @@ def test_a_request_must_prove_its_key(authority: CertificateAuthority, now: date
         SignedRequest(csr.public_bytes(serialization.Encoding.PEM)),
     )
     assert b"BEGIN CERTIFICATE" in authority.issue(request, now)
-    with pytest.raises(RequestError, match=r"^the signing request is not signed with the key that it"):
+    with pytest.raises(RequestError, match="the signing request is not signed with its own key"):
         authority.issue(replace(request, possession=SignedRequest(forged)), now)
     with pytest.raises(RequestError, match=r"^the signing request is not PKCS#10 in PEM$"):
         authority.issue(replace(request, possession=SignedRequest(b"garbage")), now)

@@ -72,7 +72,7 @@ def test_the_built_in_ca_may_be_an_intermediate_too(tmp_path: Path, now: datetim
     folder.mkdir()
     (folder / "ca.pem").write_bytes(lower.pem)
     (folder / "ca.key").write_bytes(lower.key_pem)
-    with pytest.raises(StateError, match=r"ca.pem \(whose root is to be in .*/ca/roots.pem\) cannot be used"):
+    with pytest.raises(StateError, match=r"ca.pem \(expected root in .*/ca/roots.pem\) cannot be used"):
         CertificateAuthority.open(tmp_path, DOMAIN, now)
     (folder / "roots.pem").write_bytes(root.pem)
     authority = CertificateAuthority.open(tmp_path, DOMAIN, now)
@@ -88,7 +88,10 @@ def test_keys_on_curves_that_envoy_does_not_know_are_refused(tmp_path: Path, now
     other.put(tmp_path / "itself")
     ca("lower", now, other).put(tmp_path / "below", other)
     for each in ("itself", "below"):
-        with pytest.raises(StateError, match="'CN=root' has an ECDSA key on brainpoolP256r1, which Envoy"):
+        with pytest.raises(
+            StateError,
+            match="'CN=root' has an ECDSA key on the curve brainpoolP256r1, which Envoy does not support",
+        ):
             _issuer(tmp_path / each, now)
     for number, curve in enumerate((ec.SECP384R1(), ec.SECP521R1())):
         made = ca("root", now, key=ec.generate_private_key(curve))
@@ -213,30 +216,39 @@ def _weak(folder: Path, now: datetime) -> None:
 BAD: list[tuple[Callable[[Path, datetime], object], str]] = [
     (
         lambda folder, now: ca("leaf", now, is_ca=False).put(folder),
-        "tls.crt is not a CA's certificate: it may",
+        "tls.crt is not a CA certificate: it may not sign other certificates",
     ),
-    (lambda folder, now: ca("old", now - 9 * DAY, days=5).put(folder), "tls.crt expired at .* put the right"),
+    (
+        lambda folder, now: ca("old", now - 9 * DAY, days=5).put(folder),
+        "tls.crt expired at .*; restore the right files$",
+    ),
     (lambda folder, now: ca("new", now + 9 * DAY).put(folder), "tls.crt is not valid before"),
     (
         lambda folder, now: ca("lower", now, ca("up", now)).put(folder, ca("x", now)),
-        "none of those that were",
+        ("but none of the given certificates has signed it; add the missing intermediate or root"),
     ),
     (
         lambda folder, now: ca("lower", now, ca("up", now)).put(folder),
-        "whose root is to be in .*it is no root",
+        "expected root in .*so it is not a root; give the root too$",
     ),
-    (lambda folder, now: ca("own", now).put(folder, ca("x", now)), "leads to .*CN=own.*none of the roots"),
-    (_below_path_length, r"CN=upper.* allows 0 CAs below it \(its path length\), and there are 1"),
-    (_for_servers_alone, "CN=lower.* does not let those below it be TLS clients and servers"),
+    (
+        lambda folder, now: ca("own", now).put(folder, ca("x", now)),
+        "its chain ends at .*CN=own.*, which is not one of the given roots$",
+    ),
+    (_below_path_length, r"CN=upper.* allows 0 CAs below it \(its path length\), but there are 1"),
+    (
+        _for_servers_alone,
+        "CN=lower.* does not allow certificates below it for TLS clients and servers: its extended key usage",
+    ),
     (_expired_above, "CN=root.* expired at"),
-    (_weak, "tls.key is RSA of 1024 bits; 2048 are the least"),
+    (_weak, "tls.key is an RSA key of 1024 bits; it must have at least 2048 bits"),
     (_other_key, "tls.key does not match"),
     (lambda folder, _: (folder / "tls.crt").write_bytes(b"junk"), "tls.crt is not a certificate in PEM"),
     (
         lambda folder, _: (folder / "tls.key").write_bytes(b"planted-junk"),
         "tls.key is not a private key in PEM",
     ),
-    (lambda folder, _: (folder / "tls.key").unlink(), "tls.key is missing; put the right files there"),
+    (lambda folder, _: (folder / "tls.key").unlink(), "tls.key is missing; restore the right files"),
     (lambda folder, _: (folder / "ca.crt").write_bytes(b""), "ca.crt is not a certificate in PEM"),
     (lambda folder, _: _strange(folder, VERSION), "tls.crt is not a certificate in PEM"),
     (lambda folder, _: _strange(folder, CURVE), "tls.crt has a key or extensions that cannot be read"),

@@ -243,7 +243,9 @@ def test_it_is_said_who_signs_and_who_did(scene: Scene) -> None:
 def test_a_file_that_is_another_s_is_an_error(scene: Scene, content: bytes) -> None:
     """Silently begun anew the mesh would not trust what it must."""
     (scene.state / ISSUER_FILE).write_bytes(content)
-    with pytest.raises(StateError, match=r"issuer.json is not what was written there: .*move it away"):
+    with pytest.raises(
+        StateError, match=r"issuer.json is damaged: .*or move it away if there was no earlier issuer"
+    ):
         known(scene.state)
 
 

@@ -54,9 +54,18 @@ GOOD: dict[str, Extensions] = {
 BAD: dict[str, tuple[Extensions, str]] = {
     "any use alone": (
         [(_uses(ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE), False)],
-        "its extended key usage, in which TLS stacks look for both: anyExtendedKeyUsage is neither",
+        (
+            "does not allow certificates below it for TLS clients and servers: its extended key "
+            "usage must have both clientAuth and serverAuth (anyExtendedKeyUsage does not count)"
+        ),
     ),
-    "one use": ([(_uses(SERVER), False)], "does not let those below it be TLS clients and servers"),
+    "one use": (
+        [(_uses(SERVER), False)],
+        (
+            "does not allow certificates below it for TLS clients and servers: its extended key "
+            "usage must have both clientAuth and serverAuth (anyExtendedKeyUsage does not count)"
+        ),
+    ),
     "another DNS name": ([(_permits(x509.DNSName("other.example")), True)], "has name constraints"),
     "its own DNS name": ([(_permits(x509.DNSName("cluster.local")), True)], "has name constraints"),
     "its own URIs": (
@@ -66,11 +75,11 @@ BAD: dict[str, tuple[Extensions, str]] = {
     "a network, not critical": ([(_permits(NETWORK), False)], "has name constraints"),
     "what is not known": (
         [(x509.UnrecognizedExtension(ObjectIdentifier("1.2.3.4"), b"\x05\x00"), True)],
-        "has a critical extension that TLS stacks do not know, and so refuse: 1.2.3.4",
+        "has a critical extension that TLS libraries do not know and therefore refuse: 1.2.3.4",
     ),
     "what our library knows": (
         [(x509.TLSFeature([x509.TLSFeatureType.status_request]), True)],
-        f"and so refuse: {ExtensionOID.TLS_FEATURE.dotted_string}",
+        f"do not know and therefore refuse: {ExtensionOID.TLS_FEATURE.dotted_string}",
     ),
 }
 CASES = {**GOOD, **{name: extensions for name, (extensions, _) in BAD.items()}}

@@ -72,14 +72,20 @@ WEAK: dict[str, tuple[Callable[[], bytes], str]] = {
     "P-521": (lambda: csr(ec.generate_private_key(ec.SECP521R1())), "ECDSA on secp521r1: it must be"),
     "secp256k1": (lambda: csr(ec.generate_private_key(ec.SECP256K1())), "ECDSA on secp256k1: it must be"),
     "Ed25519": (lambda: csr(ed25519.Ed25519PrivateKey.generate(), None), "of the kind Ed25519"),
-    "SHA-1": (lambda: _unproven(_public(P256.public_key()), _SHA1), "signed with sha1: must be SHA-256"),
+    "SHA-1": (
+        lambda: _unproven(_public(P256.public_key()), _SHA1),
+        "signed with sha1: the hash must be SHA-256",
+    ),
     "nothing": (lambda: b"", "not PKCS#10"),
     "no PKCS#10": (lambda: b"-----BEGIN CERTIFICATE REQUEST-----", "not PKCS#10"),
     "bytes after it": (lambda: csr() + b"\0", "not PKCS#10"),
     "half of it": (lambda: csr()[:100], "not PKCS#10"),
-    "huge": (lambda: b"\x30" * (MOST_BYTES + 1), f"has {MOST_BYTES + 1} bytes: {MOST_BYTES} is the most"),
-    "a broken signature": (lambda: _flipped(csr()), "not signed with the key"),
-    "somebody else's key": (lambda: _swapped(P256), "not signed with the key that it brings"),
+    "huge": (
+        lambda: b"\x30" * (MOST_BYTES + 1),
+        f"has {MOST_BYTES + 1} bytes; at most {MOST_BYTES} are allowed",
+    ),
+    "a broken signature": (lambda: _flipped(csr()), "the signing request is not signed with its own key"),
+    "somebody else's key": (lambda: _swapped(P256), "the signing request is not signed with its own key"),
 }
 
 

@@ -116,7 +116,9 @@ class MemoryLedger:
         try:
             self._write(entry.serial)
         except StateError as error:
-            raise UnwrittenError(f"that {entry.serial} is revoked is not kept", entry) from error
+            raise UnwrittenError(
+                f"the revocation of {entry.serial} holds only until this server stops", entry
+            ) from error
         return self._known(entry.serial)
 
     def write_unwritten(self) -> None:

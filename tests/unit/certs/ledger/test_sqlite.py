@@ -156,9 +156,12 @@ def test_files_that_are_no_ledger_are_refused_untouched(tmp_path: Path) -> None:
         sentences.append(str(refused.value))
     assert sentences == [
         f"ledger {garbage} cannot be used: file is not a database",
-        f"{other} is not a ledger but another database; move it away",
-        f"ledger {newer} is of a newer version of Meshwright (its schema is 7, this program knows up to 4)",
-        f"ledger {folder} cannot be opened: Is a directory",
+        f"{other} is not a ledger but another database; move it to another place",
+        (
+            f"ledger {newer} was written by a newer version of Meshwright (it has schema 7, this "
+            "version supports schemas up to 4); run the newer version, or restore a backup"
+        ),
+        f"cannot open ledger {folder}: Is a directory",
     ]
     assert (garbage.read_bytes(), other.read_bytes()) == before
 
@@ -232,7 +235,8 @@ def test_a_revocation_that_cannot_be_written_is_in_force_and_said(ledger: Sqlite
         with pytest.raises(UnwrittenError) as said:
             ledger.revoke("1A", START)
         assert str(said.value) == (
-            f"ledger {state}/ledger.db cannot be written (database is locked): that 1a is revoked is not kept"
+            f"ledger {state}/ledger.db cannot be written (database is locked): the "
+            "revocation of 1a holds only until this server stops"
         )
         assert said.value.entry == expected == ledger.entry("1a") == ledger.claim("1a", START + YEAR)
     ledger.close()
@@ -246,7 +250,9 @@ def test_a_revocation_holds_though_the_file_was_taken_away(ledger: SqliteLedger,
     ledger.record(new_entry("1f"))
     assert ledger.entry("1f") is not None
     path.rename(aside)
-    with pytest.raises(UnwrittenError, match="that 1f is revoked is not kept") as unkept:
+    with pytest.raises(
+        UnwrittenError, match="the revocation of 1f holds only until this server stops"
+    ) as unkept:
         ledger.revoke("1f", START, "stolen")
     found = ledger.entry("1f")
     assert found is not None

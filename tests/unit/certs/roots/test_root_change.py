@@ -49,7 +49,7 @@ def test_an_abort_ends_with_the_old_root_alone(steps: int) -> None:
     back: Rotation | None = aborted(rotation, LATER)
     last = rotation
     while back is not None:
-        with pytest.raises(RequestError, match="being aborted already"):
+        with pytest.raises(RequestError, match="the rotation is already being aborted"):
             aborted(back, LATER)
         last, back = back, advanced(back, LATER)
     assert last.trusted == (OLD,)

@@ -119,7 +119,7 @@ def test_a_step_whose_folders_cannot_follow_is_not_taken(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", refused)
-        with pytest.raises(StateError, match="cannot change places: Device or resource busy"):
+        with pytest.raises(StateError, match=r"cannot swap the roots in .*: Device or resource busy"):
             kept.keep(state, second)
     assert kept.recovered(state) == first
     assert fingerprint_in(state / "ca") == first.signer
@@ -151,7 +151,9 @@ def test_a_ca_that_is_a_mount_is_not_changed(state: Path, monkeypatch: pytest.Mo
     """It is said before anything is made: the kernel would refuse the renames later."""
     before = sorted(state.iterdir())
     monkeypatch.setattr(Path, "is_mount", lambda path: path == state / "ca")
-    with pytest.raises(StateError, match="ca is a mount, which cannot change places"):
+    with pytest.raises(
+        StateError, match="ca is a mount point, which cannot be swapped with the folder of another root"
+    ):
         kept.begin(state, DOMAIN, NOW)
     assert sorted(state.iterdir()) == before
 
@@ -196,7 +198,7 @@ def test_a_file_that_nobody_wrote(state: Path, text: str) -> None:
     """It is said, and nothing is removed."""
     kept.begin(state, DOMAIN, NOW)
     (state / kept.FILE).write_text(text)
-    with pytest.raises(StateError, match=r"rotation\.json is not what a server has written there"):
+    with pytest.raises(StateError, match=r"rotation\.json is damaged"):
         kept.recovered(state)
     assert (state / "ca.other" / "ca.key").exists()
 
@@ -206,7 +208,7 @@ def test_roots_that_are_others(state: Path) -> None:
     rotation: Rotation = kept.begin(state, DOMAIN, NOW)
     shutil.rmtree(state / "ca")
     open_root(state, DOMAIN, NOW)
-    with pytest.raises(StateError, match=f"does not hold the root {rotation.signer[:16]}"):
+    with pytest.raises(StateError, match=f"does not have the root {rotation.signer[:16]}"):
         kept.recovered(state)
 
 

@@ -48,12 +48,14 @@ def test_named_and_long_unheard_proxies_are_given_up(
 @pytest.mark.parametrize("name", ["server", "objects", "pods", "c.cart.shop"])
 def test_a_name_that_cannot_be_given_up_is_refused_with_those_that_can(name: str) -> None:
     """The server itself and declared roots must follow; anything else may be mistyped."""
-    words = rf"^{name} does not hold the change back; waited for: a.cart.shop, b.cart.shop, webhook$"
+    words = f"^{name} does not delay the rotation; the rotation waits for: a.cart.shop, b.cart.shop, webhook$"
     with pytest.raises(RequestError, match=words):
         given_up(STATUS, ("webhook", name), None, NOW)
 
 
 def test_nobody_is_named_where_nothing_holds_the_change_back() -> None:
     """The refusal says so."""
-    with pytest.raises(RequestError, match=r"^webhook does not hold .*; waited for: nobody does$"):
+    with pytest.raises(
+        RequestError, match=r"^webhook does not delay the rotation; the rotation waits for: no proxy$"
+    ):
         given_up(ChangeStatus(None), ("webhook",), None, NOW)

@@ -76,7 +76,7 @@ def test_it_signs_and_the_directory_has_no_ca(scene: Scene) -> None:
         assert (entry.signer, entry.not_after) == (found.authority.fingerprint, found.authority.not_after)
         assert (found.whose.kind, found.whose.place) == (IssuerKind.FILES, scene.files)
         assert found.whose.changing is None
-        assert f"change it in {scene.files}" in found.whose.why_not
+        assert f"rotate the CA in {scene.files}" in found.whose.why_not
     assert not (scene.state / "ca").exists()
     files = [each for each in scene.state.rglob("*") if each.is_file()]
     assert not [each for each in files if b"PRIVATE KEY" in each.read_bytes()]
@@ -173,7 +173,8 @@ def test_from_the_built_in_one_and_back(scene: Scene) -> None:
         assert TrustBundle.of([found.authority.trust_bundle()]) == both
         assert all(map(found.authority.trusts, signers))
         assert found.whose.changing is None
-        assert "while a former CA in files is trusted" in found.whose.why_not
+        why = "the root cannot be rotated while a former CA from files is still trusted, until "
+        assert why in found.whose.why_not
     scene.now += 41 * DAY
     with scene.open(own=True) as found:
         assert found.authority.trust_bundle() == built_in
@@ -185,7 +186,11 @@ def test_a_forgotten_setting_makes_no_new_ca(scene: Scene) -> None:
     scene.put("root")
     with scene.open() as found:
         scene.issued(found)
-    said = pytest.raises(StateError, match="give authority_directory if the CA there has signed")
+    said = pytest.raises(
+        StateError,
+        match="; restore ca\\.pem and ca\\.key, set authority_directory if that CA signed them, or "
+        "create a new CA with",
+    )
     with said, scene.open(own=True):
         pass
     assert not (scene.state / "ca").exists()
@@ -209,7 +214,14 @@ def test_a_root_that_is_being_changed_comes_first(scene: Scene) -> None:
         assert found.whose.changing is not None
         found.whose.changing.begin(scene.now)
     scene.put("root")
-    with pytest.raises(StateError, match="is being changed: have that ended, or aborted"), scene.open():
+    with (
+        pytest.raises(
+            StateError,
+            match="is being rotated; finish or abort this rotation before you use another CA "
+            "\\(authority_directory or authority_certificate\\)",
+        ),
+        scene.open(),
+    ):
         pass
 
 
@@ -225,7 +237,7 @@ def test_what_is_bad_is_no_start_and_no_exchange(scene: Scene) -> None:
         assert found.whose.tend is not None
         for bad, roots, between, word in (
             (old, (old,), b"", "expired at"),
-            (no_ca, (no_ca,), b"", "not a CA's certificate"),
+            (no_ca, (no_ca,), b"", "not a CA certificate: it may not sign other certificates"),
             (lower, (good,), upper.pem, "its path length"),
             (lower, (), b"", "authority_roots|is signed by"),
         ):

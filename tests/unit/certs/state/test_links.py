@@ -115,7 +115,8 @@ def test_a_folder_behind_another_users_link_is_not_written_to(
     there.mkdir()
     way = _given_away(folder / "out", there)
     with pytest.raises(
-        PermissionError, match=f"out is a symbolic link of user {MALLORY}, which is not followed"
+        PermissionError,
+        match=f"out is a symbolic link that belongs to user {MALLORY}; links of other users are not followed",
     ):
         write(way / "file")
     assert [*there.iterdir()] == []
@@ -129,7 +130,9 @@ def test_an_empty_directory_behind_another_users_link_keeps_its_mode(tmp_path: P
     way = _given_away(folder / "run", there)
     with pytest.raises(PermissionError):
         files.make_private(way)
-    with pytest.raises(StateError, match=f"{way} cannot be made: run is a symbolic link of user {MALLORY}"):
+    with pytest.raises(
+        StateError, match=f"{way} cannot be made: run is a symbolic link that belongs to user {MALLORY}"
+    ):
         files.private_directory(way)
     assert stat.S_IMODE(there.stat().st_mode) == 0o755
 
@@ -169,5 +172,5 @@ def test_a_second_name_that_its_owner_made_is_no_harm(tmp_path: Path) -> None:
     (tmp_path / "backup").hardlink_to(tmp_path / "ledger.sqlite")
     files.touch_private(tmp_path / "ledger.sqlite")
     tmp_path.chmod(0o777)
-    with pytest.raises(PermissionError, match=r"ledger\.sqlite has 2 names"):
+    with pytest.raises(PermissionError, match=r"ledger\.sqlite has 2 hard links"):
         files.touch_private(tmp_path / "ledger.sqlite")

@@ -31,23 +31,35 @@ def test_what_its_owner_alone_can_get_at(mode: int, owner: int, user: int, publi
 @pytest.mark.parametrize(
     ("mode", "owner", "user", "public", "sentence"),
     [
-        (FILE | 0o640, 7, 7, False, "can be read by others (its mode is 0640): chmod 600 /s/x"),
-        (FILE | 0o604, 7, 7, False, "can be read by others (its mode is 0604): chmod 600 /s/x"),
-        (FILE | 0o602, 0, 0, False, "can be written by others (its mode is 0602): chmod 600 /s/x"),
-        (FILE | 0o666, 7, 7, False, "can be read and written by others (its mode is 0666): chmod 600 /s/x"),
-        (FILE | 0o664, 7, 7, True, "can be written by others (its mode is 0664): chmod 644 /s/x"),
-        (FOLDER | 0o755, 7, 7, False, "can be read and entered by others (its mode is 0755): chmod 700 /s/x"),
-        (FOLDER | 0o701, 7, 7, False, "can be entered by others (its mode is 0701): chmod 700 /s/x"),
+        (FILE | 0o640, 7, 7, False, "can be read by other users (its mode is 0640): chmod 600 /s/x"),
+        (FILE | 0o604, 7, 7, False, "can be read by other users (its mode is 0604): chmod 600 /s/x"),
+        (FILE | 0o602, 0, 0, False, "can be written by other users (its mode is 0602): chmod 600 /s/x"),
+        (
+            FILE | 0o666,
+            7,
+            7,
+            False,
+            "can be read and written by other users (its mode is 0666): chmod 600 /s/x",
+        ),
+        (FILE | 0o664, 7, 7, True, "can be written by other users (its mode is 0664): chmod 644 /s/x"),
+        (
+            FOLDER | 0o755,
+            7,
+            7,
+            False,
+            "can be read and entered by other users (its mode is 0755): chmod 700 /s/x",
+        ),
+        (FOLDER | 0o701, 7, 7, False, "can be entered by other users (its mode is 0701): chmod 700 /s/x"),
         (
             FOLDER | 0o1777,
             7,
             7,
             False,
-            "can be read and written and entered by others (its mode is 1777): chmod 700 /s/x",
+            "can be read and written and entered by other users (its mode is 1777): chmod 700 /s/x",
         ),
-        (FILE | 0o600, 8, 7, False, "belongs to user 8, and this runs as user 7: chown 7 /s/x"),
-        (FILE | 0o600, 7, 0, False, "belongs to user 7, and this runs as user 0: chown 0 /s/x"),
-        (FILE | 0o644, 8, 7, True, "belongs to user 8, and this runs as user 7: chown 7 /s/x"),
+        (FILE | 0o600, 8, 7, False, "belongs to user 8, but the program runs as user 7: chown 7 /s/x"),
+        (FILE | 0o600, 7, 0, False, "belongs to user 7, but the program runs as user 0: chown 0 /s/x"),
+        (FILE | 0o644, 8, 7, True, "belongs to user 8, but the program runs as user 7: chown 7 /s/x"),
     ],
 )
 def test_what_others_can_get_at(mode: int, owner: int, user: int, public: bool, sentence: str) -> None:
@@ -69,7 +81,7 @@ def test_whoever_holds_a_key_is_looked_at(folder: str, tmp_path: Path) -> None:
             each.chmod(0o700)
     assert exposures(tmp_path) == ()
     key.chmod(0o640)
-    assert exposures(tmp_path) == (f"{key} can be read by others (its mode is 0640): chmod 600 {key}",)
+    assert exposures(tmp_path) == (f"{key} can be read by other users (its mode is 0640): chmod 600 {key}",)
 
 
 @pytest.mark.parametrize("name", [LEDGER_FILE, f"{LEDGER_FILE}.lost-1", REBUILDING_FILE, "tokens.sqlite"])
@@ -79,4 +91,6 @@ def test_what_says_who_is_let_in_is_looked_at(name: str, tmp_path: Path) -> None
     file = tmp_path / name
     file.touch()
     file.chmod(0o620)
-    assert exposures(tmp_path) == (f"{file} can be written by others (its mode is 0620): chmod 600 {file}",)
+    assert exposures(tmp_path) == (
+        f"{file} can be written by other users (its mode is 0620): chmod 600 {file}",
+    )

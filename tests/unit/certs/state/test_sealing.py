@@ -193,24 +193,32 @@ def test_what_is_wrong_is_said_and_nothing_is_lost(
 ) -> None:
     """No passphrase, another one, no seal, a damaged one: none of it begins anything anew."""
     begun(state, now, passphrase)
-    assert "give key_passphrase_file" in refused(state, now, None)
+    assert (
+        "set key_passphrase_file (MESHWRIGHT_KEY_PASSPHRASE_FILE) to the file with the passphrase"
+    ) in refused(state, now, None)
     other = written(tmp_path / "other", "battery staple")
-    assert f"passphrase in {other} is not the one" in refused(state, now, other)
-    assert "must hold a passphrase" in refused(state, now, written(tmp_path / "empty", ""))
-    assert "must hold a passphrase" in refused(state, now, written(tmp_path / "lines", "a horse\nb"))
+    assert f"the passphrase in {other} does not decrypt the private keys in" in refused(state, now, other)
+    assert "must have a passphrase: one line of at most" in refused(
+        state, now, written(tmp_path / "empty", "")
+    )
+    assert "must have a passphrase: one line of at most" in refused(
+        state, now, written(tmp_path / "lines", "a horse\nb")
+    )
     assert "is missing" in refused(state, now, tmp_path / "none")
     assert "in the state directory" in refused(state, now, written(state / "passphrase", "correct horse"))
     (state / "passphrase").unlink()
     seal = (state / "seal.json").read_bytes()
     (state / "seal.json").unlink()
-    assert "which decrypts it, is missing: put it back" in refused(state, now, passphrase)
-    assert "is encrypted, and no passphrase was given" in refused(state, now, None)
+    assert (
+        "from a backup. Without a backup the encrypted keys are lost; move their files to another place"
+    ) in refused(state, now, passphrase)
+    assert "a private key is encrypted, but no passphrase is set" in refused(state, now, None)
     numbers = ({"n": 2**40}, {"n": 3}, {"r": 0}, {"r": -1}, {"p": 0}, {"p": 65}, {"kdf": "none"})
     for damaged in (b"", b"{}", b"[]", seal[:40], *(_with(seal, **each) for each in numbers)):
         (state / "seal.json").write_bytes(damaged)
-        assert "is not what was written there" in refused(state, now, passphrase)
+        assert "is damaged:" in refused(state, now, passphrase)
     (state / "seal.json").write_bytes(_with(seal, salt="00" * 16))
-    assert "is not the one" in refused(state, now, passphrase)
+    assert "does not decrypt the private keys in" in refused(state, now, passphrase)
     (state / "seal.json").write_bytes(seal)
     assert keys(state, now, passphrase)
 
@@ -226,11 +234,15 @@ def test_a_damaged_key(state: Path, now: datetime, passphrase: Path) -> None:
     pair, ca = state / "ads" / "certificate.pem", state / "ca" / "ca.key"
     ours, strange = pair.read_bytes(), Seal(new_data_key()).closed(KEY)
     pair.write_bytes(strange)
-    with pytest.raises(StateError, match="damaged, or of another directory"):
+    with pytest.raises(
+        StateError, match="an encrypted private key is damaged or belongs to another state directory"
+    ):
         PairFiles(state, seal).load(ADS_SERVER)
     pair.write_bytes(ours)
     ca.write_bytes(strange)
-    assert "damaged, or of another directory" in refused(state, now, passphrase)
+    assert "an encrypted private key is damaged or belongs to another state directory" in refused(
+        state, now, passphrase
+    )
     with pytest.raises(StateError, match="is encrypted") as error:
         PairFiles(state).load(ADS_SERVER)
     assert type(error.value) is StateError, "one that is corrupt would be made anew"
@@ -301,7 +313,7 @@ def test_who_dies_on_the_way_goes_on_where_he_was(
             assert not (state / "seal.json").exists()
         case _:
             assert keys(state, now, new) == expected
-            assert "is not the one" in refused(state, now, passphrase)
+            assert "does not decrypt the private keys in" in refused(state, now, passphrase)
 
 
 def test_a_key_that_is_elsewhere(tmp_path: Path, state: Path, now: datetime, passphrase: Path) -> None:
@@ -321,7 +333,7 @@ def test_who_can_read_the_passphrase(state: Path, now: datetime, passphrase: Pat
     passphrase.chmod(0o644)
     with capture_logs() as logs:
         assert keys(state, now, passphrase)
-    assert "can be read by others" in str(logs)
+    assert "can be read by other users" in str(logs)
 
 
 def test_what_shows_nothing() -> None:

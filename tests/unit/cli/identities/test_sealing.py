@@ -45,9 +45,9 @@ def test_there_and_back(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "info" not in sealed.stdout
     assert (sealed.exit_code, plain(state)) == (0, False)
     assert "start the server with key_passphrase_file from now on" in sealed.output
-    assert "give key_passphrase_file (MESHWRIGHT_KEY_PASSPHRASE_FILE)" in str(
-        ran("certs", "list", *where).output
-    )
+    assert (
+        "set key_passphrase_file (MESHWRIGHT_KEY_PASSPHRASE_FILE) to the file with the passphrase"
+    ) in str(ran("certs", "list", *where).output)
     monkeypatch.setenv("MESHWRIGHT_KEY_PASSPHRASE_FILE", second)
     for words in (("list",), ("token", "list"), ("revoke", "u1.shop.default"), ("unseal",)):
         said = ran("certs", *words, *where).output

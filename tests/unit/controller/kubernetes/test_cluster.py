@@ -61,7 +61,7 @@ async def test_where_nothing_is_known_there_is_nothing_to_serve(
                 await made.source.first()
         if "127.0.0.1:1" in str(caught.value):
             break
-    assert str(caught.value).startswith("nothing is known of the cluster a: ")
+    assert str(caught.value).startswith("cannot read the cluster a: ")
     assert "127.0.0.1:1" in str(caught.value)
 
 

@@ -138,7 +138,7 @@ def test_a_wrong_variable_is_named_as_a_variable(monkeypatch: pytest.MonkeyPatch
         ("zzz: 1", "zzz in the config file is not a setting; `meshwright serve --settings` lists all"),
         (
             "log_level: debug\nverify: no\nlog_level: info",
-            "line 3: must have each key once; 'log_level' stands",
+            "line 3: must have each key only once; 'log_level' occurs",
         ),
         ("log-level: debug\nlog_level: info", "has the setting log_level twice, with - and with _"),
         ("verify: no\n---\nverify: no", "must have one document, but line 3 begins a second one"),

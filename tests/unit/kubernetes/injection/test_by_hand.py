@@ -337,7 +337,9 @@ REFUSED = {
     "openservicemesh.io/sidecar-injection: maybe": "is 'maybe': must be one of disabled, enabled,",
     "meshwright.dev/inject: 'yes'": "annotation meshwright.dev/inject is 'yes': must be one of false, true",
     "meshwright.dev/sidecar-placement: first": "is 'first': must be one of classic, native",
-    "meshwright.dev/overlays: larg": "has 'larg'; there are the overlays debug, labelled, large",
+    "meshwright.dev/overlays: larg": (
+        "has 'larg', which is not an overlay; the overlays are: debug, labelled, large"
+    ),
     'meshwright.dev/overlays: "a\\nb"': "annotation meshwright.dev/overlays has a control character",
     "meshwright.dev/sidecar-driver: pipy": "sidecar driver 'pipy' is unknown",
     "meshwright.dev/inject: [1]": "metadata.annotations.meshwright.dev/inject must be text",
@@ -360,10 +362,10 @@ def test_what_cannot_be_is_refused_and_nothing_is_printed(annotation: str) -> No
 
 UNREADABLE = {
     "a: [1\n": "standard input, line 2: must be valid YAML",
-    "a: 1\n---\nb: 1\nb: 2\n": "standard input, line 4: must have each key once",
+    "a: 1\n---\nb: 1\nb: 2\n": "standard input, line 4: must have each key only once",
     "a: 1\n...\nb: 2\n": "standard input, line 3: begin each document with ---",
     "{": "standard input, line 2: must be valid YAML",
-    '{"a": 1, "a": 2}': "standard input, line 1: must have each key once",
+    '{"a": 1, "a": 2}': "standard input, line 1: must have each key only once",
     f'{{"a": {"[" * 64}{"]" * 64}}}': "standard input, line 1: must be nested at most 64 deep",
 }
 

@@ -214,5 +214,8 @@ def test_a_pod_of_a_secret_is_compared_with_its_own() -> None:
 
 def test_by_hand_there_is_no_pod_of_a_secret() -> None:
     """A template stands for many pods, and a Secret is of one."""
-    with pytest.raises(CannotPatchError, match="identity is secret: a pod's Secret is made with the pod"):
+    with pytest.raises(
+        CannotPatchError,
+        match="the injection configuration has `identity: secret`, which works only with the webhook",
+    ):
         injected(_known(identity="secret"), SHOP, checked(_author_s()))

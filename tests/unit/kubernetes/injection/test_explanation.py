@@ -44,7 +44,7 @@ def test_a_namespace_without_the_label_is_why() -> None:
     assert (found.answer.result, found.is_asked, found.gets_one) == ("injected", False, False)
     assert found.webhooks is not None
     why = {each.webhook.partition(".")[0]: each.why_not for each in found.webhooks}
-    wanted = "the namespace: label meshwright.dev/inject must be 'true', and it is not there"
+    wanted = "the namespace: label meshwright.dev/inject must be 'true', but the label is missing"
     assert why["namespace"] == wanted
     assert all(why.values())
 
@@ -66,7 +66,7 @@ def test_a_word_that_is_none_is_the_last_that_is_said() -> None:
     wrong = "label meshwright.dev/inject is 'perhaps': must be one of false, true"
     assert found.answer.words == wrong
     assert found.steps == (
-        Step("where there never is one"),
+        Step("pods that never get a sidecar"),
         Step("the pod's label and annotations", f"refused: {wrong}"),
     )
     said = _of({INJECT: "maybe"}, {}).steps[-1]

@@ -213,7 +213,10 @@ async def test_a_vanished_directory_keeps_its_last_good_answer(tmp_path: Path) -
         (problem,) = source.problems()
         assert (problem.code, problem.expected) == (
             "MW1109",
-            f"directory {mesh} cannot be read: no such file or directory; what it held stays in force",
+            (
+                f"directory {mesh} cannot be read: no such file or directory; the objects "
+                "read from it before stay in force"
+            ),
         )
         mesh.mkdir()
         (mesh / "x.yaml").write_text(account("b"))
@@ -264,7 +267,10 @@ async def test_a_folder_that_becomes_a_link_keeps_its_objects(tmp_path: Path, po
         await watched.until(lambda: bool(source.problems()))
         (problem,) = source.problems()
         assert problem.code == "MW1109"
-        assert problem.expected.startswith("must be a folder, a symlink to one is not followed")
+        assert problem.expected.startswith(
+            "must be a folder, because symlinks to folders are not followed; link the files "
+            "one by one, or move them here"
+        )
         (release / "x.yaml").write_text(account("other"))
         beside.write_text(account("c"))
         await watched.until_names("a", "c")
@@ -292,7 +298,7 @@ async def test_a_file_that_becomes_unreadable_keeps_its_objects(tmp_path: Path) 
             spoil()
             await watched.until(lambda: bool(source.problems()))
             assert source.objects()[account_key("a")].stale
-            assert source.problems()[0].expected.endswith("; what it held stays in force")
+            assert source.problems()[0].expected.endswith("; the objects read from it before stay in force")
             there.write_text(account("a"))
             await watched.until(lambda: source.problems() == ())
         file.unlink()

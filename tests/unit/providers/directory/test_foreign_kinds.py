@@ -188,8 +188,8 @@ def test_each_foreign_kind_is_told_of_once() -> None:
         ),
         (
             "info: MW1031 b.yaml:5 (document 2): document: kind is "
-            '"Certificate.cert-manager.io": Meshwright does not use objects of this kind; 5 '
-            "objects are such"
+            '"Certificate.cert-manager.io": Meshwright does not use objects of this kind; there are '
+            "5 such objects"
         ),
     ]
     state = Manifests().apply_all(files)
@@ -199,7 +199,7 @@ def test_each_foreign_kind_is_told_of_once() -> None:
     fewer = later.apply("b.yaml", account("a"))
     assert _said(fewer)[1] == (
         'info: MW1031 c.yaml:1 (document 1): document: kind is "Certificate.cert-manager.io": '
-        "Meshwright does not use objects of this kind; 2 objects are such"
+        "Meshwright does not use objects of this kind; there are 2 such objects"
     )
 
 

@@ -21,8 +21,7 @@ from tests.meshes.texts import account, account_key
 SECRET = "hvs.not-for-your-eyes"
 LEADS_OUT = UnreadableFile(
     Code.UNREADABLE,
-    "must not be a symlink that leads out of the directory of manifests; put the file, or what the symlink "
-    "leads to, into that directory",
+    "must not be a symlink to a place outside the directory of manifests; move the file into that directory",
 )
 NOT_REGULAR = UnreadableFile(Code.UNREADABLE, "must be a regular file")
 

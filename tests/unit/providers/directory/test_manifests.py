@@ -45,8 +45,9 @@ def test_a_bad_newest_form_keeps_the_last_good_one() -> None:
     assert bad.objects()[workload_key("w")].value == good.objects()[workload_key("w")].value
     assert _codes(bad) == ["MW1013", "MW1107"]
     assert str(bad.problems()[1]) == (
-        "MW1107 x.yaml:5 (document 2): Workload shop/w: stays in force in its last good form, which was "
-        "x.yaml:5 (document 2): what stands here cannot be read; mend it, or remove it for the object to go"
+        "MW1107 x.yaml:5 (document 2): Workload shop/w: cannot be read here; the last "
+        "good form of the object, from x.yaml:5 (document 2), stays in force. Correct "
+        "the document, or remove it to remove the object"
     )
     assert bad.apply("x.yaml", TWO) == good
 
@@ -104,7 +105,10 @@ def test_of_two_definitions_the_first_is_in_force() -> None:
     text = workload("w", "10.0.0.1") + "---\n" + workload("w", "10.0.0.2")
     state = Manifests().apply("b.yaml", workload("w", "10.0.0.3")).apply("a.yaml", text)
     assert state.objects()[workload_key("w")].origin == InFile("a.yaml", 1, 1)
-    said = "must be defined once; Workload shop/w at a.yaml:1 (document 1) comes first and is in force"
+    said = (
+        "must be defined only once; Workload shop/w at a.yaml:1 (document 1) is in force, "
+        "because it is first. Remove one of the two"
+    )
     assert [(problem.code, problem.origin, problem.expected) for problem in state.problems()] == [
         ("MW1106", InFile("a.yaml", 2, 6), said),
         ("MW1106", InFile("b.yaml", 1, 1), said),

@@ -117,7 +117,7 @@ def test_a_book_begins_with_what_the_one_before_knew() -> None:
     book.settle(NOW)
     assert (book.objects, book.counts()) == (before.objects, Counts(stale=1))
     (problem,) = book.problems()
-    assert "the last good answer, of 2026-01-02T03:04:05Z, stays in force" in problem.expected
+    assert "the addresses of the last good answer (2026-01-02T03:04:05Z) stay in force" in problem.expected
     assert (book.known[A].answered, book.known[A].error_since) == (DATE, LATER)
 
 

@@ -158,12 +158,15 @@ def test_what_is_wrong_is_said() -> None:
         }
     )
     key = ObjectKey.of(SERVICE, KEY)
-    never = "must be resolved; there is no answer to go by (a.test A: SERVFAIL)"
-    stays = "the last good answer, of 2026-01-02T03:04:05Z, stays in force"
-    old = f"must be resolved; {stays} (b.test A: SERVFAIL)"
+    never = (
+        "the name cannot be resolved; there is no earlier answer, "
+        "so the name has no addresses (a.test A: SERVFAIL)"
+    )
+    stays = "the addresses of the last good answer (2026-01-02T03:04:05Z) stay in force"
+    old = f"the name cannot be resolved; {stays} (b.test A: SERVFAIL)"
     held = (
-        "has no address in the DNS any more; the last ones are kept for empty_answer_hold_seconds, "
-        "in case that is a mistake"
+        "DNS returns no addresses any more; the last addresses stay in force for "
+        "empty_answer_hold_seconds, in case the empty answer is a mistake"
     )
     assert problems(wanted, known, GuardedValue((), NOW)) == (
         Problem(code="MW1110", severity=Severity.WARNING, origin=FromSource("dns"), key=key, expected=held),

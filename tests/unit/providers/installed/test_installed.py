@@ -58,11 +58,14 @@ def _found(tmp_path: Path, name: str, code: str, entry: str = "well") -> tuple[E
         (
             4,
             WELL.replace("contract = 1", ""),
-            "does not say for which version of meshwright.providers.contract.",
+            (
+                "does not have the attribute contract, which names the version of "
+                "meshwright.providers.contract."
+            ),
         ),
-        (5, WELL.replace("def manifests", "def objects"), "has no function manifests()"),
+        (5, WELL.replace("def manifests", "def objects"), "does not have the method manifests()"),
         (6, WELL.replace("0.1", "0"), "seconds is 0: must be a number from 0.1 to 86400"),
-        (7, WELL, "cannot be made from its options: it takes no options"),
+        (7, WELL, "refuses its options: it takes no options"),
     ],
 )
 def test_what_is_wrong_with_one_is_said(
@@ -82,12 +85,12 @@ def test_one_that_is_not_there_or_twice_or_has_a_name_of_ours_is_said(tmp_path: 
     """Without any of them being loaded."""
     found = (*_found(tmp_path, "one_of_two", "1 / 0"), *_found(tmp_path, "two_of_two", "1 / 0"))
     with pytest.raises(
-        ProviderError, match="'wel' is not installed: did you mean well\\? installed in the group"
+        ProviderError, match="'wel' is not installed: did you mean well\\? entry points in the group"
     ):
         tuple(providers({"wel": {}}, found))
     with pytest.raises(ProviderError, match=r"installed twice: .* of one_of_two 1.0 and .* of two_of"):
         tuple(providers({"well": {}}, found))
-    with pytest.raises(ProviderError, match="'dns' is a source of Meshwright's own"):
+    with pytest.raises(ProviderError, match="'dns' is the name of a built-in source"):
         tuple(providers({"dns": {}}, found, taken=("directory", "dns")))
     assert tuple(providers({}, found)) == ()
 

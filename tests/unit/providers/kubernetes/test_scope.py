@@ -51,13 +51,18 @@ def test_selectors_mean_what_they_mean_to_kubectl(
 )
 def test_a_selector_that_kubectl_would_refuse_is_refused(text: str) -> None:
     """With the part of it that is wrong, and what would be right."""
-    with pytest.raises(ScopeError, match=r"must be a label selector as kubectl takes it, such as"):
+    with pytest.raises(
+        ScopeError,
+        match="must be a label selector in the form of kubectl, such as "
+        "openservicemesh\\.io/monitored-by=osm, tier in \\(shop, stock\\), team!=test, mesh "
+        "or !old",
+    ):
         Scope.of(labels=text)
 
 
 def test_a_name_that_is_no_namespace_is_refused() -> None:
     """By name."""
-    with pytest.raises(ScopeError, match="'Shop' is no namespace: must be 1 to 63 of a-z"):
+    with pytest.raises(ScopeError, match="'Shop' is not a namespace: must be 1 to 63 characters a-z"):
         Scope.of(("default", "Shop"))
 
 

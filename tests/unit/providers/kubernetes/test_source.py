@@ -187,7 +187,7 @@ async def test_policy_that_is_not_enforced_is_told_so_where_that_may_be_read(clu
         (said,) = running.source.problems()
         assert (said.code, said.severity) == ("MW1113", "warning")
         assert "may not list accesscerts.policy.openservicemesh.io" in said.expected
-        assert "of each of these 2: it is not enforced here" in said.expected
+        assert "for each of these 2: Meshwright does not enforce this kind" in said.expected
         assert "accesscerts.policy.openservicemesh.io, plugins.plugin.flomesh.io" in str(said.origin)
         fresh = running.source.freshness()
         assert {each.name for each in fresh.watches if not each.needed} == {logs.name, plugin.name}
@@ -228,7 +228,7 @@ async def test_a_server_that_answers_nonsense_takes_nothing_away(cluster: Cluste
     async with at_work(cluster, hold=timedelta(0)) as running:
         cluster.says = 500
         cluster.end_watches()
-        said = "kinds that come or go are not noticed"
+        said = "; new and removed kinds are not detected until discovery works again"
         await running.until(lambda: any(said in each.expected for each in running.source.problems()))
         assert running.names == EVERYTHING
         cluster.says = 0
@@ -299,7 +299,10 @@ async def test_a_version_that_is_not_read_is_said(cluster: Cluster) -> None:
         await running.until(lambda: "MW1004" in running.codes)
         assert running.names == EVERYTHING
         said = next(str(each) for each in running.source.problems() if each.code == "MW1004")
-        assert "is served as v9 alone; read are v1alpha1, v1alpha2, v1alpha3" in said
+        assert (
+            "the API server serves only the versions v9, and Meshwright reads v1alpha1, v1alpha2, v1alpha3"
+            in said
+        )
 
 
 async def test_a_list_of_namespaces_is_watched_one_by_one(cluster: Cluster) -> None:
@@ -421,7 +424,7 @@ async def test_what_was_kept_of_another_cluster_is_not_used(cluster: Cluster, ot
     kept = await _kept_of(cluster)
     assert kept.cluster.uid == "uid-of-east"
     await cluster.stop()
-    with pytest.raises(SourceError, match="nothing is known of the cluster east"):
+    with pytest.raises(SourceError, match="cannot read the cluster east"):
         async with at_work(
             cluster, kept=replace(kept, cluster=replace(kept.cluster, **other)), keep=_nowhere, patience=SOON
         ):
@@ -494,7 +497,7 @@ def _nowhere(kept: SavedState) -> None:
 async def test_without_anything_known_it_does_not_begin(cluster: Cluster) -> None:
     """It says why."""
     await cluster.stop()
-    with pytest.raises(SourceError, match=r"nothing is known of the cluster east: .*127\.0\.0\.1"):
+    with pytest.raises(SourceError, match=r"cannot read the cluster east: .*127\.0\.0\.1"):
         async with at_work(cluster, patience=timedelta(milliseconds=300)):
             pass
 

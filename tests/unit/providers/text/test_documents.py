@@ -29,7 +29,7 @@ def test_one_bad_document_does_not_cost_its_neighbours() -> None:
 
 def test_a_key_that_stands_twice_is_a_fault() -> None:
     """Also deep inside, also in JSON; the first one is kept."""
-    said = "must have each key once; 'b' stands twice"
+    said = "must have each key only once; 'b' occurs twice"
     assert documents("a:\n  b: 1\n  b: 2\n") == (
         Document(1, 1, {"a": {"b": 1}}, (Fault(Code.DUPLICATE_KEY, said, 3),)),
     )

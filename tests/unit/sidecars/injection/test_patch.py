@@ -489,7 +489,11 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     ),
     "a range": (PLAIN, {"exclusions": Exclusions(ranges_excluded=("10.0.0.1/8",))}, "has host bits set"),
     "IPv6": (PLAIN, {"exclusions": Exclusions(ranges_excluded=("fd00::/8",))}, "only IPv4 is captured"),
-    "everything": (PLAIN, {"exclusions": Exclusions(ranges_excluded=("0.0.0.0/0",))}, "excludes everything"),
+    "everything": (
+        PLAIN,
+        {"exclusions": Exclusions(ranges_excluded=("0.0.0.0/0",))},
+        "excludes all addresses",
+    ),
     "nothing": (PLAIN, {"exclusions": Exclusions(ranges_included=())}, "included outbound ranges is empty"),
 }
 

@@ -100,7 +100,7 @@ def test_the_verdict_on_proxies(found: list[Any], tone: Tone, sentence: str | No
         (
             mesh.of_sources({"sources": [{"name": "d", "error": "x"}]}),
             BAD,
-            "Degraded: d cannot be read whole; what was last known stays in force.",
+            "Degraded: d cannot be read whole; the objects read before stay in force.",
         ),
         (mesh.of_sources({"sources": [{"objects": {"stale": 2}, "held": ["x"]}]}), WARNING, None),
         (mesh.of_sources({"sources": [{"objects": {"good": 1}}]}), GOOD, None),

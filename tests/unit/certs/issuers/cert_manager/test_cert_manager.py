@@ -76,7 +76,10 @@ def test_what_an_approver_and_an_issuer_say_is_told_apart() -> None:
     assert judged(_raw(_condition("Denied", "False"))) == PendingRequest()
     said = judged(_raw(_condition("Approved")))
     assert isinstance(said, PendingRequest)
-    assert said.why.startswith("it was approved, and its issuer has said nothing yet")
+    assert said.why.startswith(
+        "it is approved, but its issuer has not answered yet; check that a controller for "
+        "this kind of issuer runs"
+    )
     assert judged(_raw(_condition("Approved"), ready)) == PendingRequest("why")
     assert judged(_raw(_condition("Ready", "False", "Failed"))) == RefusedRequest("signing failed: why")
     assert judged(_raw(_condition("Ready", "False", "Denied"))) == RefusedRequest("it was denied: why")
@@ -111,7 +114,7 @@ def test_a_way_that_verifiers_would_not_go_is_none(cas: dict[str, Ca]) -> None:
     assert ends(signed, both, NOW + timedelta(days=500)) == later.certificate.not_valid_after_utc
     with pytest.raises(ValueError, match=r"'CN=root' .*(expired|ended|valid)"):
         ends(signed, signed.roots, NOW + timedelta(days=500))
-    with pytest.raises(ValueError, match="it is signed by 'CN=root', which is none of the roots"):
+    with pytest.raises(ValueError, match="it is signed by 'CN=root', which is not one of the roots"):
         ends(signed, TrustBundle.of([ca("other", NOW).pem]), NOW)
 
 
@@ -206,7 +209,10 @@ _DENIED = 'certificaterequests.cert-manager.io is forbidden: User "u" cannot cre
     [
         (
             _refusal(404, "NotFound", "the server could not find the requested resource"),
-            "does not serve .*: cert-manager's CustomResourceDefinitions are not installed there",
+            (
+                "does not serve .*: the CustomResourceDefinitions of cert-manager are not "
+                "installed in this cluster"
+            ),
         ),
         (
             _refusal(403, "Forbidden", _DENIED),
@@ -317,9 +323,9 @@ def test_who_waits_is_told_that_it_is_over(beside: EventLoopThread, noted: list[
         asked = pool.submit(beside.do, waits)
         assert begun.wait(SECONDS)
         beside.close()
-        with pytest.raises(IssuerError, match="was stopped before there was an answer"):
+        with pytest.raises(IssuerError, match="the server was stopped before the answer arrived"):
             asked.result(SECONDS)
     assert noted == ["open", "tidied", "closed"]
     noted.remove("tidied")
-    with pytest.raises(IssuerError, match="is being stopped"):
+    with pytest.raises(IssuerError, match="the server is stopping"):
         beside.do(_failing)

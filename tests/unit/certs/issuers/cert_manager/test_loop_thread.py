@@ -51,5 +51,5 @@ def test_with_both_it_does_what_it_is_given() -> None:
     beside = EventLoopThread("beside", _open())
     assert beside.do(asked) == 7
     beside.close()
-    with pytest.raises(IssuerError, match="stopped"):
+    with pytest.raises(IssuerError, match="the server is stopping"):
         beside.do(asked)

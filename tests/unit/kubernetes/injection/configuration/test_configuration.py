@@ -71,7 +71,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     ),
     "an item without name": (
         {"overlays": {"a": {"sidecar": {"env": [{"value": "1"}]}}}},
-        "overlays.a.sidecar.env[0]: must have name, by which it is merged",
+        ("overlays.a.sidecar.env[0]: must have name, because list items are merged by this field"),
     ),
     "a list": (
         {"overlays": {"a": {"sidecar": {"env": {"A": "1"}}}}},
@@ -85,7 +85,10 @@ WRONG: dict[str, tuple[Any, str]] = {
         {"overlays": {"a": {"volumes": [{"emptyDir": {}}]}}},
         "overlays.a.volumes[0].name: is missing",
     ),
-    "a default": ({"defaultOverlays": ["a"], "overlays": {"b": {}}}, "has 'a'; the overlays there are: b"),
+    "a default": (
+        {"defaultOverlays": ["a"], "overlays": {"b": {}}},
+        "has 'a', which is not an overlay; the overlays are: b",
+    ),
     "an empty selector": ({"neverInjectSelector": [{}]}, "an empty selector would select every pod"),
     "an operator": (
         {"alwaysInjectSelector": [{"matchExpressions": [{"key": "a", "operator": "in"}]}]},
@@ -93,7 +96,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     ),
     "values": (
         {"alwaysInjectSelector": [{"matchExpressions": [{"key": "a", "operator": "In"}]}]},
-        "must be there for In and NotIn, and for no other operator",
+        "must be given for the operators In and NotIn, and left out for all others",
     ),
     "a quantity": ({"sidecar": {"resources": {"limits": {"cpu": []}}}}, "must be a quantity, such as 100m"),
     "a port": (
@@ -129,7 +132,9 @@ def test_overlays_are_chosen_in_their_order() -> None:
     assert names(None) == ["b", "c"]
     assert names("a, b ,a") == ["b", "a"]
     assert names("") == ["b"]
-    with pytest.raises(CannotPatchError, match="overlays has 'd'; there are the overlays a, b, c"):
+    with pytest.raises(
+        CannotPatchError, match="overlays has 'd', which is not an overlay; the overlays are: a, b, c"
+    ):
         names("a,d")
 
 

@@ -70,7 +70,7 @@ async def test_what_rbac_does_not_grant_is_asked_once_and_not_in_each_namespace(
         while not kept.state.error:
             await asyncio.sleep(0)
         assert "RBAC grants no `patch` on `configmaps`" in kept.error
-        assert [each.partition(": ")[0] for each in kept.remarks()] == [f"ConfigMap {NAME} is not written"]
+        assert [each.partition(": ")[0] for each in kept.remarks()] == [f"cannot write ConfigMap {NAME}"]
         assert kept.trusted == b""
         assert asked == {f"/api/v1/namespaces/one/configmaps/{NAME}": 1}
 
@@ -118,7 +118,7 @@ async def test_who_wants_it_otherwise_is_given_time_and_it_is_said(monkeypatch: 
         while not kept.remarks():
             await asyncio.sleep(0)
         (said,) = kept.remarks()
-        assert said == f"ConfigMap {NAME} is changed by somebody again and again in: one"
+        assert said == f"another program repeatedly changes ConfigMap {NAME} in: one"
 
 
 def test_between_writes_it_is_rested_and_after_a_calm_time_it_begins_anew() -> None:
@@ -161,7 +161,9 @@ async def test_namespaces_go_by_the_injection_configuration_and_by_another_at_on
             made.noticed()
             while not written:
                 await asyncio.sleep(0)
-        assert made.remarks() == (f"ConfigMap {NAME} is made, and injected pods ask for: others",)
+        assert made.remarks() == (
+            f"the control plane writes ConfigMap {NAME}, but injected pods use: others",
+        )
         config[0] = read({"mesh": "ours"}, "config.yaml")
         assert (made._follow(), made._reach.names, made.remarks()) == (True, frozenset(), ())
         for each in tasks:

@@ -167,7 +167,7 @@ async def test_without_its_secret_a_pod_is_not_made(proxies: ProxyIssuing, confi
     async with asking(cluster, config=config, proxies=proxies) as (client, told):
         said = await said_of(client, review_of())
     assert (said["allowed"], told) == (False, ["refused: no-secret"])
-    assert "its Secret cannot be made" in said["status"]["message"]
+    assert "identity is secret, but the Secret of the pod cannot be created:" in said["status"]["message"]
     assert "POST of secrets is forbidden" in said["status"]["message"]
     assert [each.state for each in proxies.entries()] == [LedgerState.REVOKED]
 
@@ -243,5 +243,5 @@ async def test_what_the_cluster_does_not_allow_is_said(proxies: ProxyIssuing) ->
         cluster.refused = {"PATCH"}
         keeper.look()
         await until(lambda: keeper.error)
-        assert list(keeper.remarks()) == [f"Secrets of pods are not kept: {keeper.error}"]
+        assert list(keeper.remarks()) == [f"cannot update the Secrets of pods: {keeper.error}"]
         assert "PATCH of secrets is forbidden" in keeper.error

@@ -118,7 +118,7 @@ def test_a_mirror_of_a_static_pod_is_left_as_it_is() -> None:
     said = answer(KNOWN, SHOP, _pod(**about))
     assert (said.result, [each["path"] for each in said.patch]) == (Result.SKIPPED, ["/metadata/annotations"])
     noted = _done(_pod(**about), said.patch)["metadata"]["annotations"]["meshwright.dev/injection"]
-    assert noted == "none: it mirrors a static pod: annotation kubernetes.io/config.mirror is there"
+    assert noted == ("none: the pod mirrors a static pod: it has the annotation kubernetes.io/config.mirror")
 
 
 @pytest.mark.parametrize(

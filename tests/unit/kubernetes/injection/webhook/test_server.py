@@ -150,7 +150,8 @@ async def test_of_an_api_server_that_is_silent_what_is_known_counts() -> None:
         found = await said_of(client, review_of(), 2)
         assert (found["allowed"], told) == (False, ["refused: namespace-unknown"])
         assert (
-            "its namespace cannot be looked up: the API server does not answer" in found["status"]["message"]
+            "cannot read the namespace of the pod: the API server does not answer"
+            in found["status"]["message"]
         )
 
 
@@ -165,7 +166,7 @@ async def test_a_pod_that_waits_too_long_for_its_turn_is_refused() -> None:
             finally:
                 turn.set()
         assert told == ["refused: late"] * 5
-        assert all("there was no answer within 0.5 s" in each["status"]["message"] for each in said)
+        assert all("the injector did not finish within 0.5 s" in each["status"]["message"] for each in said)
 
 
 async def test_one_namespace_s_pods_do_not_hold_up_another_s() -> None:
@@ -245,7 +246,10 @@ async def test_a_fault_of_ours_refuses_the_pod_and_is_logged(
     async with asking(namespaces) as (client, told):
         found = await said_of(client, review_of())
         assert (found["allowed"], told) == (False, ["refused: fault"])
-        assert "the control plane has failed, and its log says how" in found["status"]["message"]
+        assert (
+            "the injector failed with an internal error (see the log of the control plane);"
+            in found["status"]["message"]
+        )
 
 
 async def test_a_namespace_with_a_mistake_keeps_the_words_that_are_right() -> None:
@@ -279,5 +283,5 @@ async def test_a_namespace_that_the_api_server_does_not_show_is_not_guessed() ->
     async with asking(empty) as (client, told):
         found = await said_of(client, review_of())
         assert (found["allowed"], told) == (False, ["refused: namespace-unknown"])
-        said = "its namespace cannot be looked up: the API server does not show namespace 'shop' (yet)"
+        said = "cannot read the namespace of the pod: the API server does not return namespace 'shop' (yet)"
         assert said in found["status"]["message"]
