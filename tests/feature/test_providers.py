@@ -110,7 +110,7 @@ def test_one_that_is_not_installed_keeps_the_server_from_starting(program: Progr
     """Before anything is served, in one sentence."""
     said = program.refused("--set", "providers=none-of-that-name")
     assert said.startswith(
-        "provider 'none-of-that-name' is not installed: installed in the group meshwright.prov"
+        "provider 'none-of-that-name' is not installed: entry points in the group meshwright.prov"
     )
 
 

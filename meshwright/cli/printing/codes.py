@@ -1,4 +1,4 @@
-"""`docs/codes.md`: every code that a problem can have, from the enums that define them."""
+"""Generator of `docs/codes.md`: every code that a problem can have, from the enums that define the codes."""
 
 from typing import Final
 
@@ -9,14 +9,37 @@ from meshwright.specs.codes import Code as ReaderCode
 _HEAD: Final = """\
 # Codes
 
-Every problem that `meshwright lint`, the log and `/debug/policies` tell has a code, which is never used for
-something else. An *error* means that the object, or the part that is named, is not in force; a *warning* that
-it is, and may not be meant; *info* that something is worth knowing.
-`meshwright lint --codes` prints this page.
+With this page you can look up the code of a problem. Problems are reported by `meshwright lint`, the log and
+`/debug/policies`; a code never changes its meaning. `meshwright lint --codes` prints this page.
+
+A problem names the file, the object, the field with its value, and the rule. For example, this TrafficTarget
+has a misspelt field, and one of the problems that `meshwright lint` prints is:
+
+```yaml
+apiVersion: access.smi-spec.io/v1alpha3
+kind: TrafficTarget
+metadata: {name: front, namespace: shop}
+spec:
+  destinations: {kind: ServiceAccount, name: books}
+  sources: [{kind: ServiceAccount, name: web}]
+```
+
+```text
+error: MW1012 front.yaml:1 (document 1): TrafficTarget shop/front: \
+spec.destinations is a mapping of 2 keys: unknown field; did you mean destination?
+```
+
+Correct the field that the problem names, and run `meshwright lint` again.
+
+| severity | meaning |
+|---|---|
+| error | The object, or the named part of it, is not in force. |
+| warning | The object is in force, but probably not as intended. |
+| info | The object is read, but has no effect, or there is something worth knowing. |
 """
 
 _SERVER: Final = (
-    ("certificate-not-issued", "No service certificate could be issued for an identity."),
+    ("certificate-not-issued", "No service certificate can be issued for an identity."),
     (
         "gateway-certificate-not-written",
         "The Secret of the gateway that a MeshConfig names does not have the gateway's current certificate.",

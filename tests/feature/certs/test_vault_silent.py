@@ -164,9 +164,9 @@ def test_a_stop_ends_all_that_is_asked(tmp_path: Path, scheme: str) -> None:
             assert vault.came.acquire(timeout=LONG)
         issuer.close()
         for each in asked:
-            with pytest.raises(IssuerError, match="cannot be reached: the server stops"):
+            with pytest.raises(IssuerError, match="cannot be reached: the server is stopping"):
                 each.result(LONG)
-        with pytest.raises(IssuerError, match="the server stops"):
+        with pytest.raises(IssuerError, match="the server is stopping"):
             issuer.refresh()
     assert not [each for each in threading.enumerate() if each.name == "issuer question" and _lives(each)]
 

@@ -121,9 +121,9 @@ async def test_what_the_directory_says_of_a_slice_holds(serve: Serve, tmp_path: 
         policies = await server.ask("GET", "/debug/policies")
         (said,) = (each for each in policies["problems"] if each["code"] == "MW1108")
         (found,) = (each for each in policies["objects"] if each["name"] == "db-dns")
-        where = f"which comes first and is used ({found['origin']})"
+        where = f"({found['origin']}); that one is used, because the source comes first"
         assert said["object"] == "EndpointSlice shop/db-dns"
-        assert said["expected"] == f"is known differently by the source directory, {where}"
+        assert said["expected"] == f"the source directory has a different object of this name {where}"
         assert found["origin"].startswith("mesh.yaml:")
         assert said["origin"] == f"dns (db.mesh.test at {dns.nameserver})"
 

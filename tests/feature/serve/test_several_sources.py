@@ -102,8 +102,8 @@ async def test_what_both_define_is_said_and_the_first_holds(serve: Serve, cluste
     assert (said["object"], said["origin"]) == ("Workload shop/one", "east (resourceVersion 17)")
     (one,) = (each for each in told["objects"] if each["name"] == "one")
     assert one["origin"].startswith("mesh.yaml:")
-    where = f"which comes first and is used ({one['origin']})"
-    assert said["expected"] == f"is known differently by the source directory, {where}"
+    where = f"({one['origin']}); that one is used, because the source comes first"
+    assert said["expected"] == f"the source directory has a different object of this name {where}"
     server.write(BUYER)
     async with asyncio.timeout(DEADLINE):
         while any(each["code"] == "MW1108" for each in told["problems"]):

@@ -57,14 +57,17 @@ def contents(state: Path) -> dict[str, bytes]:
     [
         (
             without_ledger,
-            "ledger {state}/ledger.sqlite is missing or empty, and the CA in {state}/ca has issued",
+            "ledger {state}/ledger.sqlite is missing or empty, but the CA in {state}/ca has issued",
         ),
-        (truncated_ledger, "ledger {state}/ledger.sqlite is missing or empty, and the CA in {state}/ca has"),
+        (truncated_ledger, "ledger {state}/ledger.sqlite is missing or empty, but the CA in {state}/ca has"),
         (
             emptied_ledger,
-            "ledger {state}/ledger.sqlite is missing or empty, and the CA in {state}/ca has issued",
+            "ledger {state}/ledger.sqlite is missing or empty, but the CA in {state}/ca has issued",
         ),
-        (without_ca, "the CA in {state}/ca is missing, and ledger {state}/ledger.sqlite knows certificates"),
+        (
+            without_ca,
+            "the CA in {state}/ca is missing, but ledger {state}/ledger.sqlite has certificates of this CA",
+        ),
     ],
 )
 def test_a_loss_is_refused_until_it_is_meant(used: Program, damage: Damage, said: str) -> None:
@@ -74,10 +77,10 @@ def test_a_loss_is_refused_until_it_is_meant(used: Program, damage: Damage, said
     sentence = used.refused()
     assert sentence.startswith(said.format(state=used.state))
     # Where the CA is lost, the ledger's first is one of those that were issued in the same second.
-    first = sentence.rpartition("--begin-anew ")[2].removesuffix(f": {ANEW}")
+    first = sentence.rpartition("--begin-anew ")[2].removesuffix(f" ({ANEW})")
     assert first in (used.serials if damage is without_ca else used.serials[:1])
     second = next(each for each in used.serials if each != first)
-    assert "the server would refuse every proxy; put " in sentence
+    assert "so the server would refuse every proxy; restore " in sentence
     for status, out, complaint in (used.issue("one", used.files / "x"), used.revoke(second)):
         assert (status, out, complaint) == (2, "", sentence)
     assert used.refused("--begin-anew", second) == sentence
@@ -135,7 +138,7 @@ def test_a_directory_of_an_older_program_is_known_by_what_a_server_left(
     damage(used.state)
     sentence = used.refused()
     assert ", but a server has run there before, so" in sentence or "has issued certificates" in sentence
-    serial = sentence.partition("--begin-anew ")[2].partition(":")[0]
+    serial = sentence.partition("--begin-anew ")[2].partition(" (")[0]
     used.serve("--begin-anew", serial).stop()
     used.serve().stop()
 

@@ -69,7 +69,10 @@ CREDENTIALS = ("agent", "--credentials", "none", "--ads", "127.0.0.1:1")
         (("intercept", "--probe", "--clean"), "--dry-run, --check, --probe and --clean exclude each other"),
         (("intercept", "--probe", "--no-inbound"), "so there is nothing to test"),
         (("intercept", "--probe", "--exclude-inbound-ports", "1-65535"), "every inbound port is excluded"),
-        (("intercept", "--include-inbound-ports", "http"), "'http' is no port"),
+        (
+            ("intercept", "--include-inbound-ports", "http"),
+            "'http' is not a port; must be a port or a range, such as 80 or 8000-8010",
+        ),
         (
             ("intercept", "--exclude-outbound-ports", "*"),
             "is '*', which excludes all traffic; to remove the interception, use --clean",

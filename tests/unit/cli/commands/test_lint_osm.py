@@ -383,7 +383,7 @@ def test_what_stands_beside_policy_is_no_error(lint: Lint, run: Run, tmp_path: P
     assert found == [*others, *GUESSED, *TO_COME]
     done = run("lint", str(tmp_path / "mesh"))
     assert (
-        'kind is "Secret": Meshwright does not use objects of this kind; 2 objects are such\n'
+        'kind is "Secret": Meshwright does not use objects of this kind; there are 2 such objects\n'
     ) in done.stdout
     assert "hunter2" not in done.stdout
     assert "aHVudGVyMg" not in done.stdout

@@ -51,7 +51,7 @@ def test_there_and_back(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("MESHWRIGHT_KEY_PASSPHRASE_FILE", second)
     for words in (("list",), ("token", "list"), ("revoke", "u1.shop.default"), ("unseal",)):
         said = ran("certs", *words, *where).output
-        assert f"the passphrase in {second} is not the one" in said
+        assert f"the passphrase in {second} does not decrypt the private keys in" in said
         assert "words second" not in said
     changed = ("certs", "seal", *where, "--key-passphrase-file", first, "--new-passphrase-file", second)
     assert ran(*changed).exit_code == 0

@@ -32,7 +32,7 @@ def _only(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     [
         (ClusterAccess(Path("none")), "none"),
         (ClusterAccess(selector="a in b"), "must be a label selector"),
-        (ClusterAccess(namespaces=("A",)), "'A' is no namespace"),
+        (ClusterAccess(namespaces=("A",)), "'A' is not a namespace: must be 1 to 63 characters"),
         (ClusterAccess(home="A"), "the control plane's namespace is 'A': must be 1 to 63 of a-z"),
     ],
 )

@@ -67,7 +67,9 @@ def test_what_is_not_understood_is_no_rules_at_all() -> None:
     """A pod of a later injection does not begin with fewer rules than it needs."""
     ours = pod(RulesOwner.CNI)
     ours["metadata"]["annotations"]["meshwright.dev/interception"] += " --dns"
-    with pytest.raises(InterceptionError, match=r"annotation meshwright.dev/interception: there is '--dns'"):
+    with pytest.raises(
+        InterceptionError, match=r"annotation meshwright.dev/interception: unknown or repeated option '--dns'"
+    ):
         decide(ours, "u-1")
 
 

@@ -211,7 +211,7 @@ async def test_a_server_that_ends_and_comes_back_changes_nothing(cluster: Cluste
         await cluster.stop()
         await running.until(lambda: "MW1113" in running.codes)
         # Once, and not for each kind; that nobody says which kinds there are is another one.
-        said = "of all 7 what was last known stays"
+        said = "for all 7 kinds, the objects read before stay in force"
         await running.until(lambda: any(said in each.expected for each in running.source.problems()))
         assert len(running.codes) <= 2
         assert running.source.objects() is before

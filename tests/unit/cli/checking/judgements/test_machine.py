@@ -88,7 +88,7 @@ FAILED = [
     ),
     (
         machine.interception(LED, (_at(15001, 0), BOTH[1]), ()),
-        "port 15001, to which outbound traffic is led, is that of envoy (pid 7), which runs as user root (0)",
+        "outbound traffic is redirected, belongs to envoy (pid 7), running as user root (0), but the rules ",
         "run the agent as user",
     ),
     (machine.hosts_file(Hosts(HOSTS, kept=True, whole=False)), "has no end", "take away"),
