@@ -234,6 +234,7 @@ def _read_key(path: Path, content: bytes, mend: str) -> SigningKey:
         raise StateError(f"CA key {path} is encrypted; it must be PEM without a passphrase") from None
     except (ValueError, UnsupportedAlgorithm):
         raise StateError(f"CA key {path} is not a private key in PEM; {mend}") from None
+    # OpenSSL refuses shorter RSA keys at its default security level.
     if isinstance(key, rsa.RSAPrivateKey) and key.key_size < _LEAST_RSA:
         raise StateError(
             f"CA key {path} is an RSA key of {key.key_size} bits; it must have at least {_LEAST_RSA} bits"

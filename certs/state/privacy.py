@@ -26,6 +26,7 @@ def exposure(path: Path, mode: int, owner: int, user: int, *, public: bool = Fal
     """
     if owner not in (user, _ROOT):
         return f"{path} belongs to user {owner}, but the program runs as user {user}: chown {user} {path}"
+    # A public file may be read by all users, but only its owner may write it.
     others = stat.S_IMODE(mode) & (0o022 if public else 0o077)
     if not others:
         return ""

@@ -34,6 +34,7 @@ def duplicate(second: SourcedObject, key: ObjectKey, first: Origin) -> Problem:
 
     Of a pod template nothing is in force, whichever counts: overlays and patches may well repeat one.
     """
+    # A pod template only describes pods that may come, so that a second one contradicts no running pod.
     severity = Severity.WARNING if isinstance(second.value, PodTemplate) else Severity.ERROR
     expected = (
         f"must be defined only once; {key} at {first} is in force, because it is first. Remove one of the two"

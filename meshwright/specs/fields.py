@@ -115,6 +115,7 @@ class Fields:
         value = self.raw(name)
         if value is None:
             return default
+        # In Python a bool is an int, so that `port: true` would be read as port 1.
         if isinstance(value, bool) or not isinstance(value, int):
             self.wrong(name, f"must be a whole number from {low} to {high}, without quotes", Code.WRONG_TYPE)
             return default

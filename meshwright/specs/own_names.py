@@ -69,6 +69,7 @@ def check_own_names(manifest: Manifest) -> None:
         if not manifest.metadata.has(section):
             continue
         fields = manifest.metadata.section(section)
+        # Sorted, so that the order of warnings does not depend on the order in the manifest.
         for name in sorted(fields.names()):
             if says_nothing(manifest.key.kind, section, name):
                 path = f"{fields.path}[{name:.80}]"

@@ -180,6 +180,7 @@ def _words(file: Path, count: int, what: str) -> list[str]:
     """Return the lines of a small file; errors do not contain them."""
     try:
         with file.open("rb") as opened:
+            # Bounded, because the path may name any file, for example a device.
             lines = opened.read(_LONGEST).decode("ascii").split("\n")
     except OSError as error:
         raise StateError(f"cannot read {file}, which must have {what}: {error.strerror}") from error

@@ -56,6 +56,7 @@ def _point(name: str, points: Iterable[EntryPoint]) -> EntryPoint:
 def _made(point: EntryPoint, options: Mapping[str, str]) -> Provider:
     try:
         make = point.load()
+    # A provider is code of another project, so that any exception can come from its import.
     except (Exception, SystemExit) as error:
         raise ProviderError(f"{_shown(point)} cannot be loaded: {type(error).__name__}: {error}") from error
     try:

@@ -66,6 +66,7 @@ def _failing(watches: Watches) -> Iterator[Problem]:
             missing = without(watches.scope, place)
             found.setdefault((missing, "" if missing else one), []).append(place)
     for (missing, _), places in found.items():
+        # One problem for all places with the same cause: a server that is down would else report each kind.
         names = sorted(map(shown, places))
         error = watches.at[min(places, key=shown)].figures.error
         if len(names) > 1:

@@ -111,6 +111,7 @@ class _Builder:
 
     def _alias(self, anchor: str) -> None:
         self.aliases += 1
+        # A few kilobytes of nested aliases can stand for billions of values ("billion laughs").
         if self.aliases > MAX_ALIASES:
             raise _TooMuchError(f"must use at most {MAX_ALIASES} aliases")
         value, size = self.anchors.get(anchor, (None, 0))

@@ -58,6 +58,7 @@ def egress(manifest: Manifest) -> Egress:
 
 def _bound(spec: Fields, found: Egress) -> None:
     """Refuse an Egress whose hosts and ranges at its ports are more places than a proxy should be told of."""
+    # Every proxy of the sources receives every destination, so the product is bounded.
     places = len(found.ports) * (len(found.hosts) + len(found.networks))
     if places > MOST_PLACES:
         expected = (

@@ -87,6 +87,7 @@ def _retries(fields: Fields) -> Retries:
 
 
 def _on(fields: Fields) -> tuple[RetryCondition, ...]:
+    # Envoy takes a comma-separated list in one text, as OSM does.
     text = fields.required_text("retryOn", ON_RULE, never)
     words = [each.strip() for each in text.split(",")] if text else []
     if any(each not in _WORDS and each not in WITHOUT_EFFECT for each in words):

@@ -117,16 +117,16 @@ def test_the_ledger_of_another_mesh_is_refused(used: Program) -> None:
     state = used.state
     shutil.copytree(state, kept := state.with_name("kept"))
     shutil.copy2(other.state / "ledger.sqlite", state / "ledger.sqlite")
-    assert f"it does not know {first}, the first proxy certificate that was issued" in used.refused()
+    assert f"the first proxy certificate that the CA issued, {first}, is not in the ledger" in used.refused()
     shutil.copy2(kept / "ledger.sqlite", state / "ledger.sqlite")
     for name in ("ca.pem", "ca.key"):
         shutil.copy2(other.state / "ca" / name, state / "ca" / name)
-    said = f"the CA in {state}/ca is not the one that issued what ledger {state}/ledger.sqlite knows"
+    said = f"the CA in {state}/ca did not issue the certificates in ledger {state}/ledger.sqlite"
     assert used.refused().startswith(said)
     (state / "ca" / "first-proxy").unlink()
     assert used.refused().startswith(said)
     shutil.copy2(other.state / "ca" / "first-proxy", state / "ca" / "first-proxy")
-    assert f"it does not know {other_first}, the first" in used.refused()
+    assert f"the first proxy certificate that the CA issued, {other_first}, is not in" in used.refused()
 
 
 @pytest.mark.parametrize("damage", [without_ledger, without_either])
