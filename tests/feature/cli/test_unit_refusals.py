@@ -34,8 +34,16 @@ REFUSED = [
     ),
     ("agent", ("--renewal", "control"), "--renewal is 'control': must be HOST:PORT"),
     ("agent", ("--admin", "zzz"), "--admin is 'zzz': must be HOST:PORT"),
-    ("agent", ("--drain-seconds", "90"), "the parent's shutdown after 60 s must be later than its drain"),
-    ("agent", ("--termination-least-seconds", "90"), "to drain at least 90.0 s and at most 45.0 s is"),
+    (
+        "agent",
+        ("--drain-seconds", "90"),
+        "the old Envoy ends after 60 s, which must be later than its drain time",
+    ),
+    (
+        "agent",
+        ("--termination-least-seconds", "90"),
+        "the minimum drain time (90.0 s) must not be longer than the maximum (45.0 s)",
+    ),
     (
         "intercept",
         ("--no-inbound", "--no-outbound"),
@@ -44,7 +52,11 @@ REFUSED = [
     ("intercept", ("--uid", "-3"), "uid is -3: must be from 0 to 4294967294"),
     ("intercept", ("--inbound-port", "0"), "the inbound port is 0: must be from 1 to 65535"),
     ("intercept", ("--clean", "--check"), "--dry-run, --check, --probe and --clean exclude each other"),
-    ("intercept", ("--exclude-outbound-ports", "*"), "--exclude-outbound-ports is '*': that is to capture"),
+    (
+        "intercept",
+        ("--exclude-outbound-ports", "*"),
+        "--exclude-outbound-ports is '*', which excludes all traffic; to remove the interception",
+    ),
 ]
 
 

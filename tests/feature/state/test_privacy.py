@@ -8,7 +8,7 @@ import pytest
 
 from tests.tools.program import Program
 
-MEANT = ", or set shared_state (MESHWRIGHT_SHARED_STATE=true) if other users may have access"
+MEANT = "or set shared_state (MESHWRIGHT_SHARED_STATE=true) if other users may have access"
 SECRETS = [
     "ca/ca.key",
     "ads/certificate.pem",
@@ -108,7 +108,7 @@ def test_several_are_counted(used: Program) -> None:
     """The first is named: whoever mends one looks at the others."""
     for path in used.state.rglob("*"):
         path.chmod(path.stat().st_mode | 0o040)
-    assert " (and so of " in used.refused()
+    assert " (the same holds for " in used.refused()
 
 
 def test_the_public_certificate_may_be_read_and_not_written(used: Program) -> None:
