@@ -311,7 +311,10 @@ _OK = b"HTTP/1.1 200 OK\r\nContent-Length: "
             b"HTTP/1.1 307 X\r\nLocation: https://x/\r\nContent-Length: 0\r\n\r\n",
             "answered 307, a redirect, which is not followed; set vault_address to the address of the",
         ),
-        (_OK + b'33\r\n\r\n{"data": {"certificate": "junk"}} ', "^unexpected answer of Vault: it has text that is not a readable certificate in PEM$"),
+        (
+            _OK + b'33\r\n\r\n{"data": {"certificate": "junk"}} ',
+            "it has text that is not a readable certificate in PEM",
+        ),
         (_OK + b"100000\r\n\r\n" + b"[" * 100000, "answered 200 at .*, but not with a JSON object"),
     ],
 )  # fmt: skip
