@@ -89,7 +89,7 @@ def test_a_key_behind_a_link_is_looked_at_where_it_is(used: Program) -> None:
     elsewhere.chmod(0o640)
     assert f"{key} can be read by other users (its mode is 0640): chmod 600 {key}" in used.refused()
     elsewhere.unlink()
-    assert used.refused().startswith(f"{key} is missing, but {used.state / 'ca' / 'ca.pem'} is there")
+    assert used.refused().startswith(f"{key} is missing, but {used.state / 'ca' / 'ca.pem'} exists")
     (used.state / "ca").rename(used.files / "ca")
     (used.state / "ca").symlink_to(used.files / "nowhere")
     assert used.refused() == f"{used.state / 'ca'} is a symbolic link to a missing directory"
