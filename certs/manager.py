@@ -163,7 +163,7 @@ def _say_issued(identity: ServiceIdentity, pair: Pair, unkept: str) -> None:
         "dns_names": pair.leaf.names.dns_names,
     }
     if unkept:
-        _log.warning("service certificate issued, and not stored", **said, reason=unkept)
+        _log.warning("service certificate issued but not stored", **said, reason=unkept)
     else:
         _log.info("service certificate issued", **said)
 

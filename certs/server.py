@@ -49,7 +49,7 @@ def _kept(
         pairs, holder, issuer, Usage.SERVER, names, lambda: VALIDITY, now, patient=patient
     )
     if unkept:
-        _log.warning("server certificate issued, and not stored", serial=pair.leaf.serial, reason=unkept)
+        _log.warning("server certificate issued but not stored", serial=pair.leaf.serial, reason=unkept)
     return ServerCertificate(
         pair.leaf.serial,
         pair.leaf.not_before,

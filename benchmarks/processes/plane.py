@@ -18,6 +18,9 @@ from benchmarks.processes.usage import cpu_seconds
 from tools.ports import free_port
 from tools.process_end import end
 
+STARTED: Final = ("server started", "serving")
+"""Event that the server logs when its ports are open: today's, and that of older checkouts."""
+
 PATIENCE: Final = 600.0
 """Seconds that a control plane may take to serve a mesh."""
 HERE: Final = Checkout()
@@ -92,7 +95,7 @@ class ControlPlane:
 
     def started(self, began: float) -> Start:
         """Wait until it serves; `began` is when it was started, by the monotonic clock."""
-        self.until(lambda: self.said("serving") is not None, "serves")
+        self.until(lambda: any(map(self.said, STARTED)), "serves")
         return Start(time.monotonic() - began, self.cpu())
 
     def said(self, event: str) -> dict[str, Any] | None:

@@ -144,7 +144,7 @@ class WatchedIssuer:
         signer = self._opened(told, content, now)
         if content != self._content:
             self._content, self._signer = content, signer
-            _log.info(f"another CA signs {self._signs}", fingerprint=signer.fingerprint)
+            _log.info(f"CA of {self._signs} replaced", fingerprint=signer.fingerprint)
         self._verified = now
 
     def _held(self, told: CaFiles) -> _Content:

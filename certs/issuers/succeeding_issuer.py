@@ -155,7 +155,7 @@ class SucceedingIssuer:
         with self._lock:
             if self._succession.roots == roots and not self._succession.heard:
                 self._note(replace(self._succession, heard=True))
-                _log.info("all sidecars that are here have taken the roots of the issuer", issuer=self._name)
+                _log.info("connected sidecars have all acknowledged the issuer's roots", issuer=self._name)
 
     def look(self, now: datetime) -> None:
         """Record new roots, and remove expired predecessors. Raises StateError; nothing changes then."""
@@ -203,9 +203,11 @@ def _united(pems: tuple[bytes, ...]) -> bytes:
 
 def _say(before: Succession, found: Succession, role: Role) -> None:
     if before.name and before.name != found.name:
-        _log.warning(f"another issuer signs {role.signs}", issuer=found.name, before=before.name)
+        _log.warning(f"issuer of {role.signs} replaced", issuer=found.name, before=before.name)
     if len(found.formers) > len(before.formers):
         until = found.formers[-1].until.isoformat()
-        _log.warning("roots of the issuer before are trusted until all that it signed has ended", until=until)
+        _log.warning(
+            "roots of the previous issuer stay trusted until its last certificate expires", until=until
+        )
     elif not found.trusted.holds(before.trusted):
-        _log.info("roots of a former issuer are trusted no more: all that it signed has ended")
+        _log.info("roots of a former issuer removed: its last certificate has expired")

@@ -58,7 +58,7 @@ class RevocationMark:
         except (StateError, OSError) as error:
             if count > self._missed:
                 self._missed = count
-                _log.error("revocations cannot be noted beside the ledger", reason=str(error), count=count)
+                _log.error("revocation count cannot be written", reason=str(error), count=count)
 
     def _holds(self, count: int) -> bool:
         """Return whether the file exists and notes at least this number."""

@@ -181,7 +181,7 @@ def _leave(folder: Path) -> None:
     except OSError as error:
         raise StateError(f"cannot rename {folder}: {error.strerror}") from error
     _log.warning(
-        "a CA of no change of the root was moved aside: remove it if none was begun, or lost",
+        "CA folder without a root change moved aside; delete it unless a root change was lost",
         path=str(aside),
         lacking=FILE,
     )

@@ -54,7 +54,7 @@ def opened(state: Path, passphrase: Path | None) -> Seal:
     seal = Seal(data_key)
     _say(
         _rewritten(state, lambda text: bool(private_keys(text)), seal.closed),
-        "private keys are encrypted from now on",
+        "private keys encrypted",
     )
     return seal
 
@@ -74,7 +74,7 @@ def unsealed(state: Path, passphrase: Path) -> int:
         files.sync_directory(state)
     except OSError as error:
         raise StateError(f"cannot remove {state / FILE}: {error.strerror}") from error
-    _say(count, "private keys are encrypted no more")
+    _say(count, "private keys decrypted")
     return count
 
 
@@ -130,7 +130,7 @@ def _rewritten(state: Path, concerns: Callable[[bytes], bool], change: Callable[
         if content is None or not concerns(content):
             continue
         if path.is_symlink():
-            _log.warning("a private key stays as it is: it is elsewhere", link=str(path))
+            _log.warning("private key unchanged: its file is a symbolic link", link=str(path))
             continue
         try:
             changed = change(content)
@@ -163,5 +163,5 @@ def _passphrase(path: Path, state: Path) -> bytes:
     if not words or len(words) > _LONGEST or b"\n" in words:
         raise StateError(f"{told} must have a passphrase: one line of at most {_LONGEST} bytes")
     if exposed := exposure_of(path):
-        _log.warning("others can get at the passphrase of the private keys", what=exposed)
+        _log.warning("passphrase file is accessible to other users", what=exposed)
     return words

@@ -151,7 +151,7 @@ def kept_pair(
         if found.pair is None:
             raise
         said = {"path": pairs.place(holder), "until": found.pair.leaf.not_after.isoformat()}
-        _log.error("stored certificate serves on: another cannot be issued", **said, reason=str(error))
+        _log.error("stored certificate stays in use: a new one cannot be issued", **said, reason=str(error))
         return found.pair, None
 
 

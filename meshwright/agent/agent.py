@@ -86,7 +86,7 @@ class Agent:
             asked.clear()
             with contextlib.nullcontext() if manager is None else manager.reloading():
                 if await self._files.look():
-                    _log.info("files read again; flags and environment need a restart")
+                    _log.info("files reloaded; changed flags and environment variables need a restart")
 
     async def enrol(self) -> None:
         """Renew the certificate until cancelled, if enrolment is configured."""
@@ -227,7 +227,8 @@ class Agent:
             await self._admin.text(_DRAIN_PATH, "POST")  # has no effect on an Envoy that drains already
         except AdminUnreachable as error:
             _log.warning(
-                "envoy was not told to drain: it is at the next request, or at the end", reason=str(error)
+                "envoy drain failed; the agent tries again at the next request, or when it stops",
+                reason=str(error),
             )
 
     def quit(self) -> None:

@@ -67,7 +67,9 @@ def _require_left_alone() -> None:
     try:
         users = left_alone()
     except ProgramFailed as error:
-        _log.warning("cannot see whether traffic is intercepted here", reason=str(error))
+        _log.warning(
+            "interception rules cannot be read; the agent starts without this check", reason=str(error)
+        )
         return
     if users and uid not in users:
         others = ", ".join(map(named, sorted(users)))

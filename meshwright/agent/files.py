@@ -62,7 +62,9 @@ class ProxyFiles:
                 await self.take_new()
             except UNUSABLE as error:
                 self.refused += 1
-                _log.error("change not used; what was in use goes on", reason=" ".join(str(error).split()))
+                _log.error(
+                    "changed files rejected; the files in use stay", reason=" ".join(str(error).split())
+                )
                 return False
         return True
 
@@ -82,7 +84,7 @@ class ProxyFiles:
         if not self._is_in_use(read):
             await asyncio.to_thread(self._runtime.put_credentials, read)
             self.taken += 1
-            _log.info("certificate in use", proxy=str(read.name), serial=read.serial)
+            _log.info("certificate loaded", proxy=str(read.name), serial=read.serial)
         self.shows = read.shows
         text = await asyncio.to_thread(
             self._runtime.propose, self._bootstrap(read), self._override(), self._text

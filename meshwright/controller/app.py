@@ -113,15 +113,15 @@ def _open(settings: Settings, now: datetime) -> contextlib.AbstractContextManage
 def _say(found: AuthorityWithLedger, settings: Settings, now: datetime) -> None:
     """Log facts about the CA and the clock that an operator should know."""
     if found.made:
-        _log.info("a new CA was made", state=str(settings.state))
+        _log.info("CA created", state=str(settings.state))
     if found.rebuilding is not None:
         _log.warning(REBUILT, do="meshwright certs rebuild-ledger")
     if (left := found.authority.not_after - now) < CA_ENDS_SOON:
-        _log.warning("the CA ends soon: no certificate outlives it", days=left.days)
+        _log.warning("CA expires soon, and no certificate outlives it; change the root", days=left.days)
     last = found.ledger.last_issued_at()
     if last is not None and last > now + CLOCK_BEHIND:
         said = {"clock": now.isoformat(), "issued": last.isoformat()}
-        _log.warning("the clock is behind: a proxy certificate was issued later than that", **said)
+        _log.warning("clock is behind the last issued proxy certificate; correct the clock", **said)
 
 
 def first(group: BaseExceptionGroup[Exception]) -> Exception:

@@ -83,7 +83,7 @@ class DriverTasks:
         _, late = await asyncio.wait(self._tasks, timeout=self.lifetime.drain_seconds + OVERTIME_SECONDS)
         self.lifetime.cancel()
         for task in late:
-            _log.error("driver did not end in time", task=task.get_name())
+            _log.error("driver task did not stop in time", task=task.get_name())
             task.cancel()
         if late:
             await asyncio.wait(late, timeout=OVERTIME_SECONDS)

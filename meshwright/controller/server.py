@@ -129,7 +129,7 @@ class Server:
                 self._manager.stopping()
                 for task in tasks:
                     task.cancel()
-        _log.info("stopped")
+        _log.info("server stopped")
 
     def _managed(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield tasks for the service manager, which also run before readiness and while draining."""
@@ -175,7 +175,7 @@ class Server:
     def _warn(self) -> None:
         host = self._parts.core.settings.debug_address.host
         if host not in LOOPBACK_NAMES:
-            _log.warning("the debug pages are open to other machines, to whoever asks", address=host)
+            _log.warning("debug pages are open to every machine that reaches their address", address=host)
 
     def _serving(self, bound: BoundAddresses, started: Callable[[BoundAddresses], None]) -> None:
         addresses = {name: str(address) for name, address in bound.drivers.items()}
@@ -185,7 +185,7 @@ class Server:
             told["webhook"] = str(bound.webhook)
         told |= {name: str(address) for name, address in bound.enrolment.items()}
         self._parts.monitors.listening.update({name: at for name, at in told.items() if at is not None})
-        _log.info("serving", **told)
+        _log.info("server started", **told)
         started(bound)
 
     def _works(

@@ -91,8 +91,8 @@ DNS_ANSWERS: Final[Form[dns.SavedAnswers]] = Form(
     dns.SavedAnswers(),
     dns.read,
     dns.written,
-    "the kept DNS answers are not used; every name is asked for first",
-    "DNS answers are not kept: a restart would begin with older ones",
+    "saved DNS answers cannot be used; the server resolves every name again first",
+    "DNS answers cannot be saved; a restart begins with older answers",
 )
 """The last good answers of DNS servers."""
 
@@ -101,7 +101,7 @@ VERDICTS: Final[Form[tuple[Verdict, ...]]] = Form(
     (),
     verdicts.read,
     verdicts.written,
-    "what proxies refused is not known; they refuse it once more",
-    "what proxies refuse is not kept: after a restart they refuse it again",
+    "saved rejections cannot be used; proxies reject the same resources once more",
+    "rejections cannot be saved; after a restart proxies reject the same resources again",
 )
 """Resources and units of policy that proxies certainly reject."""

@@ -150,7 +150,11 @@ class Loop:
             return await work
         except Exception as error:  # noqa: BLE001 - errors are reported; the last snapshots stay in force
             said = wave_problem(error)
-            _log.exception("wave failed; the mesh stays as it was", code=said.code, doing=self.doing)
+            _log.exception(
+                "wave failed; the last published configuration stays in force",
+                code=said.code,
+                doing=self.doing,
+            )
             self.model = None  # it may have applied half of the wave, so the next wave starts from scratch
             self._problems.forget()
             self._report_sources()

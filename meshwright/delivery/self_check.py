@@ -39,7 +39,7 @@ class Verification:
         """Count a comparison, and log each difference as an error."""
         self._meter.verified(len(differences))
         for difference in differences:
-            _log.error("what is served is not what its inputs come to", difference=difference)
+            _log.error("served configuration differs from a full recomputation", difference=difference)
 
 
 def verify(

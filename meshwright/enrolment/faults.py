@@ -25,11 +25,11 @@ class Faults:
         """Log an error on our side. Refusals are logged by the service, where the request was refused."""
         match error:
             case ProofPending():
-                self._log_once("join put off", error, _log.info)
+                self._log_once("join postponed", error, _log.info)
             case ProofUndecided():
-                self._log_once("proof not judged", error, _log.error)
+                self._log_once("proof cannot be verified now", error, _log.error)
             case CertificateError() if not isinstance(error, RequestError):
-                self._log_once("nothing signed", error, _log.error)
+                self._log_once("certificate signing failed", error, _log.error)
             case _ if self._failures.first(f"request failed: {type(error).__name__}"):
                 _log.error("request failed", exc_info=error)
             case _:
@@ -55,4 +55,4 @@ def _log_ended_again(cause: str, count: int) -> None:
 
 
 def _log_failed_again(what: str, count: int) -> None:
-    _log.warning("requests failed as before", what=what, count=count)
+    _log.warning("requests failed again", what=what, count=count)

@@ -296,7 +296,7 @@ async def _give_back(entitled: Entitlement) -> None:
     try:
         await asyncio.to_thread(entitled.give_back)
     except CertificateError as error:
-        _log.error("what was used of a proof is not given back", shown=entitled.proof, reason=str(error))
+        _log.error("proof stays used although the join failed", shown=entitled.proof, reason=str(error))
 
 
 def _read_certificate(certificate: bytes | None) -> PeerCertificate:

@@ -170,7 +170,7 @@ class Lease:
             if not await self._try():
                 await self._pause()
                 continue
-            _log.info("lease held", namespace=self.namespace, lease=self.name, holder=self.me)
+            _log.info("lease acquired", namespace=self.namespace, lease=self.name, holder=self.me)
             try:
                 async with asyncio.TaskGroup() as group:
                     leading = group.create_task(lead(), name=f"holder of lease {self.name}")
@@ -209,7 +209,12 @@ class Lease:
             if isinstance(error, ApiError) and error.is_conflict:
                 return False  # another replica was faster; the next read shows it
             if (said := str(error)) != self.error:
-                _log.warning("lease cannot be held", namespace=self.namespace, lease=self.name, error=said)
+                _log.warning(
+                    "lease cannot be acquired or renewed",
+                    namespace=self.namespace,
+                    lease=self.name,
+                    error=said,
+                )
             self.error = said
             return False
         self.error = ""

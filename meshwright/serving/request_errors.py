@@ -19,7 +19,7 @@ from meshwright.serving.repeated_lines import RepeatedLines
 from meshwright.serving.repeats import PERIOD_SECONDS
 
 UNREADABLE: Final = "unreadable requests"
-FAILED_AGAIN: Final = "requests failed as before"
+FAILED_AGAIN: Final = "requests failed again"
 _WORD_BOUNDARY: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _OF_CLIENT: Final = (HttpProcessingError, RequestPayloadError, ConnectionError)
 

@@ -118,7 +118,7 @@ def test_units_start_when_they_are_ready_and_go_on_through_all_that_happens(syst
     systemd.until(AGENT_UNIT, lambda _: systemd.log(AGENT_UNIT).count('"envoy started"') == 2)
     assert systemd.shown(AGENT_UNIT)["MainPID"] == first
 
-    for unit, words in ((SERVER_UNIT, "settings read again"), (AGENT_UNIT, "files read again")):
+    for unit, words in ((SERVER_UNIT, "settings reloaded"), (AGENT_UNIT, "files reloaded")):
         ctl("reload", unit)
         systemd.until(unit, _says(systemd, unit, words))
         systemd.until(unit, _is("active", "ready"))
@@ -133,5 +133,5 @@ def test_units_start_when_they_are_ready_and_go_on_through_all_that_happens(syst
     assert not _rules(systemd)
     assert systemd.run("systemctl", "list-units", "--failed", "--no-legend") == ""
     for unit in (SERVER_UNIT, AGENT_UNIT):
-        assert systemd.log(unit).count('"stopping"') == (2 if unit == SERVER_UNIT else 1)
+        assert systemd.log(unit).count('"shutdown started"') == (2 if unit == SERVER_UNIT else 1)
     assert systemd.run("pgrep", "-x", "envoy", status=1) == ""

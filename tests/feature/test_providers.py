@@ -60,7 +60,7 @@ def test_the_one_on_the_page_gives_workloads_and_follows_its_file(
 
     file.write_text("shop web-2 10.0.1.8 web 77aa\n")
     server.until(lambda: _good(program) == 1)
-    assert any("MW1112" in str(each) for each in server.said("problem_gone"))
+    assert any("MW1112" in str(each) for each in server.said("problem resolved"))
 
 
 def test_a_mesh_needs_no_directory(program: Program, page: Path, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def _good(program: Program, name: str = "inventory") -> object:
 
 
 def _problems(server: Server) -> list[str]:
-    return [str(each["problem"]) for each in server.said("provider_problem")]
+    return [str(each["problem"]) for each in server.said("provider problem")]
 
 
 WELL = """

@@ -171,7 +171,7 @@ def _workload(host: int, name: str) -> str:
 
 async def _serving(program: Program) -> Program:
     limit = time.monotonic() + STARTING_SECONDS
-    while not (said := program.said("serving")):
+    while not (said := program.said("server started")):
         assert program.process.returncode is None, program.log.read_text()
         assert time.monotonic() < limit, f"it does not serve: {program.log.read_text()}"
         await asyncio.sleep(0.02)

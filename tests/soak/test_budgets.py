@@ -25,7 +25,7 @@ from tests.tools.deadline import until
 LONG: Final = os.environ.get("MESHWRIGHT_SOAK") == "long"
 SECONDS: Final = 20.0 if LONG else 3.0
 LONGEST: Final = 60.0
-OVER: Final = "client over its budget"
+OVER: Final = "client exceeded a limit"
 MB: Final = 1024 * 1024
 GROWTH: Final = 50 * MB
 """What whatever one proxy sends may leave behind."""

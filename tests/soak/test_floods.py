@@ -112,8 +112,11 @@ async def test_silent_connections_keep_nobody_out(
         if ended >= least:
             break
     assert least <= ended <= 1100
-    few = "1024 file descriptors, 4096 are wanted (ulimit -n): proxies beyond them are turned away"
-    said = [each["detail"] for each in served.program.said("few file descriptors")]
+    few = (
+        "the limit of file descriptors is 1024, at least 4096 are needed: "
+        "raise it (ulimit -n), because proxies beyond the limit are refused"
+    )
+    said = [each["detail"] for each in served.program.said("file descriptor limit is low")]
     assert said == ([few] if descriptors[1] < 4096 else [])
     remarks = "".join(f"but: {each}\n" for each in said)
     assert await served.program.get("/healthz/ready") == (200, f"ready\n{remarks}")

@@ -19,7 +19,7 @@ from xds.protocol.resources.resource import CLUSTER, LISTENER
 
 PROXIES = ("one", "two", "three")
 SECONDS = 60.0
-DIFFERS = "what is served is not what its inputs come to"
+DIFFERS = "served configuration differs from a full recomputation"
 
 
 @dataclass
@@ -94,7 +94,7 @@ class Program:
         server = self._start(*flags)
 
         def serving() -> bool:
-            found = server.said("serving")
+            found = server.said("server started")
             server.bound = found[0] if found else {}
             return bool(found)
 

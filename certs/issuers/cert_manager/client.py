@@ -186,7 +186,11 @@ class CertificateRequestClient:
                 return
             said = str(error) or "no answer in time"
             where = f"{self._namespace}/{name}"
-            _log.warning("certificate request not removed: later it will be", request=where, reason=said)
+            _log.warning(
+                "certificate request cannot be removed now; a later check removes it",
+                request=where,
+                reason=said,
+            )
 
     async def _sweep(self, now: datetime) -> None:
         try:
@@ -197,7 +201,7 @@ class CertificateRequestClient:
         for name in left:
             await self._remove(name)
         if left:
-            _log.info("certificate requests that were left behind are removed", count=len(left))
+            _log.info("abandoned certificate requests removed", count=len(left))
 
 
 def _unasked(error: KubeError) -> IssuerError:

@@ -90,7 +90,7 @@ class CertManagerIssuer(RemoteIssuer):
             except IssuerError as error:
                 if not known.fingerprints:
                     raise
-                _log.warning("issuer not as it should be: its roots are those of before", reason=str(error))
+                _log.warning("issuer check failed; the saved roots stay in use", reason=str(error))
         except BaseException:
             made.close()
             raise

@@ -143,7 +143,7 @@ class Session:
         except CertificateError as error:
             if not _is_forbidden(error):  # 403: the token has ended already
                 until = None if held.ends is None else held.ends.isoformat()
-                _log.warning("token of Vault not revoked", until=until, reason=str(error))
+                _log.warning("Vault token cannot be revoked", until=until, reason=str(error))
 
     def _renewed(self, held: Lease, now: datetime) -> Lease:
         """Return a longer lease: the token's renewal, or another login.
@@ -168,7 +168,7 @@ class Session:
         if str(error) != self._said:
             self._said = str(error)
             until = None if held.ends is None else held.ends.isoformat()
-            _log.warning("login to Vault not renewed", until=until, reason=self._said)
+            _log.warning("Vault login cannot be renewed", until=until, reason=self._said)
         return held
 
 

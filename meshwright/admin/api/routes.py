@@ -138,7 +138,7 @@ async def _answer(api: Api, route: Route, request: web.Request) -> web.Response:
     except (web.HTTPBadRequest, web.HTTPNotFound) as error:
         return await _json({"error": error.reason}, error.status)
     except Exception:
-        request.app.logger.exception("an answer of the API failed: %s", request.path)
+        request.app.logger.exception("API request failed: %s", request.path)
         said = f"{request.path} failed; the log of the server says why"
         return await _json({"error": said}, HTTPStatus.INTERNAL_SERVER_ERROR)
 

@@ -68,7 +68,7 @@ async def answer(api: Api, request: web.Request) -> web.Response:
     except TrialUnavailable as error:
         return await _error(str(error), error.status)
     except Exception:
-        request.app.logger.exception("manifests could not be tried")
+        request.app.logger.exception("manifest trial failed")
         said = f"{request.path} failed; the log of the server says why"
         return await _error(said, HTTPStatus.INTERNAL_SERVER_ERROR)
 

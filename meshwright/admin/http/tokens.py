@@ -114,7 +114,7 @@ class TokenCommands:
         require_expected(self.reading.view(), wanted, anyway=anyway)
         token, record = await asyncio.to_thread(self.tokens.create, wanted, user_of(request).user)
         name_object(request, id=record.id)
-        _log.info("join token made", by=record.made_by, **_described(record))
+        _log.info("join token created", by=record.made_by, **_described(record))
         return web.json_response(
             {"token": token.text(), **token_document(record, record.made_at)}, headers=_NO_STORE
         )

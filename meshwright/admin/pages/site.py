@@ -128,7 +128,7 @@ class Site:
             except web.HTTPException as error:
                 return await self._not_here(request, error)
             except Exception:
-                request.app.logger.exception("a debug page failed: %s", request.path)
+                request.app.logger.exception("debug page failed: %s", request.path)
                 sentence = f"{request.path} failed; the log of the server says why"
                 return await self._failed(
                     request, PageLook("Failed"), sentence, HTTPStatus.INTERNAL_SERVER_ERROR

@@ -143,7 +143,7 @@ class SpanExport:
                 await asyncio.sleep(_AGAIN[min(self._failed, len(_AGAIN)) - 1])
                 continue
             if self._failed:
-                _log.info("the collector of spans is well again", collector=str(self._at))
+                _log.info("span export works again", collector=str(self._at))
             self._failed = 0
             untaken = min(rejected(answer), count)
             self._meter.spans_exported(count - untaken)
@@ -156,7 +156,7 @@ class SpanExport:
         if self._failed == 1:
             said = " ".join((error.details() or "").split())[:300]
             code = error.code().name.lower()
-            _log.warning("the collector of spans fails", collector=str(self._at), code=code, said=said)
+            _log.warning("span export failed", collector=str(self._at), code=code, said=said)
 
     def _channel(self) -> grpc.aio.Channel:
         if self._tls is None:

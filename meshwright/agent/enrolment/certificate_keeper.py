@@ -102,16 +102,20 @@ class EnrolledCertificate:
                 self._retry = None if answered.refused else monotonic() + wait.total_seconds()
                 ends = await self._ends()
                 said = {} if ends is None else {"ends": ends.isoformat(timespec="seconds")}
-                _log.error("cannot join; what there is goes on", reason=answered.why, **said)
+                _log.error("join failed; the present certificate stays in use", reason=answered.why, **said)
                 return
-            _log.warning("not joined yet", reason=answered.why, again_in=round(wait.total_seconds(), 1))
+            _log.warning(
+                "join failed; the agent tries again",
+                reason=answered.why,
+                again_in=round(wait.total_seconds(), 1),
+            )
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), wait.total_seconds())
 
     async def run(self) -> None:
         """Renew the certificate and update the roots until cancelled."""
         if self._settings.renewal is None:
-            _log.warning("the certificate is not renewed by itself: --renewal is not given")
+            _log.warning("certificate renewal is off: give --renewal to renew the certificate automatically")
             await asyncio.Event().wait()
         self._trust_at = monotonic()
         while True:
@@ -150,7 +154,9 @@ class EnrolledCertificate:
             # A new token that is refused does not make the present certificate invalid, so renew that.
             renewed = await self._asked(EnrolmentRequestKind.RENEW)
             if isinstance(renewed, EnrolmentResult):
-                _log.warning("not joined again; renewed instead", reason=answered.why)
+                _log.warning(
+                    "new join failed; the present certificate was renewed instead", reason=answered.why
+                )
                 joins, answered = False, renewed
         if isinstance(answered, EnrolmentResult):
             taken = await (self._put_joined(answered) if joins else self._put(answered))
@@ -189,7 +195,7 @@ class EnrolledCertificate:
         answered = await self._asked(EnrolmentRequestKind.TRUST)
         drawn = random.random()  # noqa: S311 - no secret
         if isinstance(answered, EnrolmentFailure):
-            _log.warning("not told whom to trust", reason=answered.why)
+            _log.warning("request for roots failed; the agent tries again", reason=answered.why)
             if self._retry is None and await self._must_join():
                 self._retry = monotonic()
             self._untold += 1
@@ -203,7 +209,7 @@ class EnrolledCertificate:
             return retry_after(self._untold, timedelta.max, drawn)
         self._untold = 0
         if authority:
-            _log.info("roots in use", told_by=str(self._settings.renewal))
+            _log.info("roots loaded", told_by=str(self._settings.renewal))
             return timedelta(seconds=1)  # the next request confirms the roots
         return timedelta(seconds=max(1, answered.ask_again) * (0.75 + drawn / 2))
 
@@ -249,7 +255,7 @@ class EnrolledCertificate:
             await asyncio.to_thread(put)
         elif not await self._replace(put):
             return False
-        _log.info("joined", control_plane=str(self._settings.join))
+        _log.info("machine joined the mesh", control_plane=str(self._settings.join))
         return True
 
     async def _put(self, obtained: EnrolmentResult) -> bool:
@@ -266,7 +272,7 @@ class EnrolledCertificate:
         except (AgentError, OSError, StateError) as error:
             return EnrolmentFailure(" ".join(str(error).split()))
         if isinstance(answered, EnrolmentResult) and (words := clock_words(answered.clock, now())):
-            _log.warning("a clock is wrong", said=words)
+            _log.warning("clock difference found; correct the clock that is wrong", said=words)
         return answered
 
     def _question(self, asking: EnrolmentRequestKind) -> Question:

@@ -176,7 +176,7 @@ class Supervisor:
         if not self._processes:
             self._forget_shared_memory()
         actions = self._lifecycle.exited(epoch, status, time.monotonic())
-        _log.info("envoy ended", epoch=epoch, status=status, tries_left=self._lifecycle.tries_left)
+        _log.info("envoy exited", epoch=epoch, status=status, tries_left=self._lifecycle.tries_left)
         await self._carry_out(actions)
         self._changed.set()  # a retry may be scheduled
 

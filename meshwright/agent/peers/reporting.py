@@ -117,7 +117,7 @@ class EjectionReporter:
             case EnrolmentFailure(why, refused):
                 self._not_before = now + (REFUSED_SECONDS if refused else LEAST_SECONDS)
                 if why != self._why:
-                    _log.warning("the control plane is not told who is ejected", reason=why)
+                    _log.warning("ejection report failed; the agent tries again", reason=why)
                 self._why = why
 
 

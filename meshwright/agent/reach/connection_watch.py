@@ -177,15 +177,15 @@ class ControlPlaneWatch:
             return
         match error:
             case CredentialsError() | OSError():
-                _log.error("cannot find out why there is no control plane", reason=reason)
+                _log.error("diagnosis of the control plane connection failed", reason=reason)
             case _:
-                _log.exception("cannot find out why there is no control plane")
+                _log.exception("diagnosis of the control plane connection failed")
 
     def _found(self, why: UnreachableReason | None) -> None:
         """Record the cause, and log each new reason once; its details may change."""
         if why is not None and why.reason is not self._told:
             self._told = why.reason
-            _log.error("no control plane", reason=why.reason.value, said=why.said, do=why.do)
+            _log.error("control plane not connected", reason=why.reason.value, said=why.said, do=why.do)
         known = self.standing
         since = datetime.now(UTC) if known.has_it else known.since
         self.standing = ConnectionState(has_it=False, since=since, why=why)
@@ -195,6 +195,6 @@ class ControlPlaneWatch:
         if self.standing.has_it:
             return
         if self._told is not None:
-            _log.info("the control plane is reached", was=self._told.value)
+            _log.info("control plane connected", was=self._told.value)
             self._told = None
         self.standing = ConnectionState(has_it=True, since=datetime.now(UTC))

@@ -64,7 +64,7 @@ class StatisticsReporter:
             return await self._tell()
         except Exception:  # noqa: BLE001 - logged, and tried again
             # Not raised, because a failed task would end the agent and with it Envoy.
-            _log.exception("what is counted is not told")
+            _log.exception("statistics report failed with an internal error; the agent tries again")
             return LONGEST_PAUSE
 
     async def _tell(self) -> float:
@@ -88,7 +88,7 @@ class StatisticsReporter:
 
     def _not_taken(self, error: ReportRefused) -> float:
         if str(error) != self._why:
-            _log.warning("the control plane is not told what is counted", reason=str(error))
+            _log.warning("statistics report failed; the agent tries again", reason=str(error))
         self._why = str(error)
         if error.unfit:
             self._unanswered = None

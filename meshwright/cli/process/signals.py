@@ -30,7 +30,7 @@ async def until_told(
     loop = asyncio.get_running_loop()
 
     def begin(number: signal.Signals) -> None:
-        _log.info("stopping", signal=number.name)
+        _log.info("shutdown started", signal=number.name)
         stop.set()
         for each in _SIGNALS:
             loop.remove_signal_handler(each)

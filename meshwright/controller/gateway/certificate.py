@@ -131,7 +131,7 @@ class GatewaySecret:
             self._issued()
         # The certificate stays; only `ca.crt` is replaced.
         elif held.roots != goal.roots:
-            pair, why = held.pair, "its roots are others"
+            pair, why = held.pair, "the CA roots changed"
         else:
             self._pair = held.pair
             return
@@ -141,13 +141,13 @@ class GatewaySecret:
         await self._api.apply(SECRETS, place.namespace, place.name, body, manager=MANAGER)
         self._pair = pair
         said = {"secret": str(place), "serial": pair.leaf.serial, "until": pair.leaf.not_after.isoformat()}
-        _log.info("gateway certificate written", **said, reason=why or "there was none")
+        _log.info("gateway certificate written", **said, reason=why or "the Secret held no certificate")
 
     def _outdated(self, held: SecretContent | None, wanted: GatewayCertificate) -> str:
         if held is None or held.pair is None:
             return ""
         if held.validity != wanted.validity:
-            return "its validity is another"
+            return "the configured validity changed"
         return outdated(held.pair, self._issuer, wanted.dns_names, self._clock())
 
     async def _cleared(self, place: SecretName) -> None:
@@ -155,7 +155,7 @@ class GatewaySecret:
         held = await self._held(place)
         if held is not None and held.home == self._home:
             await self._api.delete(SECRETS, place.namespace, place.name)
-            _log.info("gateway certificate taken away", secret=str(place))
+            _log.info("gateway certificate deleted", secret=str(place))
         await self._note(self._places - {place})
 
     async def _held(self, place: SecretName) -> SecretContent | None:

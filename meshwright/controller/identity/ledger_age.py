@@ -15,8 +15,8 @@ from meshwright.serving.repeated_lines import RepeatedLines
 
 REMEMBERED: Final = 1000
 DO: Final = (
-    "if the ledger was replaced by an older one, put the newest there, and revoke again whom you do not "
-    "want; docs/operations.md says how"
+    "if an older copy replaced the ledger, restore the newest one and revoke unwanted proxies again "
+    "(see docs/operations.md)"
 )
 
 _log = structlog.get_logger("controller.older_ledger")
@@ -39,7 +39,7 @@ class OlderLedger:
         if self._lines.first("unknown"):
             issued = shown.not_before.isoformat()
             said = {"proxy": shown.common_name, "serial": shown.serial, "issued": issued, "peer": address}
-            _log.error("the ledger does not know a certificate of its CA", **said, do=DO)
+            _log.error("ledger lacks a certificate of its CA", **said, do=DO)
 
     def remarks(self) -> tuple[str, ...]:
         """Return the remark for the readiness page, if any."""
@@ -47,8 +47,8 @@ class OlderLedger:
         if not many:
             return ()
         known = f"{many} or more" if many >= REMEMBERED else str(many)
-        return (f"the ledger does not know {known} of the CA's certificates that proxies show: {DO}",)
+        return (f"the ledger lacks {known} of the certificates of its CA that proxies present: {DO}",)
 
 
 def _log_again(_: str, count: int) -> None:
-    _log.error("the ledger does not know certificates of its CA", count=count, do=DO)
+    _log.error("ledger lacks certificates of its CA", count=count, do=DO)

@@ -53,7 +53,7 @@ class ForeignAuthorityWatch:
         """Pass a change on, then write the new signer to the ledger as soon as possible."""
         if (stands := self._current()) != self._followed:
             self._followed, self._is_noted = stands, False
-            _log.info("roots of the authority are others", signer=stands[0])
+            _log.info("CA roots changed", signer=stands[0])
             await self._stepped()
         if not self._is_noted:
             await asyncio.to_thread(self._note_signer)

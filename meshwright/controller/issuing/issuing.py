@@ -66,7 +66,8 @@ async def issuing(
     done, _ = await asyncio.wait((opening, stopping), timeout=SILENT_SECONDS, return_when=FIRST_COMPLETED)
     if not done:
         _log.warning(
-            "waiting for the issuer: nothing is served before it has answered", issuer=settings.issuer.value
+            "issuer has not answered yet; the server serves proxies after the first answer",
+            issuer=settings.issuer.value,
         )
         await asyncio.wait((opening, stopping), return_when=FIRST_COMPLETED)
     stopping.cancel()

@@ -31,7 +31,7 @@ async def tending(
         except CertificateError as error:
             found = str(error)
         if found and found != said:
-            _log.error(f"{role} not as it should be", **{role: kind}, reason=found)
+            _log.error(f"{role} check failed", **{role: kind}, reason=found)
         elif said and not found:
-            _log.info(f"{role} is well again", **{role: kind})
+            _log.info(f"{role} check succeeds again", **{role: kind})
         said = found

@@ -54,7 +54,7 @@ async def hearing(
         if lacking:
             if not said:
                 _log.info(
-                    "sidecars have not taken the roots of the issuer",
+                    "sidecars have not acknowledged the issuer's roots",
                     count=len(lacking),
                     first=lacking[:_NAMED],
                 )
@@ -64,7 +64,7 @@ async def hearing(
             await asyncio.to_thread(issuer.have_taken, roots)
         except StateError as error:
             if str(error) != said:
-                _log.warning("that the roots of the issuer are taken cannot be noted", reason=str(error))
+                _log.warning("acknowledgement of the issuer's roots cannot be saved", reason=str(error))
             said = str(error)
 
 

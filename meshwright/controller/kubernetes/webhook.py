@@ -130,7 +130,7 @@ class Webhook:
         if register:
             self.registrations += (Registration(cluster.api, wanted, clock),)
         if register and injection is not None:
-            what = "the injection webhook"
+            what = "injection webhook"
             self.registrations += (Registration(cluster.api, injecting, clock, MUTATING, what),)
 
     @property
@@ -146,7 +146,7 @@ class Webhook:
     def waited_for(self) -> tuple[str, ...]:
         """Return registrations not attempted successfully yet. A forbidden one is a remark instead."""
         return tuple(
-            f"{registration.what}'s registration"
+            f"the {registration.what}'s registration"
             for registration in self.registrations
             if not registration.is_settled
         )
@@ -168,7 +168,7 @@ class Webhook:
         yield "webhook certificate", self.tls.renewing(self._clock)
         yield "webhook's second mesh", self._judge.tidying()
         for registration in self.registrations:
-            yield f"{registration.what}'s registration", registration.run()
+            yield f"the {registration.what}'s registration", registration.run()
         if self.injection is not None:
             yield from self.injection.works(self._look_again)
 

@@ -24,7 +24,7 @@ def raise_limit() -> None:
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     for remark in remarks():
-        _log.warning("few file descriptors", detail=remark)
+        _log.warning("file descriptor limit is low", detail=remark)
 
 
 def remarks() -> tuple[str, ...]:
@@ -32,4 +32,5 @@ def remarks() -> tuple[str, ...]:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= ENOUGH:
         return ()
-    return (f"{soft} file descriptors, {ENOUGH} are wanted (ulimit -n): proxies beyond them are turned away",)
+    wrong = f"the limit of file descriptors is {soft}, at least {ENOUGH} are needed"
+    return (f"{wrong}: raise it (ulimit -n), because proxies beyond the limit are refused",)

@@ -43,8 +43,8 @@ class StateRoom:
         """Return the remark for the readiness page; may be called from any thread."""
         if not self.trouble:
             return ()
-        remembered = f"what is remembered to be written later concerns {self._ledger.unwritten} proxies"
-        return (f"{self.trouble}; what is valid is served on, {remembered}",)
+        waiting = f"changes of {self._ledger.unwritten} proxies wait to be written"
+        return (f"{self.trouble}; valid configuration and certificates are still served, {waiting}",)
 
     async def watching(self) -> None:
         """Check every LOOK_SECONDS, until cancelled."""
@@ -70,17 +70,18 @@ class StateRoom:
         before, self.trouble = self.trouble, found
         if found and found != before:
             self._since = self._since if before else self._monotonic()
-            _log.error("the state directory cannot be written; what is valid is served on", reason=found)
+            _log.error(
+                "state directory cannot be written; valid configuration and certificates are still served",
+                reason=found,
+            )
         elif before and not found:
             seconds = round(self._monotonic() - self._since, 1)
-            _log.info("the state directory can be written again", seconds=seconds)
+            _log.info("state directory can be written again", seconds=seconds)
 
     def _moved(self) -> str:
         for path, before in self._files.items():
             if files.identity(path) != before:
-                return (
-                    f"{path} is not there any more, or is another than at the start: put it back, and restart"
-                )
+                return f"{path} was removed or replaced after the start: restore it and restart the server"
         return ""
 
 

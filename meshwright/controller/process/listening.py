@@ -66,7 +66,7 @@ def _removed(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        _log.warning("the socket's file stays", path=str(path), reason=error.strerror)
+        _log.warning("socket file not removed", path=str(path), reason=error.strerror)
 
 
 def _listening(name: str, address: HostPort) -> socket:

@@ -41,7 +41,7 @@ def prepare(state: Path, *, shared: bool = False) -> None:
         raise StartupError(f"the state directory {state} is not writable for this user")
     if shared:
         for words in exposures(state)[:_SHOWN]:
-            _log.warning("others can get at the state directory", what=words)
+            _log.warning("state directory is accessible to other users", what=words)
         return
     try:
         require_private(state)

@@ -200,7 +200,9 @@ def thorough(last: MemoryScan, held: int, *, connected: bool) -> MemoryScan:
     gc.freeze()
     alive = gc.get_freeze_count()
     seconds = round(time.thread_time() - began, 3)
-    _log.info("all objects looked through", alive=alive, frozen=frozen, unreachable=found, seconds=seconds)
+    _log.info(
+        "full garbage collection finished", alive=alive, frozen=frozen, unreachable=found, seconds=seconds
+    )
     return MemoryScan(alive, held)
 
 

@@ -102,10 +102,10 @@ class NativeLines:
                 with contextlib.suppress(OSError):  # the disk is full, or the reader has ended
                     os.write(self._original, f"{on_one_line(text)}\n".encode(errors="backslashreplace"))
             elif text.strip():
-                _log.warning("standard error says", source="stderr", said=text)
+                _log.warning("standard error message", source="stderr", said=text)
             return
         level, place, said = found.groups()
         if failed := failed_handshake(said):
             self.handshakes.note(failed)
         elif self._wanted or level == "F":
-            getattr(_log, _LEVELS[level])("gRPC says", source="grpc", place=place, said=said)
+            getattr(_log, _LEVELS[level])("gRPC message", source="grpc", place=place, said=said)

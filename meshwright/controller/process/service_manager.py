@@ -80,7 +80,10 @@ class ServiceManager:
         )
         address = socket_address(text)
         if text and address is None:
-            _log.warning("NOTIFY_SOCKET is no Unix socket: nobody is told when this is ready", value=text)
+            _log.warning(
+                "NOTIFY_SOCKET ignored: it is not a Unix socket; the service manager is not notified",
+                value=text,
+            )
         return cls(address, watchdog_seconds(microseconds, pid, os.getpid()))
 
     @property
@@ -141,7 +144,7 @@ class ServiceManager:
                 sending.sendto("\n".join(fields).encode(errors="backslashreplace"), self._address)
         except OSError as error:
             if not self._failing:
-                _log.warning("the service manager is not told", reason=error.strerror, fields=fields)
+                _log.warning("service manager notification failed", reason=error.strerror, fields=fields)
             self._failing = True
             return False
         self._failing = False

@@ -39,7 +39,7 @@ class Watchdog:
         doing = self._doing()
         self._moments.append(LateMoment(self._clock(), seconds, doing))
         if seconds > LOGGED_SECONDS:
-            _log.warning("the event loop was held", seconds=round(seconds, 3), doing=doing)
+            _log.warning("event loop blocked", seconds=round(seconds, 3), doing=doing)
 
     def moments(self) -> tuple[LateMoment, ...]:
         """Return the last delays, newest first."""

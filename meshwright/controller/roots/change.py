@@ -146,7 +146,7 @@ class RootChange:
                 reason = ""
             except CertificateError as error:
                 if str(error) != reason:
-                    _log.error("the change of the root is held up", reason=str(error))
+                    _log.error("root change cannot advance; the server tries again", reason=str(error))
                 reason = str(error)
 
     async def _status_after(self) -> ChangeStatus:
@@ -189,15 +189,17 @@ class RootChange:
         try:  # after the step itself; an interrupted server repeats this at its next start
             await asyncio.to_thread(self._note_signer)
         except StateError as error:
-            _log.warning("the ledger does not say yet which root signs", reason=str(error))
+            _log.warning(
+                "ledger does not record the new signing root yet; the server tries again", reason=str(error)
+            )
 
     async def _announce_step(self) -> None:
         rotation = self._authority.rotation
         if rotation is None:
-            _log.info("root changed", signer=self._authority.fingerprint)
+            _log.info("root change finished", signer=self._authority.fingerprint)
         else:
             _log.info(
-                "root change",
+                "root change advanced",
                 stage=rotation.stage.value,
                 signer=rotation.signer,
                 other=rotation.other,

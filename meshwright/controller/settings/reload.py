@@ -62,9 +62,9 @@ class SettingsReloader:
         apply(self.settings, holds)
         said = {"changed": {name: _shown(self.settings)[name] for name in holds}}
         if waits:
-            _log.warning("settings read again; some need a restart", **said, needs_restart=list(waits))
+            _log.warning("settings reloaded; some need a restart", **said, needs_restart=list(waits))
         else:
-            _log.info("settings read again", **said)
+            _log.info("settings reloaded", **said)
 
     async def run(self, reload: Reload, apply: Apply) -> None:
         """Read the settings whenever asked, until cancelled.
@@ -81,7 +81,7 @@ class SettingsReloader:
         try:
             read = await asyncio.to_thread(reload.read)
         except SettingsError as error:
-            _log.error("settings not read again; what was in force goes on", reason=str(error))
+            _log.error("settings not reloaded; the settings in force stay", reason=str(error))
             return
         self.take(read, apply)
 

@@ -265,7 +265,7 @@ class ServiceCertificates:
             if each.certificate.serial not in self._alarmed:
                 until = each.certificate.not_after.isoformat()
                 said = {"identity": str(each.certificate.identity), "until": until, "reason": each.error}
-                _log.error("service certificate runs out: another cannot be issued", **said)
+                _log.error("service certificate expires soon, and its renewal fails", **said)
         # Only certificates that still expire: a renewed one raises a new alarm if it expires later.
         self._alarmed = {each.certificate.serial for each in found}
 

@@ -156,7 +156,7 @@ class Journal:
             for entry in self._entries.pop(node, ()):
                 self._take(node, entry)
         except Exception:  # noqa: BLE001 - an error here concerns records alone
-            _log.exception("what a proxy was sent or accepted is not remembered", proxy=node)
+            _log.exception("push history of the proxy cannot be recorded", proxy=node)
 
     def _take(self, node: NodeKey, entry: JournalEntry | Acknowledgement) -> None:
         match entry:

@@ -139,7 +139,7 @@ class MeshObserver:
         if proxy.expected is not None:
             _log.info("stream opened", **said)
         else:
-            _log.warning("stream held until its workload is known", **said)
+            _log.warning("stream waits until its workload is known", **said)
 
     def refused(self, peer: Peer, reason: str) -> None:
         """Count a refused stream; the cause is logged by whatever refused it."""
@@ -159,7 +159,7 @@ class MeshObserver:
         """Count and log a client that exceeded a limit."""
         self._metrics.exceeded(excess.bound.value)
         _log.warning(
-            "client over its budget",
+            "client exceeded a limit",
             proxy=node_key,
             peer=peer.address,
             bound=excess.bound.value,
@@ -193,7 +193,7 @@ class MeshObserver:
             say = _log.warning if first.is_suspect else _log.info
             kind = short_type(response.type_url)
             said = {"proxy": node_key, "type": kind, "bytes": size, "user_agent": agent[:200]}
-            say("large response", **said, **({"hint": first.hint} if first.hint else {}))
+            say("large response sent", **said, **({"hint": first.hint} if first.hint else {}))
 
     def answered(
         self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int = 0

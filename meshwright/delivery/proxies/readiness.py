@@ -119,7 +119,11 @@ class EndpointReadiness:
             except StateError as error:
                 if str(error) != self._said:
                     ready = sum(noted.values())
-                    _log.error("admissions not written; tried again soon", reason=str(error), proxies=ready)
+                    _log.error(
+                        "admissions cannot be written to the ledger; the server tries again",
+                        reason=str(error),
+                        proxies=ready,
+                    )
                 self._said = str(error)
                 for node, is_ready in noted.items():
                     self._note(node, ready=is_ready)

@@ -154,7 +154,9 @@ class SqliteTokens:
         A failed attempt to open it is repeated with the next call.
         """
         if not self._stands or files.identity(self._path) != self._found:
-            _log.error("join tokens opened anew: their file is not what it was", path=str(self._path))
+            _log.error(
+                "join token file was replaced or removed; the server opens it again", path=str(self._path)
+            )
             self._connection.close()
             # If opening fails below, the next call tries again.
             self._stands = False

@@ -144,7 +144,7 @@ class Judge:
         except (TimeoutError, FullError):
             return None
         except Exception as error:  # noqa: BLE001 - whatever it was, it is said, and no object waits for it
-            _log.error("a review was not looked at", error=f"{type(error).__name__}: {error}")
+            _log.error("admission review failed", error=f"{type(error).__name__}: {error}")
             return None
 
     def _tried(

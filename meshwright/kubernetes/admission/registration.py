@@ -82,7 +82,7 @@ class Registration:
         wanted: Callable[[], Configuration],
         clock: Callable[[], datetime],
         resource: Resource = VALIDATING,
-        what: str = "the webhook",
+        what: str = "webhook",
     ) -> None:
         self._api, self._wanted, self._resource, self.what = api, wanted, resource, what
         first = wanted()
@@ -117,9 +117,9 @@ class Registration:
     def remarks(self) -> tuple[str, ...]:
         """Say what is not as it should be."""
         wrong = {
-            f"{self.what} is not registered": self.state.error,
-            f"{self.what}'s registration is not watched": self.watch_error,
-            f"{self.what}'s registration is disputed": _DISPUTED if self.state.disputed else "",
+            f"the {self.what} is not registered": self.state.error,
+            f"the {self.what}'s registration cannot be watched": self.watch_error,
+            f"the {self.what}'s registration is disputed": _DISPUTED if self.state.disputed else "",
         }
         return tuple(f"{what}: {error}" for what, error in wrong.items() if error)
 
@@ -168,7 +168,7 @@ class Registration:
             kind, plural = self._resource.kind, self._resource.plural.removesuffix("s")
             error = _ANOTHERS.format(kind=kind, name=self._name, home=home, resource=plural)
             if error != self.state.error:
-                _log.warning(f"{self.what} is not registered", error=error)
+                _log.warning(f"{self.what} not registered", error=error)
             self.state = replace(self.state, is_right=False, error=error)
         self.state = replace(self.state, another_s=is_it)
         return is_it
@@ -193,7 +193,7 @@ class Registration:
             found = await self._api.apply(self._resource, None, self._name, wanted, manager=MANAGER)
         except KubeError as error:
             if str(error) != self.state.error:
-                _log.warning(f"{self.what} is not registered", error=str(error))
+                _log.warning(f"{self.what} not registered", error=str(error))
             self.state = replace(self.state, is_right=False, error=str(error))
             return False
         self._written = found
@@ -201,7 +201,7 @@ class Registration:
         version = str(metadata.get("resourceVersion", "")) if isinstance(metadata, dict) else ""
         # Who may write and not look writes what is there already.
         if is_other := version != self._version:
-            _log.info(f"{self.what} was registered", again=bool(self._version))
+            _log.info(f"{self.what} registered", again=bool(self._version))
             self.state = replace(self.state, writes=self.state.writes + 1)
         self._version = version
         self.state = replace(self.state, is_right=True, error="")

@@ -131,7 +131,9 @@ class Turns:
         error = None if found.cancelled() else found.exception()
         if job.result.done():
             if error is not None and not isinstance(error, LateError):
-                _log.error("work that nobody waited for failed", error=f"{type(error).__name__}: {error}")
+                _log.error(
+                    "work for a client that no longer waits failed", error=f"{type(error).__name__}: {error}"
+                )
         elif found.cancelled():
             job.result.cancel()
         elif error is not None:

@@ -69,11 +69,11 @@ async def _late(settings: Settings, cluster: Cluster, answerer: Answerer, put_in
 async def _end(settings: Settings, cluster: Cluster, keeper: Keeper) -> None:
     """Take the plug-in out for good, unless a daemon follows: to it pods are left that come meanwhile."""
     if reason := await cluster.comes_back():
-        _log.info("plug-in left for the next daemon", reason=reason)
+        _log.info("plug-in kept for the next daemon", reason=reason)
         return
     changed = await asyncio.to_thread(keeper.take)
     await asyncio.to_thread(program.remove, settings.programs)
-    _log.info("plug-in taken out", changed=changed)
+    _log.info("plug-in removed", changed=changed)
 
 
 def uninstall(settings: Settings) -> tuple[str, ...]:

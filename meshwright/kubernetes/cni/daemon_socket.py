@@ -108,7 +108,7 @@ async def _catch_up(note: Path, answerer: Answerer) -> bool:
     except FileNotFoundError:
         return True
     except (OSError, ValueError, RecursionError) as error:
-        _log.error("note not understood", note=note.name, reason=str(error))
+        _log.error("note is unreadable; the daemon deletes it", note=note.name, reason=str(error))
         await asyncio.to_thread(note.unlink, missing_ok=True)
         return True
     if (await answerer.answer(asked)).outcome is Outcome.FAILED:

@@ -50,7 +50,7 @@ async def _look(pods: PodsHere, answerer: Answerer, folder: Path) -> None:
     try:
         found = await pods()
     except LookupFailed as error:
-        _log.error("pods that wait could not be looked for", reason=str(error))
+        _log.error("waiting pods cannot be listed", reason=str(error))
         return
     for pod in found:
         if (address := waits(pod)) and (network := await asyncio.to_thread(having, folder, address)):
@@ -58,7 +58,7 @@ async def _look(pods: PodsHere, answerer: Answerer, folder: Path) -> None:
             told = (str(metadata.get(each, "")) for each in ("namespace", "name", "uid"))
             answer = await answerer.answer(Request("ADD", "", str(network), *told))
             if answer.outcome is Outcome.SET:
-                _log.info("pod had waited for its rules", pod=f"{metadata['namespace']}/{metadata['name']}")
+                _log.info("rules set for a waiting pod", pod=f"{metadata['namespace']}/{metadata['name']}")
 
 
 def having(folder: Path, address: str) -> Path | None:

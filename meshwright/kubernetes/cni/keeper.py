@@ -59,7 +59,9 @@ class Keeper:
         async for _ in changes([self._folder, self._program.folder], self._digest, look_seconds):
             said, self.words = self.words, await asyncio.to_thread(self.put)
             if self.words and self.words != said:
-                _log.error("plug-in not in the node's networks", folder=str(self._folder), reason=self.words)
+                _log.error(
+                    "plug-in is missing from the node's networks", folder=str(self._folder), reason=self.words
+                )
             await asyncio.sleep(_REST_SECONDS)
 
     def put(self) -> str:
@@ -75,7 +77,7 @@ class Keeper:
             if steps := put_in(self._files(), self._entry):
                 self._apply(steps)
                 self._changed()
-                _log.info("plug-in put into the node's networks", changed=named(steps))
+                _log.info("plug-in added to the node's networks", changed=named(steps))
         except (NoNetworkError, ProgramError, OSError) as error:
             self._failures += 1
             return str(error)

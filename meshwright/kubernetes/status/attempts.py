@@ -148,7 +148,9 @@ class Attempts:
         if said is None or now >= said[1] + SAID:
             self._said[on, reason] = place, now
             of = {"of": place[-1]} if len(place) == _DEPTH else {}
-            _log.warning("report not written", what=what.value, reason=reason.value, error=str(error), **of)
+            _log.warning(
+                "status report not written", what=what.value, reason=reason.value, error=str(error), **of
+            )
 
 
 def _is_of_one(error: KubeError) -> bool:

@@ -115,7 +115,7 @@ class Reporter:
         try:
             self._publish(wave, step, replaced)
         except Exception:  # noqa: BLE001 - whatever it is, what is published is published
-            _log.exception("a roll-out is not followed", wave=wave.number)
+            _log.exception("rollout cannot be tracked", wave=wave.number)
 
     def _publish(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
         self._follow()
@@ -244,5 +244,5 @@ async def _guarded(name: str, work: Callable[[], Coroutine[object, object, None]
         try:
             await work()
         except Exception:  # noqa: BLE001 - whatever it is, it is logged, and tried again
-            _log.exception("reporting failed, and begins anew", task=name)
+            _log.exception("status reporting failed and starts again", task=name)
         await asyncio.sleep(AGAIN)

@@ -93,7 +93,7 @@ def log_gone(log: Log, problems: Iterable[Problem], now: Iterable[Problem]) -> N
     for problem in problems:
         if problem not in standing:
             said = {"origin": str(problem.origin), "key": str(problem.key) if problem.key else "document"}
-            log.info("problem_gone", code=problem.code, problem=str(problem), **said)
+            log.info("problem resolved", code=problem.code, problem=str(problem), **said)
 
 
 def _level(log: Log, severity: Severity) -> Callable[..., object]:

@@ -75,7 +75,7 @@ def log_differences(before: Answer, after: Answer) -> None:
     """Log which problems have come and gone."""
     if after.problems == before.problems:
         return
-    log_new(_log, "manifest_problem", after.problems, before.problems)
+    log_new(_log, "manifest problem", after.problems, before.problems)
     log_gone(_log, before.problems, after.problems)
 
 

@@ -53,7 +53,7 @@ class DirectoryWatch:
                     await self._listen()
             except (OSError, RuntimeError) as error:
                 if not logged:
-                    _log.warning("directory_not_watched", directory=str(self._path), error=str(error))
+                    _log.warning("directory cannot be watched", directory=str(self._path), error=str(error))
                 logged = True
             await asyncio.sleep(self._retry.total_seconds())
             self._look_everywhere()

@@ -170,7 +170,7 @@ class DnsSource:
             self._unkept = True
             self._moved.set()
             self._last_event = self._clock()
-            _log.info("dns_endpoints_changed", slices=len(objects))
+            _log.info("dns endpoints changed", slices=len(objects))
         self._begun = True
         if moved or not known:
             changed()

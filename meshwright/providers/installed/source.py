@@ -171,7 +171,7 @@ class ProviderSource:
 
     def _publish(self, after: ProviderState) -> None:
         before, self._said = self._said, after
-        log_new(_log, "provider_problem", after.problems, before.problems)
+        log_new(_log, "provider problem", after.problems, before.problems)
         log_gone(_log, before.problems, after.problems)
 
 

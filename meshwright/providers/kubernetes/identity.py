@@ -74,7 +74,9 @@ class ClusterIdentifier:
 
     def _refuse(self, said: str) -> None:
         if not self.refusal:
-            _log.warning("which cluster it is, is told by how it is reached alone", reason=said)
+            _log.warning(
+                "cluster UID cannot be read; the cluster is identified by its address only", reason=said
+            )
         self.refusal = said
 
 

@@ -153,7 +153,7 @@ class KubernetesSource:
 
     async def _anew(self) -> None:
         """Begin with nothing, and put what there is in the place of all that was kept."""
-        _log.warning("what was kept is of another cluster, and not used any more", cluster=self._cluster)
+        _log.warning("saved objects belong to another cluster and are discarded", cluster=self._cluster)
         begun, self._has_begun = self._has_begun, False  # what is not whole yet is not kept
         self._kept, self._watches = SavedState(), self._watching()
         self._ages = Ages(self._watches)
@@ -233,7 +233,7 @@ class KubernetesSource:
         if own == self._own and of_objects is before.state.problems():
             return False
         was, self._own, self._problems = self._problems, own, (*own, *of_objects)
-        log_new(_log, "kubernetes_problem", self._problems, was)
+        log_new(_log, "kubernetes problem", self._problems, was)
         log_gone(_log, was, self._problems)
         return was != self._problems
 
@@ -265,6 +265,6 @@ class KubernetesSource:
             self._is_too_large = False
             return kept
         if not self._is_too_large:
-            _log.warning("what the cluster has is too much to be kept: a restart will need its API server")
+            _log.warning("cluster objects are too large to be saved; a restart needs the API server")
         self._is_too_large = True
         return None

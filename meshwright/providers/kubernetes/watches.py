@@ -227,7 +227,7 @@ class Watches:
             self._woken.set()
         if figures.unread != watching.unread:
             watching.unread = figures.unread
-            _log.warning("an object of the cluster is left out", reason=figures.unread)
+            _log.warning("cluster object ignored", reason=figures.unread)
         found = {**watching.emptied.in_force, **objects(kind_of(place[0]), changes)}
         if watching.was_list or watching.emptied.in_force:
             had: GuardedValue[Collection[object]] = GuardedValue(found, watching.emptied.held_since)

@@ -202,7 +202,7 @@ async def test_readiness_is_that_of_our_own_envoy(scene: Scene) -> None:
         said.update(words.splitlines())
         # This line is there between two tries alone, and pauses double from 0.2 s.
         has_said = any(line.startswith("Envoy does not run: it failed ") for line in said)
-        return has_said and sum(each["event"] == "envoy ended" for each in other.events) >= 2
+        return has_said and sum(each["event"] == "envoy exited" for each in other.events) >= 2
 
     await until(has_failed, explain=lambda: said)
     assert any(
@@ -244,7 +244,7 @@ async def test_an_epoch_that_fails_takes_the_draining_one_along(scene: Scene, tm
     assert not is_alive(first)
     await until(lambda: _is_at(agent, 0))
     assert "new" in (await get(f"{agent.admin}/server_info"))[1]
-    ended = [(each["epoch"], each["status"]) for each in agent.events if each["event"] == "envoy ended"]
+    ended = [(each["epoch"], each["status"]) for each in agent.events if each["event"] == "envoy exited"]
     assert ended == [(1, -9), (0, -9)]
 
 
@@ -262,7 +262,7 @@ async def test_one_that_is_to_end_before_its_envoy_serves_drains_nothing(
     agent = await scene.start("alice-uuid", "--envoy", str(program), *least)
     await when(judging.exists)
     agent.process.terminate()
-    await when(lambda: any(each["event"] == "stopping" for each in agent.events))
+    await when(lambda: any(each["event"] == "shutdown started" for each in agent.events))
     judged.touch()
     async with asyncio.timeout(40):
         assert await agent.process.wait() == 0
@@ -272,7 +272,7 @@ async def test_every_line_of_the_agent_is_json_and_a_hang_up_ends_nothing(scene:
     """Envoy's own among them, with its level and logger; its log level is asked for and changed from here."""
     agent = await scene.agent("alice-uuid", "--envoy-log-level", "info")
     agent.process.send_signal(signal.SIGHUP)
-    await when(lambda: any(str(each["event"]).startswith("files read again") for each in agent.events))
+    await when(lambda: any(str(each["event"]).startswith("files reloaded") for each in agent.events))
     assert len(agent.started()) == 1
     done = await asyncio.create_subprocess_exec(
         *(scene.meshwright, "log-level", "error", "--logger", "envoy"),

@@ -127,7 +127,7 @@ def test_a_start_without_it_says_so_and_goes_on_with_the_roots_of_before(tmp_pat
     with capture_logs() as logs:
         assert VaultIssuer.open(api, *told, known).trust_bundle() == known.pem
     (said,) = logs
-    assert said["event"] == "issuer not as it should be: its roots are those of before"
+    assert said["event"] == "issuer check failed; the saved roots stay in use"
     assert "cannot be reached" in said["reason"]
     with pytest.raises(IssuerError, match="cannot be reached"):
         VaultIssuer.open(api, *told, TrustBundle.of([]))

@@ -22,7 +22,7 @@ from tests.tools.deadline import until
 pytestmark = needs_dnsmasq
 NOBODY = "2 of 2 DNS queries have no answer"
 STALE = {"good": 0, "stale": 1, "refused": 0}
-UNUSED = "the kept DNS answers are not used; every name is asked for first"
+UNUSED = "saved DNS answers cannot be used; the server resolves every name again first"
 
 
 @pytest.fixture

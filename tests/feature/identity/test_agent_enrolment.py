@@ -139,7 +139,7 @@ async def test_another_token_is_for_joining_again(serve: Serve, tmp_path: Path) 
     with structlog.testing.capture_logs() as logs:
         await machine.enrolled.begin(machine.stop)
     assert [each["event"] for each in logs if each["log_level"] == "error"] == [
-        "cannot join; what there is goes on"
+        "join failed; the present certificate stays in use"
     ]
     assert certificates.read(machine.folder).serial == second
 
@@ -170,7 +170,7 @@ async def test_a_token_that_does_not_let_in_keeps_no_certificate_from_being_rene
     with structlog.testing.capture_logs() as logs:
         await machine.enrolled._renew()
     said = [each["event"] for each in logs]
-    assert "not joined again; renewed instead" in said
+    assert "new join failed; the present certificate was renewed instead" in said
     assert "certificate not renewed" not in said
     assert certificates.read(machine.folder).serial != first
 
@@ -421,7 +421,7 @@ async def test_who_cannot_be_reached_is_tried_again(serve: Serve, tmp_path: Path
     with structlog.testing.capture_logs() as logs:
         beginning = asyncio.create_task(machine.enrolled.begin(machine.stop))
         async with asyncio.timeout(60):
-            while not [each for each in logs if each["event"] == "not joined yet"]:
+            while not [each for each in logs if each["event"] == "join failed; the agent tries again"]:
                 await asyncio.sleep(0.01)
         machine.stop.set()
         await beginning

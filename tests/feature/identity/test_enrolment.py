@@ -393,7 +393,7 @@ async def test_what_the_log_says_of_tokens_is_not_withheld(serve: Serve) -> None
         await server.ask("POST", "/certs/tokens/revoke", {"token": identifier})
     written = [redact(None, "info", dict(each)) for each in logs]
     told = [each["event"] for each in written if identifier in each.values()]
-    assert told == ["join token made", "proxy joined", "join refused", "join token revoked"]
+    assert told == ["join token created", "proxy joined", "join refused", "join token revoked"]
     assert secret not in str(written)
 
 

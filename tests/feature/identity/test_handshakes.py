@@ -90,9 +90,9 @@ def test_who_asks_for_grpcs_lines_gets_them_as_lines_of_the_log(program: Program
     program.environment["GRPC_TRACE"] = "handshaker"
     server = program.serve()
     _dial(server, None)
-    server.until(lambda: server.said("gRPC says") and server.said("handshakes failed"))
-    assert {each["source"] for each in server.said("gRPC says")} == {"grpc"}
-    assert all(".cc:" in each["place"] or ".h:" in each["place"] for each in server.said("gRPC says"))
+    server.until(lambda: server.said("gRPC message") and server.said("handshakes failed"))
+    assert {each["source"] for each in server.said("gRPC message")} == {"grpc"}
+    assert all(".cc:" in each["place"] or ".h:" in each["place"] for each in server.said("gRPC message"))
 
 
 async def test_what_is_no_line_of_grpcs_goes_on_as_it_is(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_sidecars_get_what_a_vault_signed_and_go_on_while_the_issuer_is_another(
     assert TrustBundle.of([both]) == vault.union(
         TrustBundle.of([(program.files / "one" / "ca.pem").read_bytes()])
     )
-    (said,) = server.said("another issuer signs service certificates")
+    (said,) = server.said("issuer of service certificates replaced")
     assert said["issuer"] == "built-in"
     server.stop()
 
@@ -115,4 +115,4 @@ def test_a_server_that_is_told_to_stop_waits_for_no_silent_vault(pki: Pki, progr
         with connection:
             server.stop()
     assert server.log_path.with_suffix(".out").read_text() == ""
-    assert [each["event"] for each in server.log()][-1] == "stopping"
+    assert [each["event"] for each in server.log()][-1] == "shutdown started"

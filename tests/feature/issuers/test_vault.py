@@ -262,7 +262,7 @@ def test_a_login_that_cannot_be_renewed_goes_on_until_its_end(pki: Pki) -> None:
     with structlog.testing.capture_logs() as logs:
         for minutes in (20, 25):
             assert tokens.send(now + timedelta(minutes=minutes)) == token
-    (said,) = (each for each in logs if each["event"] == "login to Vault not renewed")
+    (said,) = (each for each in logs if each["event"] == "Vault login cannot be renewed")
     assert said["reason"].startswith("cannot read ")
     assert said["reason"].endswith(": No such file or directory")
     with pytest.raises(StateError, match=r"^cannot read .*: No such file"):

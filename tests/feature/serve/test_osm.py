@@ -21,7 +21,7 @@ def _until_serving(process: "subprocess.Popen[str]") -> list[dict[str, Any]]:
     said = []
     for line in process.stderr:
         said.append(json.loads(line))
-        if said[-1]["event"] == "serving":
+        if said[-1]["event"] == "server started":
             return said
     raise AssertionError(f"it ended: {process.wait()}")
 

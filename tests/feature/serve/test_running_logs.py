@@ -22,7 +22,7 @@ def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
 
 
 def _are_said(server: Server, number: int) -> bool:
-    return len(server.said("manifest_problem")) == number
+    return len(server.said("manifest problem")) == number
 
 
 def _write(server: Server, text: str) -> None:
@@ -37,16 +37,16 @@ def test_every_line_is_json_whoever_wrote_it(program: Program) -> None:
     server = program.serve()
     place = "0000 00:00:1763805600.123456    4711 some_part.cc:1884] "
     _write(server, f"E{place}went wrong\n\nwords\nF{place}no memory\n")
-    server.until(lambda: len(server.said("gRPC says")) == 2 and server.said("standard error says"))
-    wrong, memory = server.said("gRPC says")
+    server.until(lambda: len(server.said("gRPC message")) == 2 and server.said("standard error message"))
+    wrong, memory = server.said("gRPC message")
     assert (wrong["source"], wrong["level"], wrong["place"]) == ("grpc", "error", "some_part.cc:1884")
     assert (wrong["said"], memory["said"], memory["level"]) == ("went wrong", "no memory", "critical")
-    (other,) = server.said("standard error says")
+    (other,) = server.said("standard error message")
     assert (other["source"], other["said"]) == ("stderr", "words")
     server.stop()
     lines = [json.loads(line) for line in server.log_path.read_text().splitlines()]
     assert all({"event", "level", "timestamp"} <= line.keys() for line in lines)
-    assert lines[-1]["event"] == "stopped"
+    assert lines[-1]["event"] == "server stopped"
 
 
 def test_a_server_that_crashes_says_where(program: Program) -> None:
@@ -78,11 +78,11 @@ def test_the_log_level_is_changed_while_the_server_runs(program: Program) -> Non
         server.until(partial(_are_said, server, number))
         if number == 1:
             (program.mesh / name).unlink()
-    assert server.said("problem_gone") == []
+    assert server.said("problem resolved") == []
     assert program.run("log-level", "info", *state)[0] == 0
     (program.mesh / "two.yaml").unlink()
-    server.until(lambda: server.said("problem_gone"))
-    assert [each["code"] for each in server.said("problem_gone")] == ["MW1101"]
+    server.until(lambda: server.said("problem resolved"))
+    assert [each["code"] for each in server.said("problem resolved")] == ["MW1101"]
 
 
 def test_a_hang_up_has_the_settings_read_again_and_ends_nothing(program: Program) -> None:
@@ -100,21 +100,21 @@ def test_a_hang_up_has_the_settings_read_again_and_ends_nothing(program: Program
         os.kill(server.process.pid, signal.SIGHUP)
 
     hung_up("log_level: debug\nproxy_certificate_days: 20\nstreams_per_certificate: 9\n")
-    server.until(lambda: server.said("settings read again; some need a restart"))
-    (line,) = server.said("settings read again; some need a restart")
+    server.until(lambda: server.said("settings reloaded; some need a restart"))
+    (line,) = server.said("settings reloaded; some need a restart")
     assert line["changed"] == {"log_level": "debug", "proxy_certificate_days": 20}
     assert line["needs_restart"] == ["streams_per_certificate"]
     assert program.run("log-level", "--state", str(program.state))[1].startswith("everything else: debug\n")
     assert program.run("log-level", "warning", "--state", str(program.state))[0] == 0
     hung_up("log_level: debug\nproxy_certificate_days: 20\nstreams_per_certificate: 9\n")
-    server.until(lambda: len(server.said("settings read again; some need a restart")) == 2)
+    server.until(lambda: len(server.said("settings reloaded; some need a restart")) == 2)
     assert program.run("log-level", "--state", str(program.state))[1].startswith("everything else: warning\n")
     hung_up("log_level: of\n")
-    server.until(lambda: server.said("settings not read again; what was in force goes on"))
-    (line,) = server.said("settings not read again; what was in force goes on")
+    server.until(lambda: server.said("settings not reloaded; the settings in force stay"))
+    (line,) = server.said("settings not reloaded; the settings in force stay")
     assert line["reason"].startswith("log_level in the config file is 'of': ")
     hung_up("quiet_seconds: 0.2\n")
-    server.until(lambda: server.said("settings read again"))
-    (line,) = server.said("settings read again")
+    server.until(lambda: server.said("settings reloaded"))
+    (line,) = server.said("settings reloaded")
     assert line["changed"] == {"log_level": "info", "proxy_certificate_days": 90, "quiet_seconds": 0.2}
     server.stop()

@@ -190,7 +190,7 @@ async def test_a_collector_is_believed_by_the_ca_that_the_setting_names(
         export = SpanExport(OpenWaves(), HostPort("127.0.0.1", other.port), trusted, Metrics(), utc_now)
         _run(ends, export)
         export.offer((SPAN,))
-        await until(lambda: [each for each in said if each["event"] == "the collector of spans fails"])
+        await until(lambda: [each for each in said if each["event"] == "span export failed"])
     assert other.spans == []
 
 

@@ -13,9 +13,9 @@ from tests.tools.program import PROXIES, Program, Server
 from tests.tools.volumes import Volume, volume
 
 FULL = "No space left on device"
-REMEMBERED = "what is valid is served on, what is remembered to be written later concerns {} proxies"
+REMEMBERED = "valid configuration and certificates are still served, changes of {} proxies wait to be written"
 SERVICE = ("--service", "store", "--namespace", "shop")
-TROUBLE = "the state directory cannot be written; what is valid is served on"
+TROUBLE = "state directory cannot be written; valid configuration and certificates are still served"
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_a_server_goes_on_and_says_so_once(program: Program, disk: Volume) -> No
     server.until(lambda: not failing(server))
     assert server.get("/healthz/ready") == (200, "ready\n")
     assert [each["reason"] for each in server.said(TROUBLE)] == [reason]
-    assert len(server.said("the state directory can be written again")) == 1
+    assert len(server.said("state directory can be written again")) == 1
     server.until(
         lambda: listed(program) == {"one": "claimed admitted", "two": "claimed admitted", "three": ""}
     )

@@ -51,7 +51,7 @@ def test_a_directory_that_others_can_enter_is_refused(used: Program) -> None:
         f"{state} can be read and entered by other users (its mode is 0750): chmod 700 {state}, {MEANT}"
     }
     server = used.serve("--set", "shared_state=true")
-    assert [each["what"] for each in server.said("others can get at the state directory")] == [
+    assert [each["what"] for each in server.said("state directory is accessible to other users")] == [
         (f"{state} can be read and entered by other users (its mode is 0750): chmod 700 {state}")
     ]
     server.stop()
@@ -61,7 +61,7 @@ def test_a_directory_that_others_can_enter_is_refused(used: Program) -> None:
     del used.environment["MESHWRIGHT_SHARED_STATE"]
     state.chmod(0o700)
     server = used.serve()
-    assert server.said("others can get at the state directory") == []
+    assert server.said("state directory is accessible to other users") == []
 
 
 def test_a_file_that_others_can_read_is_refused(used: Program) -> None:

@@ -45,7 +45,7 @@ def test_a_state_directory_that_goes_while_it_runs_is_said(used: Program) -> Non
     server.until(lambda: failing(server))
     (said,) = server.said(TROUBLE)
     assert said["reason"] == (
-        f"{used.state} is not there any more, or is another than at the start: put it back, and restart"
+        f"{used.state} was removed or replaced after the start: restore it and restart the server"
     )
     assert used.served(server, "one")
     assert server.get("/healthz/ready")[0] == 200
@@ -94,7 +94,7 @@ def test_a_clock_that_is_behind_is_said(program: Program) -> None:
     """By the newest certificate; one of now is the negative control."""
     program.issued("one")
     server = program.serve()
-    said = "the clock is behind: a proxy certificate was issued later than that"
+    said = "clock is behind the last issued proxy certificate; correct the clock"
     assert server.said(said) == []
     server.stop()
     tomorrow = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)

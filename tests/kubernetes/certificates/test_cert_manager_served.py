@@ -94,5 +94,5 @@ def test_a_first_start_waits_for_nobody_who_signs(
         server.stop()
     finally:
         controllers.again()
-    assert [each["event"] for each in server.log()][-1] == "stopping"
+    assert [each["event"] for each in server.log()][-1] == "shutdown started"
     assert not signing.listed()

@@ -180,8 +180,8 @@ def test_the_configuration_is_read_again_and_a_bad_one_is_not_taken(
     pod = _pod(labels={"meshwright.dev/inject": "true"})
     until(lambda: _image(kubectl, pod) == "proxy:1")
     write(file, "sidecar: {image: 'proxy:2', imagge: x}\n")
-    until(lambda: server.said("injection configuration not taken"))
-    (said,) = server.said("injection configuration not taken")
+    until(lambda: server.said("injection configuration rejected"))
+    (said,) = server.said("injection configuration rejected")
     assert "sidecar.imagge" in str(said["reason"])
     assert _image(kubectl, pod) == "proxy:1"
     wrong = "the injection configuration is wrong, the one before holds: "

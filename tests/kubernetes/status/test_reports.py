@@ -252,7 +252,7 @@ async def test_what_rbac_lacks_is_said_once_and_the_rest_is_written(
         async with reports.serving(account.kubeconfig) as server:
             await reports.until(all_well, "workload", "shop-vm")
             await server.counted(FORBIDDEN, 1)
-    said = [each["error"] for each in logs if each["event"] == "report not written"]
+    said = [each["error"] for each in logs if each["event"] == "status report not written"]
     assert len(said) == 1
     assert "RBAC grants no `create` on `events.events.k8s.io`" in said[0]
 

@@ -77,7 +77,7 @@ class Following:
 
     def problems(self) -> list[dict[str, Any]]:
         """Return what the log has of the source's problems."""
-        return [line for line in self.server.log() if line["event"] == "kubernetes_problem"]
+        return [line for line in self.server.log() if line["event"] == "kubernetes problem"]
 
 
 @asynccontextmanager

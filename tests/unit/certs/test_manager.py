@@ -261,5 +261,5 @@ def test_a_certificate_that_cannot_be_stored_is_in_force(start: Start, state: Pa
     assert manager.ensure(STORE, NAMES, now) is held is manager.get(STORE)
     assert list(pair_file(state).parent.iterdir()) == []
     assert [(line["event"], line["log_level"]) for line in lines] == [
-        ("service certificate issued, and not stored", "warning")
+        ("service certificate issued but not stored", "warning")
     ]

@@ -163,5 +163,5 @@ def test_a_mark_that_cannot_be_written_is_logged_once(tmp_path: Path) -> None:
         for _ in range(3):
             mark.raise_to(1)
     assert [(each["event"], each["log_level"], each["count"]) for each in lines] == [
-        ("revocations cannot be noted beside the ledger", "error", 1)
+        ("revocation count cannot be written", "error", 1)
     ]

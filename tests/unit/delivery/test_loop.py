@@ -156,7 +156,10 @@ async def test_a_wave_that_fails_leaves_the_mesh_as_it_was(plane: Plane, source_
     plane.source.objects = lambda: Picture({**objects(), "no key": "no object"})  # type: ignore[method-assign]
     with structlog.testing.capture_logs() as said:
         await loop.wave()
-    assert [each["event"] for each in said] == ["wave failed; the mesh stays as it was", "problem"]
+    assert [each["event"] for each in said] == [
+        "wave failed; the last published configuration stays in force",
+        "problem",
+    ]
     assert [each.code for each in loop.state.problems] == ["wave-failed"]
     assert loop.state.view is view
     assert plane.cache.snapshot(NODE) is before

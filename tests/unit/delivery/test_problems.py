@@ -64,7 +64,7 @@ def test_the_end_of_what_was_logged_is_logged() -> None:
         problems.log()
         problems.log()
     assert [(each["event"], each["code"], each["problem"]) for each in lines] == [
-        ("problem_gone", "MW2", str(TWO))
+        ("problem resolved", "MW2", str(TWO))
     ]
     problems.say("proxies", "b", ())
     with capture_logs() as lines:

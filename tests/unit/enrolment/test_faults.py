@@ -37,11 +37,17 @@ async def test_proofs_that_nobody_can_judge_are_a_line_per_kind() -> None:
                 faults.failed(error)
         faults.flush()
     assert [each["event"] for each in logs[:4]] == [
-        "proof not judged",
-        "join put off",
-        "nothing signed",
+        "proof cannot be verified now",
+        "join postponed",
+        "certificate signing failed",
         "request failed",
     ]
     assert {each["what"]: each["count"] for each in logs[4:]} == dict.fromkeys(
-        ("proof not judged", "join put off", "nothing signed", "request failed: RuntimeError"), 99
+        (
+            "proof cannot be verified now",
+            "join postponed",
+            "certificate signing failed",
+            "request failed: RuntimeError",
+        ),
+        99,
     )

@@ -22,7 +22,7 @@ def no_identity() -> TlsIdentity:
     ("error", "events"),
     [
         (RuntimeError("ours"), ["request failed"]),
-        (IssuerError("no disk"), ["nothing signed"]),
+        (IssuerError("no disk"), ["certificate signing failed"]),
         (ProofRefused("token_expired"), []),
         (None, []),
     ],

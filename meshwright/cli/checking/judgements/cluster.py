@@ -77,7 +77,7 @@ def open_service_mesh(control_plane: Sequence[str], webhooks: Sequence[str], pod
         said = f"no control plane, {with_sidecar}, and its webhooks are still asked: {listed(webhooks)}"
         do = f"nobody answers, and what they are asked about is not made: `kubectl delete {webhooks[0]}`"
         return Check.failed(name, said, do)
-    said = f"{listed(control_plane) or 'no control plane'}, {with_sidecar}"
+    said = f"{listed(control_plane) or 'control plane not connected'}, {with_sidecar}"
     return Check.warning(name, said, "`meshwright migrate osm --kubernetes`; docs/from-osm.md has the way")
 
 

@@ -64,10 +64,10 @@ class CurrentConfig:
         self.error = ""
         self._counted.injection_configuration(taken=True)
         if again:
-            _log.info("injection configuration taken", where=where)
+            _log.info("injection configuration loaded", where=where)
 
     def refuse(self, reason: str) -> None:
         """Note that what was read is not taken, and why."""
         self.error = " ".join(reason.split())
         self._counted.injection_configuration(taken=False)
-        _log.error("injection configuration not taken", reason=self.error, kept=self.config is not None)
+        _log.error("injection configuration rejected", reason=self.error, kept=self.config is not None)

@@ -245,12 +245,12 @@ class PodRoots:
             return str(error), False
         self._failures = 0
         self._going.discard(namespace)
-        _log.info("a namespace was given the mesh's roots", namespace=namespace, again=is_ours)
+        _log.info("roots ConfigMap written", namespace=namespace, again=is_ours)
         return "", True
 
     def _say(self, error: str) -> None:
         if error != self.state.error:
-            _log.warning("pods' roots are not written", error=error)
+            _log.warning("roots ConfigMaps cannot be written", error=error)
             self.state = replace(self.state, error=error)
 
     def _rest(self, namespace: str) -> WritePause:

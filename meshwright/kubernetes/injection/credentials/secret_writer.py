@@ -103,7 +103,7 @@ class PodSecrets:
             await self._revoke(certificate.serial, "its Secret was not made")
             raise
         self._given.add((name.namespace, name.uuid))
-        _log.info("a pod was given a certificate", proxy=str(name), serial=certificate.serial)
+        _log.info("pod certificate issued", proxy=str(name), serial=certificate.serial)
         self._changed.set()
 
     def look(self) -> None:
@@ -164,7 +164,7 @@ class PodSecrets:
             case Step.RENEW:
                 anew = await asyncio.to_thread(self._proxies.issue_for, name)
                 await self._patch(name, content(anew, roots, now))
-                _log.info("a pod was given another certificate", proxy=str(name), serial=anew.serial)
+                _log.info("pod certificate renewed", proxy=str(name), serial=anew.serial)
             case Step.REMOVE:
                 await self._remove(held)
             case _:
@@ -196,15 +196,15 @@ class PodSecrets:
         except KubeError as error:
             if error.reason is not Reason.NOT_FOUND:
                 raise
-        _log.info("the Secret of a pod that was not made is taken away", proxy=str(held.name))
+        _log.info("pod Secret deleted: its pod was never created", proxy=str(held.name))
 
     async def _revoke(self, serial: str, why: str) -> None:
         try:
             await asyncio.to_thread(self._proxies.revoke, serial, why)
         except CertificateError as error:
-            _log.warning("a certificate that nobody has was not revoked", serial=serial, error=str(error))
+            _log.warning("unused certificate cannot be revoked", serial=serial, error=str(error))
 
     def _say(self, error: str) -> None:
         if error != self.error:
-            _log.warning("Secrets of pods are not kept", error=error)
+            _log.warning("pod Secrets cannot be maintained", error=error)
         self.error = error

@@ -153,7 +153,7 @@ class Injection:
             said = f"too many pods of {question.client or 'one client'} wait for their sidecars; {_AGAIN}"
             return Answer(Result.REFUSED, said, Cause.LATE)
         except Exception as error:  # noqa: BLE001 - whatever it was, it is said, and the pod is not made
-            _log.error("a pod was not reviewed", error=f"{type(error).__name__}: {error}")
+            _log.error("pod review failed", error=f"{type(error).__name__}: {error}")
             said = f"the injector failed with an internal error (see the log of the control plane); {_AGAIN}"
             return Answer(Result.REFUSED, said, Cause.FAULT)
 

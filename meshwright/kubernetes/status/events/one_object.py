@@ -76,7 +76,7 @@ class OneObject:
                 await self._write(each, self._told)
         except KubeError as error:
             if str(error) != self._failure:
-                _log.warning("an object's owner is not told", about=str(self._about), error=str(error))
+                _log.warning("Event not written", about=str(self._about), error=str(error))
             self._failure = str(error)
         else:
             self._failure = ""

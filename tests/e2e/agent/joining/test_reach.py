@@ -10,7 +10,7 @@ from tests.e2e.agent.scenes import MESH, Agent, Scene, get, when
 from tests.tools.deadline import until
 
 pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]
-WHY, AGAIN = "no control plane", "the control plane is reached"
+WHY, AGAIN = "control plane not connected", "control plane connected"
 
 
 async def _status(meshwright: str, agent: Agent, *more: str, command: str = "status") -> tuple[int, str]:

@@ -233,9 +233,9 @@ def test_it_is_said_who_signs_and_who_did(scene: Scene) -> None:
         scene.start(1)
         scene.start(1).look(scene.now + DAY)
     assert [each["event"] for each in logs if "issuer" in each["event"]] == [
-        "another issuer signs service certificates",
-        "roots of the issuer before are trusted until all that it signed has ended",
-        "roots of a former issuer are trusted no more: all that it signed has ended",
+        "issuer of service certificates replaced",
+        "roots of the previous issuer stay trusted until its last certificate expires",
+        "roots of a former issuer removed: its last certificate has expired",
     ]
 
 

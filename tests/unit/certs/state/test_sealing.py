@@ -85,9 +85,7 @@ def test_no_key_is_to_be_read(state: Path, now: datetime, passphrase: Path) -> N
     with capture_logs() as logs:
         assert keys(state, now, passphrase) == before
         assert keys(state, now, passphrase) == before
-    assert [(each["event"], each["files"]) for each in logs] == [
-        ("private keys are encrypted from now on", 5)
-    ]
+    assert [(each["event"], each["files"]) for each in logs] == [("private keys encrypted", 5)]
     assert plain(state) == []
     assert {name: planted.seen(content, secrets) for name, content in contents(state).items()} == {
         name: [] for name in contents(state)
@@ -324,7 +322,7 @@ def test_a_key_that_is_elsewhere(tmp_path: Path, state: Path, now: datetime, pas
     (state / "ca" / "ca.key").symlink_to(tmp_path / "ca.key")
     with capture_logs() as logs:
         assert keys(state, now, passphrase)
-    assert "it is elsewhere" in str(logs)
+    assert "private key unchanged: its file is a symbolic link" in str(logs)
     assert b"PRIVATE KEY" in (tmp_path / "ca.key").read_bytes()
 
 

@@ -41,7 +41,7 @@ def test_there_and_back(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     first, second = (passphrase(tmp_path / each, f"words {each}\n") for each in ("first", "second"))
     where = ("--state", str(state))
     sealed = ran("certs", "seal", *where, "--key-passphrase-file", first)
-    assert "private keys are encrypted from now on" in sealed.stderr
+    assert "private keys encrypted" in sealed.stderr
     assert "info" not in sealed.stdout
     assert (sealed.exit_code, plain(state)) == (0, False)
     assert "start the server with key_passphrase_file from now on" in sealed.output

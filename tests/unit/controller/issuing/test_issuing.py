@@ -155,5 +155,5 @@ async def test_a_start_that_waits_for_an_issuer_says_so(
                 await asyncio.sleep(0.01)
             stop.set()
             assert await waiting is None
-    event = "waiting for the issuer: nothing is served before it has answered"
+    event = "issuer has not answered yet; the server serves proxies after the first answer"
     assert logs == [{"event": event, "issuer": "vault", "log_level": "warning"}]

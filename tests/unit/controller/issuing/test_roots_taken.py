@@ -76,6 +76,6 @@ async def test_it_is_noted_once_everybody_has(monkeypatch: pytest.MonkeyPatch) -
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
     assert [(each["event"], each.get("first")) for each in logs] == [
-        ("sidecars have not taken the roots of the issuer", ["b"]),
-        ("that the roots of the issuer are taken cannot be noted", None),
+        ("sidecars have not acknowledged the issuer's roots", ["b"]),
+        ("acknowledgement of the issuer's roots cannot be saved", None),
     ]

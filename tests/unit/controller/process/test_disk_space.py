@@ -39,7 +39,7 @@ def test_a_directory_or_ledger_that_is_another_is_found(tmp_path: Path, ledger: 
     room = StateRoom(state, state / "ledger.sqlite", ledger)
     assert room.look() == ""
     (state / "ledger.sqlite").rename(state / "old")
-    gone = "is not there any more, or is another than at the start: put it back, and restart"
+    gone = "was removed or replaced after the start: restore it and restart the server"
     assert room.look() == f"{state}/ledger.sqlite {gone}"
     (state / "ledger.sqlite").write_bytes((state / "old").read_bytes())
     assert room.look() == f"{state}/ledger.sqlite {gone}"

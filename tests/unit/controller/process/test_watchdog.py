@@ -17,7 +17,7 @@ def test_only_a_loop_that_was_held_is_said() -> None:
             watchdog.late(late)
     assert said == [
         {
-            "event": "the event loop was held",
+            "event": "event loop blocked",
             "log_level": "warning",
             "seconds": 0.123,
             "doing": "publishing",

@@ -89,7 +89,7 @@ def test_what_was_too_much_is_counted_and_said_with_value_and_limit() -> None:
         observer.exceeded(NODE, PEER, Excess(LimitKind.NAMES, 11, 10))
         observer.exceeded(None, PEER, Excess(LimitKind.STREAMS, 9, 8))
 
-    line = {"event": "client over its budget", "log_level": "warning", "peer": "ipv4:1.2.3.4:5"}
+    line = {"event": "client exceeded a limit", "log_level": "warning", "peer": "ipv4:1.2.3.4:5"}
     assert said == [
         {**line, "proxy": NODE, "bound": "names", "value": 11, "limit": 10},
         {**line, "proxy": None, "bound": "streams", "value": 9, "limit": 8},

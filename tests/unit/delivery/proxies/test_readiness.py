@@ -251,5 +251,5 @@ def test_a_ledger_that_fails_is_tried_again(ledger: Ledger, monkeypatch: pytest.
     with structlog.testing.capture_logs() as logs:
         asyncio.run(scenario())
     assert [(each["event"], each.get("reason")) for each in logs if each["log_level"] == "error"] == [
-        ("admissions not written; tried again soon", "the disk is full")
+        ("admissions cannot be written to the ledger; the server tries again", "the disk is full")
     ]

@@ -219,7 +219,7 @@ async def test_that_it_is_not_watched_is_said() -> None:
                 while not (made.state.is_right and made.remarks()):
                     await asyncio.sleep(0)
             (said,) = made.remarks()
-            assert said.startswith("the webhook's registration is not watched")
+            assert said.startswith("the webhook's registration cannot be watched")
             assert "RBAC grants no `list` on `validatingwebhookconfigurations" in said
         finally:
             running.cancel()

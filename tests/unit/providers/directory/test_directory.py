@@ -154,7 +154,7 @@ async def test_a_bad_edit_keeps_the_last_good_form_and_is_logged_once(tmp_path: 
             file.write_text(workload("w", "10.0.0.2"))
             await watched.until(lambda: source.problems() == ())
             assert not source.objects()[workload_key("w")].stale
-    assert [log["event"] for log in logs] == ["manifest_problem"] * 2 + ["problem_gone"] * 2
+    assert [log["event"] for log in logs] == ["manifest problem"] * 2 + ["problem resolved"] * 2
     assert [log["code"] for log in logs] == ["MW1013", "MW1107"] * 2
     assert "spec.address" in logs[0]["problem"]
     assert [log["problem"] for log in logs[2:]] == [log["problem"] for log in logs[:2]]
