@@ -23,12 +23,11 @@ from meshwright.specs.reader import ManifestReading
 from meshwright.specs.reference.meanings.definitions import INSTALLED
 
 NOT_LOOKED: Final = (
-    "what this comes to with the rest of the mesh took too long to find out, and is not said here: "
-    "`meshwright lint --kubernetes` says it"
+    "the check of this object against the rest of the mesh took too long and was skipped; run "
+    "`meshwright lint --kubernetes` to check it"
 )
 NOT_READ: Final = (
-    "the control plane had no time to read this object, and does not say here what is wrong with it: "
-    "`meshwright lint --kubernetes` says it"
+    "the control plane was too busy to check this object; run `meshwright lint --kubernetes` to check it"
 )
 
 IDLE_SECONDS: Final = 300.0

@@ -40,13 +40,13 @@ SETTLED: Final = timedelta(minutes=5)
 """How long after a start others have had the time to say that roots are theirs."""
 
 _DISPUTED: Final = (
-    "somebody changes it again and again, such as another control plane or who deploys it from elsewhere; "
-    "with `webhook_register: no` it is left alone"
+    "another client changes it repeatedly, for example another control plane or a deployment tool; set "
+    "`webhook_register: no` if that client is to manage it"
 )
 
 _ANOTHERS: Final = (
-    "{kind} {name} is that of the control plane in namespace {home}, and a cluster has one: it stays; if "
-    "that control plane is gone, `kubectl delete {resource} {name}`"
+    "{kind} {name} belongs to the control plane in namespace {home}, and a cluster has only one; if that "
+    "control plane is gone, run `kubectl delete {resource} {name}`"
 )
 
 _log = structlog.get_logger("admission.registration")

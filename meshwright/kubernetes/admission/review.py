@@ -66,7 +66,7 @@ class Review:
 def asked(body: object) -> Review:
     """Return the question in an AdmissionReview; raise BadReviewError, naming the field that is wrong."""
     if not isinstance(body, Mapping) or body.get("kind") != KIND:
-        raise BadReviewError(f"must be an {KIND} of {API_VERSION}")
+        raise BadReviewError(f"the body must be an {KIND} of {API_VERSION}")
     if body.get("apiVersion") != API_VERSION:
         raise BadReviewError(f"apiVersion is {str(body.get('apiVersion'))[:80]}: must be {API_VERSION}")
     request = body.get("request")

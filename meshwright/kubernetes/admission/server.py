@@ -60,7 +60,7 @@ async def json_of(request: web.Request) -> object:
     try:
         return await asyncio.to_thread(json.loads, body) if len(body) > _LARGE else json.loads(body)
     except (ValueError, RecursionError):
-        raise BadReviewError("the request's body is no JSON") from None
+        raise BadReviewError("the request body is not JSON") from None
 
 
 def _became(refused: str, warnings: tuple[str, ...], *, looked: bool) -> str:

@@ -32,7 +32,7 @@ def refusal(key: ObjectKey | None, errors: Sequence[Problem]) -> str:
     lines = [line(each, key) for each in errors]
     more = len(lines) - MOST_LINES
     shown = [f"  - {each}" for each in lines[:MOST_LINES]] + ([f"  - and {more} more"] if more > 0 else [])
-    return "\n".join((f"{key or 'the object'} cannot be read:", *shown))
+    return "\n".join((f"{key or 'the object'} is invalid:", *shown))
 
 
 def warnings(key: ObjectKey | None, problems: Sequence[Problem], further: str = "") -> tuple[str, ...]:
@@ -41,7 +41,7 @@ def warnings(key: ObjectKey | None, problems: Sequence[Problem], further: str = 
     room = MOST - bool(further)
     if len(lines) > room:
         left = len(lines) - room + 1
-        lines = [*lines[: room - 1], f"and {left} more: `meshwright lint --kubernetes` says them all"]
+        lines = [*lines[: room - 1], f"and {left} more: `meshwright lint --kubernetes` lists all of them"]
     return (*lines, *((shortened(further),) if further else ()))
 
 

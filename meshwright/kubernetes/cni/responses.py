@@ -95,7 +95,9 @@ class Answerer:
         try:
             return await self.answer(Request.read(content))
         except (ValueError, RecursionError) as error:
-            return Answer(Outcome.FAILED, UNDECODABLE, "this is no request of meshwright-cni", str(error))
+            return Answer(
+                Outcome.FAILED, UNDECODABLE, "the message is not a request of meshwright-cni", str(error)
+            )
 
     async def answer(self, asked: Request) -> Answer:
         """Answer a request; what fails is an answer too. Setting rules that are set is no change."""
@@ -117,21 +119,21 @@ class Answerer:
         try:
             wanted = decide(await self._pods(asked.namespace, asked.name), asked.uid)
         except LookupFailed as error:
-            return Answer(Outcome.FAILED, AGAIN, f"{pod} could not be asked for", str(error))
+            return Answer(Outcome.FAILED, AGAIN, f"{pod} cannot be looked up", str(error))
         except InterceptionError as error:
             return Answer(
-                Outcome.FAILED, NOT_UNDERSTOOD, f"what {pod} is to have is not understood", str(error)
+                Outcome.FAILED, NOT_UNDERSTOOD, f"the interception annotation of {pod} is invalid", str(error)
             )
         if isinstance(wanted, ForeignPod):
             return Answer(Outcome.NOT_OURS, details=wanted.why)
         try:
             return await asyncio.to_thread(_done, asked, wanted)
         except NodesNetwork as error:
-            return Answer(Outcome.FAILED, INVALID, f"the network of {pod} is the node's own", str(error))
+            return Answer(Outcome.FAILED, INVALID, f"{pod} uses the network of the node", str(error))
         except NoSuchNetwork as error:
-            return Answer(Outcome.GONE, AGAIN, f"the network of {pod} is not seen", str(error))
+            return Answer(Outcome.GONE, AGAIN, f"the network of {pod} cannot be found", str(error))
         except (InterceptionError, OSError) as error:
-            return Answer(Outcome.FAILED, AGAIN, f"the rules of {pod} could not be set", str(error))
+            return Answer(Outcome.FAILED, AGAIN, f"the rules of {pod} cannot be set", str(error))
 
 
 def _done(asked: Request, wanted: Interception) -> Answer:
@@ -141,6 +143,6 @@ def _done(asked: Request, wanted: Interception) -> Answer:
         changed = within(network, lambda: put(wanted))
         return Answer(Outcome.SET if changed else Outcome.SET_ALREADY)
     if found := within(network, lambda: check(wanted)):
-        words = f"the rules of pod {asked.namespace}/{asked.name} are not as they should be"
+        words = f"the rules of pod {asked.namespace}/{asked.name} differ from the expected rules"
         return Answer(Outcome.FAILED, DIFFERENT, words, "; ".join(found))
     return Answer(Outcome.AS_WANTED)

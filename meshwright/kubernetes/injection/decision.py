@@ -172,8 +172,8 @@ def _switched(
 def _selected(config: InjectionConfig, labels: Mapping[str, str]) -> Decision | None:
     for each in config.never:
         if each.matches(labels):
-            return Decision(False, Reason.NEVER, f"neverInjectSelector has {each}")
+            return Decision(False, Reason.NEVER, f"neverInjectSelector matches with {each}")
     for each in config.always:
         if each.matches(labels):
-            return Decision(True, Reason.ALWAYS, f"alwaysInjectSelector has {each}")
+            return Decision(True, Reason.ALWAYS, f"alwaysInjectSelector matches with {each}")
     return None

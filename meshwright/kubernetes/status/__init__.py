@@ -1,15 +1,15 @@
-"""Status of a cluster's objects: conditions for kinds that have a status, and Events for other kinds.
+"""Reporting to Kubernetes: the result of each object, in its status or in Events about the object.
 
-    statements     reasons and messages in Kubernetes' terms
-    conditions/    the status of an object: conditions, and the words of Open Service Mesh's kinds
-    event          Events about an object without a status: which begin, continue and end
-    events/        Events, written
-    cluster        the cluster whose objects are reported on, and the kinds that it serves
-    object_status  the current status of every object, and which objects differ from the last written one
-    rollouts       the proxies that have applied the last change of an object
-    reporter       follows delivery, and decides what is due
-    writer         writes by the API, while this server is the leader
-    attempts       bounds and counts the writes, and logs which ones fail
+    statements     reason and message of a condition or an Event, from the problems of an object
+    conditions     conditions of objects that have a status, and the status of the kinds of OSM
+    events         Events about objects without a status: which begin, continue and end
+    cluster        the cluster of the reported objects, and the versions in which it serves their kinds
+    object_status  current problems of each object, and the objects whose problems changed
+    rollouts       proxies that applied the last change of an object
+    reporter       follows delivery and collects the changes to report
+    writer         writes status and Events through the Kubernetes API
+    attempts       limits and counts the writes, and logs the failed ones
 
-It waits for the API server. Delivery never waits for it.
+Reporting waits for the API server, but delivery never waits for reporting: proxies get their configuration
+even if the API server does not answer.
 """

@@ -1,4 +1,4 @@
-"""Reporting, put together; nothing runs yet."""
+"""Assembly of the reporter from its parts. Nothing runs yet."""
 
 import socket
 import uuid
@@ -31,9 +31,10 @@ def reporter(
     home: str,
     namespaces: tuple[str, ...] = (),
 ) -> Reporter:
-    """Make what tells the owners of a cluster's objects what became of them, in all namespaces or in these.
+    """Return a reporter for the objects in `namespaces` of a cluster; empty means all namespaces.
 
-    `home` is the control plane's own namespace, where its Lease is: those that share it are one.
+    `home` is the namespace of the control plane, which holds the Lease. Servers that share the Lease take
+    turns: only the holder writes.
     """
     instance = socket.gethostname()  # in a Pod its name
     # No two processes may be one holder, whatever their machines are called.

@@ -1,7 +1,7 @@
-"""Writes that may fail: what is not allowed is said once an hour, by name, and everything else goes on.
+"""Attempts to write to the Kubernetes API, with limits, counts and a log line per kind of failure and hour.
 
-A budget says how much may be written: so much in a minute, and no more at once. A meter counts the
-writes, for metrics.
+A request that the API server refuses is suspended alone; other requests continue. A budget limits the
+writes per minute and the writes in one burst. A meter counts the writes for metrics.
 """
 
 import enum
@@ -18,23 +18,26 @@ from meshwright.kube.reflector.pacing import Pacing
 _T = TypeVar("_T")
 
 BARRED: Final = 300.0
-"""After so many seconds what was refused is tried again: roles are edited, and objects are mended."""
+"""Seconds after which a refused request is tried again, because roles and objects may have changed."""
 
 FIRST: Final = 5.0
-"""After so many seconds what we may not do is tried again first, then less and less often, after BARRED in
-the end: an API server that has just begun refuses what it will allow once it has read its roles."""
+"""Seconds until the first retry of a forbidden request. The pause doubles with each failure, up to BARRED.
+
+The first retry is early because an API server that has just started refuses requests until it has read its
+roles.
+"""
 
 SAID: Final = 3600.0
-"""After so many seconds what still fails is said again."""
+"""Seconds after which a failure that continues is logged again."""
 
 PACING: Final = Pacing()
 
 _Place = tuple[str, ...]
 _Barred = tuple[str, _Place]
 _Bar = tuple[float, int]
-"""Until when something is barred, and for how many times in a row."""
+"""End of a suspension, and how many times in a row the request was suspended."""
 _DEPTH: Final = 2
-"""Of a place that is one object: its namespace, and itself."""
+"""Length of a place that is one object: its namespace and its name."""
 
 _REFUSED: Final = frozenset(
     {Reason.FORBIDDEN, Reason.INVALID, Reason.NOT_SERVED, Reason.REFUSED, Reason.TOO_LARGE}
@@ -51,32 +54,33 @@ class WrittenKind(enum.StrEnum):
 
 
 class Meter(Protocol):
-    """Counts; must return at once and not raise."""
+    """Counter of writes. Its methods must return at once and must not raise."""
 
     def reported(self, what: WrittenKind, failed: str = "") -> None:
-        """Count a write, or one that failed, and why in a word."""
+        """Count a write. `failed` is the reason of a failure in one word, or empty."""
 
     def reporting(self, *, leads: bool) -> None:
-        """Note whether this server is the one that writes."""
+        """Record if this server is the one that writes."""
 
 
 class WritePostponed(Exception):
-    """Something is not written now; `until` is when it may be tried again.
+    """The write is postponed until `until`, a monotonic time in seconds.
 
-    `is_refused` where that concerns this kind of request alone.
+    `is_refused` is True if only this kind of request is suspended.
     """
 
     def __init__(self, until: float, *, is_refused: bool = False) -> None:
-        super().__init__(f"not before {until}")
+        super().__init__(f"postponed until {until}")
         self.until, self.is_refused = until, is_refused
 
 
 class Attempts:
-    """Makes requests, counts them, and says which fail.
+    """Makes requests to the API server, counts them and logs failures.
 
-    What the API server refuses is barred for a while: one object where that is at fault, requests of a kind
-    in one namespace where we may not make them there, else requests of that kind: these for longer and
-    longer. Anything else is the server's own trouble, and nothing is asked of it until that has passed.
+    A refused request suspends as little as possible: one object if that object is invalid, one kind of
+    request in one namespace if RBAC forbids the request there, otherwise the kind of request. The last two
+    are suspended longer with each failure. Any other failure is taken as an outage of the API server and
+    pauses all requests.
     """
 
     def __init__(
@@ -90,10 +94,10 @@ class Attempts:
     async def make(
         self, what: WrittenKind, on: str, request: Callable[[], Awaitable[_T]], *at: str, writes: bool = False
     ) -> _T:
-        """Make a request of one kind, such as `create events`; what is written is counted.
+        """Make a request of the kind `on`, for example `create events`, and count it if it writes.
 
-        `at` is the namespace, and in it the object that it is about. Raises WritePostponed, and ApiError for
-        an object that is not there, or is there already.
+        `at` is the namespace and then the object. Raises WritePostponed, and ApiError for an object that
+        does not exist or exists already.
         """
         if (now := self._now()) < self._paused:
             raise WritePostponed(self._paused)
@@ -118,7 +122,7 @@ class Attempts:
         return found
 
     def _failed(self, what: WrittenKind, on: str, at: _Place, error: KubeError) -> WritePostponed:
-        """Count a failure, and say it; return what it means."""
+        """Count and log a failure. Return when the request may be tried again."""
         self._meter.reported(what, error.reason.value)
         is_of_one = _is_of_one(error) and len(at) == _DEPTH
         if not is_of_one and error.reason not in _REFUSED:
@@ -132,7 +136,7 @@ class Attempts:
         return WritePostponed(self._bar((on, place), BARRED if is_of_one else FIRST), is_refused=True)
 
     def _bar(self, barred: _Barred, first: float) -> float:
-        """Bar something from now on, and forget what has long not been; return until when it is."""
+        """Suspend a request and forget suspensions that ended long ago. Return the end of the suspension."""
         now = self._now()
         _, times = self._barred.pop(barred, (now, 0))
         for each in [*takewhile(lambda each: self._barred[each][0] + BARRED <= now, self._barred)]:
@@ -142,7 +146,7 @@ class Attempts:
         return until
 
     def _say(self, what: WrittenKind, on: str, place: _Place, error: KubeError) -> None:
-        """Say a failure, unless the like of it was said within the hour, and has not gone well since."""
+        """Log a failure, unless the same failure was logged within SAID seconds without a success since."""
         reason, now = error.reason, self._now()
         said = self._said.get((on, reason))
         if said is None or now >= said[1] + SAID:
@@ -158,14 +162,14 @@ def _is_of_one(error: KubeError) -> bool:
 
 
 class Budget:
-    """Writes that may be made at `per_minute`; those not made are saved up, as many as `at_once`."""
+    """Budget of `per_minute` writes. Unused writes are saved, up to `at_once`."""
 
     def __init__(self, per_minute: float, at_once: float) -> None:
         self._rate, self._most = per_minute / 60, at_once
         self._left, self._at = at_once, float("-inf")
 
     def take(self, now: float) -> None:
-        """Take one; `now` is of a clock that only goes forward. Raises WritePostponed while there is none."""
+        """Take one write at `now` (monotonic seconds). Raises WritePostponed if the budget is empty."""
         if self._at > float("-inf"):
             self._left = min(self._most, self._left + (now - self._at) * self._rate)
         self._at = now

@@ -1,6 +1,6 @@
-"""The cluster whose objects are reported on, and how it serves their kinds.
+"""The cluster of the reported objects, and the versions in which it serves their kinds.
 
-Definitions of kinds come and go, so discovery is asked anew from time to time.
+CustomResourceDefinitions come and go, so the cache of served kinds expires.
 """
 
 import time
@@ -17,11 +17,11 @@ from meshwright.kubernetes.status.object_status import ObjectStatusTable
 from meshwright.mesh.kinds import Kind
 
 FRESH: Final = 60.0
-"""Seconds for which an answer counts."""
+"""Seconds for which a discovery answer is used."""
 
 
 AGAIN: Final = 10.0
-"""Seconds after which it is asked again where a kind is not served."""
+"""Seconds after which discovery is repeated for a kind that is not served."""
 
 
 class Kinds:
@@ -37,7 +37,7 @@ class Kinds:
         self._at = float("-inf")
 
     async def resource(self, kind: Kind) -> Resource | None:
-        """Return a kind in the newest version that is served, None where it is not. Raises KubeError."""
+        """Return the kind in its newest served version; None if it is not served. Raises KubeError."""
         found, age = self._served.of(kind.group, kind.name), self._now() - self._at
         if age > FRESH or (not found and age > AGAIN):
             self._served, self._at = await self._ask(), self._now()
@@ -47,9 +47,9 @@ class Kinds:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """How it is written to, what is known of its objects, by which clock, and who writes.
+    """A cluster: its API, the status table of its objects, the clock, and the reporter of Events.
 
-    `resource` returns how a kind is served now, None where it is not.
+    `resource` returns the resource that serves a kind now; None if the kind is not served.
     """
 
     api: Api

@@ -1,9 +1,9 @@
-"""Events about objects that have no status: one for each problem, renewed rarely, and one when it is mended.
+"""Events about objects without conditions: one for each problem, and one when the problem is resolved.
 
-An Event begins when a problem does. As long as the problem stands it goes on as a series, so that the API
-server does not forget it (after an hour, unless told otherwise); when the problem is gone a second Event says
-so. If it comes back, the first goes on. What was told is read from the Events themselves: a server that is
-restarted, or another replica, goes on where the last one stopped.
+An Event begins with its problem. While the problem lasts, the Event continues as a series, because the API
+server deletes Events after an hour by default. A second Event reports that the problem is resolved. If the
+problem returns, the first Event continues. The reported problems are read back from the Events, so that a
+restarted server or another replica continues where the last one stopped.
 """
 
 import enum
@@ -22,16 +22,16 @@ from meshwright.mesh.problems.problem import Problem
 
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event")
 CONTROLLER: Final = "meshwright.dev/control-plane"
-"""The field manager of conditions, and who reports Events."""
+"""Field manager of conditions, and reporting controller of Events."""
 
 RENEWED: Final = timedelta(minutes=25)
-"""How long an Event that goes on is left alone."""
+"""Time between two renewals of an Event whose problem lasts."""
 
 OURS: Final = "app.kubernetes.io/managed-by"
 HOME: Final = "meshwright.dev/home"
 PROBLEM: Final = "meshwright.dev/problem"
 FIELD: Final = "meshwright.dev/field"
-"""The labels by which our Events are found and known again, and an annotation."""
+"""Labels that identify our Events; FIELD is an annotation."""
 
 MENDED: Final = "Mended"
 MORE: Final = "MoreProblems"
@@ -47,7 +47,7 @@ _ACTIONS: Final[Mapping[Aspect, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What an Event says of an object. `problem` identifies what is wrong, where, and what stands there."""
+    """Content of an Event about an object. `problem` identifies the problem: code, field and value."""
 
     about: ObjectKey
     problem: str
@@ -58,17 +58,17 @@ class Notice:
 
     @property
     def is_mended(self) -> bool:
-        """Whether it says that the problem is gone."""
+        """Whether the Event reports that the problem is resolved."""
         return self.reason == MENDED
 
     def mended(self) -> Self:
-        """Return what is said when the problem is gone."""
-        return replace(self, reason=MENDED, note=bounded(f"no more {self.reason}: {self.note}"))
+        """Return the notice that the problem is resolved."""
+        return replace(self, reason=MENDED, note=bounded(f"{self.reason} is resolved: {self.note}"))
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenEvent:
-    """An Event that there is: what it says, where it is, and when it was last observed, how often."""
+    """An Event in the cluster: content, place, time of the last observation, and number of observations."""
 
     notice: Notice
     namespace: str
@@ -78,15 +78,15 @@ class WrittenEvent:
 
     @property
     def known_as(self) -> tuple[str, bool]:
-        """What tells it from others of its object."""
+        """Key of the Event among the Events of its object."""
         return self.notice.problem, self.notice.is_mended
 
 
 @dataclass(frozen=True, slots=True)
 class EventReporter:
-    """Who reports: the server's name, and the namespace of its Lease.
+    """Reporter of Events: the name of the server, and the namespace of its Lease.
 
-    All that have that one take one another's place: what others have told is theirs.
+    Servers with the same Lease replace one another, so each continues the Events of the others.
     """
 
     instance: str
@@ -94,7 +94,7 @@ class EventReporter:
 
 
 class EventAction(enum.Enum):
-    """What to do about an Event."""
+    """Kind of an action on an Event."""
 
     BEGIN = enum.auto()
     GO_ON = enum.auto()
@@ -102,7 +102,7 @@ class EventAction(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing to be written: an Event that begins, or `told`, which goes on."""
+    """One write: an Event that begins, or the Event `told` that continues."""
 
     act: EventAction
     notice: Notice
@@ -110,9 +110,9 @@ class Action:
 
 
 def notice(about: ObjectKey, problem: Problem) -> Notice:
-    """Return what is said of a problem of an object.
+    """Return the notice of a problem of an object.
 
-    The same value that is wrong in the same way is the same problem, whichever proxy said it first.
+    Equal code, field and value are the same problem, even if different proxies reported it.
     """
     what = (problem.field, problem.value) if problem.value else (problem.field, problem.expected)
     identity = hashlib.sha256("\0".join((problem.code, *what)).encode()).hexdigest()[:16]
@@ -121,7 +121,7 @@ def notice(about: ObjectKey, problem: Problem) -> Notice:
 
 
 def notices(about: ObjectKey, problems: Iterable[Problem]) -> dict[str, Notice]:
-    """Return what is to be said of an object's problems, each once: of the same problem the first words."""
+    """Return the notices of an object's problems, one for each problem: the first in text order."""
     found: dict[str, Notice] = {}
     told = [notice(about, problem) for problem in problems if is_told(problem)]
     for each in sorted(told, key=lambda each: each.note):
@@ -130,13 +130,15 @@ def notices(about: ObjectKey, problems: Iterable[Problem]) -> dict[str, Notice]:
 
 
 def more(namespace: Namespace, count: int) -> Notice:
-    """Return what is said of problems that are too many to be told one by one: roughly how many they are."""
+    """Return one notice for the problems of a namespace that exceed the limit, with their rough number."""
     rough = 1
     for each in _rough():
         if each > count:
             break
         rough = each
-    said = f"at least {rough} more problems of objects here: `meshwright lint --kubernetes` says all"
+    said = (
+        f"at least {rough} more problems in this namespace: `meshwright lint --kubernetes` lists all of them"
+    )
     return Notice(ObjectKey.of_namespace(namespace), f"more-{rough}", MORE, "Accept", said, MORE)
 
 
@@ -154,10 +156,11 @@ def due(
     *,
     mending: bool = True,
 ) -> Iterator[Action]:
-    """Yield what is to be written of one object, of which something else was told.
+    """Yield the writes for one object, from the wanted notices and the Events in the cluster.
 
-    Without `mending` nothing is said to be mended. Nor is a problem while another of its kind is in its
-    place: whoever tries one thing after another is told what is wrong, and not each time what was.
+    Without `mending`, resolved problems are not reported. A resolved problem is not reported either while
+    the same field has another problem with the same code, so that somebody who tries several values sees
+    current problems only.
     """
     for problem, each in wanted.items():
         there = told.get((problem, False))
@@ -176,23 +179,23 @@ def due(
 
 
 def stands(there: WrittenEvent, told: Mapping[tuple[str, bool], WrittenEvent]) -> bool:
-    """Say whether a problem was told, and not that it is mended since."""
+    """Return True if the problem was reported, and not reported as resolved since."""
     mended = told.get((there.notice.problem, True))
     return mended is None or there.last >= mended.last
 
 
 def standing(told: Mapping[tuple[str, bool], WrittenEvent]) -> int:
-    """Count the problems that were told of one object, and not that they are mended since."""
+    """Return the number of reported problems of one object that are not reported as resolved."""
     return sum(not is_mended and stands(each, told) for (_, is_mended), each in told.items())
 
 
 def namespace_of(about: ObjectKey) -> str:
-    """Return the namespace that an Event about an object is in: that of a Namespace is its own."""
+    """Return the namespace of an Event about an object. A Namespace contains the Events about itself."""
     return about.namespace or (about.name if about.kind == NAMESPACE else "default")
 
 
 def begun(said: Notice, uid: str, now: datetime) -> WrittenEvent:
-    """Return a new Event; the same of the same object always has the same name."""
+    """Return a new Event. Its name follows from the object and the problem."""
     identity = "\0".join((uid, said.problem, said.reason if said.is_mended else ""))
     named = said.about.name[:_NAME].rstrip(".-")
     name = f"{named}.{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
@@ -200,7 +203,7 @@ def begun(said: Notice, uid: str, now: datetime) -> WrittenEvent:
 
 
 def body(told: WrittenEvent, api_version: str, metadata: Raw, who: EventReporter) -> dict[str, object]:
-    """Return an Event as the API takes it, with what the object that it is about has in its metadata."""
+    """Return the JSON of an Event. `metadata` is that of the object that the Event is about."""
     said = told.notice
     return {
         "apiVersion": EVENTS.api_version,
@@ -230,17 +233,17 @@ def body(told: WrittenEvent, api_version: str, metadata: Raw, who: EventReporter
 
 
 def again(told: WrittenEvent, now: datetime) -> WrittenEvent:
-    """Return an Event that goes on."""
+    """Return the Event with one more observation."""
     return replace(told, last=now, count=told.count + 1)
 
 
 def series(told: WrittenEvent) -> dict[str, object]:
-    """Return how an Event that goes on is patched."""
+    """Return the patch that records another observation of an Event."""
     return {"series": {"count": max(2, told.count), "lastObservedTime": micro(told.last)}}
 
 
 def read(raw: Raw) -> WrittenEvent | None:
-    """Read an Event of ours; None for one that is not."""
+    """Read an Event of ours; return None for an Event of another controller."""
     try:
         metadata, of, went_on = raw["metadata"], raw["regarding"], raw.get("series") or {}
         if raw.get("reportingController") != CONTROLLER:
@@ -258,5 +261,5 @@ def read(raw: Raw) -> WrittenEvent | None:
 
 
 def micro(moment: datetime) -> str:
-    """Return a moment as the API takes those with microseconds."""
+    """Return a time in the MicroTime format of the API."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,4 +1,4 @@
-"""What is known now of the objects of one cluster, and of which of them it is otherwise than was reported."""
+"""Current problems and state of the objects of a cluster, with marks for unreported changes."""
 
 from collections.abc import Container, Iterable, Mapping
 
@@ -8,15 +8,16 @@ from meshwright.mesh.origins import InCluster
 from meshwright.mesh.problems.problem import Problem, Severity
 
 Problems = Mapping[Problem, None]
-"""What is wrong with one object, each once."""
+"""Problems of one object, without duplicates."""
 
 _NONE: Problems = {}
 
 
 class ObjectStatusTable:
-    """A table of what is wrong, by object, and of those objects in force that have a status, or words in it.
+    """Problems by object, and the objects in force whose kinds have a status.
 
-    A change costs what it changes. Objects of other clusters, and of no cluster, are nobody's here.
+    A change costs time for the changed objects only. Objects of other clusters, and objects that come from
+    outside Kubernetes, are ignored.
     """
 
     def __init__(
@@ -30,24 +31,24 @@ class ObjectStatusTable:
         self._touched: dict[ObjectKey, None] = {}
 
     def has_status(self, key: ObjectKey) -> bool:
-        """Say whether an object is one of the cluster's in force that has a status."""
+        """Return True if the object is in force, is of this cluster, and has conditions in its status."""
         return key in self._in_force and key.kind in self._with_status
 
     def is_worded(self, kind: Kind) -> bool:
-        """Say whether the status of a kind's objects has words of that kind's own."""
+        """Return True if the kind has status fields instead of conditions, for example IngressBackend."""
         return kind in self._worded
 
     def state(self, key: ObjectKey) -> str:
-        """Return the state of an object that has one; empty where none is known."""
+        """Return the state of an object; empty if the state is unknown."""
         return self._states.get(key, "")
 
     def stated(self, states: Mapping[ObjectKey, str]) -> None:
-        """Take the states of all objects that have one."""
+        """Replace the states of all objects that have one."""
         before, self._states = self._states, states
         self.touch(key for key, state in states.items() if before.get(key) != state)
 
     def is_of_status(self, kind: Kind) -> bool:
-        """Say whether objects of a kind have a status."""
+        """Return True if objects of the kind have conditions."""
         return kind in self._with_status
 
     def has_state(self, key: ObjectKey | None) -> bool:
@@ -55,17 +56,17 @@ class ObjectStatusTable:
         return key is not None and (key.kind in self._with_status or key.kind in self._worded)
 
     def problems(self, key: ObjectKey) -> Problems:
-        """Return what is wrong with an object."""
+        """Return the problems of an object."""
         return self._problems.get(key, _NONE)
 
     def generation(self, key: ObjectKey) -> int | None:
-        """Return the newest generation of an object that was read; None where nothing is known of it."""
+        """Return the newest generation of the object that was read; None for an unknown object."""
         known = [each.origin for each in self.problems(key)]
         found = [each.generation for each in (*known, self._in_force.get(key)) if isinstance(each, InCluster)]
         return max(found, default=None)
 
     def heard(self, moves: Mapping[Problem, bool]) -> None:
-        """Take problems that stand now, or do not any more."""
+        """Add problems (True) and remove resolved problems (False)."""
         for problem, stands in moves.items():
             key, origin = problem.key, problem.origin
             if key is None or not isinstance(origin, InCluster) or origin.cluster != self._cluster:
@@ -80,7 +81,7 @@ class ObjectStatusTable:
             self._touched[key] = None
 
     def held(self, edits: Mapping[ObjectKey, SourcedObject | None]) -> None:
-        """Take what is in force otherwise than before, None for what is gone."""
+        """Apply changes of the objects in force; None means a removed object."""
         for key, sourced in edits.items():
             if key.kind not in self._with_status and key.kind not in self._worded:
                 continue
@@ -92,20 +93,20 @@ class ObjectStatusTable:
             self._touched[key] = None
 
     def touch(self, keys: Iterable[ObjectKey]) -> None:
-        """Have objects be looked at again."""
+        """Mark objects to be reported again."""
         self._touched.update(dict.fromkeys(keys))
 
     def touch_all(self) -> None:
-        """Have all be looked at again."""
+        """Mark all objects to be reported again."""
         self.touch((*self._problems, *self._in_force))
 
     @property
     def is_touched(self) -> bool:
-        """Whether any is to be looked at."""
+        """Whether any object is marked."""
         return bool(self._touched)
 
     def take(self) -> tuple[ObjectKey, ...]:
-        """Return the objects to be looked at, those first with which something is not in force."""
+        """Return the marked objects and clear the marks. Objects with errors come first."""
         touched, self._touched = self._touched, {}
         return tuple(sorted(touched, key=lambda key: (not self._has_error(key), key.kind, key.path)))
 

@@ -1,4 +1,4 @@
-"""Follows delivery: what is wrong with objects of a cluster, and who has applied their changes."""
+"""Follows delivery: problems of the objects of a cluster, and progress of their rollouts."""
 
 import asyncio
 import time
@@ -32,41 +32,41 @@ from xds.cache import GroupKey, NodeKey
 from xds.protocol.resources.snapshot import Snapshot
 
 SOON: Final = 1.0
-"""Seconds between a change and a look at what it comes to: a burst is looked at once, and answers are in."""
+"""Seconds between a change and its report, so that a burst is reported once and proxies have answered."""
 
 
 PATIENCE: Final = 5
-"""How many looks are put off while a wave is computed: it may be one after the other."""
+"""Reports that are postponed in a row while waves are computed, because waves may follow one another."""
 
 AGAIN: Final = 30.0
-"""Seconds after which what failed for a reason of our own begins anew."""
+"""Seconds after which a task that failed with an internal error starts again."""
 
 _log = structlog.get_logger("reporting.reporter")
 
 
 class DeliveryProxies:
-    """Asks delivery of proxies, as roll-outs do."""
+    """State of the connected proxies, read from delivery."""
 
     def __init__(self, delivery: Delivery) -> None:
         self._cache, self._registry = delivery.cache, delivery.registry
 
     def acknowledged(self, node: NodeKey) -> Acknowledged | None:
-        """Return what a proxy has acknowledged; None where it is not connected."""
+        """Return the resources that a proxy acknowledged; None if the proxy is not connected."""
         proxy = self._registry.find(node)
         return None if proxy is None or not proxy.streams else proxy.acknowledged
 
     def served(self, node: NodeKey) -> Snapshot | None:
-        """Return what a proxy is served."""
+        """Return the snapshot that is served to a proxy."""
         return self._cache.snapshot(node)
 
     def of(self, group: GroupKey) -> Iterator[NodeKey]:
-        """Yield the proxies of a group that are connected."""
+        """Yield the connected proxies of a group."""
         return (node for node in self._cache.members(group) if self.acknowledged(node) is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class _PublishedWave:
-    """What the wave is of that is published: what it changed, what came into traffic, and its own proxies."""
+    """The published wave: changed objects, objects whose admission changed, and the proxies of the latter."""
 
     number: int = -1
     changed: tuple[ObjectKey, ...] = ()
@@ -75,9 +75,9 @@ class _PublishedWave:
 
 
 class Reporter:
-    """Keeps `standing` as delivery has it, and has `writer` write it while `lease` is held.
+    """Updates the status table `standing` from delivery, and runs `writer` while `lease` is held.
 
-    What delivery tells is noted and looked at later: it never waits.
+    Notifications from delivery are recorded and processed later, so that delivery never waits.
     """
 
     def __init__(
@@ -104,12 +104,12 @@ class Reporter:
         delivery.followers.append(self)
 
     def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """Yield what runs as long as the server does, by name."""
+        """Yield the tasks that run as long as the server, with their names."""
         yield "reports", _guarded("reports", self._follow_on)
         yield "report writing", _guarded("report writing", lambda: self._lease.run(self._writer.lead))
 
     def published(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
-        """Take note of whom a wave, or a part of it, concerns that changes objects with a status."""
+        """Record the proxies that a wave, or a part of it, concerns, for objects with a status."""
         if all(cause.kind == REJECTION for cause in wave.causes):
             return
         try:
@@ -133,9 +133,10 @@ class Reporter:
             self._changed.set()
 
     def _begin(self, wave: Wave, nodes: Mapping[NodeKey, Names]) -> None:
-        """Begin the roll-outs of a wave, of which a first part concerns these: one of all that changed.
+        """Begin two rollouts: for the changed objects of a wave, and for objects whose admission changed.
 
-        And one of all that came into traffic, which their own proxies have to apply, whatever that changes.
+        The proxies of the latter must apply the change even if it is empty for them. `nodes` are the
+        proxies that the first part of the wave concerns.
         """
         admitted = dict(self._of_those_who_came())
         own = {node: nodes.get(node) for node in admitted.values()}
@@ -147,19 +148,19 @@ class Reporter:
         self._wave = _PublishedWave(wave.number, changed, tuple(admitted), own)
 
     def changed(self) -> None:
-        """Take note that something may be otherwise, after each wave and each look for problems."""
+        """Schedule a report. Called after each wave and each lint run."""
         if not self._merged.of:
             self._follow()  # what there is with the first wave has not changed
         self._changed.set()
 
     def stated(self, states: Mapping[ObjectKey, str]) -> None:
-        """Take the states of objects that have one, for their status."""
+        """Replace the states of the objects that have one in their status."""
         self._standing.stated(states)
         if self._standing.is_touched:
             self._writer.changed.set()
 
     async def _follow_on(self) -> None:
-        """Look at what is otherwise until cancelled."""
+        """Process changes until cancelled."""
         while True:
             if not self._rollouts.is_pending:
                 await self._something()
@@ -168,13 +169,13 @@ class Reporter:
             await self.look()
 
     async def _something(self) -> None:
-        """Wait until something changes, or until a problem that was held back is due."""
+        """Wait for a change, or until a problem that was held back is due."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._patience.seconds(self._monotonic())):
                 await self._changed.wait()
 
     async def look(self) -> None:
-        """Look at what is otherwise, and have the writer know."""
+        """Process the changes since the last call, and wake the writer."""
         loop = self._delivery.loop
         await loop.linting.finish()
         if loop.model is None:  # nothing is known, or a wave failed and everything is said anew with the next
@@ -197,13 +198,13 @@ class Reporter:
             self._writer.changed.set()
 
     def _hear(self, moves: Mapping[Problem, bool]) -> None:
-        """Pass problems on: to the status of an object at once, because that is a state; to Events later."""
+        """Pass problems on: to a status at once, because a status is a state; to Events later."""
         states = {each: stands for each, stands in moves.items() if self._standing.has_state(each.key)}
         events = {each: stands for each, stands in moves.items() if each not in states}
         self._standing.heard(states | self._patience.passed(events, self._monotonic()))
 
     def _follow(self) -> None:
-        """Take what waves have taken over since; of what has a status, what says something else."""
+        """Apply the changes of the waves since the last call, and collect changed objects with a status."""
         if (model := self._delivery.loop.model) is None:
             return
         merged, before = model.merged, self._merged
@@ -228,7 +229,7 @@ class Reporter:
                     yield key
 
     def _of_those_who_came(self) -> Iterator[tuple[ObjectKey, NodeKey]]:
-        """Yield the objects whose proxies have come into traffic, or gone out of it, and those proxies."""
+        """Yield the objects whose proxies were admitted or withdrawn, with these proxies."""
         if (model := self._delivery.loop.model) is None:
             return
         for name in self._came:
@@ -239,7 +240,7 @@ class Reporter:
 
 
 async def _guarded(name: str, work: Callable[[], Coroutine[object, object, None]]) -> None:
-    """Have something run for good: what is told of a mesh is never what ends it."""
+    """Run a task for ever. An error in reporting must not stop the server."""
     while True:
         try:
             await work()

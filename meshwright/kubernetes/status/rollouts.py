@@ -1,8 +1,9 @@
-"""Roll-outs: which of the proxies that the last change of an object concerned have applied it.
+"""Rollouts: the progress of the last change of each object at the proxies.
 
-A proxy is concerned that is connected when the change is published, and whose configuration that changes. It
-has applied the change when it has acknowledged what changed of what it asks for, or what has replaced that
-since. One that goes meanwhile is counted no more: what it is served when it comes back is nobody's roll-out.
+A rollout counts the proxies that are connected when the change is published and whose configuration
+changes. A proxy has applied the change when it has acknowledged the changed resources that it subscribes
+to, or newer versions of them. A proxy that disconnects is not counted any more, because it gets the newest
+configuration when it connects again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,35 +17,35 @@ from xds.protocol.resources.resource import ResourceName, TypeUrl
 from xds.protocol.resources.snapshot import Snapshot
 
 Names = Mapping[TypeUrl, frozenset[ResourceName]] | None
-"""What has changed for a proxy, by type; None where it may be everything."""
+"""Names of the changed resources of a proxy, by type; None if any resource may have changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How many proxies have applied a change, of how many."""
+    """Number of proxies that applied a change, and number of proxies that the change concerns."""
 
     applied: int
     of: int
 
     @property
     def is_done(self) -> bool:
-        """Whether all have."""
+        """Whether all proxies applied the change."""
         return self.applied == self.of
 
 
 class ConnectedProxies(Protocol):
-    """What can be asked of a proxy."""
+    """State of the connected proxies."""
 
     def acknowledged(self, node: NodeKey) -> Acknowledged | None:
-        """Return what it has acknowledged; None where it is not connected."""
+        """Return the resources that the proxy acknowledged; None if the proxy is not connected."""
 
     def served(self, node: NodeKey) -> Snapshot | None:
-        """Return what it is served."""
+        """Return the snapshot that is served to the proxy."""
 
 
 @dataclass(slots=True)
 class _Rollout:
-    """One change of one object, or of several that have changed together: for them it is the same."""
+    """One change of one object, or of several objects that changed together and share the rollout."""
 
     keys: set[ObjectKey]
     waiting: dict[NodeKey, Names]
@@ -52,7 +53,7 @@ class _Rollout:
 
 
 class Rollouts:
-    """The last roll-out of each object that was changed. `look` costs who has not applied them yet."""
+    """The last rollout of each changed object. `look` costs time for each proxy that is still pending."""
 
     def __init__(self, here: ConnectedProxies) -> None:
         self._here = here
@@ -60,15 +61,15 @@ class Rollouts:
 
     @property
     def is_pending(self) -> bool:
-        """Whether anybody is waited for."""
+        """Whether any proxy is pending."""
         return any(each.waiting for each in self._of.values())
 
     def begin(self, keys: Iterable[ObjectKey], concerned: Mapping[NodeKey, Names]) -> None:
-        """Take it that these objects have changed for these proxies, whatever was before."""
+        """Start a new rollout of the objects at the proxies. It replaces earlier rollouts."""
         self._put(_Rollout(set(keys), dict(concerned)))
 
     def extend(self, keys: Iterable[ObjectKey], concerned: Mapping[NodeKey, Names]) -> None:
-        """Add to roll-outs that are published in parts: no proxy is in two of them."""
+        """Add proxies to rollouts that are published in parts. No proxy is in two parts."""
         for rollout, those in self._together(keys):
             own = rollout
             if those != rollout.keys:  # from now on it is theirs alone
@@ -76,16 +77,17 @@ class Rollouts:
             own.waiting.update(concerned)
 
     def renew(self, keys: Iterable[ObjectKey], concerned: Mapping[NodeKey, Names]) -> None:
-        """Take it that they have changed again, before or after everybody has applied the last change.
+        """Record another change of the objects, whether or not the last one is complete.
 
-        Who has not is waited for still; who has is counted anew if this concerns it.
+        Pending proxies stay pending. A proxy that applied the last change is counted again if this one
+        concerns it.
         """
         for rollout, those in self._together(keys):
             both = {node: _all(rollout.waiting.get(node, {}), names) for node, names in concerned.items()}
             self._put(_Rollout(those, {**rollout.waiting, **both}))
 
     def _together(self, keys: Iterable[ObjectKey]) -> Iterable[tuple[_Rollout, set[ObjectKey]]]:
-        """Return these objects by the roll-outs that they share; those that have none share a new one."""
+        """Group the objects by their rollout. Objects without a rollout share a new one."""
         new = _Rollout(set(), {})
         found: dict[int, tuple[_Rollout, set[ObjectKey]]] = {}
         for key in keys:
@@ -94,17 +96,17 @@ class Rollouts:
         return found.values()
 
     def forget(self, key: ObjectKey) -> None:
-        """Forget an object that is gone."""
+        """Forget a deleted object."""
         if (rollout := self._of.pop(key, None)) is not None:
             rollout.keys.discard(key)
 
     def progress(self, key: ObjectKey) -> Progress | None:
-        """Return how far the last change of an object has come; None where none was seen."""
+        """Return the progress of the last change of an object; None if no change was seen."""
         found = self._of.get(key)
         return None if found is None else Progress(found.applied, found.applied + len(found.waiting))
 
     def look(self) -> frozenset[ObjectKey]:
-        """Look who has applied what since the last look; return the objects of which that is otherwise."""
+        """Update the progress of all rollouts. Return the objects whose progress changed."""
         moved: set[ObjectKey] = set()
         known: dict[tuple[NodeKey, int], bool | None] = {}
         for rollout in {id(each): each for each in self._of.values()}.values():
@@ -121,7 +123,7 @@ class Rollouts:
         return frozenset(moved)
 
     def _put(self, rollout: _Rollout) -> _Rollout:
-        """Have a roll-out be the last one of its objects."""
+        """Make the rollout the last one of its objects."""
         for key in rollout.keys:
             self.forget(key)
             self._of[key] = rollout
@@ -137,9 +139,9 @@ def _all(names: Names, more: Names) -> Names:
 
 
 def applied(here: ConnectedProxies, node: NodeKey, names: Names) -> bool | None:
-    """Say whether a proxy has acknowledged what it is served now under these names; None if it is not here.
+    """Return True if the proxy acknowledged the served versions of `names`; None if it is not connected.
 
-    One that has acknowledged others has asked for nothing of a type of which it has acknowledged nothing.
+    A proxy that acknowledged other types, and no resource of one type, has not subscribed to that type.
     """
     acknowledged, snapshot = here.acknowledged(node), here.served(node)
     if acknowledged is None or snapshot is None:
@@ -162,7 +164,7 @@ def concerned(
     after: Mapping[GroupKey, Snapshot | None],
     here: Callable[[GroupKey], Iterable[NodeKey]],
 ) -> dict[NodeKey, Names]:
-    """Return whom other snapshots concern, of those who are here in a group, and what changed for them."""
+    """Return the connected proxies whose snapshot changed, with the names of their changed resources."""
     found: dict[NodeKey, Names] = {}
     for group, old in before.items():
         new = after.get(group)

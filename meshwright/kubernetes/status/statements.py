@@ -1,4 +1,4 @@
-"""What there is to be said of an object, in Kubernetes' words: a reason in one word, and a message."""
+"""Reason and message of a condition or an Event, made from the problems of an object."""
 
 import enum
 from collections.abc import Iterable, Mapping
@@ -12,26 +12,26 @@ from meshwright.sidecars.codes import Code as Sidecar
 from meshwright.specs.codes import Code as Spec
 
 LONGEST: Final = 1000
-"""Bytes of a message: the API takes 1024 of an Event's."""
+"""Bytes of a message. The API accepts 1024 bytes in an Event."""
 
 WITH_STATUS: Final = frozenset({WORKLOAD})
-"""The kinds whose objects have conditions; of all others Events tell."""
+"""The kinds whose objects have conditions. Events report on all other kinds."""
 
 _OTHERS: Final = frozenset({"", "apps", "batch", "discovery.k8s.io"})
-"""The groups of Kubernetes' own kinds."""
+"""API groups of the kinds of Kubernetes."""
 
 _RELIED_ON: Final = frozenset({Lint.SERVICE_FIELD_WITHOUT_EFFECT})
-"""Problems of fields that a cluster obeys and sidecars do not: their owners rely on them."""
+"""Problems of fields that the cluster obeys and sidecars do not. Owners rely on such fields."""
 
 TOLD: Final = 3
-"""Problems that a condition tells; of the others it says how many they are."""
+"""Problems that a message names. It gives the number of the others."""
 
 
 class Aspect(enum.StrEnum):
-    """The conditions of an object, by what they answer.
+    """Types of the conditions.
 
-    ACCEPTED: can all of it be read, and is it in force? PROGRAMMED: do the proxies have it?
-    CONFLICTED: does another object, or another source, say something else?
+    ACCEPTED: the object is valid and in force. PROGRAMMED: the proxies have applied it. CONFLICTED: another
+    object or another source contradicts it.
     """
 
     ACCEPTED = "Accepted"
@@ -58,20 +58,21 @@ _ASPECTS: Final[Mapping[str, Aspect]] = {
 
 
 def aspect(problem: Problem) -> Aspect:
-    """Return which condition a problem belongs to."""
+    """Return the condition type of a problem."""
     return _ASPECTS.get(problem.code, Aspect.ACCEPTED)
 
 
 def reason(code: str) -> str:
-    """Return a code as the API takes reasons: `MW2001` as it is, `resource-rejected` as ResourceRejected."""
+    """Return a problem code in the form of a reason, for example `resource-rejected` as ResourceRejected."""
     return "".join(word[:1].upper() + word[1:] for word in code.split("-"))
 
 
 def is_told(problem: Problem) -> bool:
-    """Say whether an owner is told of a problem unasked: not of what is merely worth knowing.
+    """Return True if Events report the problem.
 
-    Who wrote a policy wants to know what to look at. Who wrote a Service or a Pod may not know of a mesh, and
-    is told what is not in force: errors, and fields that have no effect any more, however little they matter.
+    For policies, errors and warnings are reported. The owner of a Service or a Pod may not know of the
+    mesh, so for the kinds of Kubernetes only errors are reported, and fields without effect that owners
+    rely on.
     """
     if problem.code in _RELIED_ON:
         return True
@@ -81,14 +82,14 @@ def is_told(problem: Problem) -> bool:
 
 
 def message(problems: Iterable[Problem]) -> str:
-    """Return the first problems as one text, the worst first, and how many more there are."""
+    """Return the most severe problems as one text, with the number of the others."""
     found = sorted({(each.severity is not Severity.ERROR, each.code, each.said) for each in problems})
     said = "; ".join(f"{code}: {words}" for _, code, words in found[:TOLD])
     return bounded(f"{said}; and {len(found) - TOLD} more" if len(found) > TOLD else said)
 
 
 def bounded(text: str) -> str:
-    """Return a text as one line that is not too long, in UTF-8."""
+    """Return the text as one line of at most LONGEST bytes in UTF-8."""
     line = " ".join(text.split())
     encoded = line.encode()
     return line if len(encoded) <= LONGEST else f"{encoded[: LONGEST - 3].decode(errors='ignore')}..."

@@ -1,4 +1,4 @@
-"""Writes what is to be reported, as long as this server is the one that does."""
+"""Writer of status and Events. It runs while this server holds the Lease."""
 
 import asyncio
 import random
@@ -17,18 +17,17 @@ from meshwright.mesh.kinds import Kind
 from meshwright.mesh.objects import ObjectKey
 
 LOOK: Final = 60.0
-"""How often it is looked which Events have to be renewed."""
+"""Seconds between two checks for Events to renew."""
 
 AT_A_TIME: Final = 50
-"""Objects that are looked at before others have their turn on the event loop."""
+"""Objects that are reported before the event loop runs other tasks."""
 
 
 class Writer:
-    """Writes of the objects of `standing` that are touched what is other.
+    """Writes the changes of the marked objects in the status table of `cluster`.
 
-    `known` is set once `standing` has all there is, and `changed` whenever more is touched.
-
-    `namespaces` are those that are looked at, all without any.
+    The reporter sets `known` when the table is complete, and `changed` when it marks objects. `namespaces`
+    limits the namespaces that are read at the start; empty means all namespaces.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class Writer:
         self._namespaces: tuple[str | None, ...] = namespaces or (None,)
 
     async def lead(self) -> None:
-        """Write until cancelled; begin with what was written before, by whomever."""
+        """Write until cancelled. Continue from the status and Events that any server wrote before."""
         attempts, began = Attempts(self._meter, random.random, self._now), self._now()
         statuses = StatusWriter(self._cluster, self._progress, attempts, began)
         told = EventWriter(self._cluster, attempts, began)
@@ -63,14 +62,14 @@ class Writer:
             self._meter.reporting(leads=False)
 
     async def _remember(self, statuses: StatusWriter, told: EventWriter) -> None:
-        """Read what there is. What may not be read is written all the same, and maybe once more."""
+        """Read the present status and Events. If RBAC forbids that, some may be written a second time."""
         for namespace in self._namespaces:
             for kind in self._status_kinds:
                 await self._while_away(partial(statuses.remember, kind, namespace))
             await self._while_away(partial(told.remember, namespace))
 
     async def _while_away(self, request: Callable[[], Awaitable[None]]) -> None:
-        """Make a request again as long as the API server is away."""
+        """Repeat a request until the API server answers."""
         while True:
             try:
                 return await request()
@@ -107,7 +106,7 @@ class Writer:
         keys: Iterable[ObjectKey],
         later: dict[ObjectKey, float],
     ) -> None:
-        """Report objects; where one cannot be written now, it is looked at later."""
+        """Report objects. An object that cannot be written now is tried again later."""
         full = float("-inf")
         for number, key in enumerate(keys, 1):
             if number % AT_A_TIME == 0:
@@ -125,7 +124,7 @@ class Writer:
                 later[key] = again
 
     async def _due(self, at: float) -> None:
-        """Return when something was touched, or at a moment."""
+        """Wait until an object is marked, or until the monotonic time `at`."""
         try:
             async with asyncio.timeout(max(0.0, at - self._now())):
                 await self.changed.wait()

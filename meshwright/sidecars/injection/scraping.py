@@ -38,7 +38,7 @@ def page(found: Mapping[str, str]) -> str:
     if found.get(_SCRAPE) != "true" or found.get(_PORT) == str(STATUS_PORT):
         return ""
     if others := sorted(found.keys() - _MERGED):
-        raise ValueError(f"{others[0]} is for the application alone")
+        raise ValueError(f"{others[0]} applies to the application only")
     if (scheme := found.get(_SCHEME, "http")) != "http":
         raise ValueError(f"{_SCHEME} is {scheme!r}, and must be http")
     port, path = found.get(_PORT, ""), found.get(_PATH, METRICS_PATH)

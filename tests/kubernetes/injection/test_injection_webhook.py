@@ -115,7 +115,7 @@ def test_a_label_is_all_it_takes(
     refused = _dry(kubectl, _pod(annotations={"meshwright.dev/overlays": "small"}))
     assert refused.status != 0
     assert 'admission webhook "namespace.inject.meshwright.dev" denied the request: no sidecar' in refused.err
-    assert "meshwright.dev/overlays has 'small'; there are the overlays large" in refused.err
+    assert "meshwright.dev/overlays has the unknown overlay 'small': must be one of large" in refused.err
     assert kubectl.get("pods")["items"] == []
     kubectl("create", "-f", "-", given=yaml.safe_dump(_pod()))
     made = kubectl.get("pod", "one")
@@ -184,7 +184,7 @@ def test_the_configuration_is_read_again_and_a_bad_one_is_not_taken(
     (said,) = server.said("injection configuration rejected")
     assert "sidecar.imagge" in str(said["reason"])
     assert _image(kubectl, pod) == "proxy:1"
-    wrong = "the injection configuration is wrong, the one before holds: "
+    wrong = "the injection configuration is invalid, the previous one stays in force: "
     assert f"but: {wrong}{said['reason']}\n" in server.get("/healthz/ready")[1]
     line = _readiness(program)
     assert (line["status"], wrong in line["said"], "sidecar.imagge" in line["said"]) == (
@@ -208,7 +208,7 @@ def test_a_configuration_that_is_bad_from_the_start_is_said(
     assert (line["status"], wrong in line["said"]) == ("warning", True)
     pod = _pod(labels={"meshwright.dev/inject": "true"})
     kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")
-    until(lambda: "the injector has no configuration: " in _image(kubectl, pod))
+    until(lambda: "there is no valid injection configuration: " in _image(kubectl, pod))
     write(program.files / "meshwright.yaml", _config("proxy:1"))
     until(lambda: _image(kubectl, pod) == "proxy:1")
     assert wrong not in server.get("/healthz/ready")[1]
@@ -223,7 +223,8 @@ def test_a_config_map_is_watched_and_its_owner_is_told_of_a_bad_one(inject: Inje
     until(lambda: "ConfigMap" in server.get("/healthz/ready")[1])
     until(
         lambda: (
-            f"the injector has no configuration: ConfigMap {here}/injection is not" in _image(kubectl, pod)
+            f"there is no valid injection configuration: ConfigMap {here}/injection does not"
+            in _image(kubectl, pod)
         )
     )
 
@@ -249,7 +250,10 @@ def test_a_config_map_is_watched_and_its_owner_is_told_of_a_bad_one(inject: Inje
     (note,) = told("InjectionConfigurationRefused")
     assert f"ConfigMap {here}/injection, mine.yaml: sidecar.imagge" in note
     assert _image(kubectl, pod) == "proxy:1"
-    assert "the injection configuration is wrong, the one before holds: " in server.get("/healthz/ready")[1]
+    assert (
+        "the injection configuration is invalid, the previous one stays in force: "
+        in server.get("/healthz/ready")[1]
+    )
     assert server.metric('meshwright_injection_configurations_total{result="taken"}') == 1
     put(yaml.safe_dump(_config("proxy:3")))
     until(lambda: _image(kubectl, pod) == "proxy:3")

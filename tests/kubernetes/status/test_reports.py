@@ -161,7 +161,7 @@ async def test_describe_says_what_is_wrong_once_and_that_it_is_mended(reports: R
         assert _identities(same) == _identities(events)
         await reports.apply(*shop(reports))
         await reports.events(lambda reasons: reasons == WRONG + Counter(Mended=2))
-        assert "no more MW2001" in await reports.describe("traffictarget", "buyers")
+        assert "MW2001 is resolved" in await reports.describe("traffictarget", "buyers")
         assert await again.metric(WRITTEN) == 0, "the conditions that there were still hold"
         await reports.apply(*shop(reports, "missing"))
         words = ("events.events.k8s.io", "--field-selector=reason=MW2001")
@@ -192,7 +192,7 @@ async def test_describe_says_that_an_envoy_rejected_a_policy_and_where(reports: 
             assert conditions(said)["Programmed"] == (
                 "True",
                 "Applied",
-                f"applied by 1 of 1 proxies of {socket.gethostname()}",
+                f"applied by 1 of 1 proxies connected to {socket.gethostname()}",
             )
             await reports.apply(objects.routes("all", GUILTY))
             (event,) = await reports.events(lambda reasons: reasons["ResourceRejected"])
@@ -311,7 +311,7 @@ async def test_the_status_of_osm_s_kinds_has_their_words(reports: Reports) -> No
 
     await reports.apply(*shop(reports), objects.ingress("shop"), root("first", trustDomain="cluster.local"))
     async with reports.serving():
-        fine = says(currentStatus="committed", reason="all of it is in force")
+        fine = says(currentStatus="committed", reason="the whole object is in force")
         await reports.until(fine, "ingressbackend", "shop")
         await reports.until(says(state="active"), "meshrootcertificate", "first")
         await reports.apply(root("second", role="passive", trustDomain="example.org"))

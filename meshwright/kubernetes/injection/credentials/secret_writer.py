@@ -100,7 +100,7 @@ class PodSecrets:
         try:
             await self._api.create(SECRETS, name.namespace, body)
         except BaseException:
-            await self._revoke(certificate.serial, "its Secret was not made")
+            await self._revoke(certificate.serial, "its Secret was not written")
             raise
         self._given.add((name.namespace, name.uuid))
         _log.info("pod certificate issued", proxy=str(name), serial=certificate.serial)
@@ -190,7 +190,7 @@ class PodSecrets:
 
     async def _remove(self, held: PodSecretState) -> None:
         self._given.discard((held.name.namespace, held.name.uuid))
-        await self._revoke(held.serial, "its pod was not made")
+        await self._revoke(held.serial, "its pod was never created")
         try:
             await self._api.delete(SECRETS, held.name.namespace, secret_name(held.name.uuid))
         except KubeError as error:

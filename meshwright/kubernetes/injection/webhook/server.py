@@ -88,7 +88,7 @@ class Injection:
                 if configured.config
                 else "pods that must have a sidecar cannot be created"
             )
-            yield f"the injection configuration is wrong, {kept}: {configured.error}"
+            yield f"the injection configuration is invalid, {kept}: {configured.error}"
         elif configured.stale:
             yield f"the injection configuration may be out of date: {configured.stale}"
         yield from self._secrets.remarks()
@@ -122,7 +122,7 @@ class Injection:
 
     async def _review(self, request: web.Request) -> web.Response:
         if request.content_type != _JSON:
-            return web.Response(status=415, text=f"Content-Type must be {_JSON}\n")
+            return web.Response(status=415, text=f"the Content-Type header must be {_JSON}\n")
         began = time.monotonic()
         try:
             question = asked(await json_of(request))
@@ -162,7 +162,7 @@ class Injection:
         if document is None or question.operation is not Operation.CREATE or question.kind != POD:
             return Answer(Result.SKIPPED, "only new pods get sidecars", Cause.NO_POD)
         if config is None:
-            said = f"the injector has no configuration: {self._configured.error}"
+            said = f"there is no valid injection configuration: {self._configured.error}"
             return Answer(Result.REFUSED, said, Cause.NO_CONFIGURATION)
         try:
             namespace = await self._lookup.namespace(_metadata(question, "namespace"), seconds / 2)

@@ -1,4 +1,4 @@
-"""Writing the status of objects: conditions, and the words of Open Service Mesh's kinds.
+"""The status of objects: conditions, and the status fields of the kinds of Open Service Mesh.
 
-It never writes an Event.
+This package never writes Events.
 """

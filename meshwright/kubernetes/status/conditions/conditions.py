@@ -1,4 +1,4 @@
-"""Conditions: what the status of an object says, as every kind of Kubernetes has it."""
+"""Conditions in the status of an object, in the form that Kubernetes defines for every kind."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ _NOT_IN_FORCE: Final = "NotInForce"
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One condition: of which generation it is said, and `since` when `status` is what it is."""
+    """One condition. `generation` is the observed one; `since` is the last transition of `status`."""
 
     type: str
     status: str
@@ -31,7 +31,7 @@ class Condition:
 
     @classmethod
     def of(cls, raw: object) -> Self | None:
-        """Read a condition; None for what is none."""
+        """Read a condition; return None for anything else."""
         if not isinstance(raw, Mapping) or not isinstance(raw.get("type"), str):
             return None
         generation = raw.get("observedGeneration")
@@ -42,7 +42,7 @@ class Condition:
         return cls(kind, status, reason, said, generation if isinstance(generation, int) else 0, since)
 
     def written(self) -> dict[str, object]:
-        """Return it as the API takes it."""
+        """Return the condition as JSON for the API."""
         since = self.since or datetime.fromtimestamp(0, UTC)
         return {
             "type": self.type,
@@ -58,7 +58,7 @@ Conditions = tuple[Condition, ...]
 
 
 def read(raw: object) -> Conditions:
-    """Return those of an object's conditions that are ours to say, whoever has said them."""
+    """Return the conditions of an object whose types Meshwright writes."""
     status = raw.get("status") if isinstance(raw, Mapping) else None
     found = status.get("conditions") if isinstance(status, Mapping) else None
     read = [Condition.of(each) for each in found] if isinstance(found, Sequence) else []
@@ -76,13 +76,12 @@ def conditions(
     in_force: bool = True,
     settled: bool = True,
 ) -> Conditions:
-    """Return what is to be said of an object, given what its status says.
+    """Return the conditions of an object; `before` are those in its status now.
 
-    It is `in_force` in this or an older form, or something stands in its place, or nothing.
-
-    `progress` is that of its last change at the proxies of one `server`, None where none was seen since the
-    start: then what was said of the same generation stays. Until what there is has `settled` after a start,
-    so does that proxies reject it: they have not all been heard yet.
+    `in_force` is True if this or an older version of the object is in force. `progress` is the rollout of
+    its last change at the proxies of `server`; None if no change was seen since the start, and then the
+    condition of the same generation stays. Until `settled`, a rejection stays too, because some proxies are
+    not connected yet.
     """
     by: dict[Aspect, list[Problem]] = {each: [] for each in Aspect}
     for problem in problems:
@@ -94,7 +93,7 @@ def conditions(
         _conflicted(by[Aspect.CONFLICTED]),
         _programmed(by[Aspect.PROGRAMMED], progress, generation, programmed, server, settled=settled)
         if in_force
-        else Condition(Aspect.PROGRAMMED, FALSE, _NOT_IN_FORCE, "none of it is in force"),
+        else Condition(Aspect.PROGRAMMED, FALSE, _NOT_IN_FORCE, "no part of the object is in force"),
     )
     return tuple(_since(replace(each, generation=generation), known.get(each.type), now) for each in said)
 
@@ -104,18 +103,20 @@ def _accepted(problems: Sequence[Problem], instead: Sequence[Problem], *, in_for
     if errors:
         return Condition(Aspect.ACCEPTED, FALSE, _first(errors), message(problems))
     if not in_force:
-        said = message(instead) if instead else "none of it is in force"
+        said = message(instead) if instead else "no part of the object is in force"
         return Condition(Aspect.ACCEPTED, FALSE, _first(instead) if instead else _NOT_IN_FORCE, said)
     warned = [each for each in problems if each.severity is Severity.WARNING]
     return Condition(
-        Aspect.ACCEPTED, TRUE, "Accepted", message(warned) if warned else "all of it is in force"
+        Aspect.ACCEPTED, TRUE, "Accepted", message(warned) if warned else "the whole object is in force"
     )
 
 
 def _conflicted(problems: Sequence[Problem]) -> Condition:
     if problems:
         return Condition(Aspect.CONFLICTED, TRUE, _first(problems), message(problems))
-    return Condition(Aspect.CONFLICTED, FALSE, "NoConflict", "nothing says otherwise")
+    return Condition(
+        Aspect.CONFLICTED, FALSE, "NoConflict", "no other object or source conflicts with this object"
+    )
 
 
 def _programmed(
@@ -138,34 +139,34 @@ def _programmed(
 def _applied(progress: Progress, problems: Sequence[Problem], server: str) -> Condition:
     warned = f"; {message(problems)}" if problems else ""
     if not progress.of:
-        said = bounded(f"no proxy that is connected to {server} had to change{warned}")
+        said = bounded(f"no proxy connected to {server} needed a change{warned}")
         return Condition(Aspect.PROGRAMMED, TRUE, _NOBODY, said)
-    said = bounded(f"applied by {progress.applied} of {progress.of} proxies of {server}{warned}")
+    said = bounded(f"applied by {progress.applied} of {progress.of} proxies connected to {server}{warned}")
     done = progress.is_done
     return Condition(Aspect.PROGRAMMED, TRUE if done else FALSE, _APPLIED if done else _PENDING, said)
 
 
 def _first(problems: Iterable[Problem]) -> str:
-    """Return the reason of the worst problem."""
+    """Return the reason of the most severe problem."""
     _, code = min((each.severity is not Severity.ERROR, each.code) for each in problems)
     return reason(code)
 
 
 def _since(said: Condition, before: Condition | None, now: datetime) -> Condition:
-    """Return a condition with the moment since which its status is what it is."""
+    """Return the condition with the time of the last transition of its status."""
     if before is not None and before.status == said.status and before.since is not None:
         return replace(said, since=before.since)
     return replace(said, since=now.replace(microsecond=0))
 
 
 def differ(said: Conditions, before: Conditions) -> bool:
-    """Say whether anything is to be written."""
+    """Return True if any condition changed and must be written."""
     known = {each.type: each for each in before}
     return any(known.get(each.type) != each for each in said)
 
 
 def differ_in_words(said: Conditions, before: Conditions) -> bool:
-    """Say whether more is other than how far a roll-out has come, and of which generation it is said."""
+    """Return True if more changed than the progress of a pending rollout and the observed generation."""
     known = {each.type: (each.status, each.reason, each.message) for each in before}
     return any(
         known.get(each.type) != (each.status, each.reason, each.message)

@@ -1,4 +1,4 @@
-"""What the status of Open Service Mesh's own kinds says, in its words: no conditions, a word or two."""
+"""Status fields of the kinds of Open Service Mesh, which have no conditions."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -8,20 +8,20 @@ from meshwright.mesh.kinds import INGRESS_BACKEND, MESH_ROOT_CERTIFICATE, Kind
 from meshwright.mesh.problems.problem import Problem, Severity
 
 Words = Mapping[str, str]
-"""The fields of a status."""
+"""Fields of a status and their values."""
 
 
 def ingress(problems: Iterable[Problem], state: str) -> Words:
-    """Return whether an IngressBackend is committed, and why not; what is only doubtful is told too."""
+    """Return the status of an IngressBackend: `committed` or `error`, with all errors and warnings."""
     del state
     found = [each for each in problems if each.severity is not Severity.INFO]
     is_wrong = any(each.severity is Severity.ERROR for each in found)
-    said = message(found) if found else "all of it is in force"
+    said = message(found) if found else "the whole object is in force"
     return {"currentStatus": "error" if is_wrong else "committed", "reason": said}
 
 
 def root(problems: Iterable[Problem], state: str) -> Words:
-    """Return the state of a root; nothing as long as that is not known."""
+    """Return the status of a MeshRootCertificate; empty while the state is unknown."""
     if any(each.severity is Severity.ERROR for each in problems):
         return {"state": "error"}
     return {"state": state} if state else {}
@@ -31,4 +31,4 @@ WORDED: Final[Mapping[Kind, Callable[[Iterable[Problem], str], Words]]] = {
     INGRESS_BACKEND: ingress,
     MESH_ROOT_CERTIFICATE: root,
 }
-"""The kinds whose status has such words, beside the Events that tell of them."""
+"""The kinds with a status of this form. Events report on their objects too."""

@@ -1,4 +1,4 @@
-"""Writes the status of objects whose kinds have words in it, when they are other, by server-side apply."""
+"""Writer of the status of OSM kinds. It writes changed values only, by server-side apply."""
 
 from functools import partial
 from typing import Final
@@ -16,10 +16,9 @@ AGAIN: Final = 3.0
 
 
 class WordWriter:
-    """The words that were written, and what is to be written of them.
+    """Cache of the written status fields, and their writer.
 
-    What stands in a status at the start is not read: to write the same again changes nothing, as it is
-    applied.
+    The status is not read at the start, because a server-side apply of equal values changes nothing.
     """
 
     def __init__(self, cluster: Cluster, attempts: Attempts) -> None:
@@ -28,9 +27,9 @@ class WordWriter:
         self._budget = Budget(A_MINUTE, AT_ONCE)
 
     async def report(self, key: ObjectKey, now: float) -> float | None:
-        """Write what is other of an object; it is looked at again when it is touched.
+        """Write the status of an object if it changed. Raises WritePostponed.
 
-        Raises WritePostponed.
+        Returns None: the object is reported again when it is marked.
         """
         standing = self._cluster.standing
         generation = standing.generation(key)

@@ -1,4 +1,4 @@
-"""Writes the conditions of objects that have a status, when they are other, by server-side apply."""
+"""Writer of conditions. It writes changed conditions only, by server-side apply."""
 
 from collections.abc import Callable
 from functools import partial
@@ -23,18 +23,18 @@ from meshwright.mesh.objects import ObjectKey
 
 A_MINUTE: Final = 1200.0
 AT_ONCE: Final = 100.0
-"""How many writes: of a thousand objects that are new all are told within a minute."""
+"""Writes in a minute, and writes in one burst: 1,000 new objects get their status within a minute."""
 
 FIRST: Final = 3.0
 AGAIN: Final = 30.0
-"""How long it is waited until it is told that a roll-out is not done, and told again how far it is."""
+"""Seconds until a pending rollout is reported first, and seconds between two reports of its progress."""
 
 SETTLED: Final = 60.0
-"""How long after the start it is not said that nobody rejects any more what was rejected before it."""
+"""Seconds after the start for which rejections from before the start stay reported."""
 
 
 class StatusWriter:
-    """The conditions that there are, as far as we know, and what is to be written of them."""
+    """Cache of the conditions in the cluster, and their writer."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class StatusWriter:
         self._budget = Budget(A_MINUTE, AT_ONCE)
 
     async def remember(self, kind: Kind, namespace: str | None) -> None:
-        """Read the conditions that there are. Raises WritePostponed."""
+        """Read the present conditions from the cluster. Raises WritePostponed."""
         resource = await self._served(kind)
         if resource is None:
             return
@@ -67,9 +67,9 @@ class StatusWriter:
             self._known[key] = read(raw)
 
     async def report(self, key: ObjectKey, now: float) -> float | None:
-        """Write what is other of an object; return when to look again, None if that is when it is touched.
+        """Write the conditions of an object if they changed. Raises WritePostponed.
 
-        Raises WritePostponed.
+        Returns the monotonic time of the next report; None if the next report follows the next change.
         """
         generation = self._standing.generation(key)
         if generation is None:

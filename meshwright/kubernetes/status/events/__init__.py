@@ -1,4 +1,1 @@
-"""Writing Events about objects.
-
-It never writes a status.
-"""
+"""Writers of Events about objects. This package never writes a status."""

@@ -1,4 +1,4 @@
-"""Events about one object that is none of the mesh's, such as what the server itself is configured by."""
+"""Events about one object outside the mesh, for example the ConfigMap that configures the server."""
 
 import asyncio
 import contextlib
@@ -26,15 +26,15 @@ from meshwright.kubernetes.status.statements import bounded
 from meshwright.mesh.objects import ObjectKey
 
 AGAIN: Final = 60.0
-"""Seconds after which it is looked again: an Event goes on as long as the problem stands."""
+"""Seconds between two checks: an Event is renewed while its problem lasts."""
 
 _log = structlog.get_logger("reporting.one_object")
 
 
 class OneObject:
-    """Says of an object what is wrong with it, and that it is mended, as `events` has it.
+    """Reports the problem of one object, and its end, in Events (see `event`).
 
-    Servers of one mesh that say the same write the same Event. What cannot be written is logged once, and
+    Servers of one mesh that report the same problem write the same Event. A failed write is logged once and
     tried again.
     """
 
@@ -49,7 +49,7 @@ class OneObject:
         self._failure = ""
 
     def said(self, metadata: Raw, error: str) -> None:
-        """Take note of what is wrong with the object that has this metadata, empty for nothing."""
+        """Set the problem of the object with this metadata; an empty `error` means it is well."""
         if self._metadata.get("uid") != metadata.get("uid"):
             self._told = None  # it is another of the same name: nothing was said of it
         self._metadata, self._wanted = metadata, {}
@@ -59,7 +59,7 @@ class OneObject:
         self._changed.set()
 
     async def run(self) -> None:
-        """Write what is to be said, until cancelled."""
+        """Write due Events until cancelled."""
         while True:
             with contextlib.suppress(TimeoutError):  # it is time to look again
                 async with asyncio.timeout(AGAIN):
@@ -82,7 +82,7 @@ class OneObject:
             self._failure = ""
 
     async def _remembered(self) -> dict[tuple[str, bool], WrittenEvent]:
-        """Return what was told of it before, also by another server."""
+        """Return the Events about the object in the cluster, also those of other servers."""
         ours = f"{events.HOME}={self._who.home}"
         listed = await self._api.list(EVENTS, events.namespace_of(self._about), labels=ours)
         uid = self._metadata.get("uid")

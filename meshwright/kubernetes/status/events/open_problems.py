@@ -1,4 +1,4 @@
-"""The problems that Events still report, for whoever reads Events from outside."""
+"""Problems that Events report as unresolved, for commands that read Events."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -9,16 +9,17 @@ from meshwright.kubernetes.status.event import OURS, RENEWED, Notice, WrittenEve
 from meshwright.mesh.objects import ObjectKey
 
 LABEL: Final = f"{OURS}=meshwright"
-"""The label by which an API server finds our Events."""
+"""Label selector of our Events."""
 
 LATE: Final = timedelta(minutes=5)
-"""How much later than it should a control plane may renew an Event, because it writes only some a minute."""
+"""Time by which a renewal may be late, because a control plane writes a limited number of Events a minute."""
 
 
 def unmended(events: Iterable[Raw], now: datetime) -> tuple[Notice, ...]:
-    """Return what Events of ours report and no later Event says to be mended, by object.
+    """Return the notices of our Events that no later Event reports as resolved, by object.
 
-    Left out is an Event that was not renewed in time: its object is gone, or nobody reports.
+    An Event that was not renewed in time is omitted, because its object is deleted or no control plane
+    reports.
     """
     told: dict[ObjectKey, dict[tuple[str, bool], WrittenEvent]] = {}
     for each in filter(None, map(read, events)):

@@ -1,8 +1,8 @@
-"""Hold back problems that may end by themselves, so that no Event tells of one that is gone a second later.
+"""Delay of problems that usually end by themselves, so that Events do not report them.
 
-An object that names another one which does not exist yet is usually followed by that one
-(`catalog.lint.missing_objects`). Its problem is passed on when it has stood for `HELD_SECONDS`. All other
-problems are passed on at once. Time is an argument: the caller reads the clock.
+For example, a TrafficTarget often names a route group that is applied a second later
+(`catalog.lint.missing_objects`). Such a problem is passed on after `HELD_SECONDS`. All other problems are
+passed on at once. Time is an argument: the caller reads the clock.
 """
 
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.problems.problem import Problem
 
 HELD_SECONDS: Final = 10.0
-"""Seconds for which a reference may lead to nothing before its owner is told."""
+"""Seconds for which a reference may name a missing object before an Event reports it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A field of an object, and a code: words of the problem and the object's version may change."""
+    """Field of an object and problem code. The text of the problem and the object's version may change."""
 
     key: ObjectKey | None
     code: str
@@ -27,19 +27,20 @@ class Place:
 
 
 class Patience:
-    """Passes problems on as they come and go, those that may end by themselves only when they have stood.
+    """Passes problems on. Problems that may end by themselves are passed on after HELD_SECONDS.
 
-    The time of a place begins with its first problem and ends when the place has none: an object that is
-    applied again with the same fault, or with another value in the same field, is not given time anew.
+    The time of a place runs from its first problem until the place has no problem. An object that is
+    applied again with the same mistake, or with another wrong value in the same field, does not get more
+    time.
     """
 
     def __init__(self) -> None:
         self._standing: dict[Place, dict[Problem, None]] = {}
         self._since: dict[Place, float] = {}
-        """Places that wait, oldest first."""
+        """Waiting places, oldest first."""
 
     def passed(self, moves: Mapping[Problem, bool], now: float) -> dict[Problem, bool]:
-        """Return the moves to pass on at `now` (seconds): True for a problem that stands, else False."""
+        """Return the changes to pass on at `now` (seconds). True: a new problem; False: a resolved one."""
         ready = {each: stands for each, stands in moves.items() if not may_pass(each)}
         held = {each: stands for each, stands in moves.items() if may_pass(each)}
         for problem in (each for each, stands in held.items() if stands):
@@ -49,7 +50,7 @@ class Patience:
         return ready | self._due(now)
 
     def seconds(self, now: float) -> float | None:
-        """Return the seconds until the next problem is due; None where none waits."""
+        """Return the seconds until the next problem is due; None if no problem waits."""
         first = next(iter(self._since.values()), None)
         return None if first is None else max(0.0, first + HELD_SECONDS - now)
 

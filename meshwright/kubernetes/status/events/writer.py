@@ -1,4 +1,4 @@
-"""Writes Events about objects that have no status: so many a minute, and of so many problems at once."""
+"""Writer of Events about objects without conditions, with limits on writes and on open problems."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -27,22 +27,22 @@ from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 
 A_MINUTE: Final = 60.0
-"""Events that are written, and as many at once."""
+"""Events written in a minute, and in one burst."""
 
 OPEN: Final = 500
-"""Problems that are told at once; of those beyond, one Event of each namespace says how many they are."""
+"""Open problems with an Event of their own. One Event for each namespace gives the number of the others."""
 
 SETTLED: Final = 60.0
-"""How long after the start nothing is said to be mended: proxies come back, and say what they reject."""
+"""Seconds after the start without reports of resolved problems, until proxies have reconnected."""
 
 FORGOTTEN: Final = timedelta(minutes=65)
-"""After this long an Event that did not go on is gone, unless the API server was told to keep them longer."""
+"""Age at which an Event without renewals is deleted. The API server keeps Events for an hour by default."""
 
 _Key = tuple[str, bool]
 
 
 class EventWriter:
-    """The Events of ours that there are, as far as we know, and what is to be written of them."""
+    """Cache of our Events in the cluster, and their writer."""
 
     def __init__(self, cluster: Cluster, attempts: Attempts, began: float) -> None:
         self._cluster, self._attempts = cluster, attempts
@@ -54,7 +54,7 @@ class EventWriter:
         self._budget = Budget(A_MINUTE, A_MINUTE)
 
     async def remember(self, namespace: str | None) -> None:
-        """Read the Events of ours that there are. Raises NotWritten."""
+        """Read our Events from the cluster. Raises WritePostponed."""
         ours = f"{events.HOME}={self._cluster.who.home}"
         listed = await self._attempts.make(
             WrittenKind.EVENT,
@@ -70,7 +70,7 @@ class EventWriter:
         self._standing.touch(self._told)
 
     def look(self) -> None:
-        """Have those be looked at that may have to be renewed; forget what the API server has forgotten."""
+        """Mark objects with Events for renewal, and drop Events that the API server has deleted."""
         forgotten = self._clock() - FORGOTTEN
         for about, told in tuple(self._told.items()):
             self._told[about] = {known: each for known, each in told.items() if each.last > forgotten}
@@ -79,9 +79,9 @@ class EventWriter:
         self._standing.touch(self._told)
 
     async def report(self, key: ObjectKey, now: float) -> float | None:
-        """Write what is other of an object; return when to look again, None if that is when it is touched.
+        """Write the due Events of an object. Raises WritePostponed.
 
-        Raises NotWritten.
+        Returns the monotonic time of the next report; None if the next report follows the next change.
         """
         wanted = notices(key, self._standing.problems(key))
         if key.kind == NAMESPACE and (count := self._beyond_in(key.name)):
@@ -106,7 +106,7 @@ class EventWriter:
         return sum(count for key, count in self._beyond.items() if namespace_of(key) == namespace)
 
     def _count(self, key: ObjectKey, wanted: Mapping[str, Notice], beyond: int) -> None:
-        """Keep count of what is told and what is not; where that changes, it is others' turn."""
+        """Update the counts of reported and unreported problems, and mark objects that may report now."""
         before, told = self._open.pop(key, 0), self._told.get(key, {})
         if count := sum((problem, False) in told for problem in wanted):
             self._open[key] = count
@@ -161,9 +161,9 @@ class EventWriter:
             self._keep(after)
 
     async def _found(self, about: ObjectKey) -> tuple[str, Raw] | None:
-        """Return an object's apiVersion and metadata; None where it is not there.
+        """Return the apiVersion and metadata of an object; None if the object does not exist.
 
-        It is listed: that we may do anyway.
+        The object is listed, because RBAC grants `list` anyway.
         """
         resource = await self._attempts.make(
             WrittenKind.EVENT, f"find {about.kind}", lambda: self._cluster.resource(about.kind)

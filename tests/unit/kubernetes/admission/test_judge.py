@@ -67,7 +67,7 @@ async def test_policy_that_cannot_be_read_is_refused(judged: Callable[..., Any])
     """With field, value and remedy."""
     found = await judged(object=BAD)
     assert found.refused.splitlines() == [
-        "TrafficTarget default/buy cannot be read:",
+        "TrafficTarget default/buy is invalid:",
         '  - spec.rules[0].kind is "X": must be one of HTTPRouteGroup, TCPRoute (MW1013)',
     ]
 

@@ -182,7 +182,7 @@ async def test_that_of_another_mesh_stays_and_it_is_said() -> None:
                 while not made.remarks():
                     await asyncio.sleep(0)
                 (said,) = made.remarks()
-                assert "is that of the control plane in namespace first" in said
+                assert "belongs to the control plane in namespace first" in said
                 assert (made.state.another_s, made.state.writes) == (True, 0)
                 gone.set()
                 while not made.state.is_right:
@@ -246,7 +246,9 @@ async def test_who_wants_it_otherwise_is_given_time_and_it_is_said(monkeypatch: 
                 while not made.remarks():
                     await asyncio.sleep(0)
             (said,) = made.remarks()
-            assert said.startswith("the webhook's registration is disputed: somebody changes it again and")
+            assert said.startswith(
+                "the webhook's registration is disputed: another client changes it repeatedly"
+            )
             assert made.state.writes == DISPUTED + 1
         finally:
             running.cancel()

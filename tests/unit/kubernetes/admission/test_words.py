@@ -30,7 +30,7 @@ def test_a_refusal_has_a_line_for_each_error() -> None:
     """Field, value, remedy, and the code by which more can be read."""
     said = refusal(KEY, [problem("spec.rules[0].kind", '"X"', "must be one of A, B"), problem()])
     assert said.splitlines() == [
-        "TrafficTarget shop/buy cannot be read:",
+        "TrafficTarget shop/buy is invalid:",
         '  - spec.rules[0].kind is "X": must be one of A, B (MW1)',
         "  - spec: must be there (MW1)",
     ]
@@ -40,7 +40,7 @@ def test_a_refusal_ends() -> None:
     """Of very many errors it is said how many more there are."""
     said = refusal(None, [problem(f"spec.rules[{each}]") for each in range(50)]).splitlines()
     assert len(said) == 22
-    assert (said[0], said[-1]) == ("the object cannot be read:", "  - and 30 more")
+    assert (said[0], said[-1]) == ("the object is invalid:", "  - and 30 more")
 
 
 def test_a_warning_says_whose_it_is_if_not_the_object_s() -> None:
@@ -57,7 +57,7 @@ def test_warnings_have_an_end_and_say_so() -> None:
     many = [problem(f"spec.rules[{each}]") for each in range(40)]
     found = warnings(KEY, many, "further")
     assert len(found) == MOST
-    assert found[-2:] == ("and 30 more: `meshwright lint --kubernetes` says them all", "further")
+    assert found[-2:] == ("and 30 more: `meshwright lint --kubernetes` lists all of them", "further")
     assert len(warnings(KEY, many[:MOST])) == MOST
     (long,) = warnings(KEY, [problem(expected="x" * 1000)])
     assert (len(long), long.endswith("... (MW1)")) == (LONGEST, True)

@@ -52,7 +52,7 @@ def test_a_namespace_without_the_label_is_why() -> None:
 def test_the_rules_stand_in_their_order_up_to_the_one_that_decides() -> None:
     """With what each of them has seen."""
     found = _of({INJECT: "true"}, {"tier": "batch"}, neverInjectSelector=[{"matchLabels": {"tier": "batch"}}])
-    assert [each.said for each in found.steps] == ["", "", "no: neverInjectSelector has tier=batch"]
+    assert [each.said for each in found.steps] == ["", "", "no: neverInjectSelector matches with tier=batch"]
     assert (found.is_asked, found.gets_one) == (True, False)
     found = _of({INJECT: "true"}, {})
     assert found.steps[-1].said == "yes: the namespace's label meshwright.dev/inject is true"

@@ -98,7 +98,7 @@ def test_who_may_not_know_of_a_mesh_is_told_what_is_not_in_force() -> None:
 def test_what_is_mended_is_said_once() -> None:
     """And a problem that comes back goes on with the Event that it had, in both directions."""
     now = NOW + timedelta(minutes=1)
-    text = f"no more ResourceRejected: {NOTE}"
+    text = f"ResourceRejected is resolved: {NOTE}"
     assert acts(due({}, told_of(BEGUN), now)) == [(EventAction.BEGIN, "Mended", text)]
     assert list(due({}, told_of(BEGUN, MENDED), now)) == []
     back = list(due(notices(KEY, [problem()]), told_of(BEGUN, MENDED), now))

@@ -307,7 +307,7 @@ def test_pods_say_where_their_metrics_are_where_the_namespace_wants_it(
         ({"port": "9090", "path": "/a/b", "scheme": "http"}, "http://127.0.0.1:9090/a/b", ""),
         ({"port": "15020"}, "", ""),
         ({"port": "9090", "scheme": "https"}, "", "at port 9090 .*scheme is 'https'"),
-        ({"port": "9090", "param_module": "x"}, "", "at port 9090 .*param_module is for the application"),
+        ({"port": "9090", "param_module": "x"}, "", "at port 9090 .*param_module applies to the application"),
         ({"port": "9090", "path": "metrics"}, "", "at port 9090 .*path is 'metrics'"),
         ({"port": "9090", "path": "/x y"}, "", "at port 9090 .*path is '/x y'"),
         ({}, "", "at a port of the application .*port is ''"),

@@ -41,9 +41,9 @@ def said(*found: Condition) -> list[tuple[str, str, str, str]]:
 
 
 FINE = [
-    ("Accepted", "True", "Accepted", "all of it is in force"),
-    ("Conflicted", "False", "NoConflict", "nothing says otherwise"),
-    ("Programmed", "True", "Applied", "applied by 3 of 3 proxies of a"),
+    ("Accepted", "True", "Accepted", "the whole object is in force"),
+    ("Conflicted", "False", "NoConflict", "no other object or source conflicts with this object"),
+    ("Programmed", "True", "Applied", "applied by 3 of 3 proxies connected to a"),
 ]
 
 
@@ -75,7 +75,7 @@ def test_a_warning_is_told_and_leaves_the_object_accepted() -> None:
     text = 'MW2030: spec.address is "nowhere": must be an IP address'
     assert said(accepted) == [("Accepted", "True", "Accepted", text)]
     accepted, *_ = conditions([problem("MW1020", Severity.INFO)], Progress(0, 0), 1, (), NOW)
-    assert said(accepted) == [("Accepted", "True", "Accepted", "all of it is in force")]
+    assert said(accepted) == [("Accepted", "True", "Accepted", "the whole object is in force")]
 
 
 def test_another_source_that_says_otherwise_is_a_conflict() -> None:
@@ -96,7 +96,7 @@ def test_what_is_not_in_force_is_neither_accepted_nor_programmed() -> None:
         [("False", "MW1013"), ("False", "NoConflict"), ("False", "NotInForce")],
     ]
     accepted, *_ = conditions((), None, 1, (), NOW, in_force=False)
-    assert said(accepted) == [("Accepted", "False", "NotInForce", "none of it is in force")]
+    assert said(accepted) == [("Accepted", "False", "NotInForce", "no part of the object is in force")]
 
 
 @pytest.mark.parametrize("code", ["resource-rejected", "policy-left-out"])
@@ -112,8 +112,8 @@ def test_a_rollout_is_pending_until_all_have_it() -> None:
     *_, pending = conditions((), Progress(1, 3), 1, (), NOW)
     *_, nobody = conditions((), Progress(0, 0), 1, (), NOW)
     assert said(pending, nobody) == [
-        ("Programmed", "False", "Pending", "applied by 1 of 3 proxies of a"),
-        ("Programmed", "True", "NoProxyConcerned", "no proxy that is connected to a had to change"),
+        ("Programmed", "False", "Pending", "applied by 1 of 3 proxies connected to a"),
+        ("Programmed", "True", "NoProxyConcerned", "no proxy connected to a needed a change"),
     ]
 
 

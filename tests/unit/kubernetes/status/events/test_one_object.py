@@ -60,7 +60,7 @@ async def _until(condition: Callable[[], object]) -> None:
 
 
 WRONG = ("u1", "Warning", "polcy: unknown")
-MENDED = ("u1", "Normal", "no more Refused: polcy: unknown")
+MENDED = ("u1", "Normal", "Refused is resolved: polcy: unknown")
 
 
 async def test_a_problem_is_said_once_and_that_it_is_mended() -> None:
