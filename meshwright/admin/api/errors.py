@@ -20,7 +20,7 @@ async def in_json(request: web.Request, handler: Handler) -> web.StreamResponse:
         return await handler(request)
     except web.HTTPMethodNotAllowed as error:
         allowed = sorted(error.allowed_methods)
-        sentence = f"{request.path} is asked by {' or '.join(allowed)}, not by {request.method[:20]}"
+        sentence = f"{request.path} does not support {request.method[:20]}: use {' or '.join(allowed)}"
         response = _error(sentence, error.status)
         response.headers["Allow"] = ", ".join(allowed)
         return response

@@ -113,7 +113,9 @@ class Events:
         HEAD is answered as it would be by GET, without any of it (RFC 9110, 9.3.2).
         """
         if self.clients >= CLIENTS:
-            words = f"{CLIENTS} clients listen already; ask for what is wanted from time to time instead"
+            words = (
+                f"{CLIENTS} clients are connected already, which is the limit: poll the other paths instead"
+            )
             return web.json_response({"error": words}, status=503, headers=SECURITY_HEADERS)
         headers = {**SECURITY_HEADERS, "Content-Type": "text/event-stream"}
         if request.method == METH_HEAD:

@@ -143,7 +143,7 @@ def _require(request: web.Request, *names: str) -> None:
     """Raise web.HTTPBadRequest for the first of these parameters that is missing."""
     for name in names:
         if name not in request.query:
-            raise web.HTTPBadRequest(reason=f"{name} is missing")
+            raise web.HTTPBadRequest(reason=f"parameter {name} is missing")
 
 
 def stamped(document: Document, now: datetime) -> Document:

@@ -139,7 +139,7 @@ async def _answer(api: Api, route: Route, request: web.Request) -> web.Response:
         return await _json({"error": error.reason}, error.status)
     except Exception:
         request.app.logger.exception("API request failed: %s", request.path)
-        said = f"{request.path} failed; the log of the server says why"
+        said = f"{request.path} failed with an internal error: see the server log"
         return await _json({"error": said}, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
@@ -147,11 +147,11 @@ def _known(route: Route, request: web.Request) -> None:
     """Raise web.HTTPBadRequest for a parameter that there is not, or that is there twice and may not."""
     names = [each.name for each in route.parameters]
     if unknown := sorted(request.query.keys() - set(names)):
-        there = f"there are {', '.join(names)}" if names else "there are none"
-        raise web.HTTPBadRequest(reason=f"there is no parameter {unknown[0][:40]!r}: {there}")
+        there = f"must be one of {', '.join(names)}" if names else "this path has no parameters"
+        raise web.HTTPBadRequest(reason=f"unknown parameter {unknown[0][:40]!r}: {there}")
     for each in route.parameters:
         if not each.many and len(request.query.getall(each.name, [])) > 1:
-            raise web.HTTPBadRequest(reason=f"{each.name} is there more than once")
+            raise web.HTTPBadRequest(reason=f"{each.name} must be given only once")
 
 
 async def _index(_request: web.Request) -> web.Response:

@@ -61,7 +61,7 @@ class TapStream:
         try:
             tap = self.taps.begin(wanted.watched, noticed.set)
         except TooManyTaps:
-            words = f"requests are watched {MOST_TAPS} times already; wait until one of them has ended"
+            words = f"{MOST_TAPS} taps are running already, which is the limit: wait until one of them ends"
             return _refused(words, HTTPStatus.SERVICE_UNAVAILABLE)
         try:
             response = web.StreamResponse(headers=headers)
@@ -78,7 +78,7 @@ class TapStream:
         await client.say({"watching": self._watching(client.asked)})
         while (left := until - clock()) > 0 and client.is_there:
             if self.ended.is_set():
-                await client.say({"ended": "the server ends"})
+                await client.say({"ended": "the server is shutting down"})
                 return
             await _first(noticed, min(left, LOOK_SECONDS))
             noticed.clear()
@@ -87,11 +87,11 @@ class TapStream:
                 await client.say({"request": request_document(proxy, request)})
             told += len(found)
             if told >= client.asked.limit:
-                await client.say({"ended": f"all that were asked for are told: {client.asked.limit}"})
+                await client.say({"ended": f"the limit of {client.asked.limit} requests is reached"})
                 return
             if lost:
                 await client.say({"lost": lost})
-        await client.say({"ended": f"{client.asked.seconds:g} seconds are over"})
+        await client.say({"ended": f"the time of {client.asked.seconds:g} seconds is over"})
 
     def _watching(self, wanted: TapQuery) -> Document:
         """Return what is watched, and how many of those are connected who answer for it."""

@@ -70,12 +70,14 @@ def _said(query: Iterable[tuple[str, str]]) -> _Said:
     for name, value in query:
         if name not in found:
             there = ", ".join(_NAMES)
-            raise web.HTTPBadRequest(reason=f"there is no parameter {name[:40]!r}: there are {there}")
+            raise web.HTTPBadRequest(reason=f"unknown parameter {name[:40]!r}: must be one of {there}")
         found[name].append(value)
     for name, values in found.items():
         if len(values) > (most := MOST_OF_EACH if name in _MANY else 1):
             times = "once" if most == 1 else f"{most} times"
-            raise web.HTTPBadRequest(reason=f"{name} is there {len(values)} times: at most {times}")
+            raise web.HTTPBadRequest(
+                reason=f"{name} is given {len(values)} times: at most {times} is allowed"
+            )
     return found
 
 
@@ -91,14 +93,14 @@ def _service(reading: ProxyReading, said: str, proxy: ProxyName | None) -> Servi
         raise web.HTTPBadRequest(reason=f"service is {said[:80]!r}: must be namespace/service")
     key, view = ServiceKey(Namespace(namespace), ServiceName(name)), reading.view()
     if view is None or key not in view.services.held():
-        raise NothingToShow(f"there is no service {key}")
+        raise NothingToShow(f"service {key} does not exist")
     return key
 
 
 def _caller(said: str) -> ServiceIdentity:
     namespace, _, account = said.partition("/")
     if not (is_dns_label(namespace) and is_dns_subdomain(account)):
-        raise web.HTTPBadRequest(reason=f"from is {said[:80]!r}: must be namespace/service account")
+        raise web.HTTPBadRequest(reason=f"from is {said[:80]!r}: must be namespace/service-account")
     return ServiceIdentity(Namespace(namespace), ServiceAccountName(account))
 
 
@@ -110,7 +112,7 @@ def _method(said: str) -> str:
 
 def _path(said: str) -> str:
     if said and (not said.startswith("/") or len(said) > MOST_CHARACTERS or set(said) & set("?#")):
-        words = f"must begin with /, without ? and #, and have {MOST_CHARACTERS} characters at most"
+        words = f"must begin with /, have at most {MOST_CHARACTERS} characters, and contain neither ? nor #"
         raise web.HTTPBadRequest(reason=f"path is {said[:80]!r}: {words}")
     return said
 
@@ -120,7 +122,9 @@ def _statuses(said: str) -> range:
         return range(0)
     found = _STATUS.fullmatch(said)
     if found is None:
-        raise web.HTTPBadRequest(reason=f"status is {said[:40]!r}: must be such as 5xx or 404")
+        raise web.HTTPBadRequest(
+            reason=f"status is {said[:40]!r}: must be a status such as 404, or a class such as 5xx"
+        )
     if found[1]:
         return range(int(found[1]) * 100, int(found[1]) * 100 + 100)
     return range(int(found[2]), int(found[2]) + 1)

@@ -57,7 +57,7 @@ async def answer(api: Api, request: web.Request) -> web.Response:
     if is_of_another_site(request):
         return await _error(ELSEWHERE, HTTPStatus.FORBIDDEN)
     if request.content_type != JSON:
-        refused = await _error(f"the Content-Type must be {JSON}", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+        refused = await _error(f"the Content-Type header must be {JSON}", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
         refused.headers["Accept"] = JSON  # RFC 9110, 15.5.16
         return refused
     try:
@@ -69,7 +69,7 @@ async def answer(api: Api, request: web.Request) -> web.Response:
         return await _error(str(error), error.status)
     except Exception:
         request.app.logger.exception("manifest trial failed")
-        said = f"{request.path} failed; the log of the server says why"
+        said = f"{request.path} failed with an internal error: see the server log"
         return await _error(said, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
@@ -82,7 +82,7 @@ async def _body(request: web.Request) -> bytes:
     async for piece in request.content.iter_chunked(65536):
         found += piece
         if len(found) > MOST_ESCAPED * BYTES:
-            sentence = f"the body has more than {MOST_ESCAPED * BYTES} bytes"
+            sentence = f"the body is longer than {MOST_ESCAPED * BYTES} bytes"
             raise TrialUnavailable(sentence, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     return bytes(found)
 
@@ -96,10 +96,10 @@ def _manifests(body: bytes) -> str:
     match said:
         case {"manifests": str() as manifests}:
             if any("\ud800" <= each <= "\udfff" for each in manifests):
-                raise ValueError("manifests must be text: an escape is half a character (a surrogate)")
+                raise ValueError("manifests must be valid Unicode text: an escape is an unpaired surrogate")
             return manifests
         case _:
-            raise ValueError('the body must be such as {"manifests": "kind: Service ..."}')
+            raise ValueError('the body must be a JSON object such as {"manifests": "kind: Service ..."}')
 
 
 async def _error(sentence: str, status: HTTPStatus) -> web.Response:

@@ -1,4 +1,4 @@
-"""What a client would rather have, as RFC 9110 reads its `Accept` (12.5.1)."""
+"""Content negotiation: HTML or JSON, by the `Accept` header (RFC 9110, 12.5.1)."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,12 +17,12 @@ _WEIGHT: Final = re.compile(r"0?(?:\.\d*)?|1(?:\.0*)?")
 HTML: Final = "text/html"
 JSON: Final = "application/json"
 _ENCODED: Final = {"charset": "utf-8"}
-"""The parameters of what we answer; of JSON the name says it."""
+"""Parameters of the media types that the server sends."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """A media range with its weight; `*` stands for anything."""
+    """A media range with its weight; `*` matches anything."""
 
     kind: str
     subtype: str
@@ -30,7 +30,7 @@ class _Range:
     weight: float
 
     def specificity(self, media_type: str) -> int | None:
-        """Return how closely it names a type (12.5.1): None where the type is not in it."""
+        """Return the specificity of the range for a type (12.5.1); None if the type does not match."""
         kind, _, subtype = media_type.partition("/")
         if self.parameters.items() - _ENCODED.items():
             return None
@@ -42,18 +42,17 @@ class _Range:
 
 
 def prefers_html(request: web.Request) -> bool:
-    """Say whether a page is wanted rather than JSON.
+    """Return True if the client prefers a page to JSON.
 
-    Where both are wanted as much it is what is named more closely, as `text/html, */*` does; else it is JSON.
-    A line that nothing can be read of is passed over, and what suits nobody is answered all the same: with
-    JSON, as 12.5.1 leaves to the server.
+    With equal weights, the more specific range wins: HTML for `text/html, */*`. Otherwise the answer is
+    JSON. Invalid elements are ignored. A client that accepts neither gets JSON, which 12.5.1 allows.
     """
     ranges = list(_ranges(request.headers.getall("Accept", ())))
     return _wanted(ranges, HTML) > max(_wanted(ranges, JSON), (0.0, -1))
 
 
 def _wanted(ranges: Iterable[_Range], media_type: str) -> tuple[float, int]:
-    """Return the weight that a type has, by the range that names it most closely, and how closely."""
+    """Return the weight and the specificity of the most specific range that matches a type."""
     found = (
         (closely, each.weight) for each in ranges if (closely := each.specificity(media_type)) is not None
     )
@@ -62,7 +61,7 @@ def _wanted(ranges: Iterable[_Range], media_type: str) -> tuple[float, int]:
 
 
 def _ranges(lines: Iterable[str]) -> Iterator[_Range]:
-    """Yield the ranges of all lines, which are one list (5.3); what is none is passed over."""
+    """Yield the ranges of all header lines, which form one list (5.3). Invalid elements are ignored."""
     for element in _ELEMENT.findall(",".join(lines)):
         found = _RANGE.fullmatch(element)
         if found is None or (found[2] is None and found[1] != "*"):  # `*` alone is how Java says it
@@ -74,5 +73,5 @@ def _ranges(lines: Iterable[str]) -> Iterator[_Range]:
 
 
 def _plain(value: str) -> str:
-    """Return what a token or quoted string says (5.6.4)."""
+    """Return the text of a token or a quoted string (5.6.4)."""
     return re.sub(r"\\(.)", r"\1", value[1:-1]) if value.startswith('"') else value

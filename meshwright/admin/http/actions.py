@@ -1,6 +1,6 @@
-"""Administrative actions: what a request to the socket would do, and to what. Pure.
+"""Administrative actions: name and object of each request to the socket that changes something. Pure.
 
-No field here is secret: a join token is named by its id, a certificate by its serial.
+The fields of an object are not secret: a join token is named by its id, a certificate by its serial.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,9 +11,9 @@ Described = tuple[str, Object]
 _Describe = Callable[[Object], Described]
 
 MOST_CHARACTERS: Final = 300
-"""Of each text of a request that is logged."""
+"""Logged characters of each text in a request."""
 MOST_NAMED: Final = 20
-"""Names of a list that are logged; of a longer list the first of them, and how many there are."""
+"""Logged names of a list. For a longer list, the first names and the number of the others are logged."""
 
 
 def _one(action: str, *fields: str) -> _Describe:
@@ -57,7 +57,7 @@ def action(method: str, path: str, said: object) -> Described | None:
 
 
 def result(status: int) -> str:
-    """Return what became of an action, by the status of its answer."""
+    """Return the result of an action, by the HTTP status of its answer."""
     return "done" if status < 400 else "refused" if status < 500 else "failed"
 
 

@@ -25,7 +25,7 @@ NAMED: Final = web.RequestKey("what a handler adds to the object", dict[str, obj
 
 _CREDENTIALS: Final = struct.Struct("3i")
 _MOST_BODY: Final = 256 * 1024
-"""Bytes of a body that are read for the log; what is longer has no object in it."""
+"""Bytes of a body that are read for the log. For a longer body the logged object is empty."""
 
 _log = structlog.get_logger(AUDIT)
 
@@ -51,7 +51,7 @@ def user_of(request: web.Request) -> User:
 
 
 def user_name(uid: int) -> str:
-    """Return a user's name on this machine; one without is its number."""
+    """Return the name of a user on this machine, for example `root`; `user 4711` if it has none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -86,7 +86,7 @@ async def audited(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 async def _said(request: web.Request) -> object:
-    """Return the query of a tap, or the JSON of a body; None where it is none, which its handler refuses."""
+    """Return the query of a tap, or the JSON body; None for an invalid body, which the handler refuses."""
     if request.method == "GET":
         if request.path != TAP:
             return None
@@ -100,7 +100,7 @@ async def _said(request: web.Request) -> object:
 
 
 def _error(response: web.StreamResponse) -> str:
-    """Return the sentence of an answer that is an error."""
+    """Return the sentence of an error answer; empty for other answers."""
     if response.status < 400 or not isinstance(response, web.Response):
         return ""
     try:

@@ -1,4 +1,4 @@
-"""What the command line asks of the running server, over the Unix socket alone."""
+"""Commands about proxies and their certificates, for the command line, over the Unix socket only."""
 
 import asyncio
 import json
@@ -27,17 +27,17 @@ from xds.protocol.resources.resource import Reference
 
 _NO_STORE = {"Cache-Control": "no-store"}
 _UNTIL_RESTART = (
-    "it is in force in this server, which goes on trying to write it, and is forgotten if the server ends "
-    "before that"
+    "the revocation is in force in this server, which tries again to write it; if the server stops before "
+    "that, the revocation is lost"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyRequest:
-    """A proxy certificate that is asked for; None days is the server's own default.
+    """Request for a proxy certificate. `validity_days` None means the default of the server.
 
-    `anyway`: although no workload has the name, as far as is known. `claim_days`: within which it must be
-    used for the first time.
+    `anyway` issues the certificate even if no known workload has the name. The certificate must be used for
+    the first time within `claim_days`.
     """
 
     uuid: str
@@ -49,40 +49,40 @@ class ProxyRequest:
 
     @property
     def name(self) -> ProxyName:
-        """The name it is to be for, whether that can be certified or not."""
+        """The requested name, which may be invalid."""
         return ProxyName(ProxyUuid(self.uuid), ServiceName(self.service), Namespace(self.namespace))
 
 
 class CommandError(ValueError):
-    """A request that cannot be carried out as it stands; the message says what would be right."""
+    """A request is invalid. The message names the valid form."""
 
 
 class UnknownHolder(CommandError):
-    """A certificate that would be nobody's; the message says whose may be meant."""
+    """The name of a requested certificate matches no workload. The message suggests similar ones."""
 
     def __init__(self, name: ProxyName, why: str) -> None:
-        super().__init__(f"no workload is to have the proxy {name}: {why}")
+        super().__init__(f"proxy {name} matches no workload: {why}")
 
 
 class ProxyCertificates(Protocol):
-    """Issues and revokes proxy certificates; may block, and is called in a thread."""
+    """Issuer of proxy certificates. Its methods may block and are called in a thread."""
 
     def issue(self, request: ProxyRequest) -> ProxyCertificate:
-        """Issue one; raise CertificateError."""
+        """Issue a certificate. Raises CertificateError."""
 
     def revoke(self, serial: str, why: str) -> LedgerEntry:
-        """Revoke one, for a reason that is kept; raise CertificateError."""
+        """Revoke a certificate and store the reason `why`. Raises CertificateError."""
 
     def trust_bundle(self) -> bytes:
-        """Return the roots the proxies are to trust, as PEM."""
+        """Return the roots that proxies must trust, as PEM."""
 
     @property
     def trust_domain(self) -> TrustDomain:
-        """Return the mesh's trust domain."""
+        """Return the trust domain of the mesh."""
 
 
 def read_proxy_request(body: object) -> ProxyRequest:
-    """Read the JSON of an issue-proxy request; raise CommandError, which names the field."""
+    """Read the JSON of an issue-proxy request. Raises CommandError, which names the field."""
     if not isinstance(body, dict):
         raise CommandError("the body must be a JSON object")
     names = {}
@@ -103,12 +103,12 @@ def _days(body: Mapping[str, object], field: str) -> int | None:
     if days is None:
         return None
     if not isinstance(days, int) or isinstance(days, bool) or not 1 <= days <= MOST_DAYS:
-        raise CommandError(f"{field} must be a number from 1 to {MOST_DAYS}")
+        raise CommandError(f"{field} must be a whole number from 1 to {MOST_DAYS} (days)")
     return days
 
 
 def require_holder(view: View | None, request: ProxyRequest) -> None:
-    """Raise UnknownHolder if no workload has the name; without a view every name is accepted."""
+    """Raise UnknownHolder if no workload has the name. Without a view the name is accepted."""
     if view is None or request.anyway or not is_proxy_name(str(request.name)):
         return  # of what is no name, whoever issues says so
     if why := nobody_has(view, request.name):
@@ -117,10 +117,10 @@ def require_holder(view: View | None, request: ProxyRequest) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """What each command does, over one server.
+    """Handlers of the commands.
 
-    `revoked` is called on the event loop after a revocation; `retry` offers a proxy again what it rejected,
-    and says which resources that is.
+    `revoked` is called on the event loop after a revocation. `retry` sends a proxy its rejected resources
+    again and returns their references.
     """
 
     reading: ProxyReading
@@ -129,7 +129,7 @@ class Commands:
     retry: Callable[[ProxyName], Iterable[Reference]]
 
     async def issue(self, request: web.Request) -> web.Response:
-        """Issue a proxy certificate; the answer holds its key."""
+        """Issue a proxy certificate. The answer contains the private key."""
         wanted = read_proxy_request(await body_of(request))
         require_holder(self.reading.view(), wanted)
         issued = await asyncio.to_thread(self.proxies.issue, wanted)
@@ -148,7 +148,7 @@ class Commands:
         )
 
     async def revoke(self, request: web.Request) -> web.Response:
-        """Revoke a proxy certificate; one that could not be written down is told as revoked all the same."""
+        """Revoke a proxy certificate. It is in force in this server even if it cannot be written."""
         body = await body_of(request)
         serial = _text(body, "serial", "a string of hexadecimal digits")
         why = _text(body, "reason", "a text", "")
@@ -162,7 +162,7 @@ class Commands:
         return web.json_response(revoked_document(entry), headers=_NO_STORE)
 
     async def offer_again(self, request: web.Request) -> web.Response:
-        """Offer a proxy again what it rejected."""
+        """Send a proxy its rejected resources again."""
         wanted = _text(await body_of(request), "proxy", "a UUID, common name or workload")
         try:
             name = find(self.reading, wanted).name
@@ -173,15 +173,15 @@ class Commands:
 
 
 def revoked_document(entry: LedgerEntry) -> dict[str, Json]:
-    """Return what is said of a certificate that was revoked; `joined_by` may let its holder in again."""
+    """Return the JSON of a revoked certificate. Its holder may join again by the proof `joined_by`."""
     return {"name": entry.common_name, "serial": entry.serial, "joined_by": entry.joined_by or None}
 
 
 def add_commands(app: web.Application, commands: Commands) -> None:
     """Add POST /certs/issue-proxy, POST /certs/revoke and POST /proxies/retry.
 
-    The answer to issue-proxy holds the new key:
-    it goes through a socket that only the server's own user can open, and is kept nowhere.
+    The answer to issue-proxy contains the new key. The key passes through a socket that only the user of
+    the server can open, and the server does not store it.
     """
     app.router.add_post("/certs/issue-proxy", commands.issue)
     app.router.add_post("/certs/revoke", commands.revoke)
@@ -210,7 +210,7 @@ def _error(sentence: str, status: int) -> web.Response:
 
 
 async def body_of(request: web.Request) -> object:
-    """Return the JSON of a request; raise CommandError."""
+    """Return the JSON of a request. Raises CommandError."""
     try:
         return json.loads(await request.read())
     except (ValueError, RecursionError) as error:
@@ -218,7 +218,7 @@ async def body_of(request: web.Request) -> object:
 
 
 def _text(body: object, name: str, wanted: str, otherwise: str | None = None) -> str:
-    """Return a text of the body; raise CommandError, which says what it must be."""
+    """Return a text field of the body. Raises CommandError, which names the valid form."""
     value = body.get(name, otherwise) if isinstance(body, dict) else None
     if not isinstance(value, str):
         raise CommandError(f"{name} must be {wanted}")

@@ -1,8 +1,8 @@
-"""Guard of the socket in the state directory, which may be forwarded to a port that browsers reach.
+"""Guard of the socket in the state directory against requests of web pages.
 
-A browser cannot open a Unix socket. Who forwards it (`ssh -L`, `socat`) opens it to pages of other sites: by
-requests that a page sends without being able to read the answer (CSRF), and by a name that a page had lead to
-the forwarded port (DNS rebinding).
+A browser cannot open a Unix socket. But if a user forwards the socket to a port (`ssh -L`, `socat`), pages
+of other sites can send requests: without reading the answer (CSRF), or by a host name that resolves to the
+port (DNS rebinding).
 """
 
 from http import HTTPStatus
@@ -15,14 +15,14 @@ from meshwright.admin.http.accept import JSON
 from meshwright.admin.http.actions import ACTIONS
 from meshwright.admin.http.guard import is_of_another_site, permitted
 
-HOST: Final = "the Host must be localhost or a loopback address, as meshwright's own commands have it"
-ELSEWHERE: Final = "a page of another site asks, and may change nothing here"
-CONTENT_TYPE: Final = f"the Content-Type must be {JSON}"
+HOST: Final = "the Host header must be localhost or a loopback address"
+ELSEWHERE: Final = "the request comes from a page of another site, which must not change anything here"
+CONTENT_TYPE: Final = f"the Content-Type header must be {JSON}"
 
 
 @web.middleware
 async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer 421 for another host; of actions, 403 to a page of another site, and 415 for what is no JSON."""
+    """Answer 421 for another host. For actions, answer 403 to pages of other sites and 415 without JSON."""
     if not permitted(request.headers.get("Host", ""), ()):
         return _refused(HOST, HTTPStatus.MISDIRECTED_REQUEST)
     if (request.method, request.path) not in ACTIONS:

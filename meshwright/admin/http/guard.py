@@ -1,4 +1,4 @@
-"""Who may ask the debug server: requests that name it by a host we know (against DNS rebinding)."""
+"""Guard of the debug server: only requests for known hosts are answered (against DNS rebinding)."""
 
 import re
 from collections.abc import Iterable
@@ -9,14 +9,14 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-NOT_SERVED: Final = "this Host is not served; see the setting debug_hosts"
+NOT_SERVED: Final = "this Host is not served: add the name to the setting debug_hosts"
 
 _KNOWN: Final = web.RequestKey("known hosts", tuple[str, ...])
 _ORIGIN: Final = re.compile(r"(https?)://([^\s/?#@\\]+)", re.IGNORECASE)
 """The origin of a page: a scheme, a host and a port alone (RFC 6454, 7.1)."""
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-"""The port that a scheme has where none is said (RFC 9110, 4.2.1 and 4.2.2)."""
+"""Default port of a scheme (RFC 9110, 4.2.1 and 4.2.2)."""
 
 
 def host_of(header: str) -> str:
@@ -28,21 +28,20 @@ def host_of(header: str) -> str:
 
 
 def permitted(header: str, configured: Iterable[str]) -> bool:
-    """Say whether a `Host` header names loopback or one of the `configured` hosts.
+    """Return True if a `Host` header names loopback or one of the `configured` hosts.
 
-    A page of another site that has its name resolve to loopback still sends its own name.
+    If a page of another site lets its name resolve to loopback, the browser still sends the name of the site.
     """
     return host_of(header) in LOOPBACK_NAMES | {host.lower() for host in configured}
 
 
 def is_of_another_site(request: web.Request) -> bool:
-    """Say whether a browser asks for a page that is not ours; what is no browser says nothing of it.
+    """Return True if a browser sends the request for a page of another site. Other clients send no origin.
 
-    No page can set Origin or Sec-Fetch-Site (the Fetch standard, "forbidden request-header"). By which scheme
-    the browser came is not known, as a proxy before us may end TLS: host and port are compared. Where the
-    browser says that the page is of the same origin, that may also be another host that is known, as by a
-    proxy that gives us a Host of its own; or `null`, as of a page that sends no referrer ("append a request
-    Origin header").
+    A page cannot set Origin or Sec-Fetch-Site (the Fetch standard, "forbidden request-header"). Only host
+    and port are compared, because a proxy in front may terminate TLS. If the browser reports the same
+    origin, Origin may also be another known host, because a proxy may replace Host, or `null`, for a page
+    without a referrer ("append a request Origin header").
     """
     origins, site = request.headers.getall("Origin", ()), request.headers.get("Sec-Fetch-Site")
     if site not in (None, "same-origin") or len(origins) > 1:
@@ -58,7 +57,7 @@ def is_of_another_site(request: web.Request) -> bool:
 
 
 def _is_at(scheme: str, came: str, asked: str) -> bool:
-    """Say whether two hosts with their ports are one: hosts have no case (RFC 9110, 4.2.3)."""
+    """Return True if two hosts with ports are equal. Host names have no case (RFC 9110, 4.2.3)."""
     usual = _DEFAULT_PORTS[scheme]
     try:
         one, other = urlsplit(f"//{came}"), urlsplit(f"//{asked}")
@@ -68,7 +67,7 @@ def _is_at(scheme: str, came: str, asked: str) -> bool:
 
 
 def known_hosts_only(configured: Iterable[str]) -> Middleware:
-    """Make the middleware that answers 421 to a request for a host that is not ours."""
+    """Return a middleware that answers 421 to requests for unknown hosts."""
     hosts = tuple(configured)
 
     @web.middleware

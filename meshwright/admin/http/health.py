@@ -1,4 +1,4 @@
-"""Health and metrics, from a thread and loop of their own: they answer when the main loop does not."""
+"""Health and metrics, in their own thread and event loop, so that they answer if the main loop is blocked."""
 
 import asyncio
 import contextlib
@@ -18,10 +18,11 @@ _STOP_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What the probes ask; every function must be safe to call from another thread.
+    """Sources of the probes. Every function must be safe to call from another thread.
 
-    `waiting` says what readiness still waits for; empty means ready. `remarks` say what is wrong besides, and
-    do not keep a server from being ready: whoever asks would only get no answer instead of one.
+    `waiting` returns the conditions that readiness waits for; empty means ready. `remarks` returns further
+    problems. They do not make the server unready, because proxies are better off with this server than
+    without one.
     """
 
     alive: Callable[[], bool]
@@ -35,11 +36,11 @@ def application(health: Health, metrics: Metrics, version: dict[str, str]) -> we
     async def live(_request: web.Request) -> web.Response:
         if health.alive():
             return web.Response(text="alive\n")
-        return web.Response(status=503, text="the event loop does not turn\n")
+        return web.Response(status=503, text="the event loop is blocked\n")
 
     async def ready(_request: web.Request) -> web.Response:
         if not health.alive():
-            return web.Response(status=503, text="the event loop does not turn\n")
+            return web.Response(status=503, text="the event loop is blocked\n")
         if waiting := health.waiting():
             return web.Response(status=503, text="waiting for: " + ", ".join(waiting) + "\n")
         return web.Response(text="".join(("ready\n", *(f"but: {each}\n" for each in health.remarks()))))
@@ -63,7 +64,7 @@ def application(health: Health, metrics: Metrics, version: dict[str, str]) -> we
 
 
 class HttpThread:
-    """A thread that serves one application on a socket that is already listening."""
+    """Thread that serves an application on a listening socket."""
 
     def __init__(self, build: Callable[[], web.Application], listening: socket.socket) -> None:
         self._build = build
@@ -76,18 +77,18 @@ class HttpThread:
 
     @property
     def port(self) -> int:
-        """Return the port it listens on."""
+        """Return the port of the socket."""
         return int(self._socket.getsockname()[1])
 
     def start(self) -> None:
-        """Start serving; return when requests are answered, raise what kept it from it."""
+        """Start serving. Return when requests are answered; raise the error that prevents this."""
         self._thread.start()
         self._started.wait()
         if self._error is not None:
             raise self._error
 
     def stop(self) -> None:
-        """Stop serving and join the thread; may be called more than once."""
+        """Stop serving and join the thread. May be called more than once."""
         if self._loop is None:
             self._socket.close()
             return

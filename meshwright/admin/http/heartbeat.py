@@ -1,4 +1,4 @@
-"""Whether an event loop still turns: it beats many times a second, others look when it last did."""
+"""Heartbeat of an event loop: the loop beats many times a second, and other threads check the last beat."""
 
 import asyncio
 import itertools
@@ -6,20 +6,20 @@ from collections.abc import Callable
 from typing import Final
 
 BEAT_SECONDS: Final = 0.05
-"""Often, so that a loop that was held for a moment is found out."""
+"""Seconds between two beats: short, so that a block of a fraction of a second is noticed."""
 STALE_SECONDS: Final = 10.0
 
 
 def is_stale(last: float, now: float, limit: float = STALE_SECONDS) -> bool:
-    """Say whether a loop that last beat at `last` must be taken for dead at `now` (same clock, seconds)."""
+    """Return True if a loop with its last beat at `last` is dead at `now` (same clock, seconds)."""
     return now - last > limit
 
 
 class Heartbeat:
-    """The moment of a loop's last beat, readable from any thread.
+    """Time of the last beat of a loop, readable from any thread.
 
-    `clock` is monotonic and in seconds. `lateness` is how late the last beat came, `worst` the most any
-    beat came late since it was last taken: both say how long the loop was held.
+    `clock` is monotonic, in seconds. `lateness` is the delay of the last beat in seconds, which is the time
+    for which the loop was blocked.
     """
 
     __slots__ = ("_clock", "_last", "_limit", "_worst", "lateness")
@@ -37,17 +37,17 @@ class Heartbeat:
         return self._clock() - self._last
 
     def beat(self, late: float = 0.0) -> None:
-        """Note that the loop turned, `late` seconds after it should have."""
+        """Record a beat that was `late` seconds late."""
         self._last = self._clock()
         self.lateness = max(late, 0.0)
         self._worst = max(self._worst, self.lateness)
 
     def alive(self) -> bool:
-        """Say whether the loop turned recently enough."""
+        """Return True if the last beat is recent enough."""
         return not is_stale(self._last, self._clock(), self._limit)
 
     def take_worst(self) -> float:
-        """Return the worst lateness since this was last asked, and begin anew."""
+        """Return the greatest lateness in seconds since the last call, and reset it."""
         worst, self._worst = self._worst, 0.0
         return worst
 
@@ -59,9 +59,9 @@ async def beating(
     period: float = BEAT_SECONDS,
     told: Callable[[float], None] = lambda _: None,
 ) -> None:
-    """Beat each `period` seconds until cancelled (or `beats` times), measuring how late the loop was.
+    """Beat every `period` seconds until cancelled, or `beats` times, and measure the lateness.
 
-    `told` hears of each beat how late it came, in seconds.
+    `told` is called with the lateness of each beat in seconds.
     """
     counted = itertools.count() if beats is None else range(beats)
     for _ in counted:

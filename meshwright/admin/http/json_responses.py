@@ -1,4 +1,4 @@
-"""Long answers in JSON, made and written where they hold nobody up."""
+"""JSON answers that are computed in a thread, because long ones would block the event loop."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -12,6 +12,6 @@ from meshwright.admin.jsonable import Document, pieces
 async def answered(
     make: Callable[[], Document], headers: Mapping[str, str], status: int = HTTPStatus.OK
 ) -> web.Response:
-    """Answer with a document, which is made and written in a thread; raises what `make` does."""
+    """Return an answer with a document. `make` runs in a thread; its errors are raised."""
     text = await asyncio.to_thread(lambda: "".join(pieces(make())))
     return web.Response(text=text, content_type="application/json", headers=headers, status=status)

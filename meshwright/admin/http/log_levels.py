@@ -1,4 +1,4 @@
-"""Log levels on request: what they are, and to change them; for who is on the same machine."""
+"""Reading and changing log levels at run time, for users of the same machine."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,18 +15,19 @@ class Levels(Protocol):
     """The log levels of a program."""
 
     def levels(self) -> Mapping[str, str]:
-        """Return the levels by logger; that of everything else under the empty name."""
+        """Return the levels by logger. The empty name is the level of all other loggers."""
 
     def set_level(self, logger: str, level: str | None) -> None:
-        """Set one, or take it away (None); raise ValueError with what would be right."""
+        """Set the level of a logger, or remove it (None). Raises ValueError, which names the valid values."""
 
 
 def add_log_levels(
     levels: Levels, app: web.Application, guarded: Callable[[_Handler], _Handler] = lambda handler: handler
 ) -> None:
-    """Add GET and POST /logging: `{"logger": "delivery", "level": "debug"}`, null for no level of its own.
+    """Add GET and POST /logging, for example with `{"logger": "delivery", "level": "debug"}`.
 
-    Both answer with all levels; a request that makes no sense is answered 400 with `error`.
+    The level null removes the level of the logger. Both answer with all levels. An invalid request is
+    answered with 400 and `error`.
     """
 
     async def show(_request: web.Request) -> web.Response:
@@ -44,7 +45,7 @@ def add_log_levels(
 
 
 def _read(body: bytes) -> tuple[str, str | None]:
-    """Read the request's logger and level; raise ValueError, which says what would be right."""
+    """Read the logger and the level of a request. Raises ValueError, which names the valid form."""
     try:
         said = json.loads(body)
     except ValueError:
@@ -53,4 +54,6 @@ def _read(body: bytes) -> tuple[str, str | None]:
         case {"logger": str() as logger, "level": (str() | None) as level}:
             return logger, level
         case _:
-            raise ValueError('the body must be such as {"logger": "delivery", "level": "debug"}')
+            raise ValueError(
+                'the body must be a JSON object such as {"logger": "delivery", "level": "debug"}'
+            )

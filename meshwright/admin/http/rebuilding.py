@@ -1,4 +1,4 @@
-"""What the command line asks of a server whose ledger is being rebuilt, over the Unix socket alone."""
+"""Commands of a server that rebuilds its ledger, for the command line, over the Unix socket only."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,33 +20,33 @@ _log = structlog.get_logger("admin.http.rebuilding")
 
 
 class LedgerRebuilding(Protocol):
-    """A ledger that is being rebuilt; may block, and is called in a thread."""
+    """Ledger that is being rebuilt. Its methods may block and are called in a thread."""
 
     def candidates(self) -> tuple[Candidate, ...]:
-        """Return what was shown, and what was confirmed; raise CertificateError."""
+        """Return the presented certificates, confirmed or not. Raises CertificateError."""
 
     def confirm(self, serial: str) -> Candidate:
-        """Confirm one that was shown; raise CertificateError."""
+        """Confirm a presented certificate. Raises CertificateError."""
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildCommands:
-    """What each command does; `rebuilding` is None where the ledger is well."""
+    """Handlers of the commands. `rebuilding` is None if the ledger is intact."""
 
     rebuilding: LedgerRebuilding | None
     reading: ViewReading
 
     async def candidates(self, _request: web.Request) -> web.Response:
-        """List what proxies have shown."""
+        """List the certificates that proxies presented."""
         rebuilding = self._required()
         return await self._listed(rebuilding.candidates)
 
     async def confirm(self, request: web.Request) -> web.Response:
-        """Confirm the certificates that are named; of several those before one that cannot be are."""
+        """Confirm the named certificates in order. After an error, the earlier ones stay confirmed."""
         rebuilding, body = self._required(), await body_of(request)
         serials = body.get("serials") if isinstance(body, dict) else None
         if not isinstance(serials, list) or not all(isinstance(each, str) for each in serials):
-            raise CommandError("serials must be a list of strings of hexadecimal digits")
+            raise CommandError("serials must be a list of strings with hexadecimal digits")
 
         def confirmed() -> tuple[Candidate, ...]:
             for each in map(rebuilding.confirm, serials):
@@ -57,7 +57,7 @@ class RebuildCommands:
 
     def _required(self) -> LedgerRebuilding:
         if self.rebuilding is None:
-            raise CommandError("the ledger is not being rebuilt: this server knows whom it lets in")
+            raise CommandError("the ledger is not being rebuilt: there are no certificates to confirm")
         return self.rebuilding
 
     async def _listed(self, found: Callable[[], tuple[Candidate, ...]]) -> web.Response:

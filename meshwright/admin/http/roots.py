@@ -1,4 +1,4 @@
-"""Changing the mesh's root by the command line, over the Unix socket alone."""
+"""Commands for the root change of the mesh, for the command line, over the Unix socket only."""
 
 import math
 from collections.abc import Awaitable, Callable, Collection
@@ -18,40 +18,40 @@ _FIELDS: Final = frozenset({"abort", "give_up", "older_than_seconds"})
 
 
 class ChangeStatus(Protocol):
-    """How a change stands: none, or who holds its next step back."""
+    """Status of a root change: the rotation, and the proxies and parts that block its next step."""
 
     @property
     def rotation(self) -> Rotation | None:
-        """Return the change that is under way."""
+        """Return the change in progress; None without one."""
 
     @property
     def holdouts(self) -> tuple[Holdout, ...]:
-        """Return which proxies are waited for."""
+        """Return the proxies that block the next step."""
 
     @property
     def behind(self) -> tuple[BlockingPart, ...]:
-        """Return which parts of the server are."""
+        """Return the parts of the server that block the next step."""
 
 
 class RootChange(Protocol):
-    """Takes the steps of a change; each raises CertificateError."""
+    """Root change of a server. Each method raises CertificateError."""
 
     async def status(self) -> ChangeStatus:
-        """Return how it stands."""
+        """Return the status."""
 
     async def begin(self) -> ChangeStatus:
-        """Begin one."""
+        """Begin a root change."""
 
     async def abort(self) -> ChangeStatus:
-        """Take it back."""
+        """Abort the root change."""
 
     async def give_up(self, proxies: Collection[str], older_than: timedelta | None = None) -> ChangeStatus:
-        """Wait no longer for some."""
+        """Stop waiting for some proxies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked: nothing but to begin, to abort, or to wait no longer for some."""
+    """Request: abort, stop waiting for some proxies, or (without fields) begin or continue."""
 
     abort: bool = False
     give_up: tuple[str, ...] = ()
@@ -59,21 +59,21 @@ class Request:
 
 
 def read_request(body: object) -> Request:
-    """Read the JSON of a request; raise CommandError, which names the field."""
+    """Read the JSON of a request. Raises CommandError, which names the field."""
     if not isinstance(body, dict):
         raise CommandError("the body must be a JSON object")
     if unknown := sorted(body.keys() - _FIELDS):  # without them it would begin a change
-        raise CommandError(f"{unknown[0][:80]!r} is none of the fields {', '.join(sorted(_FIELDS))}")
+        raise CommandError(f"unknown field {unknown[0][:80]!r}: must be one of {', '.join(sorted(_FIELDS))}")
     abort, names, seconds = body.get("abort", False), body.get("give_up", []), body.get("older_than_seconds")
     if not isinstance(abort, bool):
         raise CommandError("abort must be true or false")
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
-        raise CommandError("give_up must be a list of proxies' names, <uuid>.<service>.<namespace>")
+        raise CommandError("give_up must be a list of proxy names such as <uuid>.<service>.<namespace>")
     if seconds is not None and not _is_age(seconds):
         raise CommandError("older_than_seconds must be a number of seconds, 0 or more")
     older = None if seconds is None else timedelta(seconds=seconds)
     if abort and (names or older is not None):
-        raise CommandError("abort and give_up are asked one at a time")
+        raise CommandError("abort must not be combined with give_up or older_than_seconds: send two requests")
     return Request(abort, tuple(names), older)
 
 
@@ -83,7 +83,7 @@ def _is_age(seconds: object) -> bool:
 
 
 def document(status: ChangeStatus) -> Document:
-    """Return how a change stands as JSON has it; `stage` is null where there is none."""
+    """Return the status as JSON. `stage` is null without a root change."""
     rotation = status.rotation
     if rotation is None:
         return {"stage": None}
@@ -111,7 +111,7 @@ def document(status: ChangeStatus) -> Document:
 
 
 def add_roots(app: web.Application, change: RootChange | None, why_not: str) -> None:
-    """Add GET and POST /certs/rotate-root; `why_not` says why there is nothing to be changed, if so."""
+    """Add GET and POST /certs/rotate-root. `why_not` is the error if `change` is None."""
 
     def required() -> RootChange:
         if change is None:

@@ -1,4 +1,4 @@
-"""aiohttp servers: over TCP, and over a Unix socket that is the owner's alone."""
+"""aiohttp servers: over TCP, and over a Unix socket that only its owner can open."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from meshwright.serving.runners import runner
 
 SOCKET_NAME: Final = "meshwright.sock"
 CONNECTIONS: Final = 64
-"""More than the probes, scrapers and people that ask one server at a time."""
+"""Open connections of a server: more than probes, scrapers and people need at a time."""
 
 _PATH_LIMIT: Final = 107  # sun_path of Linux, less its end
 _DRAIN_SECONDS: Final = 1.0
@@ -27,16 +27,18 @@ _log = structlog.get_logger("admin.http")
 
 
 class SocketError(Exception):
-    """The Unix socket cannot be made; the message is one sentence that says why."""
+    """The Unix socket cannot be created. The message is one sentence with the cause."""
 
 
 def unix_socket(path: Path) -> socket.socket:
-    """Listen on a Unix socket (0600) at `path`; raise SocketError.
+    """Listen on a Unix socket (mode 0600) at `path`. Raises SocketError.
 
-    A file left by a server that is gone is replaced; one at which a server answers is not.
+    The socket file of a server that has ended is replaced. The socket of a running server is an error.
     """
     if len(os.fsencode(path)) > _PATH_LIMIT:
-        raise SocketError(f"the socket's path {path} is longer than {_PATH_LIMIT} bytes: use a shorter state")
+        raise SocketError(
+            f"the socket path {path} is longer than {_PATH_LIMIT} bytes: use a shorter state directory"
+        )
     _remove_stale(path)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -59,7 +61,7 @@ def _remove_stale(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise SocketError(f"{path} is there and is no socket: remove it")
+        raise SocketError(f"{path} exists and is not a socket: remove it")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:
@@ -68,15 +70,15 @@ def _remove_stale(path: Path) -> None:
             path.unlink(missing_ok=True)
             return
         except OSError as error:
-            raise SocketError(f"cannot tell whether a server uses {path}: {error}") from error
-    raise SocketError(f"another server answers at {path}")
+            raise SocketError(f"cannot find out if another server uses the socket {path}: {error}") from error
+    raise SocketError(f"another server already listens on the socket {path}: stop it first")
 
 
 @contextlib.asynccontextmanager
 async def serving(
     app: web.Application, listening: socket.socket, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[None]:
-    """Serve `app` on a listening socket for as long as the context lasts, to so many clients at a time."""
+    """Serve `app` on a listening socket until the context ends, for at most CONNECTIONS clients at a time."""
     running = runner(app, _log, _DRAIN_SECONDS)
     await running.setup()
     try:
@@ -88,10 +90,10 @@ async def serving(
 
 
 def _bounded(running: web.AppRunner) -> Callable[[], asyncio.Protocol]:
-    """Return what makes the server's connections, and ends the oldest of too many for a new one.
+    """Return a protocol factory that closes the oldest connection if a new one exceeds CONNECTIONS.
 
-    A client that asks is answered in a moment: what is old asks nothing, and whoever holds connections, with
-    a request or without, keeps nobody out.
+    Requests are answered within moments, so an old connection is idle. A client that keeps connections open
+    cannot block others.
     """
     server = running.server
     if server is None:

@@ -1,4 +1,4 @@
-"""What the command line asks of the running server about join tokens, over the Unix socket alone."""
+"""Commands about join tokens, for the command line, over the Unix socket only."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -23,20 +23,20 @@ _NO_STORE: Final = {"Cache-Control": "no-store"}
 
 
 class JoinTokens(Protocol):
-    """Makes, lists and revokes join tokens; may block, and is called in a thread."""
+    """Store of join tokens. Its methods may block and are called in a thread."""
 
     def create(self, wanted: TokenRequest, made_by: str) -> tuple[JoinToken, TokenRecord]:
-        """Make one; raise CertificateError."""
+        """Create a token. Raises CertificateError."""
 
     def tokens(self) -> tuple[TokenRecord, ...]:
-        """Return all; raise CertificateError."""
+        """Return all tokens. Raises CertificateError."""
 
     def revoke(self, token: str) -> TokenRecord:
-        """Have one entitle nobody any more; raise CertificateError."""
+        """Revoke a token. Raises CertificateError."""
 
 
 def asked(wanted: TokenRequest) -> Document:
-    """Return a request as its JSON."""
+    """Return the JSON of a request."""
     return {
         "service": wanted.service,
         "namespace": wanted.namespace,
@@ -48,7 +48,7 @@ def asked(wanted: TokenRequest) -> Document:
 
 
 def read_token_request(body: object) -> TokenRequest:
-    """Read the JSON of a request for a token; raise CommandError, which names the field."""
+    """Read the JSON of a request for a token. Raises CommandError, which names the field."""
     if not isinstance(body, dict):
         raise CommandError("the body must be a JSON object")
     uuid = body.get("uuid")
@@ -62,7 +62,7 @@ def read_token_request(body: object) -> TokenRequest:
 
 
 def require_expected(view: View | None, wanted: TokenRequest, *, anyway: bool) -> None:
-    """Raise NobodysName for a token of one proxy that no workload has; without a view nobody can tell."""
+    """Raise UnknownHolder for a token of a proxy without a workload. Without a view the token is accepted."""
     if wanted.uuid is not None:
         named = ProxyRequest(wanted.uuid, wanted.service, wanted.namespace, anyway=anyway)
         require_holder(view, named)
@@ -76,7 +76,7 @@ def _number(body: dict[str, object], field: str, default: int) -> int:
 
 
 def token_document(record: TokenRecord, now: datetime) -> Document:
-    """Return what may be said of a token, which is all but its secret."""
+    """Return the JSON of a token, without its secret."""
     return {
         "id": record.id,
         "service": record.service,
@@ -100,14 +100,14 @@ def tokens_document(records: Iterable[TokenRecord], now: datetime) -> Document:
 
 @dataclass(frozen=True, slots=True)
 class TokenCommands:
-    """What each command does, over one server; `clock` has the date."""
+    """Handlers of the commands. `clock` returns the time of day."""
 
     tokens: JoinTokens
     reading: ViewReading
     clock: Callable[[], datetime]
 
     async def create(self, request: web.Request) -> web.Response:
-        """Make a token; the answer holds its secret."""
+        """Create a token. The answer contains its secret."""
         body = await body_of(request)
         wanted = read_token_request(body)
         anyway = isinstance(body, dict) and body.get("anyway") is True
@@ -152,8 +152,8 @@ def _described(record: TokenRecord) -> dict[str, object]:
 def add_token_commands(app: web.Application, commands: TokenCommands) -> None:
     """Add POST /certs/tokens, GET /certs/tokens and POST /certs/tokens/revoke.
 
-    The answer to the first holds the token: it goes through a socket that only the server's own user can
-    open, and is kept nowhere.
+    The answer to the first contains the token. It passes through a socket that only the user of the server
+    can open, and the server stores a digest of the secret only.
     """
     app.router.add_post("/certs/tokens", commands.create)
     app.router.add_get("/certs/tokens", commands.listed)

@@ -129,7 +129,7 @@ class Site:
                 return await self._not_here(request, error)
             except Exception:
                 request.app.logger.exception("debug page failed: %s", request.path)
-                sentence = f"{request.path} failed; the log of the server says why"
+                sentence = f"{request.path} failed with an internal error: see the server log"
                 return await self._failed(
                     request, PageLook("Failed"), sentence, HTTPStatus.INTERNAL_SERVER_ERROR
                 )

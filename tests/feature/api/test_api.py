@@ -148,7 +148,7 @@ async def test_a_page_that_loses_a_field_breaks_no_promise_silently(
 
     monkeypatch.setattr("meshwright.admin.pages.proxies.proxy.push", less)
     path = f"/proxies/{TWO}/pushes"
-    failed = {"error": f"/api/v1{path} failed; the log of the server says why"}
+    failed = {"error": f"/api/v1{path} failed with an internal error: see the server log"}
     assert await _get(session, mesh, path) == (500, failed)
 
 
@@ -174,14 +174,14 @@ async def test_what_is_said_is_what_the_pages_say(mesh: Server, session: aiohttp
     ("path", "status", "words"),
     [
         ("/proxies/nobody", 404, "there is no proxy 'nobody'"),
-        ("/proxies?namespace=shop", 400, "there is no parameter 'namespace': there are none"),
-        ("/policies?object=a&object=b", 400, "object is there more than once"),
+        ("/proxies?namespace=shop", 400, "unknown parameter 'namespace': this path has no parameters"),
+        ("/policies?object=a&object=b", 400, "object must be given only once"),
         ("/policies?object=x", 404, "no source has an object 'x'"),
-        ("/explain?from=shop/buyer", 400, "to is missing"),
+        ("/explain?from=shop/buyer", 400, "parameter to is missing"),
         ("/explain?line=x", 400, "the line must be one of a sidecar's access log"),
-        ("/connectivity?to=shop/shop:80", 400, "from is missing"),
+        ("/connectivity?to=shop/shop:80", 400, "parameter from is missing"),
         ("/connectivity?from=shop/buyer&to=shop/none:80", 404, "shop/none"),
-        ("/hosts", 400, "namespace is missing"),
+        ("/hosts", 400, "parameter namespace is missing"),
         ("/streams?proxy=nobody", 404, "there is no proxy 'nobody'"),
         ("/proxies/nobody/configuration", 404, "there is no proxy 'nobody'"),
         ("/topology?by=x", 400, "by is 'x': it must be service or namespace"),

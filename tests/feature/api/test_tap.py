@@ -103,7 +103,7 @@ async def test_what_a_sidecar_tells_is_told_to_who_watches(tmp_path_factory: pyt
                     ("/a/first", 500, STORE),
                     ("/a/second", 503, STORE),
                 ]
-                assert await tap.line() == {"ended": "all that were asked for are told: 2"}
+                assert await tap.line() == {"ended": "the limit of 2 requests is reached"}
                 assert await tap.line() == {}
             await call.write(message("/a"))
             assert await ended(call) is grpc.StatusCode.OK
@@ -179,18 +179,22 @@ async def test_it_is_asked_on_the_socket_alone(tmp_path_factory: pytest.TempPath
 WRONG = (
     ("", 400, "service is '': must be namespace/service"),
     ("service=store", 400, "service is 'store': must be namespace/service"),
-    ("service=shop/nobody", 404, "there is no service shop/nobody"),
+    ("service=shop/nobody", 404, "service shop/nobody does not exist"),
     ("proxy=nobody", 404, "there is no proxy 'nobody'"),
-    ("service=shop/store&from=alice", 400, "from is 'alice': must be namespace/service account"),
+    ("service=shop/store&from=alice", 400, "from is 'alice': must be namespace/service-account"),
     ("service=shop/store&method=get", 400, "method is 'get': must be one of GET"),
     ("service=shop/store&path=books", 400, "path is 'books': must begin with /"),
     ("service=shop/store&path=/a?b", 400, "path is '/a?b': must begin with /, without ?"),
-    ("service=shop/store&status=6xx", 400, "status is '6xx': must be such as 5xx or 404"),
+    (
+        "service=shop/store&status=6xx",
+        400,
+        "status is '6xx': must be a status such as 404, or a class such as 5xx",
+    ),
     ("service=shop/store&seconds=0", 400, "seconds is '0': must be a whole number from 1 to 3600"),
     ("service=shop/store&limit=1e3", 400, "limit is '1e3': must be a whole number from 1 to 100000"),
-    ("service=shop/store&service=shop/bank", 400, "service is there 2 times: at most once"),
-    ("service=shop/store&colour=red", 400, "there is no parameter 'colour': there are service"),
-    ("service=shop/store" + "&method=GET" * 17, 400, "method is there 17 times: at most 16 times"),
+    ("service=shop/store&service=shop/bank", 400, "service is given 2 times: at most once is allowed"),
+    ("service=shop/store&colour=red", 400, "unknown parameter 'colour': must be one of service"),
+    ("service=shop/store" + "&method=GET" * 17, 400, "method is given 17 times: at most 16 times is allowed"),
 )
 """What cannot be asked, the status, and what is said of it."""
 

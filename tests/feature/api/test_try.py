@@ -82,7 +82,10 @@ async def test_what_fails_is_said_in_json(mesh: Server, monkeypatch: pytest.Monk
 
     monkeypatch.setattr("meshwright.admin.pages.trial_runner.tried", broken)
     status, found = await _try(mesh, {"manifests": ""})
-    assert (status, found) == (500, {"error": "/api/v1/try failed; the log of the server says why"})
+    assert (status, found) == (
+        500,
+        {"error": "/api/v1/try failed with an internal error: see the server log"},
+    )
 
 
 @pytest.mark.parametrize(

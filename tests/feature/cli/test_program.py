@@ -298,7 +298,7 @@ def test_a_name_that_no_workload_has_is_not_certified(run: Run, folder: Path) ->
     assert done == Done(
         1,
         "",
-        "meshwright: no workload is to have the proxy u2.store.shop: no workload has the UUID u2 "
+        "meshwright: proxy u2.store.shop matches no workload: no workload has the UUID u2 "
         "(did you mean u1.store.shop?); to issue the certificate anyway, add --anyway\n",
     )
     assert not (folder / "out").exists()

@@ -110,5 +110,6 @@ def test_a_socket_s_path_that_is_too_long_is_said(program: Program) -> None:
     """Before anybody is served."""
     program.state = program.state / ("x" * 100)
     assert program.refused() == (
-        f"the socket's path {program.state}/meshwright.sock is longer than 107 bytes: use a shorter state"
+        f"the socket path {program.state}/meshwright.sock is longer than 107 bytes: "
+        "use a shorter state directory"
     )

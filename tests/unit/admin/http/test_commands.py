@@ -150,9 +150,9 @@ async def test_a_body_that_is_not_json_is_said(client: TestClient[Any, Any]) -> 
         ({"uuid": 1}, "uuid must be a DNS-1123 label"),
         ({"service": ""}, "service must be a DNS-1123 label"),
         ({"namespace": None}, "namespace must be a DNS-1123 label"),
-        ({"validity_days": 0}, "validity_days must be a number from 1 to 3652"),
-        ({"claim_days": 3653}, "claim_days must be a number from 1 to 3652"),
-        ({"validity_days": True}, "validity_days must be a number from 1 to 3652"),
+        ({"validity_days": 0}, "validity_days must be a whole number from 1 to 3652 (days)"),
+        ({"claim_days": 3653}, "claim_days must be a whole number from 1 to 3652 (days)"),
+        ({"validity_days": True}, "validity_days must be a whole number from 1 to 3652 (days)"),
     ],
 )
 def test_a_wrong_field_is_named(wrong: dict[str, object], sentence: str) -> None:

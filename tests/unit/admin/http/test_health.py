@@ -66,7 +66,7 @@ def test_liveness_turns_red_while_the_main_loop_is_held_and_green_when_it_turns_
     with _serving(Health(heartbeat.alive, lambda: ())) as get:
         assert get("/healthz/live")[0] == 200
         now = 11.0
-        assert get("/healthz/live") == (503, "the event loop does not turn\n")
+        assert get("/healthz/live") == (503, "the event loop is blocked\n")
         assert get("/healthz/ready")[0] == 503
         heartbeat.beat()
         assert get("/healthz/live")[0] == 200

@@ -30,4 +30,6 @@ async def test_a_body_that_is_no_request_is_answered_with_one(body: bytes) -> No
         response = await client.post(PATH, data=body)
         said = await response.json()
     assert response.status == 400
-    assert said == {"error": 'the body must be such as {"logger": "delivery", "level": "debug"}'}
+    assert said == {
+        "error": 'the body must be a JSON object such as {"logger": "delivery", "level": "debug"}'
+    }

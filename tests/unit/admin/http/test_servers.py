@@ -31,7 +31,7 @@ def test_the_socket_of_a_living_server_is_not_taken(tmp_path: Path) -> None:
     """And the living one goes on."""
     path = tmp_path / "s"
     with unix_socket(path):
-        with pytest.raises(SocketError, match="another server answers at"):
+        with pytest.raises(SocketError, match="another server already listens on the socket"):
             unix_socket(path)
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(path))
@@ -41,7 +41,7 @@ def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
     """It may be somebody's."""
     path = tmp_path / "s"
     path.write_text("mine")
-    with pytest.raises(SocketError, match="is there and is no socket"):
+    with pytest.raises(SocketError, match="exists and is not a socket"):
         unix_socket(path)
     assert path.read_text() == "mine"
 

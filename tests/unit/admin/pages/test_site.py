@@ -46,7 +46,7 @@ async def _things() -> dict[str, Any]:
         ("/debug/policies?object=Service+a/b", 404, "no source has an object", "no source has an object"),
         ("/debug/access?source=a/b", 404, "no workload has the identity", "no workload has the identity"),
         ("/nothing", 404, "/nothing: Not Found", None),
-        ("/debug/fails", 500, "/debug/fails failed; the log of the server says why", None),
+        ("/debug/fails", 500, "/debug/fails failed with an internal error: see the server log", None),
     ],
 )
 async def test_what_goes_wrong_has_the_frame(
@@ -71,7 +71,7 @@ async def test_a_browser_that_names_another_host_is_told_so(client: Client) -> N
     response = await client.get("/debug/certs", headers={**BROWSER, "Host": "evil.example"})
     text = await response.text()
     assert (response.status, response.content_type) == (421, "text/html")
-    assert "this Host is not served; see the setting debug_hosts" in text
+    assert "this Host is not served: add the name to the setting debug_hosts" in text
     assert "uuid-1" not in text
 
 

@@ -72,7 +72,7 @@ def test_nothing_that_a_caller_writes_is_a_command_of_the_terminal() -> None:
             {"lost": 3},
             "3 more requests came than can be shown; fewer fit with --from, --method or --path",
         ),
-        ({"ended": "the server ends"}, "it has ended: the server ends"),
+        ({"ended": "the server is shutting down"}, "it has ended: the server is shutting down"),
         ({"new\n": 1}, "{'new\\n': 1}"),
     ],
 )

@@ -78,7 +78,7 @@ FAILED = [
         "u.s.n for 31 s (CDS unanswered)",
         "proxy show",
     ),
-    (server.event_loop(Answer(503, "the event loop does not turn\n"), (), NOW), "does not turn", "restarted"),
+    (server.event_loop(Answer(503, "the event loop is blocked\n"), (), NOW), "is blocked", "restarted"),
     (
         certificates.authority(_lived(-YEAR, -DAY), NOW),
         "it expired at 2026-04-30T00:00:00Z",
