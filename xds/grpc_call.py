@@ -13,14 +13,17 @@ from xds.hooks import Peer, StreamEnd
 from xds.transport import ClientDisconnected, Writing
 
 _STATUS: Final = {
-    StreamEnd.REFUSED: (grpc.StatusCode.PERMISSION_DENIED, "refused"),
+    StreamEnd.REFUSED: (
+        grpc.StatusCode.PERMISSION_DENIED,
+        "the stream is refused: see the log of the control plane",
+    ),
     StreamEnd.INVALID: (grpc.StatusCode.INVALID_ARGUMENT, ""),
-    StreamEnd.NOT_SERVED: (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet"),
+    StreamEnd.NOT_SERVED: (grpc.StatusCode.UNAVAILABLE, "the configuration of this proxy is not ready yet"),
     StreamEnd.TOO_LARGE: (grpc.StatusCode.RESOURCE_EXHAUSTED, ""),
-    StreamEnd.TOO_MANY: (grpc.StatusCode.RESOURCE_EXHAUSTED, "too many streams"),
+    StreamEnd.TOO_MANY: (grpc.StatusCode.RESOURCE_EXHAUSTED, "too many streams: try again later"),
     StreamEnd.NOT_FOUND: (grpc.StatusCode.NOT_FOUND, ""),
-    StreamEnd.HELD: (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet"),
-    StreamEnd.FAILED: (grpc.StatusCode.INTERNAL, "internal error"),
+    StreamEnd.HELD: (grpc.StatusCode.UNAVAILABLE, "the configuration of this proxy is not ready yet"),
+    StreamEnd.FAILED: (grpc.StatusCode.INTERNAL, "internal error of the control plane: see its log"),
 }
 """Status code and details for each ending.
 

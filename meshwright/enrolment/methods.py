@@ -98,7 +98,7 @@ def _read(kind: type[Message], request: bytes) -> Message:
     try:
         return kind.FromString(request)
     except DecodeError as error:
-        raise UnreadableRequest(f"the request is no {kind.DESCRIPTOR.name}") from error
+        raise UnreadableRequest(f"the request is not a {kind.DESCRIPTOR.name}") from error
 
 
 def _endpoint(said: wire.Endpoint) -> HostPort:
@@ -106,9 +106,9 @@ def _endpoint(said: wire.Endpoint) -> HostPort:
     try:
         host = str(ip_address(said.address))
     except ValueError as error:
-        raise UnreadableRequest("the address of an endpoint is no IP address") from error
+        raise UnreadableRequest("the address of an endpoint must be an IP address") from error
     if not 0 < said.port < 65536:
-        raise UnreadableRequest("the port of an endpoint is not within 1 to 65535")
+        raise UnreadableRequest("the port of an endpoint must be from 1 to 65535")
     return HostPort(host, said.port)
 
 

@@ -34,7 +34,7 @@ class BadReport(ValueError):
 def report(said: wire.ReportRequest) -> Report:
     """Return a report; raise BadReport for any invalid field, and count nothing of such a report."""
     if not 0 < len(said.run) <= MOST_NAME:
-        raise BadReport(f"run is {said.run[:MOST_NAME]!r}: it must have 1 to {MOST_NAME} characters")
+        raise BadReport(f"run is {said.run[:MOST_NAME]!r}: must have 1 to {MOST_NAME} characters")
     if not said.number:
         raise BadReport("number is 0: the first report of a run has number 1")
     rows = (*map(_edge, said.edges), *map(_backend, said.backends), *map(_route, said.routes))
@@ -81,26 +81,26 @@ def _counts(what: str, said: Iterable[int], wanted: int) -> tuple[int, ...]:
     if not found:
         return (0,) * wanted
     if len(found) != wanted:
-        raise BadReport(f"{what} has {len(found)} numbers: it must have {wanted}, or none")
+        raise BadReport(f"{what} has {len(found)} numbers: must have {wanted}, or be empty")
     _count(what, max(found))
     return found
 
 
 def _count(what: str, said: int, most: int = MOST_COUNTED) -> int:
     if said > most:
-        raise BadReport(f"{what} is {said}: it must be at most {most}")
+        raise BadReport(f"{what} is {said}: must be at most {most}")
     return said
 
 
 def _amount(what: str, said: float, most: float) -> float:
     if not math.isfinite(said) or not 0 <= said <= most:
-        raise BadReport(f"{what} is {said}: it must be 0 to {most}")
+        raise BadReport(f"{what} is {said}: must be from 0 to {most}")
     return said
 
 
 def _called(said: wire.Called) -> CalledPort:
     if said.port >= 65536:
-        raise BadReport(f"the port of a called service is {said.port}: it must be at most 65535")
+        raise BadReport(f"the port of a called service is {said.port}: must be at most 65535")
     return CalledPort(
         _name("the namespace of a called service", said.namespace),
         _name("the name of a called service", said.service),
@@ -112,18 +112,18 @@ def _called(said: wire.Called) -> CalledPort:
 def _name(what: str, said: str) -> str:
     if len(said) > MOST_NAME or not said.isprintable():
         raise BadReport(
-            f"{what} is {said[:MOST_NAME]!r}: it must have {MOST_NAME} characters at most, all printable"
+            f"{what} is {said[:MOST_NAME]!r}: must have at most {MOST_NAME} characters, all printable"
         )
     return sys.intern(said)  # the same few names are in every report and are kept for an hour, so share them
 
 
 def _direction(said: wire.Direction) -> Direction:
     if (found := _DIRECTIONS.get(said)) is None:
-        raise BadReport(f"a direction is {said}: it must be OUTBOUND (1) or INBOUND (2)")
+        raise BadReport(f"direction is {said}: must be OUTBOUND (1) or INBOUND (2)")
     return found
 
 
 def _protocol(said: wire.Protocol) -> Protocol:
     if (found := _PROTOCOLS.get(said)) is None:
-        raise BadReport(f"a protocol is {said}: it must be HTTP (1) or TCP (2)")
+        raise BadReport(f"protocol is {said}: must be HTTP (1) or TCP (2)")
     return found

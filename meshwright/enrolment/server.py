@@ -135,13 +135,13 @@ class EnrolmentPort:
         except TimeoutError as error:
             raise NoRequest from error
         if not isinstance(request, bytes):
-            raise UnreadableRequest("there is no request")
+            raise UnreadableRequest("the call ended without a request")
         return request
 
     async def _answered(self, answer: Answer, request: bytes, peer: Peer) -> bytes:
         """Complete a request even if its client disconnects, so used parts of a proof are given back."""
         if len(self._under_way) >= self._limits.under_way:
-            raise LimitExhausted("calls of everybody")
+            raise LimitExhausted("all calls under way")
         work = asyncio.ensure_future(answer(request, peer))
         work.set_name(f"{self._service.rpartition('.')[2].lower()}-request")
         self._under_way.add(work)
@@ -170,21 +170,25 @@ def _status(error: Exception) -> tuple[grpc.StatusCode, str, str]:
     """Return the status, message and reason for a client; the reason is only sent to known clients."""
     match error:
         case ProofRefused():
-            return grpc.StatusCode.PERMISSION_DENIED, "refused", error.reason
+            return (
+                grpc.StatusCode.PERMISSION_DENIED,
+                "the request is refused: see the log of the control plane",
+                error.reason,
+            )
         case RequestError() | UnreadableRequest() | BadReport():
             return grpc.StatusCode.INVALID_ARGUMENT, str(error), ""
         case NoRequest():
-            return grpc.StatusCode.DEADLINE_EXCEEDED, "no request came", ""
+            return grpc.StatusCode.DEADLINE_EXCEEDED, "the call sent no request in time", ""
         case LimitExhausted():
-            return grpc.StatusCode.RESOURCE_EXHAUSTED, "too many requests: ask again later", ""
+            return grpc.StatusCode.RESOURCE_EXHAUSTED, "too many requests: try again later", ""
         case ProofPending():
-            return grpc.StatusCode.UNAVAILABLE, "the proof cannot be judged now: ask again later", ""
+            return grpc.StatusCode.UNAVAILABLE, "the proof cannot be verified now: try again later", ""
         case ProofUndecided():
-            return grpc.StatusCode.UNAVAILABLE, "the proof cannot be judged now: ask again later", ""
+            return grpc.StatusCode.UNAVAILABLE, "the proof cannot be verified now: try again later", ""
         case CertificateError():
-            return grpc.StatusCode.UNAVAILABLE, "nothing can be signed now: ask again later", ""
+            return grpc.StatusCode.UNAVAILABLE, "certificates cannot be signed now: try again later", ""
         case _:
-            return grpc.StatusCode.INTERNAL, "internal error", ""
+            return grpc.StatusCode.INTERNAL, "internal error of the control plane: see its log", ""
 
 
 def _bounds(limits: EnrolmentLimits) -> Limits:

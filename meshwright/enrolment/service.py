@@ -151,7 +151,7 @@ class Enrolment:
             request = await asyncio.to_thread(judged, csr_der)
             with _KeyLocks(self._keys, request.key_digest):
                 if proof is None:
-                    raise ProofRefused(ProofRefusal.KIND, f"the proof is of the kind {kind[:80]!r}")
+                    raise ProofRefused(ProofRefusal.KIND, f"proof kind {kind[:80]!r} is not accepted")
                 granted, entitled = await self._grant(
                     proof, Evidence(data, request.key_digest, address), request
                 )
@@ -246,7 +246,7 @@ class Enrolment:
 
         def judge(known: tuple[LedgerEntry, ...]) -> None:
             if (revoked := revocation(known, proof_line(by), entitled.since, entitled.serial)) is not None:
-                words = f"{name}: its certificate {revoked.serial} was revoked at {revoked.revoked_at}"
+                words = f"{name}: certificate {revoked.serial} was revoked at {revoked.revoked_at}"
                 at_hand = revoked.serial == entitled.serial
                 reason = RefusalReason.REVOKED if at_hand else ProofRefusal.PROXY_REVOKED
                 raise ProofRefused(reason, words, entitled.proof)
@@ -278,7 +278,7 @@ class _KeyLocks:
 
     def __enter__(self) -> None:
         if self._key in self._keys:
-            raise LimitExhausted("key, whose other request is under way")
+            raise LimitExhausted("another request with the same key is under way")
         self._keys.add(self._key)
 
     def __exit__(self, *_: object) -> None:

@@ -60,9 +60,11 @@ def read_token(text: str) -> JoinToken:
     """Parse a token; raise ValueError without any part of the token in its message."""
     parts = text.strip().split(".") if len(text) <= MOST_CHARACTERS else []
     if len(parts) < 2 or not _ID.fullmatch(parts[0]) or not _SECRET.fullmatch(parts[1]):
-        raise ValueError("it is no join token, which is <id>.<secret>[.<pin>...], in one line")
+        raise ValueError("the text is not a join token: must be <id>.<secret>[.<pin>...] on one line")
     if not all(map(_PIN.fullmatch, parts[2:])):
-        raise ValueError("a pin of the join token is not the SHA-256 of a key, in 64 hexadecimal digits")
+        raise ValueError(
+            "a pin of the join token is invalid: must be the SHA-256 of a key as 64 hexadecimal digits"
+        )
     return JoinToken(parts[0], parts[1], tuple(parts[2:]))
 
 
@@ -114,9 +116,11 @@ def recorded(wanted: TokenRequest, identifier: str, made_by: str, now: datetime)
     if not 1 <= wanted.uses <= MOST_USES:
         raise RequestError(f"uses is {wanted.uses}: must be from 1 to {MOST_USES}")
     if wanted.uuid is not None and wanted.uses != 1:
-        raise RequestError(f"uses is {wanted.uses}: a token for one proxy (uuid) has one use")
+        raise RequestError(f"uses is {wanted.uses}: must be 1 for a token with a uuid")
     if not timedelta(minutes=1) <= wanted.valid <= MOST_VALID:
-        raise RequestError(f"a token is valid from a minute to {MOST_VALID.days} days, not {wanted.valid}")
+        raise RequestError(
+            f"the validity of the token is {wanted.valid}: must be from 1 minute to {MOST_VALID.days} days"
+        )
     if wanted.days is not None and not 1 <= wanted.days <= MOST_DAYS:
         raise RequestError(f"days is {wanted.days}: must be from 1 to {MOST_DAYS}")
     second = now.replace(microsecond=0)

@@ -28,9 +28,9 @@ def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]
             case 5:
                 length = 4
             case _:
-                raise WireError("not a request: a group, or no wire type")
+                raise WireError("the message is not a request: it has a group or an invalid wire type")
         if length > end - at:
-            raise WireError("not a request: it ends within a field")
+            raise WireError("the message is not a request: it ends within a field")
         yield tag >> 3, begin, at, at + length
         at += length
 
@@ -45,4 +45,4 @@ def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
-    raise WireError("not a request: it ends within a number")
+    raise WireError("the message is not a request: it ends within a number")

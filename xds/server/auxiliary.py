@@ -72,7 +72,7 @@ async def _service(transport: Transport) -> str:
     try:
         return str(health_pb2.HealthCheckRequest.FromString(message).service)
     except DecodeError as error:
-        raise WireError("not a HealthCheckRequest") from error
+        raise WireError("the request is not a HealthCheckRequest") from error
 
 
 async def _answer(status_of: StatusOf, call: Call, transport: Transport, message: bytes) -> Result:
@@ -80,7 +80,7 @@ async def _answer(status_of: StatusOf, call: Call, transport: Transport, message
     try:
         request = csds_pb2.ClientStatusRequest.FromString(message)
     except DecodeError as error:
-        raise WireError("not a ClientStatusRequest") from error
+        raise WireError("the request is not a ClientStatusRequest") from error
     try:
         await call.write(transport, (await status_of(call, request)).SerializeToString())
     finally:

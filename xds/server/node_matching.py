@@ -23,7 +23,7 @@ def asked_about(matchers: Iterable[node_pb2.NodeMatcher]) -> Callable[[Node | No
 def _id_matches(matcher: node_pb2.NodeMatcher) -> Matches:
     if matcher.node_metadatas:
         raise WireError(
-            "node_matchers: metadata of nodes is not kept, so no node_metadatas; node_id can be matched"
+            "node_matchers: node_metadatas cannot be matched, because node metadata is not kept: use node_id"
         )
     return _text_matches(matcher.node_id) if matcher.HasField("node_id") else _any
 
@@ -69,5 +69,5 @@ def _expression_matches(regex: str) -> Matches:
         expression = re2.compile(regex, options)
     except re2.error as error:
         said = error.args[0].decode(errors="replace")
-        raise WireError(f"node_matchers: safe_regex is no regular expression of RE2: {said}") from error
+        raise WireError(f"node_matchers: safe_regex is not an RE2 regular expression: {said}") from error
     return lambda text: expression.fullmatch(text) is not None

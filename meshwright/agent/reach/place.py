@@ -59,7 +59,7 @@ _IN_A_POD: Final[Mapping[Reason, str]] = {
     Reason.REVOKED: f"if that was a mistake: {_RESTART}",
     Reason.NOT_ISSUED: f"the ledger of the control plane was lost or replaced: {_RESTART}",
     Reason.UNCLAIMED: _RESTART,
-    Reason.OTHER_WORKLOAD: f"the Pod's labels or ServiceAccount have changed: {_RESTART}",
+    Reason.OTHER_WORKLOAD: f"the labels or the ServiceAccount of the Pod have changed: {_RESTART}",
     Reason.WORKLOAD_UNKNOWN: "check that the namespace of the Pod is part of the mesh: `meshwright check "
     "--kubernetes` (line `namespaces`)",
 }

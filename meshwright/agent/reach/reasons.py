@@ -63,7 +63,7 @@ class UnreachableReason:
     do: str
 
     def __str__(self) -> str:
-        return f"no control plane: {self.said}; {self.do}"
+        return f"control plane not connected: {self.said}; {self.do}"
 
 
 def unreached(seen: ReachObservation) -> UnreachableReason | None:
@@ -216,7 +216,7 @@ def _answer(at: str, answer: ServerAnswer, shown: PresentedCertificate) -> Unrea
         case "UNAVAILABLE", reason if reason:
             return UnreachableReason(
                 Reason.NOTHING_TO_SERVE,
-                f"{at} has nothing to serve to {shown.name} ({reason})",
+                f"{at} has no configuration for {shown.name} yet ({reason})",
                 "see the reason with `meshwright proxies` or in the log of the server",
             )
         case "PERMISSION_DENIED", reason:
@@ -224,7 +224,7 @@ def _answer(at: str, answer: ServerAnswer, shown: PresentedCertificate) -> Unrea
         case "RESOURCE_EXHAUSTED", _:
             return UnreachableReason(
                 Reason.BUSY,
-                f"{at} turns {shown.name} away{_words(answer.said)}",
+                f"{at} limits the streams of {shown.name}{_words(answer.said)}",
                 "another program may use the same certificate; check with `meshwright proxies`",
             )
         case "UNIMPLEMENTED", _:
@@ -294,7 +294,7 @@ def _words(said: str) -> str:
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(map(_shown, names[:4])) or "nobody"
+    return ", ".join(map(_shown, names[:4])) or "no name"
 
 
 def _shown(name: str) -> str:

@@ -105,21 +105,19 @@ def holder(shown: TokenIdentity, seen: PodIdentity | None) -> ProxyName:
     or knows no proxy for the Pod. Raises ProofRefused if both describe the same Pod differently.
     """
     if seen is None or not seen.uid:
-        raise ProofPending(f"{shown} of ServiceAccount {shown.identity} is not known in the mesh yet")
+        raise ProofPending(f"{shown} of ServiceAccount {shown.identity} is not known to the mesh yet")
     # The name was reused: either the mesh or the API server is a little behind.
     if shown.uid != seen.uid:
-        raise ProofPending(f"{shown}: the mesh knows another Pod of that name, whose UID is {seen.uid}")
+        raise ProofPending(f"{shown}: the mesh knows a Pod of the same name with the UID {seen.uid}")
     for what, said, known in (
-        ("is of the ServiceAccount", shown.identity, seen.identity),
+        ("has the ServiceAccount", shown.identity, seen.identity),
         ("runs on the node", shown.node or seen.node, seen.node or shown.node),
     ):
         if said != known:
-            words = f"{shown}: by its token it {what} {said}, and as the mesh sees it {known}"
+            words = f"{shown}: by the token, the Pod {what} {said}; by the mesh, {known}"
             raise ProofRefused(ProofRefusal.OTHER_POD, words, str(shown))
     if seen.proxy is None:
-        raise ProofPending(
-            f"{shown} of ServiceAccount {shown.identity} has no proxy in the mesh, as far as is known"
-        )
+        raise ProofPending(f"{shown} of ServiceAccount {shown.identity} has no known proxy in the mesh")
     return seen.proxy
 
 
@@ -168,12 +166,15 @@ def read_review(answered: Mapping[str, Any]) -> TokenIdentity:
     username = str(user.get("username", ""))
     namespace, _, account = username.removeprefix(_USER).partition(":")
     if not username.startswith(_USER) or not account:
-        raise ProofRefused(ProofRefusal.NOT_AUTHENTICATED, f"{username[:200]!r} is no ServiceAccount")
+        raise ProofRefused(
+            ProofRefusal.NOT_AUTHENTICATED,
+            f"the user of the token, {username[:200]!r}, is not a ServiceAccount",
+        )
     extra = _mapping(user.get("extra"))
     pods, uids = (_texts(extra.get(f"{_EXTRA}{name}")) for name in ("pod-name", "pod-uid"))
     # A token from the TokenRequest API without a bound Pod, or a legacy one.
     if len(pods) != 1 or len(uids) != 1:
-        raise ProofRefused(ProofRefusal.NO_WORKLOAD, f"the token of {username} is bound to no Pod")
+        raise ProofRefused(ProofRefusal.NO_WORKLOAD, f"the token of {username} is not bound to a Pod")
     node = "".join(_texts(extra.get(f"{_EXTRA}node-name"))[:1])
     return TokenIdentity(
         ServiceIdentity(Namespace(namespace), ServiceAccountName(account)), pods[0], uids[0], node

@@ -28,7 +28,7 @@ def accepted(
             found[name] = _loaded(points[name])
         else:
             known = ", ".join(sorted({*ours, *points}))
-            raise RequestError(f"there is no kind of proof {name[:80]!r}; there are {known}")
+            raise RequestError(f"unknown kind of proof {name[:80]!r}: must be one of {known}")
     return found
 
 
@@ -40,5 +40,7 @@ def _loaded(point: EntryPoint) -> Proof:
         said = f"{type(error).__name__}: {error}"
         raise RequestError(f"the proof {point.name} ({point.value}) cannot be used: {said}") from error
     if kind != point.name:
-        raise RequestError(f"the proof {point.name} ({point.value}) says that its kind is {kind!r}")
+        raise RequestError(
+            f"the proof {point.name} ({point.value}) has the kind {kind!r}: must be {point.name!r}"
+        )
     return proof

@@ -109,7 +109,7 @@ class SqliteTokens:
                 row = _revoked(connection, token, now, full=True)
         if row is None:
             raise RequestError(
-                f"there is no join token {token[:80]!r}: `meshwright certs token list` has all"
+                f"join token {token[:80]!r} does not exist: `meshwright certs token list` lists all of them"
             )
         return _record(row)
 

@@ -128,7 +128,10 @@ async def test_each_driver_refuses_the_others_proxies(documents: Start, read: Re
     async with read(server, server.certificate(ENVOY)) as get:
         assert (await get())[0] == 403
     async with server.client(server.certificate(NAME)) as client:
-        assert await client.ended() == (grpc.StatusCode.PERMISSION_DENIED, "refused")
+        assert await client.ended() == (
+            grpc.StatusCode.PERMISSION_DENIED,
+            "the stream is refused: see the log of the control plane",
+        )
     assert await server.metric('meshwright_xds_streams_refused_total{reason="other_driver"}') == 2
     async with server.client(server.certificate(ENVOY)) as client:
         await client.ask(ENVOY)

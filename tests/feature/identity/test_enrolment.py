@@ -45,7 +45,9 @@ from xds.server.tls import TlsIdentity
 
 Serve = Callable[..., Awaitable[Any]]
 PORTS = {"enrolment_address": "127.0.0.1:0", "renewal_address": "127.0.0.1:0"}
-STRANGER = Answered(grpc.StatusCode.PERMISSION_DENIED, "refused", ("date",))
+STRANGER = Answered(
+    grpc.StatusCode.PERMISSION_DENIED, "the request is refused: see the log of the control plane", ("date",)
+)
 """All that a stranger is told, whatever was wrong with the proof."""
 
 
@@ -260,7 +262,7 @@ async def test_fifty_machines_and_ten_uses(serve: Serve) -> None:
 
 
 BROKEN: dict[str, tuple[bytes, grpc.StatusCode, str]] = {
-    "no message": (b"\xff\xff", grpc.StatusCode.INVALID_ARGUMENT, "the request is no JoinRequest"),
+    "no message": (b"\xff\xff", grpc.StatusCode.INVALID_ARGUMENT, "the request is not a JoinRequest"),
     "nothing": (b"", grpc.StatusCode.INVALID_ARGUMENT, "is not PKCS#10"),
     "no PKCS#10": (
         wire.JoinRequest(csr_der=b"csr").SerializeToString(),
@@ -417,6 +419,9 @@ async def test_a_proof_that_takes_too_long_is_a_fault_that_is_written(tmp_path: 
             answered = await join(SimpleNamespace(authority=authority, bound=bound), Machine(), "t")
     finally:
         await port.stop(10)
-    assert (answered.code, answered.words) == (grpc.StatusCode.INTERNAL, "internal error")
+    assert (answered.code, answered.words) == (
+        grpc.StatusCode.INTERNAL,
+        "internal error of the control plane: see its log",
+    )
     assert [each["event"] for each in logs] == ["request failed"]
     assert counted == [("Join", "failed")]

@@ -17,7 +17,10 @@ from tests.meshes import texts
 Serve = Callable[..., Awaitable[Any]]
 NAME = "one.store.shop"
 CLUSTERS = {"shop/store|18080|local"}
-REFUSED = (grpc.StatusCode.PERMISSION_DENIED, "refused")
+REFUSED = (
+    grpc.StatusCode.PERMISSION_DENIED,
+    "the stream is refused: see the log of the control plane",
+)
 
 
 def workload(uuid: str, service: str = "store", host: int = 1) -> str:
@@ -175,7 +178,10 @@ async def test_a_workload_that_never_appears_ends_the_stream_at_the_deadline(ser
     async with server.client(server.certificate(NAME)) as client:
         await client.ask(NAME)
         code, words = await client.ended()
-        assert (code, words) == (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet")
+        assert (code, words) == (
+            grpc.StatusCode.UNAVAILABLE,
+            "the configuration of this proxy is not ready yet",
+        )
     assert await server.metric('meshwright_xds_responses_total{type="cluster"}') == 0
 
 

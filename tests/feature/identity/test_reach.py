@@ -130,7 +130,10 @@ async def test_whose_workload_was_removed_is_told_that_it_is_unknown(serve: Serv
         await client.ask(NAME)
         await client.names()
         server.write(workload("two", host=2))
-        assert await client.ended() == (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet")
+        assert await client.ended() == (
+            grpc.StatusCode.UNAVAILABLE,
+            "the configuration of this proxy is not ready yet",
+        )
     why = await _found(str(server.bound.ads), _credentials(server, shown, tmp_path / "files"))
     assert why.reason is Reason.WORKLOAD_UNKNOWN
 
@@ -153,7 +156,7 @@ async def test_another_mesh(serve: Serve, credentials: Path, tmp_path: Path) -> 
     server = await serve(workload("one"))
     at = str(server.bound.ads)
     why = await _found(at, credentials)
-    assert (why.reason, "for ads that no authority in ca.pem has issued" in why.said) == (
+    assert (why.reason, "for ads that no CA in ca.pem has issued" in why.said) == (
         Reason.SERVER_OF_ANOTHER_CA,
         True,
     ), why
@@ -161,7 +164,7 @@ async def test_another_mesh(serve: Serve, credentials: Path, tmp_path: Path) -> 
     shutil.copytree(credentials, both)
     write_private(both / "ca.pem", server.authority.trust_bundle())
     why = await _found(at, both)
-    assert (why.reason, "`handshake failed`" in why.do) == (Reason.NOT_ACCEPTED, True)
+    assert (why.reason, "`handshakes failed`" in why.do) == (Reason.NOT_ACCEPTED, True)
 
 
 async def test_a_closed_port_and_a_name_that_nobody_has(credentials: Path) -> None:
@@ -208,7 +211,7 @@ async def test_another_service_on_the_port(credentials: Path) -> None:
         why = await _found(at, credentials)
     finally:
         await runner.cleanup()
-    assert (why.reason, "an HTTP server is at" in why.said) == (Reason.ANOTHER_SERVICE, True), why
+    assert (why.reason, "an HTTP server listens at" in why.said) == (Reason.ANOTHER_SERVICE, True), why
     assert str(HTTPStatus.BAD_REQUEST.value) in why.said
 
     async with _listening(partial(_greets, b"SSH-2.0-OpenSSH_9.7\r\n")) as at:
@@ -219,7 +222,7 @@ async def test_another_service_on_the_port(credentials: Path) -> None:
     assert (why.reason, "'hi'" in why.said) == (Reason.ANOTHER_SERVICE, True), why
     async with _listening(partial(_greets, b"")) as at:
         why = await _found(at, credentials, 0.5)
-    assert (why.reason, "answers nothing" in why.said) == (Reason.NO_HANDSHAKE, True), why
+    assert (why.reason, "sends nothing" in why.said) == (Reason.NO_HANDSHAKE, True), why
     async with _listening(_hangs_up) as at:
         why = await _found(at, credentials)
     assert (why.reason, "closes them" in why.said) == (Reason.NO_HANDSHAKE, True), why
@@ -231,7 +234,7 @@ async def test_another_server_of_the_mesh(credentials: Path, tmp_path: Path) -> 
     tls.load_cert_chain(write_server_certificate(tmp_path / "other"))
     async with _listening(partial(_greets, b"HTTP/1.1 400 Bad Request\r\n\r\n"), tls) as at:
         why = await _found(at, credentials)
-    assert (why.reason, "no control plane" in why.said) == (Reason.ANOTHER_SERVICE, True), why
+    assert (why.reason, "not a control plane" in why.said) == (Reason.ANOTHER_SERVICE, True), why
 
     tls.load_cert_chain(_server_certificate(tmp_path / "other", "web.example"))
     async with _listening(partial(_greets, b""), tls) as at:

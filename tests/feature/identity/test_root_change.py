@@ -141,7 +141,7 @@ async def test_a_ledger_that_is_rebuilt(serve: Serve, tmp_path: Path) -> None:
         ({"abort": 1}, "abort must be true or false"),
         ({"give_up": "two"}, "give_up must be a list of proxies' names"),
         ({"older_than_seconds": -1}, "older_than_seconds must be a number of seconds, 0 or more"),
-        ({"aborted": True}, "'aborted' is none of the fields abort, give_up, older_than_seconds"),
+        ({"aborted": True}, "unknown field 'aborted': must be one of abort, give_up, older_than_seconds"),
         ([], "the body must be a JSON object"),
     ],
 )

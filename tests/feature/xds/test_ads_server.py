@@ -84,7 +84,10 @@ async def test_s12_a_stream_with_nothing_to_serve_ends_at_the_deadline(
     client = connect(served.port)
     await client.ask(ENDPOINT, "a")
 
-    assert await client.status() == (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet")
+    assert await client.status() == (
+        grpc.StatusCode.UNAVAILABLE,
+        "the configuration of this proxy is not ready yet",
+    )
     assert served.seen.endings[0][0] is StreamEnd.NOT_SERVED
 
 
@@ -107,7 +110,10 @@ async def test_s12_a_stream_whose_node_is_served_no_more_ends_at_the_deadline(
     assert served.seen.endings == []
 
     served.cache.publish({}, {})
-    assert await client.status() == (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet")
+    assert await client.status() == (
+        grpc.StatusCode.UNAVAILABLE,
+        "the configuration of this proxy is not ready yet",
+    )
     assert served.seen.endings[0][0] is StreamEnd.NOT_SERVED
 
 
@@ -185,7 +191,10 @@ async def test_s4_who_is_refused_learns_no_reason_and_gets_nothing(
     if keeper.at_node:  # who is refused at the door is refused unheard
         await client.ask(ENDPOINT, "a")
 
-    assert await client.status() == (grpc.StatusCode.PERMISSION_DENIED, "refused")
+    assert await client.status() == (
+        grpc.StatusCode.PERMISSION_DENIED,
+        "the stream is refused: see the log of the control plane",
+    )
     await eventually(
         lambda: (
             served.seen.refusals == ["secret reason"]

@@ -85,7 +85,7 @@ async def test_streams_in_all_are_bounded(serve: Serve, connect: Connect, eventu
     await eventually(served.server.statuses)
     second = connect(served.port)
 
-    assert await second.status() == (TOO_MUCH, "too many streams")
+    assert await second.status() == (TOO_MUCH, "too many streams: try again later")
     assert served.seen.refusals == [StreamEnd.TOO_MANY]
 
 

@@ -298,10 +298,12 @@ def test_a_third_party_adds_its_own_proof_by_an_entry_point() -> None:
     found = accepted((KIND, "third"), ours, points)
     assert [type(each).__name__ for each in found.values()] == ["AtHand", "Installed"]
     for name, words in {
-        "other": "says that its kind is 'third'",
+        "other": "has the kind 'third': must be 'other'",
         "raises": "cannot be used: OSError: no such device",
         "missing": "cannot be used: AttributeError",
-        "nowhere": "there is no kind of proof 'nowhere'; there are join-token, missing, other, raises, third",
+        "nowhere": (
+            "unknown kind of proof 'nowhere': must be one of join-token, missing, other, raises, third"
+        ),
     }.items():
         with pytest.raises(RequestError, match=words):
             accepted((name,), ours, points)

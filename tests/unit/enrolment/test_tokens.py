@@ -79,11 +79,11 @@ def test_what_is_no_token_is_refused_without_repeating_it(text: str) -> None:
         (TokenRequest("shop", "a.b"), "namespace is 'a.b': must be"),
         (TokenRequest("shop", "market", "x y"), "uuid is 'x y': must be"),
         (TokenRequest("shop", "market", uses=0), "uses is 0: must be from 1 to 10000"),
-        (TokenRequest("shop", "market", "u1", uses=2), "uses is 2: a token for one proxy"),
-        (TokenRequest("shop", "market", valid=timedelta(seconds=1)), "is valid from a minute to 366 days"),
+        (TokenRequest("shop", "market", "u1", uses=2), "uses is 2: must be 1 for a token with a uuid"),
+        (TokenRequest("shop", "market", valid=timedelta(seconds=1)), "must be from 1 minute to 366 days"),
         (TokenRequest("shop", "market", days=0), "days is 0: must be from 1 to 3652"),
         (TokenRequest("shop", "market", days=3653), "days is 3653: must be from 1 to 3652"),
-        (TokenRequest("shop", "market", valid=timedelta(days=400)), "is valid from a minute to 366 days"),
+        (TokenRequest("shop", "market", valid=timedelta(days=400)), "must be from 1 minute to 366 days"),
     ],
 )
 def test_a_token_that_makes_no_sense_is_not_made(wanted: TokenRequest, words: str) -> None:
@@ -122,7 +122,7 @@ def test_a_token_ends(store: SqliteTokens) -> None:
     assert first.standing(NOW) == "revoked"
     with pytest.raises(TokenRefused, match="token_revoked"):
         store.redeem(TOKEN, "a", NOW)
-    with pytest.raises(RequestError, match="there is no join token 'xyz'"):
+    with pytest.raises(RequestError, match="join token 'xyz' does not exist"):
         store.revoke("xyz", NOW)
 
 

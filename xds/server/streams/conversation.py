@@ -220,7 +220,7 @@ class Conversation:
                 self._check(request.initial_versions)
                 responses = delta.on_request(request)
             case _:
-                raise TypeError(f"a {self._variant} stream has read a {type(request).__name__}")
+                raise TypeError(f"a {self._variant} stream received a {type(request).__name__}")
         self._call.bill.charge(request.type_url, cost(self._stream.channel(request.type_url)))
         return responses
 
@@ -246,7 +246,7 @@ class Conversation:
         if not request.type_url:
             raise WireError("a request on an aggregated stream has no type_url")
         if self._only_type is not None and self._only_type != request.type_url:
-            raise WireError(f"a stream for {self._only_type} was asked for {request.type_url[:200]}")
+            raise WireError(f"a stream for {self._only_type} received a request for {request.type_url[:200]}")
         if (response := self._stream.awaiting(request.type_url, request.nonce)) is not None:
             self._observer.answered(self.node_key, response, request.rejection, self._call.number)
             if request.rejection is not None:
@@ -383,4 +383,7 @@ class Conversation:
     def _end_unserved(self) -> None:
         self._unserved = None
         if self._cache.snapshot(self.node_key) is None:
-            self._call.end(StreamEnd.NOT_SERVED, f"nothing to serve for {self._limits.unserved_seconds} s")
+            self._call.end(
+                StreamEnd.NOT_SERVED,
+                f"no configuration for this proxy within {self._limits.unserved_seconds} s",
+            )

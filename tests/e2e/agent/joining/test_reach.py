@@ -27,7 +27,7 @@ def _said(agent: Agent, event: str) -> list[dict[str, object]]:
 async def test_a_sidecar_without_its_control_plane_says_why(scene: Scene, meshwright: str) -> None:
     """Before it was ever served it is not ready; served once it is, and both are told with what to do."""
     at = f"127.0.0.1:{scene.mesh.ads_port}"
-    sentence = f"no control plane: nobody listens at {at}; start `meshwright serve` there"
+    sentence = f"control plane not connected: no server listens at {at}; start `meshwright serve` there"
     async with scene.mesh.away():
         agent = await scene.start("alice-uuid")
         await when(lambda: bool(_said(agent, WHY)))
@@ -35,7 +35,7 @@ async def test_a_sidecar_without_its_control_plane_says_why(scene: Scene, meshwr
         assert (code, words.startswith(sentence)) == (503, True), words
         code, words = await _status(meshwright, agent)
         assert (code, f"control plane  {at} is not reached since 2" in words) == (1, True), words
-        assert f"port-closed: nobody listens at {at}\n" in words
+        assert f"port-closed: no server listens at {at}\n" in words
         code, words = await _status(meshwright, agent, "--json")
         found = json.loads(words)
         assert (code, found["ready"], found["control_plane"]["reason"]) == (1, False, "port-closed")
@@ -75,7 +75,7 @@ async def test_a_sidecar_whose_workload_is_removed_says_that_it_is_held(
     (said,) = _said(agent, WHY)
     assert said["reason"] == "workload-unknown"
     code, words = await get(f"{agent.status}/healthz/ready")
-    assert (code, words.startswith("ok\nbut: no control plane: ")) == (200, True), words
+    assert (code, words.startswith("ok\nbut: control plane not connected: ")) == (200, True), words
     assert "knows no workload of alice-uuid.alice.default, and serves nothing until it does" in words
     assert (await _status(meshwright, agent))[0] == 1
     scene.mesh.apply(MESH)

@@ -105,7 +105,7 @@ async def test_a_mesh_that_is_well_and_then_is_not(tmp_path: Path, envoy: str) -
         lines = await check(meshed, 1)
         assert failed(lines) == {"server"}
         lines = await agent_check(meshed, "alice", "--ads", PLANE.ads, status=1)
-        assert lines["control plane"]["said"].startswith("port-closed: nobody listens at")
+        assert lines["control plane"]["said"].startswith("port-closed: no server listens at")
         assert lines["workload"]["status"] == "warning"
 
 

@@ -55,10 +55,20 @@ def test_by_how_much_a_certificate_has_expired(late: timedelta, said: str) -> No
         (ServerAnswer("PERMISSION_DENIED", "refused"), Reason.REFUSED),
         (ServerAnswer("PERMISSION_DENIED", "refused", "expired"), Reason.EXPIRED),
         (ServerAnswer("PERMISSION_DENIED", "refused", "not_yet_valid"), Reason.NOT_YET_VALID),
-        (ServerAnswer("UNAVAILABLE", "nothing to serve yet", "sources-not-read"), Reason.NOTHING_TO_SERVE),
-        (ServerAnswer("UNAVAILABLE", "nothing to serve yet", "translation-failed"), Reason.NOT_TRANSLATED),
+        (
+            ServerAnswer(
+                "UNAVAILABLE", "the configuration of this proxy is not ready yet", "sources-not-read"
+            ),
+            Reason.NOTHING_TO_SERVE,
+        ),
+        (
+            ServerAnswer(
+                "UNAVAILABLE", "the configuration of this proxy is not ready yet", "translation-failed"
+            ),
+            Reason.NOT_TRANSLATED,
+        ),
         (ServerAnswer("UNAVAILABLE", "connection reset"), Reason.NOT_SERVING),
-        (ServerAnswer("RESOURCE_EXHAUSTED", "too many streams"), Reason.BUSY),
+        (ServerAnswer("RESOURCE_EXHAUSTED", "too many streams: try again later"), Reason.BUSY),
         (ServerAnswer("UNIMPLEMENTED"), Reason.ANOTHER_SERVICE),
     ],
 )
@@ -72,7 +82,7 @@ def test_a_name_is_said_with_its_address() -> None:
     """What was dialled is not what was typed."""
     why = unreached(_seen(NoRoute("192.0.2.1:15128", "No route to host")))
     said = "there is no route to control.example:15128, which is 192.0.2.1:15128, (No route to host)"
-    assert str(why).startswith(f"no control plane: {said}; ")
+    assert str(why).startswith(f"control plane not connected: {said}; ")
 
 
 def test_the_clock_is_compared_where_the_server_says_its_own() -> None:

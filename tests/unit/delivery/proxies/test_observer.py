@@ -118,7 +118,7 @@ def test_a_large_response_is_said_once_until_it_is_answered(
             observer.sent(NODE, response, size)
         observer.large(NODE, node, Response(LISTENER, Version("1"), Nonce("9")), size)
 
-    large = [each for each in said if each["event"] == "large response"]
+    large = [each for each in said if each["event"] == "large response sent"]
     assert [(each["log_level"], each["type"], each["bytes"]) for each in large] == [
         (level, "cluster", size),
         (level, "listener", size),

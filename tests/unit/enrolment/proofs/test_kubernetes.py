@@ -90,9 +90,9 @@ def test_the_proxy_is_that_of_the_pod_which_both_know(node: str) -> None:
     [
         (
             replace(SEEN, identity=OTHER),
-            "of the ServiceAccount market/shop, and as the mesh sees it market/other",
+            "has the ServiceAccount market/shop; by the mesh, market/other",
         ),
-        (replace(SEEN, node="worker-2"), "it runs on the node worker-1, and as the mesh sees it worker-2"),
+        (replace(SEEN, node="worker-2"), "the Pod runs on the node worker-1; by the mesh, worker-2"),
     ],
 )
 def test_a_pod_that_the_mesh_sees_otherwise_is_refused(seen: PodIdentity, words: str) -> None:
