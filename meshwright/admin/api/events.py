@@ -35,10 +35,10 @@ NAMED: Final = 100
 CHANGED: Final[Shape] = record(
     {
         "at": MOMENT,
-        "parts": noted(listed(one_of(*PARTS)), "what is other than before"),
-        "came": noted(listed(TEXT), "proxies that are connected, and were not"),
-        "went": noted(listed(TEXT), "proxies that were connected, and are not"),
-        "more": noted(WHOLE, "how many more came and went than are named"),
+        "parts": noted(listed(one_of(*PARTS)), "changed parts"),
+        "came": noted(listed(TEXT), "newly connected proxies"),
+        "went": noted(listed(TEXT), "disconnected proxies"),
+        "more": noted(WHOLE, "number of further connected and disconnected proxies that are not named"),
     }
 )
 

@@ -15,8 +15,8 @@ VERSION: Final = "3.1.0"
 EVENTS: Final = "/events"
 TRY: Final = "/try"
 _ERRORS: Final = {
-    "400": "It cannot be asked in this way; the sentence says what would be right",
-    "404": "It is not there",
+    "400": "The request is invalid; the error names the valid form",
+    "404": "The object or path does not exist",
 }
 
 
@@ -39,28 +39,28 @@ def described(routes: Iterable[Route]) -> Document:
 
 
 def _events() -> Document:
-    words = "Events `changed`, at most one a second; the data of each is JSON, a Changed"
+    words = "Events named `changed`, at most one a second; the data of each is a Changed object in JSON"
     return {
-        "summary": "what changes, as server-sent events",
+        "summary": "Changes of the mesh, as server-sent events",
         "operationId": "events",
         "responses": {
             "200": {"description": words, "content": {"text/event-stream": {"schema": TEXT}}},
-            "503": _answer("Too many listen already", ERROR),
+            "503": _answer("Too many clients are connected already", ERROR),
         },
     }
 
 
 def _try() -> Document:
     refused = {
-        "400": "The body is not as it must be",
-        "403": "A page of another site asks",
+        "400": "The body is invalid",
+        "403": "The request comes from a page of another site",
         "413": "The manifests are too long",
         "415": "The body is not application/json",
-        "503": "Something is being tried already, it takes too long, or nothing has been read yet",
+        "503": "Another trial runs, the trial takes too long, or the sources have not been read yet",
     }
-    answers: Document = {"200": _answer("What would come of them", TRIED)}
+    answers: Document = {"200": _answer("The effect of the manifests", TRIED)}
     return {
-        "summary": "whom manifests would concern; nothing is applied",
+        "summary": "The proxies that manifests would affect; nothing is applied",
         "operationId": "try",
         "requestBody": {"required": True, "content": {"application/json": {"schema": BODY}}},
         "responses": answers | {code: _answer(words, ERROR) for code, words in refused.items()},
@@ -70,7 +70,7 @@ def _try() -> Document:
 def _operation(route: Route) -> Document:
     inside: list[Json] = []
     if "{name}" in route.path:
-        means = "a proxy: its common name, UUID, workload, or the beginning of its UUID"
+        means = "The common name, the UUID, the workload or the beginning of the UUID of a proxy"
         inside.append({"name": "name", "in": "path", "required": True, "description": means, "schema": TEXT})
     answers: Document = {"200": _answer(route.shows, route.shape)}
     return {

@@ -41,22 +41,29 @@ _SECONDS: Final[Shape] = {
 }
 _BY: Final[Shape] = {"type": "string", "enum": ["service", "namespace"]}
 _PAGE: Final = (
-    Parameter("limit", "so many at most; all by default", 500, schema={"type": "integer", "minimum": 1}),
-    Parameter("offset", "from this one on; the first is 0", 0, schema={"type": "integer", "minimum": 0}),
+    Parameter(
+        "limit", "largest number of rows; all rows by default", 500, schema={"type": "integer", "minimum": 1}
+    ),
+    Parameter("offset", "number of the first row, from 0", 0, schema={"type": "integer", "minimum": 0}),
 )
 _STAT: Final = (
-    Parameter("window", "over the last so many seconds", 300, schema=_SECONDS),
-    Parameter("namespace", "rows with an end in it", "shop"),
-    Parameter("from", f"who calls, {_SERVICE}", "shop/cart"),
-    Parameter("to", f"who is called, {_SERVICE}", "shop/pay"),
-    Parameter("service", f"either, {_SERVICE}", "shop/pay"),
+    Parameter("window", "seconds before now that the rates cover", 300, schema=_SECONDS),
+    Parameter("namespace", "only rows whose source or destination is in the namespace", "shop"),
+    Parameter("from", f"source of the requests, {_SERVICE}", "shop/cart"),
+    Parameter("to", f"destination of the requests, {_SERVICE}", "shop/pay"),
+    Parameter("service", f"source or destination, {_SERVICE}", "shop/pay"),
     *_PAGE,
 )
 _TOPOLOGY: Final = (
-    Parameter("service", f"it and its neighbours, {_SERVICE}", "shop/pay"),
-    Parameter("namespace", "its services and their neighbours", "shop"),
-    Parameter("by", "service or namespace; of more than 300 the latter", "service", schema=_BY),
-    Parameter("window", "over the last so many seconds", 300, schema=_SECONDS),
+    Parameter("service", f"only the service and its neighbours, {_SERVICE}", "shop/pay"),
+    Parameter("namespace", "only the services of the namespace and their neighbours", "shop"),
+    Parameter(
+        "by",
+        "unit of a node: service, or namespace (default for more than 300 services)",
+        "service",
+        schema=_BY,
+    ),
+    Parameter("window", "seconds before now that the rates cover", 300, schema=_SECONDS),
     *_PAGE,
 )
 _REQUEST: Final = (
@@ -68,48 +75,79 @@ _EXPLAIN: Final = (
     Parameter("from", "namespace/service account, or an IP address outside the mesh", "shop/buyer"),
     Parameter("to", "namespace/service:port, or an address outside the mesh", "shop/store:80"),
     *_REQUEST,
-    Parameter("line", "of a sidecar's access log, in the place of what it says", _LINE),
+    Parameter("line", "line of a sidecar's access log, instead of the other parameters", _LINE),
 )
 _CALL: Final = (
     Parameter("from", "namespace/service account", "shop/buyer", True),
-    Parameter("to", "namespace/service, with :port where it has several", "shop/store:80", True),
+    Parameter("to", "namespace/service, with :port for a service with several ports", "shop/store:80", True),
     *_REQUEST,
 )
-_HOSTS: Final = (Parameter("namespace", "whose short names are wanted", "shop", True),)
-_STREAMS: Final = (Parameter("proxy", "its own alone, as /proxies/{name} has it", "store-1"),)
+_HOSTS: Final = (Parameter("namespace", "namespace whose services get short names", "shop", True),)
+_STREAMS: Final = (
+    Parameter("proxy", "only the streams of this proxy, named as in /proxies/{name}", "store-1"),
+)
 _OBJECT: Final = (
-    Parameter("object", "this one alone, kind and namespace/name", "TrafficTarget shop/buyers"),
+    Parameter("object", "only this object, as kind and namespace/name", "TrafficTarget shop/buyers"),
 )
 
 ROUTES: Final = (
-    Route("/overview", "how all is, in a verdict a part", mesh.overview, shapes.OVERVIEW),
-    Route("/proxies", "every proxy, in step or why not", mesh.all_proxies, proxies.PROXIES),
-    Route("/proxies/{name}", "one proxy, and what it was told", mesh.one_proxy, proxies.PROXY),
-    Route("/proxies/{name}/pushes", "what it was sent last, and why", mesh.pushes, proxies.PUSHES),
+    Route("/overview", "state of each part of the mesh", mesh.overview, shapes.OVERVIEW),
+    Route(
+        "/proxies",
+        "every proxy, with the reason if its configuration is outdated",
+        mesh.all_proxies,
+        proxies.PROXIES,
+    ),
+    Route("/proxies/{name}", "one proxy and its configuration in words", mesh.one_proxy, proxies.PROXY),
+    Route(
+        "/proxies/{name}/pushes", "last responses to a proxy, with their causes", mesh.pushes, proxies.PUSHES
+    ),
     Route(
         "/proxies/{name}/configuration",
-        "what it is served, in its own words",
+        "configuration that is served to a proxy, in the form of the proxy",
         mesh.configuration,
         proxies.CONFIGURATION,
     ),
     Route("/streams", "open streams, by type", mesh.all_streams, proxies.STREAMS, _STREAMS),
-    Route("/published", "versions of what each proxy is served", mesh.all_published, proxies.PUBLISHED),
-    Route("/certificates", "certificates issued", mesh.all_certificates, shapes.CERTIFICATES),
-    Route("/policies", "objects in force, and problems", mesh.policies, shapes.POLICIES, _OBJECT),
-    Route("/explain", "why a call may pass or not", mesh.explain, calls.EXPLAINED, _EXPLAIN),
+    Route(
+        "/published",
+        "versions of the resources that are served to each proxy",
+        mesh.all_published,
+        proxies.PUBLISHED,
+    ),
+    Route("/certificates", "issued certificates", mesh.all_certificates, shapes.CERTIFICATES),
+    Route("/policies", "objects in force and problems", mesh.policies, shapes.POLICIES, _OBJECT),
+    Route(
+        "/explain",
+        "explanation of a request: allowed or not, and why",
+        mesh.explain,
+        calls.EXPLAINED,
+        _EXPLAIN,
+    ),
     Route(
         "/connectivity",
-        "how it stands with all that a call goes by",
+        "state of every part that a request passes",
         mesh.connectivity,
         calls.CONNECTIVITY,
         _CALL,
     ),
-    Route("/sources", "sources: how fresh, what they hold", mesh.all_sources, shapes.SOURCES),
-    Route("/hosts", "the lines of a hosts file", mesh.hosts, shapes.HOSTS, _HOSTS),
+    Route("/sources", "sources: age and objects", mesh.all_sources, shapes.SOURCES),
+    Route("/hosts", "lines of a hosts file", mesh.hosts, shapes.HOSTS, _HOSTS),
     Route("/config", "MeshConfig and settings", mesh.config, shapes.CONFIG),
-    Route("/loop", "when the event loop was held, and by what", mesh.loop, shapes.LOOP),
-    Route("/topology", "who calls whom, allowed and seen", _topology, TOPOLOGY, _TOPOLOGY),
-    *(Route(f"/stat/{of.value}", f"how {of.value} fare", partial(_stat, of), STAT, _STAT) for of in RowKind),
+    Route(
+        "/loop", "last moments at which the event loop was blocked, with the cause", mesh.loop, shapes.LOOP
+    ),
+    Route("/topology", "graph of allowed and observed traffic", _topology, TOPOLOGY, _TOPOLOGY),
+    *(
+        Route(
+            f"/stat/{of.value}",
+            f"request and connection statistics of {of.value}",
+            partial(_stat, of),
+            STAT,
+            _STAT,
+        )
+        for of in RowKind
+    ),
 )
 
 
@@ -159,8 +197,8 @@ async def _index(_request: web.Request) -> web.Response:
     return await _json(
         {
             **listed,
-            PREFIX + EVENTS: "what changes, as server-sent events",
-            PREFIX + TRY: "POST: whom manifests would concern",
+            PREFIX + EVENTS: "changes of the mesh, as server-sent events",
+            PREFIX + TRY: "POST: proxies that manifests would affect",
         }
     )
 

@@ -31,25 +31,25 @@ _RESOURCE: Final = record({"change": _CHANGE, "type": TEXT, "name": TEXT, "diff"
 TRIED: Final[Shape] = record(
     {
         "at": MOMENT,
-        "objects": noted(WHOLE, "how many could be read"),
-        "problems": noted(listed(PROBLEM), "that would be new"),
+        "objects": noted(WHOLE, "number of readable objects"),
+        "problems": noted(listed(PROBLEM), "new problems"),
         "changed": noted(
             listed(record({"proxies": listed(TEXT), "resources": listed(_RESOURCE)})),
-            "proxies that would be served something else, those together whose change is the same",
+            "proxies whose configuration would change, grouped by equal changes",
         ),
-        "more": noted(WHOLE, "how many more such sets there are"),
-        "unchanged": noted(WHOLE, "how many proxies would not"),
-        "new": noted(listed(TEXT), "proxies that would be known"),
-        "gone": noted(listed(TEXT), "proxies that would not be known any more"),
+        "more": noted(WHOLE, "number of further groups"),
+        "unchanged": noted(WHOLE, "number of proxies without a change"),
+        "new": noted(listed(TEXT), "new proxies"),
+        "gone": noted(listed(TEXT), "proxies that would become unknown"),
         "failed": noted(
             listed(record({"error": TEXT, "proxies": listed(TEXT)})),
-            "proxies for which nothing can be made, as things would be then: they would keep what they have",
+            "proxies whose configuration could not be computed; they would keep the present one",
         ),
     }
 )
 MOST_ESCAPED: Final = 6
 """The bytes of JSON that one byte of a manifest may take: an escape."""
-BODY: Final[Shape] = record({"manifests": noted(TEXT, "YAML, as kubectl apply has it")})
+BODY: Final[Shape] = record({"manifests": noted(TEXT, "manifests in YAML, as for kubectl apply")})
 
 
 async def answer(api: Api, request: web.Request) -> web.Response:

@@ -106,7 +106,7 @@ async def test_no_more_listen_than_may(
         assert {each.status for each in listening} == {200}
         async with session.get(_address(server)) as refused:
             assert refused.status == 503
-            assert (await refused.json())["error"].startswith(f"{CLIENTS} clients listen already")
+            assert (await refused.json())["error"].startswith(f"{CLIENTS} clients are connected already")
         listening.pop().close()
         async with asyncio.timeout(20):
             while True:

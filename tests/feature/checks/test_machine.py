@@ -44,7 +44,7 @@ def test_what_is_lacking_on_a_machine_is_said(before: Before, tmp_path: Path) ->
     assert not (tmp_path / "run").exists()
 
     _, lines = before("--ads", at, "--run", str(program / "run"), "--uid", "4711", "--envoy", "no-envoy")
-    assert lines["control plane"]["said"].startswith("port-closed: nobody listens at")
+    assert lines["control plane"]["said"].startswith("port-closed: no server listens at")
     assert lines["run directory"]["status"] == "failed"
     assert lines["proxy's user"]["do"].startswith("useradd --system --uid 4711")
     assert "there is no such program" in lines["Envoy's program"]["said"]

@@ -139,7 +139,7 @@ async def test_a_ledger_that_is_rebuilt(serve: Serve, tmp_path: Path) -> None:
         ({"abort": True}, "no root is being changed"),
         ({"give_up": [BARE]}, "no root is being changed"),
         ({"abort": 1}, "abort must be true or false"),
-        ({"give_up": "two"}, "give_up must be a list of proxies' names"),
+        ({"give_up": "two"}, "give_up must be a list of proxy names"),
         ({"older_than_seconds": -1}, "older_than_seconds must be a number of seconds, 0 or more"),
         ({"aborted": True}, "unknown field 'aborted': must be one of abort, give_up, older_than_seconds"),
         ([], "the body must be a JSON object"),

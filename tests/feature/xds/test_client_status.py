@@ -230,10 +230,10 @@ async def test_nodes_are_matched(
 @pytest.mark.parametrize(
     ("matcher", "said"),
     [
-        ({"nodeMetadatas": [{"path": [{"key": "app"}]}]}, "no node_metadatas"),
+        ({"nodeMetadatas": [{"path": [{"key": "app"}]}]}, "node_metadatas cannot be matched"),
         ({"nodeId": {}}, "must have one of exact, prefix, suffix, contains and safe_regex"),
         ({"nodeId": {"custom": {"name": "x"}}}, "must have one of"),
-        ({"nodeId": {"safeRegex": {"regex": "(?=u)"}}}, "no regular expression of RE2"),
+        ({"nodeId": {"safeRegex": {"regex": "(?=u)"}}}, "safe_regex is not an RE2 regular expression"),
     ],
 )
 async def test_who_asks_with_a_matcher_that_cannot_be_judged_is_told(

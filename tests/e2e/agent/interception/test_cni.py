@@ -227,7 +227,7 @@ def test_pods_have_their_rules_and_others_are_left_alone(host: tuple[Host, dict[
         assert (status, said["code"], said["msg"]) == (
             1,
             7,
-            "the network of pod shop/store is the node's own",
+            "pod shop/store uses the network of the node",
         )
         status, said = node.plugin("ADD", "store", "/run/netns/none")
         assert (status, said["code"]) == (1, 11)

@@ -111,7 +111,11 @@ def _refused(state: Path) -> str:
 async def _knows(log: Path) -> bool:
     """Say whether an agent has said that it cannot join, why, and that what it has is over."""
     lines = log.read_text().splitlines() if log.exists() else []
-    said = [json.loads(each) for each in lines if "what there is goes on" in each and each.endswith("}")]
+    said = [
+        json.loads(each)
+        for each in lines
+        if "join failed; the present certificate stays in use" in each and each.endswith("}")
+    ]
     if not said:
         return False
     assert (
