@@ -31,8 +31,8 @@ class LargeResponse:
         if not self.user_agent.startswith("gRPC"):
             return ""
         return (
-            f"gRPC's clients take {LARGE} bytes unless grpc.max_receive_message_length says otherwise;"
-            " where that cannot be set for xDS, as in gRPC for Go, have the client need less"
+            f"gRPC clients accept {LARGE} bytes unless grpc.max_receive_message_length is set;"
+            " if that cannot be set for xDS, for example in gRPC for Go, reduce what the client subscribes to"
         )
 
     @property

@@ -80,7 +80,7 @@ def taken(pod: Pod) -> tuple[OwnContainer, ...]:
             spec[field] = [each for each in there if not _is_own(each)]
     for name in _NAMES:
         if len([each for each in found if each.name == name]) > 1:
-            raise CannotPatchError(f"container {name} is there twice: its author may change one sidecar")
+            raise CannotPatchError(f"two containers are named {name}: only one sidecar can be customised")
     return tuple(found)
 
 

@@ -44,7 +44,7 @@ def _reasons(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[s
     noted = set(pod.get("metadata", {}).get("annotations") or ()) & INJECTED
     yield from (f"annotation {name} is the injection's own: leave it out" for name in sorted(noted))
     known = Counter(each.get("name") for each in all_containers(pod))
-    yield from (f"container {name} is there twice" for name, count in known.items() if count > 1)
+    yield from (f"two containers are named {name}" for name, count in known.items() if count > 1)
     yield from _nobody(context, sidecar, pod)
     laid = {str(volume.get("name")) for each in context.overlays for volume in each.volumes}
     if twice := {each.get("name", "") for each in spec.get("volumes") or ()} & {*names.VOLUMES, *laid}:
@@ -52,14 +52,14 @@ def _reasons(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[s
     if not sidecar.intercepts:
         if context.interception != Transparent():
             driver = context.selection.driver
-            yield f"its annotations say how its traffic is captured, and driver {driver} captures none"
+            yield f"its annotations configure interception, but driver {driver} does not intercept traffic"
         return
     if context.placement is Placement.CLASSIC:
         yield from _too_early(spec)
     if context.os is PodOs.WINDOWS:
-        yield "on Windows a pod's traffic cannot be led through a proxy: there are no iptables, and no agent"
+        yield "on Windows the traffic of a pod cannot be intercepted: iptables and the agent are missing"
     if spec.get("hostNetwork"):
-        yield "spec.hostNetwork is true: the traffic of the whole node would be led through this sidecar"
+        yield "spec.hostNetwork is true: the sidecar would capture the traffic of the whole node"
     yield from _conflicts(spec, tuple(all_containers(pod)), context.interception.capture)
 
 
@@ -69,7 +69,7 @@ def _nobody(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[st
     if proxy is None:
         if not sidecar.joins:
             driver = context.selection.driver
-            yield f"the sidecar of driver {driver} does not join by itself: a certificate must be made for it"
+            yield f"the sidecar of driver {driver} cannot join by itself: it needs an issued certificate"
         return
     if certificate is not None and certificate.name != proxy:
         yield f"the certificate is of {certificate.name}, and the proxy is {proxy}"
@@ -96,7 +96,7 @@ def _conflicts(spec: PodSpec, containers: tuple[Container, ...], capture: Captur
     for each in containers:
         user = (spec.get("securityContext") or {}).get("runAsUser")
         if (each.get("securityContext") or {}).get("runAsUser", user) == PROXY_UID:
-            yield f"container {each.get('name')} runs as user {PROXY_UID}: nothing that it sends is captured"
+            yield f"container {each.get('name')} runs as user {PROXY_UID}: its own traffic is not captured"
         for port in each.get("ports") or ():
             if port.get("containerPort") in taken:
-                yield f"container {each.get('name')} has port {port['containerPort']}, which is the sidecar's"
+                yield f"container {each.get('name')} has port {port['containerPort']}, which the sidecar uses"

@@ -235,7 +235,7 @@ def _service(pod: Pod, annotations: Mapping[str, str]) -> ServiceName:
     name = annotations.get(our_own.SERVICE_ANNOTATION) or account
     if not isinstance(name, str) or not is_dns_label(name):
         raise CannotPatchError(
-            f"the primary service {name!r} is no DNS label, and stands in the proxy's common name: "
+            f"the primary service {name!r} is not a DNS label, but the common name of the proxy contains it: "
             f"name one by the annotation {our_own.SERVICE_ANNOTATION}"
         )
     return ServiceName(name)

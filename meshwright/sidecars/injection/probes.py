@@ -106,9 +106,7 @@ def numbered(call: HttpGet, ports: Mapping[str, int], what: str) -> HttpGet:
     if isinstance(port, str):
         number = ports.get(port, int(port) if port.isascii() and port.isdigit() else 0)
         if not number:
-            raise CannotPatchError(
-                f"{what} names port {port!r}, which none of the container's ports is called"
-            )
+            raise CannotPatchError(f"{what} names port {port!r}, but the container has no port of that name")
         how["port"] = number
     return how
 

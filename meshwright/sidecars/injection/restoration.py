@@ -111,8 +111,8 @@ def restored(pod: Pod) -> Pod:
             _put_back(cast("dict[str, Any]", each), originals.get(each.get("name"), {}))
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise CannotPatchError(
-            f"annotation {name} is not as it was written, so that the sidecar cannot be taken out: "
-            "make the pod anew from its author's manifest"
+            f"annotation {name} was changed, so the sidecar cannot be removed: "
+            "create the pod again from its original manifest"
         ) from error
     _require_no_others(plain, "the container had another name")
     own.put_back(plain, theirs)

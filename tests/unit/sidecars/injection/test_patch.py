@@ -397,12 +397,12 @@ def test_notes_that_somebody_has_changed_are_not_guessed_at() -> None:
     ):
         made = EnvoyDriver().patch(context(PLAIN, **JOINING))
         made["metadata"]["annotations"][name] = text
-        with pytest.raises(CannotPatchError, match=f"annotation {name} is not as it was written"):
+        with pytest.raises(CannotPatchError, match=f"annotation {name} was changed"):
             restored(made)
 
 
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "Windows": (PLAIN, {"os": PodOs.WINDOWS}, "on Windows a pod's traffic cannot be led through a proxy"),
+    "Windows": (PLAIN, {"os": PodOs.WINDOWS}, "on Windows the traffic of a pod cannot be intercepted"),
     "host network": (_with(hostNetwork=True), {}, "spec.hostNetwork is true"),
     "no containers": ({"spec": {}}, {}, "spec.containers is empty"),
     "the proxy's user": (_container(securityContext={"runAsUser": 1500}), {}, "runs as user 1500"),
@@ -410,13 +410,13 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "the proxy's administration": (
         _container(ports=[{"containerPort": 15000}]),
         {},
-        "has port 15000, which is the sidecar's",
+        "has port 15000, which the sidecar uses",
     ),
     "the proxy's port": (_container(ports=[{"containerPort": 15003}]), {}, "has port 15003"),
     "TPROXY's port": (
         _container(ports=[{"containerPort": 15006}]),
         {"interception": Transparent(Capture.TPROXY)},
-        "has port 15006, which is the sidecar's",
+        "has port 15006, which the sidecar uses",
     ),
     "a volume": (_with(volumes=[{"name": names.RUN_VOLUME}]), {}, "has a volume of one of the sidecar's"),
     "a port's name": (
@@ -437,7 +437,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "two of the sidecar's name": (
         among({"name": "meshwright-sidecar"}, initContainers=[{"name": "meshwright-sidecar"}]),
         {},
-        "container meshwright-sidecar is there twice",
+        "two containers are named meshwright-sidecar",
     ),
     "nothing but the sidecar": (_with(containers=[OWN]), {}, "spec.containers is empty"),
     "another user": (
@@ -509,10 +509,10 @@ def test_what_cannot_be_is_refused(name: str) -> None:
 def test_capture_is_for_drivers_that_capture() -> None:
     """A pod that asks another driver for it would not get what it asks for; without a word, it is patched."""
     known = context(PLAIN, selection=DOCUMENT)
-    with pytest.raises(CannotPatchError, match="driver document does not join by itself"):
+    with pytest.raises(CannotPatchError, match="driver document cannot join by itself"):
         DocumentDriver().patch(replace(known, **JOINING))
     with pytest.raises(
-        CannotPatchError, match="how its traffic is captured, and driver document captures none"
+        CannotPatchError, match="configure interception, but driver document does not intercept traffic"
     ):
         DocumentDriver().patch(replace(known, interception=Transparent(Capture.TPROXY)))
     assert restored(DocumentDriver().patch(known)) == PLAIN

@@ -112,5 +112,5 @@ def test_notes_that_somebody_has_changed_are_not_guessed_at() -> None:
     for text in ("[]", "{", '{"is": 1, "was": {}}', '{"is": {"requests": 1}, "was": {}}'):
         made = patched({"requests": {"cpu": "20m"}})
         made["metadata"]["annotations"][names.RESOURCES_ANNOTATION] = text
-        with pytest.raises(CannotPatchError, match="original-resources is not as it was written"):
+        with pytest.raises(CannotPatchError, match="original-resources was changed"):
             restored(made)
