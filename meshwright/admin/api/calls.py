@@ -23,12 +23,10 @@ _OBJECT: Final = {"object": TEXT, "origin": TEXT}
 _DECIDING: Final = record(
     {
         **_OBJECT,
-        "stale": noted(FLAG, "a newer form of it is bad"),
-        "decides": noted(FLAG, "it is one of those of `because`"),
-        "manifest": noted(maybe(FIELDS), "as it is in force; null of a kind that is not SMI's"),
-        "value": noted(
-            ANYTHING, "of such a kind what is in force, set out as this release has it; else null"
-        ),
+        "stale": noted(FLAG, "an older version is in force, because a newer one is invalid"),
+        "decides": noted(FLAG, "the object is in `because`"),
+        "manifest": noted(maybe(FIELDS), "the manifest in force; null for other kinds than those of SMI"),
+        "value": noted(ANYTHING, "the value in force for other kinds, in a form of this release; else null"),
     }
 )
 _EXPLANATION: Final = {
@@ -37,25 +35,27 @@ _EXPLANATION: Final = {
     "method": TEXT,
     "path": TEXT,
     "headers": listed(listed(TEXT)),
-    "answer": noted(TEXT, "what is in force, or what policy says where that is not known"),
-    "policy": noted(TEXT, "what policy says: such as allowed, refused, unreachable, depends"),
+    "answer": noted(TEXT, "the answer in force; the answer of policy if the former is unknown"),
+    "policy": noted(TEXT, "the answer of policy, for example allowed, refused, unreachable or depends"),
     "in_force": TEXT,
     "in_force_because": listed(TEXT),
     "headline": TEXT,
-    "because": noted(listed(TEXT), "the objects that decide"),
+    "because": noted(listed(TEXT), "the deciding objects"),
     "backends": listed(
         record({"service": TEXT, "weight": NUMBER, "admitted": listed(TEXT), "refused": listed(TEXT)})
     ),
     "steps": listed(record({"depth": WHOLE, "text": TEXT, "objects": listed(record(_OBJECT))})),
-    "objects": noted(listed(_DECIDING), "the objects in force that have a part in it, 20 at most"),
-    "missing": noted(listed(FIELDS), "manifests that would make it a yes, once all of `besides` is right"),
+    "objects": noted(listed(_DECIDING), "the involved objects in force, at most 20"),
+    "missing": noted(
+        listed(FIELDS), "manifests that would allow the request, after all of `besides` is done"
+    ),
     "besides": listed(TEXT),
 }
 EXPLAINED: Final = record(
     {
         "at": MOMENT,
         **_EXPLANATION,
-        "logged": noted(named(TEXT), "of a line of an access log, what became of the request"),
+        "logged": noted(named(TEXT), "the outcome of the request in the given access log line"),
     }
 )
 
@@ -64,17 +64,17 @@ _SIDECAR: Final = {
     "proxy": TEXT,
     "workload": noted(maybe(TEXT), "namespace/name"),
     "stands": one_of("in step", "not connected", "held", "failed", "behind", "rejected"),
-    "said": noted(TEXT, "why, empty of one that is in step"),
-    "lacks": noted(listed(TEXT), "what it is served without that makes this call another one"),
-    "rejected": noted(listed(TEXT), "type and name, and its words"),
-    "types": noted(named(_SENT), "what it was sent last, and what it has acknowledged"),
-    "brought": noted(maybe(PUSH), "the last push that brought it what decides, null where none is known"),
+    "said": noted(TEXT, "the cause; empty for a sidecar in step"),
+    "lacks": noted(listed(TEXT), "missing resources that change the outcome of this request"),
+    "rejected": noted(listed(TEXT), "type and name of each rejected resource, and the error of the proxy"),
+    "types": noted(named(_SENT), "last sent and last acknowledged version, by type"),
+    "brought": noted(maybe(PUSH), "the last push with deciding resources; null if unknown"),
 }
 _CALLER: Final = record(
     {
         **_SIDECAR,
         "interception": one_of("explicit", "transparent"),
-        "called_at": noted(listed(TEXT), "where its workload calls what is asked for"),
+        "called_at": noted(listed(TEXT), "addresses at which its workload calls the destination"),
     }
 )
 _ENDPOINT: Final = record(
@@ -84,9 +84,9 @@ _ENDPOINT: Final = record(
         "identity": maybe(TEXT),
         "workloads": listed(TEXT),
         "proxies": listed(TEXT),
-        "given": noted(FLAG, "all of the callers' sidecars are told of it"),
-        "withheld": noted(TEXT, "why it gets no traffic, empty where it does"),
-        "application": noted(maybe(TEXT), "where the one behind it listens"),
+        "given": noted(FLAG, "all sidecars of the callers have the endpoint"),
+        "withheld": noted(TEXT, "the reason why the endpoint gets no traffic; empty if it gets traffic"),
+        "application": noted(maybe(TEXT), "address of the application"),
     }
 )
 CONNECTIVITY: Final = record(
@@ -96,10 +96,10 @@ CONNECTIVITY: Final = record(
         "protocol": TEXT,
         "turned_down": noted(
             maybe(WHOLE),
-            "the status with which the caller's sidecar answers by itself, 0 where it ends the connection",
+            "HTTP status that the caller's sidecar answers itself; 0 if it closes the connection",
         ),
         "callers": listed(_CALLER),
-        "endpoints": noted(listed(_ENDPOINT), "all that may answer"),
-        "called": noted(listed(record(_SIDECAR)), "the sidecars of those that get traffic"),
+        "endpoints": noted(listed(_ENDPOINT), "all endpoints that may answer"),
+        "called": noted(listed(record(_SIDECAR)), "sidecars of the endpoints that get traffic"),
     }
 )

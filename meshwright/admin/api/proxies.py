@@ -20,8 +20,8 @@ from meshwright.admin.api.shape import (
 
 _SYNC: Final = one_of("synced", "pending", "asked", "nacked")
 _PROXY: Final = {
-    "name": noted(TEXT, "the common name in its certificate, <uuid>.<service>.<namespace>"),
-    "cn": noted(TEXT, "the same"),
+    "name": noted(TEXT, "common name in the certificate, <uuid>.<service>.<namespace>"),
+    "cn": noted(TEXT, "same as name"),
     "uuid": TEXT,
     "service": TEXT,
     "namespace": TEXT,
@@ -34,36 +34,36 @@ _PROXY: Final = {
         "ended: disconnected, and its workload is gone, as after a rollout",
     ),
     "since": MOMENT,
-    "age": noted(TEXT, "how long it has been in that state, in words"),
+    "age": noted(TEXT, "time in this state, in words"),
     "age_seconds": NUMBER,
     "address": maybe(TEXT),
-    "protocol": noted(maybe(TEXT), "delta or sotw, null where it has no stream"),
+    "protocol": noted(maybe(TEXT), "delta or sotw; null without a stream"),
     "streams": WHOLE,
-    "why": noted(TEXT, "why it is behind, empty where it is not"),
+    "why": noted(TEXT, "why its configuration is outdated; empty if it is current"),
     "sync": noted(named(_SYNC), "by type"),
-    "pending_seconds": noted(named(NUMBER), "how long an answer is waited for, by type"),
-    "held": noted(FLAG, "connected, and nothing can be served to it yet"),
+    "pending_seconds": noted(named(NUMBER), "seconds since the unanswered response, by type"),
+    "held": noted(FLAG, "connected, but without a configuration yet"),
     "admitted": noted(FLAG, "its workload gets traffic"),
-    "dead": noted(FLAG, "gone for long, and callers have ejected it"),
-    "ejected_by": noted(listed(TEXT), "proxies that have ejected an endpoint of it"),
+    "dead": noted(FLAG, "disconnected for long, and ejected by callers"),
+    "ejected_by": noted(listed(TEXT), "proxies that ejected an endpoint of this proxy"),
 }
 PROXIES: Final = record({"at": MOMENT, "proxies": listed(record(_PROXY))})
 
-_LINE: Final = {"text": noted(TEXT, "all of it, in words")}
+_LINE: Final = {"text": noted(TEXT, "the whole entry in words")}
 _DIRECTION: Final = {"direction": one_of("inbound", "outbound", "outside"), "port": WHOLE}
-_REQUESTS: Final = noted(maybe(listed(TEXT)), "which; null of every one")
+_REQUESTS: Final = noted(maybe(listed(TEXT)), "matching requests; null means every request")
 _LISTENER: Final = record(
     _LINE,
     {
         **_DIRECTION,
         "protocol": TEXT,
         "services": listed(TEXT),
-        "listen": noted(maybe(TEXT), "null where calls are led to it"),
-        "application": noted(TEXT, "where the workload takes them"),
+        "listen": noted(maybe(TEXT), "null if traffic is intercepted"),
+        "application": noted(TEXT, "address of the application"),
         "service": TEXT,
         "addresses": listed(TEXT),
         "networks": listed(TEXT),
-        "connections": noted(FLAG, "every connection passes"),
+        "connections": noted(FLAG, "every connection is allowed"),
         "server_names": listed(TEXT),
         "hosts": listed(TEXT),
         "egresses": listed(TEXT),
@@ -77,12 +77,12 @@ _ROUTE: Final = record(
         "protocol": TEXT,
         "callers": listed(TEXT),
         "requests": _REQUESTS,
-        "target": noted(maybe(TEXT), "the object that admits them"),
+        "target": noted(maybe(TEXT), "the object that allows the callers"),
         "service": TEXT,
-        "split": noted(maybe(TEXT), "the TrafficSplit that says so"),
+        "split": noted(maybe(TEXT), "the TrafficSplit of the backends"),
         "backends": listed(_BACKEND),
         "host": TEXT,
-        "to": noted(maybe(TEXT), "another host than was called"),
+        "to": noted(maybe(TEXT), "host, if it differs from the called one"),
     },
 )
 _CLUSTER: Final = record(
@@ -90,13 +90,13 @@ _CLUSTER: Final = record(
     {
         **_DIRECTION,
         "application": TEXT,
-        "host": noted(TEXT, "outside the mesh"),
+        "host": noted(TEXT, "host outside the mesh"),
         "service": TEXT,
         "target_port": PORT,
         "http": FLAG,
-        "identities": noted(listed(TEXT), "who may answer"),
+        "identities": noted(listed(TEXT), "identities that may answer"),
         "server_name": maybe(TEXT),
-        "endpoints": noted(WHOLE, "how many"),
+        "endpoints": noted(WHOLE, "number of endpoints"),
     },
 )
 _ENDPOINT: Final = record(
@@ -115,8 +115,8 @@ PROXY: Final = record(
     {
         "at": MOMENT,
         **_PROXY,
-        "rejected": noted(listed(TEXT), "type and name, its words, the object at fault"),
-        "left_out": noted(listed(TEXT), "what its kind of proxy cannot do"),
+        "rejected": noted(listed(TEXT), "type and name, error of the proxy, and the object that causes it"),
+        "left_out": noted(listed(TEXT), "features that this kind of proxy does not support"),
         "listeners": listed(_LISTENER),
         "routes": listed(_ROUTE),
         "clusters": listed(_CLUSTER),
@@ -125,14 +125,14 @@ PROXY: Final = record(
     }
 )
 
-_RESOURCE: Final = record({"version": TEXT, "resource": noted(ANYTHING, "in the proxy's own words")})
+_RESOURCE: Final = record({"version": TEXT, "resource": noted(ANYTHING, "in the form of the proxy")})
 CONFIGURATION: Final = record(
     {
         "at": MOMENT,
         "proxy": TEXT,
         "configuration": noted(
             maybe(named(named(_RESOURCE))),
-            "by type and name, without what is secret; null where nothing can be served",
+            "by type and name, without secrets; null without a configuration",
         ),
     }
 )
@@ -140,15 +140,17 @@ _SNAPSHOT: Final = record({"proxies": listed(TEXT), "resources": noted(named(nam
 PUBLISHED: Final = record(
     {
         "at": MOMENT,
-        "snapshots": noted(listed(_SNAPSHOT), "by type and name; secrets are not among them"),
-        "admitted": noted(listed(TEXT), "proxies whose workloads get traffic, none where all do"),
-        "withdrawn": noted(listed(TEXT), "proxies whose workloads get none: their certificates were revoked"),
+        "snapshots": noted(listed(_SNAPSHOT), "by type and name, without secrets"),
+        "admitted": noted(listed(TEXT), "proxies whose workloads get traffic; empty if all do"),
+        "withdrawn": noted(
+            listed(TEXT), "proxies whose workloads get no traffic, because their certificates were revoked"
+        ),
     }
 )
 
 _CAUSE: Final = record({"object": TEXT, "origin": TEXT, "change": TEXT})
 _WAVE: Final = record({"wave": WHOLE, "at": MOMENT, "causes": listed(_CAUSE), "more": WHOLE})
-_COMPARABLE: Final = noted(FLAG, "both versions are kept: `/debug/xds/diff` shows what changed")
+_COMPARABLE: Final = noted(FLAG, "both versions are stored: `/debug/xds/diff` shows the difference")
 PUSH: Final = record(
     {
         "at": MOMENT,
@@ -163,8 +165,8 @@ PUSH: Final = record(
         "again": WHOLE,
         "bytes": WHOLE,
         "answer": one_of("pending", "ack", "nack", "overtaken", "stream ended"),
-        "seconds": noted(maybe(NUMBER), "to the answer, or how long it has been waited for"),
-        "seconds_from_event": noted(maybe(NUMBER), "from the change to the moment it was sent"),
+        "seconds": noted(maybe(NUMBER), "seconds until the answer, or since the push without one"),
+        "seconds_from_event": noted(maybe(NUMBER), "seconds from the change to the push"),
         "error": maybe(record({"code": WHOLE, "message": TEXT})),
     }
 )
@@ -174,7 +176,7 @@ _TYPE: Final = record(
     {
         "type_url": TEXT,
         "state": _SYNC,
-        "version": noted(TEXT, "that was sent last, empty where none was"),
+        "version": noted(TEXT, "last sent version; empty if none was sent"),
         "nonce": TEXT,
         "last_sent": maybe(MOMENT),
         "acknowledged_version": TEXT,
@@ -185,7 +187,7 @@ _TYPE: Final = record(
 )
 _STREAM: Final = record(
     {
-        "stream": noted(WHOLE, "its number"),
+        "stream": noted(WHOLE, "number of the stream"),
         "proxy": TEXT,
         "node": maybe(TEXT),
         "user_agent": maybe(TEXT),
@@ -193,7 +195,7 @@ _STREAM: Final = record(
         "protocol": one_of("delta", "sotw"),
         "since": MOMENT,
         "served": FLAG,
-        "types": noted(named(_TYPE), "where each type stands"),
+        "types": noted(named(_TYPE), "state of each type"),
     }
 )
 STREAMS: Final = record({"at": MOMENT, "streams": listed(_STREAM)})
