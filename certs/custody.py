@@ -156,7 +156,7 @@ def opened(
         if not begin_anew or read_serial(begin_anew) != lost.serial:
             raise StateError(sentence(lost, state, ledger_path))
         _begin_anew(ledger_path, first)
-        _log.warning("new CA state started; proxies need new certificates", lost=lost.lost.name.lower())
+        _log.warning("new ledger started; proxies need new certificates", lost=lost.lost.name.lower())
     whose = whose or authority()
     with SqliteLedger.open(ledger_path) as ledger:
         signer = whose.authority.fingerprint

@@ -30,8 +30,8 @@ ANSWER: Final[Form[kept.SavedState]] = Form(
     kept.SavedState(),
     kept.read,
     kept.written,
-    "what the cluster said last is not used; the server begins when the API server answers",
-    "what the cluster says is not kept: a restart without the API server would begin with what is older",
+    "saved cluster objects cannot be used; the server waits for the API server",
+    "cluster objects cannot be saved; a restart without the API server begins with older ones",
 )
 """The last state reported by the API server."""
 

@@ -86,7 +86,7 @@ def test_a_loss_is_refused_until_it_is_meant(used: Program, damage: Damage, said
     assert used.refused("--begin-anew", second) == sentence
     assert contents(used.state) == before
     server = used.serve("--begin-anew", first)
-    assert [each["lost"] for each in server.said("new CA state started; proxies need new certificates")]
+    assert [each["lost"] for each in server.said("new ledger started; proxies need new certificates")]
     assert not used.served(server, "one")
     used.issued("one")
     assert used.served(server, "one")

@@ -114,7 +114,7 @@ def test_a_label_is_all_it_takes(
     assert (sidecar["image"], sidecar["imagePullPolicy"]) == ("proxy:1", "IfNotPresent")
     refused = _dry(kubectl, _pod(annotations={"meshwright.dev/overlays": "small"}))
     assert refused.status != 0
-    assert 'admission webhook "namespace.inject.meshwright.dev" denied the request: no sidecar' in refused.err
+    assert 'admission webhook "namespace.inject.meshwright.dev" denied the request: the sidecar cannot' in refused.err
     assert "meshwright.dev/overlays has the unknown overlay 'small': must be one of large" in refused.err
     assert kubectl.get("pods")["items"] == []
     kubectl("create", "-f", "-", given=yaml.safe_dump(_pod()))
@@ -261,7 +261,7 @@ def test_a_config_map_is_watched_and_its_owner_is_told_of_a_bad_one(inject: Inje
     put("policy: [", "other.yaml")
     until(lambda: "has no mine.yaml in its data" in server.get("/healthz/ready")[1])
     kubectl("delete", "configmap", "injection")
-    until(lambda: f"ConfigMap {here}/injection is not there" in server.get("/healthz/ready")[1])
+    until(lambda: f"ConfigMap {here}/injection does not exist" in server.get("/healthz/ready")[1])
     assert _image(kubectl, pod) == "proxy:3"
     put(yaml.safe_dump(_config("proxy:4")))
     until(lambda: _image(kubectl, pod) == "proxy:4")
