@@ -19,7 +19,7 @@ from tools.ports import free_port
 from tools.process_end import end
 
 STARTED: Final = ("server started", "serving")
-"""Event that the server logs when its ports are open: today's, and that of older checkouts."""
+"""Event that a server logs when its ports are open: the present name, and the name in older checkouts."""
 
 PATIENCE: Final = 600.0
 """Seconds that a control plane may take to serve a mesh."""

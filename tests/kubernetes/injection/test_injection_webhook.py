@@ -114,7 +114,10 @@ def test_a_label_is_all_it_takes(
     assert (sidecar["image"], sidecar["imagePullPolicy"]) == ("proxy:1", "IfNotPresent")
     refused = _dry(kubectl, _pod(annotations={"meshwright.dev/overlays": "small"}))
     assert refused.status != 0
-    assert 'admission webhook "namespace.inject.meshwright.dev" denied the request: the sidecar cannot' in refused.err
+    assert (
+        'admission webhook "namespace.inject.meshwright.dev" denied the request: the sidecar cannot'
+        in refused.err
+    )
     assert "meshwright.dev/overlays has the unknown overlay 'small': must be one of large" in refused.err
     assert kubectl.get("pods")["items"] == []
     kubectl("create", "-f", "-", given=yaml.safe_dump(_pod()))
