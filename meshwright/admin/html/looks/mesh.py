@@ -25,7 +25,7 @@ def of_sources(found: Document) -> Verdict:
         return Verdict(Tone.WARNING, "There is no source: the mesh is empty.")
     failing = [said(each, "name") for each in sources if said(each, "error")]
     if failing:
-        said_last = "cannot be read whole; what was last known stays in force"
+        said_last = "cannot be read whole; the objects read before stay in force"
         return Verdict(Tone.BAD, f"Degraded: {', '.join(failing)} {said_last}.")
     totals = [
         sum(int(number(part(each, "objects"), kind)) for each in sources) for kind in ("stale", "refused")

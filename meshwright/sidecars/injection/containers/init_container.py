@@ -104,6 +104,6 @@ def _ranges(which: str, ranges: tuple[str, ...], captured: tuple[int, ...]) -> s
                 f"{which} outbound range {text}: only IPv4 is captured here, by the annotation {IPV6}"
             )
         if network.prefixlen == 0 and which == "excluded":
-            raise CannotPatchError(f"{which} outbound range {text} excludes everything")
+            raise CannotPatchError(f"{which} outbound range {text} excludes all addresses")
         found.append(network)
     return ",".join(str(each) for each in sorted(set(found), key=str))

@@ -62,7 +62,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     ),
     "a name": (
         {"overlays": {"a": {"sidecar": {"name": "x"}}}},
-        'overlays.a.sidecar.name is "x": must be omitted',
+        'overlays.a.sidecar.name is "x": must be left out, because the field itself names the container',
     ),
     "who sets rules": ({"interception": "kmesh"}, 'interception is "kmesh": must be one of'),
     "an overlay's name": (

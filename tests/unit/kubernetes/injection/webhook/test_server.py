@@ -213,7 +213,7 @@ async def test_so_many_pods_of_one_namespace_wait(monkeypatch: pytest.MonkeyPatc
         found = await said_of(client, review_of())
         turn.set()
         assert (found["allowed"], told) == (False, ["refused: late"])
-        assert "too many pods of namespace shop wait for injection" in found["status"]["message"]
+        assert "too many pods of namespace shop wait for their sidecars" in found["status"]["message"]
         await asyncio.gather(*waiting, return_exceptions=True)
 
 
