@@ -108,7 +108,7 @@ async def test_a_pair_that_does_not_fit_is_not_used(scene: Scene) -> None:
     other.mkdir()
     scene.issue("alice-uuid", other)
     (folder / "proxy.pem").write_bytes((other / "proxy.pem").read_bytes())
-    await when(lambda: any("are no pair" in str(each.get("reason")) for each in agent.events))
+    await when(lambda: any("do not belong together" in str(each.get("reason")) for each in agent.events))
     assert (agent.folder / "run" / "certificates" / "current").readlink() == good
     assert "BEGIN" not in (agent.folder / "agent.log").read_text()
     (folder / "proxy.key").write_bytes((other / "proxy.key").read_bytes())

@@ -60,8 +60,8 @@ async def test_its_sentences_come_back_as_they_are(tmp_path: Path, file: str, co
         ("import sys; sys.exit('no memory')", "ended with status 1: no memory"),
         ("import os; os.kill(os.getpid(), 9)", "ended with status -9: "),
         ("raise ValueError('what')", "ended with status 1: ValueError: what"),
-        ("print('hello')", r"answered what cannot be read \(6 bytes\)"),
-        ("import pickle, sys; pickle.dump(7, sys.stdout.buffer)", "answered a int"),
+        ("print('hello')", r"returned an answer that cannot be read \(6 bytes\)"),
+        ("import pickle, sys; pickle.dump(7, sys.stdout.buffer)", "returned a int"),
         ("import time; time.sleep(3600)", "took more than 0.5 s"),
     ],
 )

@@ -64,4 +64,4 @@ def test_credentials_that_are_there_already_are_judged(before: Before, tmp_path:
     write_credentials(tmp_path / "other", tmp_path / "others")
     (out / "proxy.key").write_bytes((tmp_path / "others" / "proxy.key").read_bytes())
     _, lines = before("--ads", "127.0.0.1:1", "--credentials", str(out))
-    assert "are no pair" in lines["credentials"]["said"]
+    assert "do not belong together" in lines["credentials"]["said"]

@@ -98,7 +98,7 @@ def test_a_key_that_others_can_read(used: Program) -> None:
     key.chmod(0o644)
     _, found = check(used)
     assert wrong(found) == {"server", "state directory"}
-    assert (f"{key} can be read by others" in found["state directory"].said, found["state directory"].do) == (
+    assert (f"{key} can be read by other users" in found["state directory"].said, found["state directory"].do) == (
         True,
         f"chmod 600 {key}, or set shared_state if that is meant",
     )
@@ -114,7 +114,7 @@ def test_a_ledger_that_is_lost_or_damaged_and_a_ca(used: Program) -> None:
     _, found = check(used)
     assert wrong(found) == {"server", "ledger"}
     assert f"ledger {ledger} is missing or empty" in found["ledger"].said
-    assert "begin a new one with --begin-anew" in found["ledger"].do
+    assert "start a new ledger with --begin-anew" in found["ledger"].do
     assert _tree(used.state) == before
 
     ledger.write_bytes(b"not a ledger" * 1000)

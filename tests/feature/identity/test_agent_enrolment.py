@@ -230,8 +230,14 @@ async def test_a_certificate_that_nobody_judged_ends_no_renewal(
 @pytest.mark.parametrize(
     ("token", "words"),
     [
-        ("no token", "the file with the join token cannot be used: it is no join token"),
-        (f"0123456789ab.{'s' * 43}", "the join token has no pin; give a file with the root (--ca)"),
+        (
+            "no token",
+            (
+                "the file with the join token cannot be used: the text is not a join token: "
+                r"must be <id>\.<secret>\[\.<pin>\.\.\.\] on one line"
+            ),
+        ),
+        (f"0123456789ab.{'s' * 43}", r"the join token has no pin; give a file with the root \(--ca\)"),
         (
             f"0123456789ab.{'s' * 43}.{'0' * 64}",
             (
@@ -258,12 +264,12 @@ async def test_a_refused_one_is_told_where_to_look(serve: Serve, tmp_path: Path)
     token = await _token(server)
     await server.ask("POST", "/certs/tokens/revoke", {"token": token.partition(".")[0]})
     machine = joining(server, tmp_path, token)
-    with pytest.raises(AgentError, match="has refused it; the server's log has the reason"):
+    with pytest.raises(AgentError, match="has refused the request; see the log of the server"):
         await machine.enrolled.begin(machine.stop)
     (tmp_path / "token").chmod(0o644)
     answered = await machine.enrolled._asked(EnrolmentRequestKind.JOIN)
     assert isinstance(answered, EnrolmentFailure)
-    assert "can be read by others" in answered.why
+    assert "can be read by other users" in answered.why
 
 
 async def test_by_a_root_from_a_file_a_token_needs_no_pin(serve: Serve, tmp_path: Path) -> None:
@@ -337,7 +343,7 @@ async def test_who_stands_between_is_not_shown_the_secret(serve: Serve, tmp_path
                 "another mesh, or the server is not the control plane. The token was not sent"
             ),
         ),
-        (shown.chain_pem + other.trust_bundle() + ours, "is not believed"),
+        (shown.chain_pem + other.trust_bundle() + ours, "is not trusted: "),
     ):
         async with between(chain, shown.key.reveal(), server) as (at, seen):
             machine = joining(server, tmp_path, token, join=at)
@@ -370,7 +376,7 @@ async def test_a_workload_cannot_pass_for_the_control_plane(serve: Serve, tmp_pa
                 "another mesh, or the server is not the control plane. The token was not sent"
             ),
         ),
-        (ours, "is not believed"),
+        (ours, "is not trusted: "),
     ):
         async with between(chain + more, held.key.reveal(), server) as (at, seen):
             machine = joining(server, tmp_path, await _token(server), join=at)
@@ -392,7 +398,10 @@ async def test_a_clock_that_is_an_hour_off_is_said(serve: Serve, tmp_path: Path,
         machine = joining(server, tmp_path, await _token(server), join=at)
         answered = await machine.enrolled._asked(EnrolmentRequestKind.JOIN)
     assert isinstance(answered, EnrolmentFailure)
-    said = r"its certificate is valid from \S+ to \S+, and the clock here says \S+: set the clock"
+    said = (
+        r"the certificate of \S+ is not valid now: it is valid from \S+ to \S+, and the clock of this machine "
+        r"shows \S+; set the clock if it is wrong"
+    )
     assert re.search(said, answered.why), answered.why
     assert (seen, answered.refused) == ([], False)
 

@@ -156,7 +156,10 @@ async def test_what_is_bad_leaves_the_ca_in_force_alone(serve: Serve, tmp_path: 
     await signed_by(server, fingerprint_of(good.certificate))
     other.put(place)
     (said,) = await told(server, "root-not-taken")
-    assert said.startswith(f"{place} holds another CA than the one that was taken from it: put that into")
+    assert said == (
+        f"{place} has another CA than the one that the mesh took from it before; put the new CA into a "
+        "Secret of another name, with its own MeshRootCertificate"
+    )
     assert fingerprint_in(server.state / "ca") == fingerprint_of(good.certificate)
 
 

@@ -272,7 +272,7 @@ BROKEN: dict[str, tuple[bytes, grpc.StatusCode, str]] = {
     "a long request": (
         wire.JoinRequest(csr_der=b"0" * 20_000).SerializeToString(),
         grpc.StatusCode.INVALID_ARGUMENT,
-        "has 20000 bytes: 16384 is the most",
+        "the signing request has 20000 bytes; at most 16384 are allowed",
     ),
     "a huge one": (b"0" * 100_000, grpc.StatusCode.RESOURCE_EXHAUSTED, "larger than max"),
 }

@@ -148,7 +148,7 @@ async def test_a_certificate_out_of_its_time(serve: Serve, tmp_path: Path) -> No
     early = server.certificate(NAME, lived=-timedelta(hours=5))
     why = await _found(at, _credentials(server, early, tmp_path / "early"))
     assert why.reason is Reason.NOT_YET_VALID
-    assert "the clock here is behind by 4 h" in why.do, why
+    assert "the clock of this machine is behind by 4 h" in why.do, why
 
 
 async def test_another_mesh(serve: Serve, credentials: Path, tmp_path: Path) -> None:

@@ -393,7 +393,7 @@ SECRET = "planted-secret-5e1f"
         (ByToken, f"{SECRET}\x01", "must have a token and nothing else"),
         (ByToken, f"{SECRET}é", ", but it is not ASCII text"),
         (ByToken, SECRET, "answered 403 at auth/token/lookup-self: permission denied"),
-        (ByAppRole, SECRET, "does not hold a role_id and a secret_id"),
+        (ByAppRole, SECRET, "must have a role_id and a secret_id, one on each line and nothing else"),
         (ByAppRole, f"{SECRET}\n{SECRET}", "answered .* at auth/approle/login"),
         (lambda file: ByKubernetes("mesh", file), SECRET, "answered .* at auth/kubernetes/login"),
     ],
@@ -416,8 +416,8 @@ def test_files_that_are_not_there_and_a_ca_of_another(pki: Pki) -> None:
     junk = pki.file("junk.pem", "junk")
     empty = TrustBundle.of([])
     for ca, kind, sentence in (
-        (junk, StateError, "vault_ca .*junk.pem holds no certificates in PEM"),
-        (Path("/none/ca"), StateError, "vault_ca /none/ca holds no certificates in PEM"),
+        (junk, StateError, "vault_ca .*junk.pem has no readable certificates in PEM"),
+        (Path("/none/ca"), StateError, "vault_ca /none/ca has no readable certificates in PEM"),
         (None, IssuerError, "cannot be reached: .*CERTIFICATE_VERIFY_FAILED"),
     ):
         api = VaultApi(pki.bao.api.address, ca)

@@ -103,7 +103,7 @@ def test_what_cannot_be_read_whole_is_not_judged(
         (("--kubeconfig", "none"), "none"),
         (("--context", "another"), "another"),
         (("--namespace-selector", "a in b"), "'a in b' must be a label selector"),
-        (("--namespaces", "Shop"), "'Shop' is no namespace"),
+        (("--namespaces", "Shop"), "'Shop' is not a namespace: must be 1 to 63 characters"),
     ],
 )
 def test_what_is_told_wrong_is_named(

@@ -88,7 +88,7 @@ def test_a_first_start_waits_for_nobody_who_signs(
     controllers.kill()
     try:
         said = program.refused(*flags, "--set", "cert_manager_seconds=0.5")
-        assert "was not signed within 0.5 s: nobody has approved it" in said
+        assert "was not signed within 0.5 s: it is not approved yet" in said
         server = program._start(*flags)
         signing.waiting()
         server.stop()

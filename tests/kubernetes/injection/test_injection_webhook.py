@@ -115,10 +115,12 @@ def test_a_label_is_all_it_takes(
     refused = _dry(kubectl, _pod(annotations={"meshwright.dev/overlays": "small"}))
     assert refused.status != 0
     assert (
-        'admission webhook "namespace.inject.meshwright.dev" denied the request: the sidecar cannot'
+        'admission webhook "namespace.inject.meshwright.dev" denied the request: '
+        "this pod must have a sidecar, but the sidecar cannot be injected: "
         in refused.err
     )
-    assert "meshwright.dev/overlays has the unknown overlay 'small': must be one of large" in refused.err
+    overlay = "meshwright.dev/overlays has 'small', which is not an overlay; the overlays are: large"
+    assert overlay in refused.err
     assert kubectl.get("pods")["items"] == []
     kubectl("create", "-f", "-", given=yaml.safe_dump(_pod()))
     made = kubectl.get("pod", "one")
@@ -139,10 +141,7 @@ def test_a_label_is_all_it_takes(
         for each in ("meshwright-init", SIDECAR)
         for name, amount in (("cpu", "50m"), ("memory", "128Mi"))
     ]
-    standing = (
-        "The pod that is there: has a different sidecar from the one it would get if the pod "
-        "were created again"
-    )
+    standing = "The pod that is there: has another sidecar than it would get if it were made anew"
     assert (status, said.splitlines()[-5:]) == (1, [standing, *lost])
     kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject-")
     status, said, _ = program.run(*asking, "--kubeconfig", str(shared_cluster.kubeconfig))
@@ -187,7 +186,7 @@ def test_the_configuration_is_read_again_and_a_bad_one_is_not_taken(
     (said,) = server.said("injection configuration rejected")
     assert "sidecar.imagge" in str(said["reason"])
     assert _image(kubectl, pod) == "proxy:1"
-    wrong = "the injection configuration is invalid, the previous one stays in force: "
+    wrong = "the injection configuration is invalid, the last good one stays in force: "
     assert f"but: {wrong}{said['reason']}\n" in server.get("/healthz/ready")[1]
     line = _readiness(program)
     assert (line["status"], wrong in line["said"], "sidecar.imagge" in line["said"]) == (
@@ -205,7 +204,7 @@ def test_a_configuration_that_is_bad_from_the_start_is_said(
 ) -> None:
     """No pod that is to have a sidecar is made, and whoever looks is told why."""
     server = inject("overlays: []\n")
-    wrong = "the injection configuration is wrong, pods that must have a sidecar cannot be created: "
+    wrong = "the injection configuration is invalid, pods that must have a sidecar cannot be created: "
     until(lambda: wrong in server.get("/healthz/ready")[1])
     line = _readiness(program)
     assert (line["status"], wrong in line["said"]) == ("warning", True)
@@ -254,7 +253,7 @@ def test_a_config_map_is_watched_and_its_owner_is_told_of_a_bad_one(inject: Inje
     assert f"ConfigMap {here}/injection, mine.yaml: sidecar.imagge" in note
     assert _image(kubectl, pod) == "proxy:1"
     assert (
-        "the injection configuration is invalid, the previous one stays in force: "
+        "the injection configuration is invalid, the last good one stays in force: "
         in server.get("/healthz/ready")[1]
     )
     assert server.metric('meshwright_injection_configurations_total{result="taken"}') == 1
@@ -262,7 +261,7 @@ def test_a_config_map_is_watched_and_its_owner_is_told_of_a_bad_one(inject: Inje
     until(lambda: _image(kubectl, pod) == "proxy:3")
     until(lambda: told("Mended"))
     put("policy: [", "other.yaml")
-    until(lambda: "has no mine.yaml in its data" in server.get("/healthz/ready")[1])
+    until(lambda: "has no key mine.yaml in its data" in server.get("/healthz/ready")[1])
     kubectl("delete", "configmap", "injection")
     until(lambda: f"ConfigMap {here}/injection does not exist" in server.get("/healthz/ready")[1])
     assert _image(kubectl, pod) == "proxy:3"

@@ -225,9 +225,9 @@ UPSTREAM = {"service": "clock", "port": 80}
 RULES = [
     (
         _workload(interception={}, applicationAddress="127.0.0.1"),
-        "interception is for transparent interception",
+        "interception is only for transparent interception",
     ),
-    (_workload(interception={}, upstreams=[UPSTREAM]), "interception is for transparent interception"),
+    (_workload(interception={}, upstreams=[UPSTREAM]), "interception is only for transparent interception"),
     (_workload(applicationAddress="10.0.0.7"), "applicationAddress must differ from address"),
     (_workload(ports=[{"port": 1, "number": 1}]), "spec.ports[0]"),
     (_workload(ports=[{"name": "x"}]), "spec.ports[0]"),

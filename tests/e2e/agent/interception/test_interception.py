@@ -74,9 +74,9 @@ def test_traffic_is_not_led_to_another_users_port(family: AddressFamily) -> None
             servers.listen("inbound", family, 15003, PROXY_UID)
             done = machine.run(*command, check=False)
             assert (done.returncode, done.stdout) == (2, "")
-            assert "port 15001, to which outbound traffic is led, is that of " in done.stderr
-            assert f"(pid {os.getpid()}), which runs as user root (0)" in done.stderr
-            assert "run the agent as user 1500, or say --uid 0" in done.stderr
+            assert "port 15001, to which outbound traffic is redirected, belongs to " in done.stderr
+            assert f"(pid {os.getpid()}), running as user root (0), but the rules exempt only" in done.stderr
+            assert "run the agent as user 1500, or give --uid 0 if the proxy has its own user" in done.stderr
             assert "MESH_" not in machine.run("iptables-save").stdout
             checked = machine.run(*command, "--check", check=False)
             assert (checked.returncode, "port 15001, to which" in checked.stdout) == (1, True)
@@ -95,7 +95,10 @@ def test_an_agent_whose_own_traffic_is_captured_does_not_start(tmp_path: Path) -
         here.run(program, "intercept", "--no-inbound")
         done = here.run(*start, check=False)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-        assert "the agent runs as user root (0), and the interception rules here leave alone " in done.stderr
+        assert (
+            "the agent runs as user root (0), but the interception rules of this machine exempt only the "
+            "traffic of user 1500, so the traffic of the proxy would be redirected to the proxy itself"
+        ) in done.stderr
         assert "run the agent as user 1500" in done.stderr
         here.run(program, "intercept", "--no-inbound", "--uid", "0")
         assert "cannot read" in here.run(*start, check=False).stderr, "it comes as far as its credentials"

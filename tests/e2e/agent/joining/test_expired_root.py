@@ -50,9 +50,13 @@ async def test_machines_of_an_expired_root_join_again(
         for name in ADDRESSES:
             _equip(found, tmp_path, name)
         expired = found.authority.trust_bundle()
-    assert re.search(r"expired at .*; move the directory away to have a new CA made", _refused(tmp_path))
+    remedy = (
+        r"expired at .*; restore the right files, or move the directory away so that the server creates a "
+        r"new CA \(then all proxy certificates must be issued again\)"
+    )
+    assert re.search(remedy, _refused(tmp_path))
     (control / "ca").rename(tmp_path / "ca.expired")
-    serial = re.search(r"make a new CA with --begin-anew ([0-9a-f]+)", _refused(tmp_path))
+    serial = re.search(r"create a new CA with --begin-anew ([0-9a-f]+)", _refused(tmp_path))
     assert serial is not None
     monkeypatch.setenv("MESHWRIGHT_BEGIN_ANEW", serial[1])
     how = Transparent(Capture.REDIRECT, ipv6=True)

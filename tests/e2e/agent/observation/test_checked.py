@@ -177,7 +177,7 @@ async def _agent_is_broken(meshed: Meshed, shop: Path) -> None:
         meshed, "shop", "--ads", PLANE.ads, "--envoy", str(shop.parent / "envoy"), status=1
     )
     said = lines["interception"]["said"]
-    assert "port 15001, to which outbound traffic is led, is that of" in said
+    assert "port 15001, to which outbound traffic is redirected, belongs to" in said
     assert f"as user {APPLICATION_UID}" in said
     servers.close()
 
