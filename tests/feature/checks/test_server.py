@@ -98,7 +98,10 @@ def test_a_key_that_others_can_read(used: Program) -> None:
     key.chmod(0o644)
     _, found = check(used)
     assert wrong(found) == {"server", "state directory"}
-    assert (f"{key} can be read by other users" in found["state directory"].said, found["state directory"].do) == (
+    assert (
+        f"{key} can be read by other users" in found["state directory"].said,
+        found["state directory"].do,
+    ) == (
         True,
         f"chmod 600 {key}, or set shared_state if that is meant",
     )

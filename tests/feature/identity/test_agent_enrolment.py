@@ -399,8 +399,8 @@ async def test_a_clock_that_is_an_hour_off_is_said(serve: Serve, tmp_path: Path,
         answered = await machine.enrolled._asked(EnrolmentRequestKind.JOIN)
     assert isinstance(answered, EnrolmentFailure)
     said = (
-        r"the certificate of \S+ is not valid now: it is valid from \S+ to \S+, and the clock of this machine "
-        r"shows \S+; set the clock if it is wrong"
+        r"the certificate of \S+ is not valid now: it is valid from \S+ to \S+, and the clock of this "
+        r"machine shows \S+; set the clock if it is wrong"
     )
     assert re.search(said, answered.why), answered.why
     assert (seen, answered.refused) == ([], False)

@@ -186,7 +186,10 @@ def _until_other(issuer: Issuer) -> None:
     [
         ("Issuer/nobody", r"cannot get issuers.cert-manager.io test-\d+/nobody: .*not found"),
         ("ClusterIssuer/nobody", "cannot get clusterissuers.cert-manager.io nobody: .*not found"),
-        ("Issuer/itself", r"Issuer/itself in namespace test-\d+ signs each certificate with the certificate's own key"),
+        (
+            "Issuer/itself",
+            r"Issuer/itself in namespace test-\d+ signs each certificate with the certificate's own key",
+        ),
         ("Issuer/mesh", r"Issuer/mesh in namespace test-\d+ is not ready: .*secrets? \"ca\" not found"),
     ],
 )

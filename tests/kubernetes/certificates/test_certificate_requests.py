@@ -224,7 +224,10 @@ def test_what_an_issuer_of_others_signs(
 def test_a_clock_that_is_ahead(signing: Signing, opened: Opened, aside: ThreadPoolExecutor) -> None:
     """By little: what is not taken by anybody yet is held until it has begun; by much: it is wrong."""
     known = new_ca()
-    for begins, sentence in ((timedelta(seconds=2), ""), (timedelta(minutes=5), "one of the two clocks is wrong")):
+    for begins, sentence in (
+        (timedelta(seconds=2), ""),
+        (timedelta(minutes=5), "one of the two clocks is wrong"),
+    ):
         _, request, answered = _asked(signing, opened, aside)
         leaf = _leaf(request, known, begins=begins)
         signing.answer(request, APPROVED, READY, certificate=text(leaf), ca=text(known.pem))

@@ -116,8 +116,7 @@ def test_a_label_is_all_it_takes(
     assert refused.status != 0
     assert (
         'admission webhook "namespace.inject.meshwright.dev" denied the request: '
-        "this pod must have a sidecar, but the sidecar cannot be injected: "
-        in refused.err
+        "this pod must have a sidecar, but the sidecar cannot be injected: " in refused.err
     )
     overlay = "meshwright.dev/overlays has 'small', which is not an overlay; the overlays are: large"
     assert overlay in refused.err

@@ -107,7 +107,9 @@ def test_namespaces_with_sidecars_have_the_mesh_s_roots(kept: Kept) -> None:
     old = kept.signer
     kept.until(labelled, old)
     kept.until(by_pod, old)
-    foreign = f"has other roots than the mesh and belongs to someone else in: {by_hand.namespace}; run `kubectl"
+    foreign = (
+        f"has other roots than the mesh and belongs to someone else in: {by_hand.namespace}; run `kubectl"
+    )
     _until(lambda: foreign in kept.remarks(), kept.remarks)
 
     labelled("delete", "configmap", NAME)
