@@ -89,7 +89,7 @@ def test_the_command_waits_for_the_rules_and_says_what_is_missing() -> None:
         done = run("--seconds", "0")
         assert (done.returncode, done.stdout) == (1, "")
         assert "after 0 s a test connection to 10.250.0.1 was not redirected to port 15003" in done.stderr
-        assert "does meshwright-cni run on this node" in done.stderr
+        assert "check that meshwright-cni is ready on this node" in done.stderr
         late = threading.Timer(1, lambda: workload.do(lambda: put(Interception())))
         late.start()
         done = run("--seconds", "90")
