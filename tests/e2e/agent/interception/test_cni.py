@@ -221,7 +221,7 @@ def test_pods_have_their_rules_and_others_are_left_alone(host: tuple[Host, dict[
             assert node.plugin("ADD", pod, network(plain)) == (0, RESULT)
         status, said = node.plugin("ADD", "later", network(plain))
         assert (status, said["code"]) == (1, 100)
-        assert "there is '--dns'" in said["details"]
+        assert "unknown or repeated option '--dns'" in said["details"]
         assert plain.do(lambda: check(None)) == ()
         status, said = node.plugin("ADD", "store", "/proc/self/ns/net")
         assert (status, said["code"], said["msg"]) == (
