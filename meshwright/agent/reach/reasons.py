@@ -103,7 +103,7 @@ def unreached(seen: ReachObservation) -> UnreachableReason | None:
             return _own(seen.shown, seen.now) or UnreachableReason(
                 Reason.NOT_ACCEPTED,
                 f"{at} closed the connection after it received {_named(seen.shown)}{_words(said)}",
-                "see the reason in the log of the server (`handshake failed`): the server "
+                "see the reason in the log of the server (`handshakes failed`): the server "
                 f"has another CA than ca.pem, or its clock is not within {_span(seen.shown)}",
             )
         case OtherProtocol(said):

@@ -211,7 +211,10 @@ async def test_another_service_on_the_port(credentials: Path) -> None:
         why = await _found(at, credentials)
     finally:
         await runner.cleanup()
-    assert (why.reason, "an HTTP server listens at" in why.said) == (Reason.ANOTHER_SERVICE, True), why
+    assert (why.reason, f"an HTTP server is at {at}, which does not use TLS" in why.said) == (
+        Reason.ANOTHER_SERVICE,
+        True,
+    ), why
     assert str(HTTPStatus.BAD_REQUEST.value) in why.said
 
     async with _listening(partial(_greets, b"SSH-2.0-OpenSSH_9.7\r\n")) as at:
