@@ -99,7 +99,8 @@ async def test_another_ca_comes_while_proxies_are_connected(serve: Serve, tmp_pa
             aiohttp.ClientSession(connector=connector) as asking,
             asking.post(f"http://localhost{ROTATE}", json={}) as answer,
         ):
-            assert (
-                "this server does not own the root; rotate the CA in {}, and the server follows"
-            ) in await answer.text()
+            assert await answer.json() == {
+                "error": "this server does not own the root; "
+                f"rotate the CA in {volume.folder}, and the server follows"
+            }
             assert answer.status == 400

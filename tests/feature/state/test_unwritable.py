@@ -79,8 +79,9 @@ def test_a_file_system_that_turns_read_only(device: Volume, tmp_path: Path, type
         assert (status, out) == (2, "")
         assert complaint.startswith(f"ledger {program.state}/ledger.sqlite cannot be written (")
         assert complaint.endswith(
-            "): the revocation is in force in this server, which tries again to write it; if the server "
-            "stops before that, the revocation is lost"
+            f"): the revocation of {one} holds only until this server stops; the revocation is in force in "
+            "this server, which tries again to write it; if the server stops before that, the revocation "
+            "is lost"
         )
         assert [program.served(server, each) for each in PROXIES] == [False, True, True]
         server.stop()
