@@ -100,7 +100,7 @@ def test_units_start_when_they_are_ready_and_go_on_through_all_that_happens(syst
 
     # Without its control plane the agent is not ready, says why, and nothing is led to it.
     ctl("start", "--no-block", INTERCEPT_UNIT)
-    systemd.until(AGENT_UNIT, _is("activating", "nobody listens"))
+    systemd.until(AGENT_UNIT, _is("activating", "no server listens at"))
     assert systemd.shown(INTERCEPT_UNIT)["ActiveState"] == "inactive"
     assert not _rules(systemd)
     ctl("start", SERVER_UNIT)
