@@ -235,7 +235,7 @@ RULES = [
     (_group("a", "a"), "Duplicate value"),
     (
         _config(sidecar={"tlsMinProtocolVersion": "TLSv1_3", "tlsMaxProtocolVersion": "TLSv1_2"}),
-        "must not be higher than tlsMaxProtocolVersion, which is",
+        "tlsMinProtocolVersion must not be higher than tlsMaxProtocolVersion",
     ),
     (_config(sidecar={"tlsMaxProtocolVersion": "TLSv1_1"}), "tlsMaxProtocolVersion"),
     (_config(certificate={"serviceCertValidityDuration": "500ms"}), "must be a duration from 1s to 87600h"),
