@@ -20,7 +20,11 @@ from tests.tools.program import Program, Server
 from tools.real_parts.cluster import RunningCluster
 
 SECONDS: Final = 60.0
-REFUSED: Final = (grpc.StatusCode.PERMISSION_DENIED, "refused", "")
+REFUSED: Final = (
+    grpc.StatusCode.PERMISSION_DENIED,
+    "the request is refused: see the log of the control plane",
+    "",
+)
 
 
 def _token(kubectl: Kubectl, account: str, pod: str, audience: str = "meshwright") -> str:
