@@ -32,6 +32,7 @@ FAILED, REQUESTS, ROUTES = (
     f"meshwright_{each}" for each in ("edge_grpc_failed", "edge_requests", "route_requests")
 )
 BEHIND = "meshwright_backend_grpc_failed"
+PORTS = ("destination_port", "backend_port")
 
 
 async def statistics(mesh: PolicyMesh, workload: str) -> Statistics:
@@ -39,15 +40,22 @@ async def statistics(mesh: PolicyMesh, workload: str) -> Statistics:
     return read(json.loads(await mesh.live.envoys[workload].text(STATS_PATH)))
 
 
-async def counts(mesh: PolicyMesh, workload: str, family: str, *labels: str) -> Counter[tuple[str, ...]]:
-    """Return what the page of a workload's agent has of a family, by some of its labels."""
+async def counts(
+    mesh: PolicyMesh, workload: str, family: str, *labels: str, port: int | None = None
+) -> Counter[tuple[str, ...]]:
+    """Return the values of a metric on the page of a workload's agent, by some of its labels.
+
+    `port` leaves out the samples of other ports. They may be of earlier calls: Envoy merges its histograms
+    every 5 s, and a row appears on the page with its first latency.
+    """
     page = written(Edges().families(await statistics(mesh, workload), WorkloadLabels("shop", workload)))
     return Counter(
         {
-            tuple(each.labels.get(label, "") for label in labels): int(each.value)
-            for one in text_string_to_metric_families(page)
-            if one.name == family
-            for each in one.samples
+            tuple(sample.labels.get(label, "") for label in labels): int(sample.value)
+            for metric in text_string_to_metric_families(page)
+            if metric.name == family
+            for sample in metric.samples
+            if port is None or str(port) in (sample.labels.get(name) for name in PORTS)
         }
     )
 
@@ -70,10 +78,10 @@ async def test_calls_of_grpc_that_fail_are_failures_at_both_ends(mesh: PolicyMes
 
     async def seen() -> tuple[Counter[tuple[str, ...]], ...]:
         return (
-            await counts(mesh, "client", FAILED, *EDGE),
-            await counts(mesh, "client", REQUESTS, *EDGE, "status_class"),
-            await counts(mesh, "client", BEHIND, "backend_service", "backend_port"),
-            await counts(mesh, "v1", FAILED, *EDGE),
+            await counts(mesh, "client", FAILED, *EDGE, port=GRPC),
+            await counts(mesh, "client", REQUESTS, *EDGE, "status_class", port=GRPC),
+            await counts(mesh, "client", BEHIND, "backend_service", "backend_port", port=GRPC),
+            await counts(mesh, "v1", FAILED, *EDGE, port=GRPC),
         )
 
     before = await seen()
@@ -127,15 +135,16 @@ async def test_a_call_that_the_proxy_itself_ends_is_one_failure_of_the_backend(m
 async def test_behind_a_split_calls_of_grpc_that_fail_are_told_of_the_backend(mesh: PolicyMesh) -> None:
     """Envoy counts them by cluster, and those are the backends': of the edge to the apex it is not known."""
     await mesh.enforce(*OPEN, split("s", "root", {"v1": 0, "v2": 100}))
-    before = await counts(mesh, "client", BEHIND, "backend_service")
-    at_edge = await counts(mesh, "client", FAILED, *EDGE)
+    before = await counts(mesh, "client", BEHIND, "backend_service", port=GRPC)
+    at_edge = await counts(mesh, "client", FAILED, *EDGE, port=GRPC)
     assert await say(mesh, "root", "Missing") == [grpc.StatusCode.UNIMPLEMENTED]
 
     async def is_told() -> bool:
-        return await counts(mesh, "client", BEHIND, "backend_service") - before == {("v2",): 1}
+        grown = await counts(mesh, "client", BEHIND, "backend_service", port=GRPC) - before
+        return grown == {("v2",): 1}
 
     await until(is_told)
-    assert await counts(mesh, "client", FAILED, *EDGE) == at_edge
+    assert await counts(mesh, "client", FAILED, *EDGE, port=GRPC) == at_edge
 
 
 async def test_routes_of_a_service_are_counted_apart(mesh: PolicyMesh) -> None:
