@@ -1,5 +1,10 @@
-"""Interfaces for people and programs: the JSON API, debug pages, metrics, health, and the Unix socket.
+"""Interfaces for people and programs: JSON API, debug pages, metrics, health and the Unix socket.
 
-The package sees the server through small protocols (`readers`). It never decides anything about the mesh, and
-never shows a private key or a secret.
+A request takes one path through the package. `http` has the servers and their guards. A route of `api` or a
+page of `pages` computes a JSON document from the protocols of `readers`, which are the only view of the rest
+of the server. The document is sent as JSON, or rendered by `html`. For example, `/debug/proxies` and
+`/api/v1/proxies` share one document, so that a page and the API never disagree.
+
+The package never decides anything about the mesh, and never shows a private key or a secret: `jsonable`
+refuses every type that could hold one. Read `readers`, then `pages.site` and `api.routes`.
 """

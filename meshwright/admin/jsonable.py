@@ -1,4 +1,4 @@
-"""Mesh values as JSON: dataclasses become mappings, everything else its plainest form."""
+"""Conversion of mesh values to JSON: dataclasses become mappings, other types their plainest form."""
 
 import dataclasses
 import enum
@@ -13,13 +13,14 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 Document = dict[str, Json]
 
 HANDFUL: Final = 64
-"""Values that are written at a time: a page that is no longer is written on the event loop."""
+"""Number of values in one piece of text; a document up to this size is encoded on the event loop."""
 
 
 def jsonable(value: object) -> Json:
-    """Return `value` as JSON; raise TypeError for bytes and for types that hold a secret or behaviour.
+    """Return `value` as JSON; raise TypeError for bytes and for types with a secret or with behaviour.
 
-    Refusing what it does not know keeps a key from being shown because somebody added a field.
+    An unknown type is refused, so that a new field can never show a key by accident. Fields with `repr=False`
+    are left out. For example, `timedelta(minutes=1)` becomes 60.0.
     """
     match value:
         case None | bool() | int() | float():
@@ -51,10 +52,10 @@ def jsonable(value: object) -> Json:
 
 
 def pieces(value: Json) -> Iterator[str]:
-    """Yield a value's text, which is what `json.dumps` makes of it, a HANDFUL of values at a time.
+    """Yield the text of `json.dumps(value)` in pieces of at most HANDFUL values.
 
-    The encoder keeps the interpreter to itself from end to end, in whatever thread: between two pieces
-    others have a turn. What has more in it is gone into, however deep it lies.
+    The JSON encoder holds the interpreter lock from beginning to end, in any thread. Between two pieces,
+    other threads can run. A nested value with more than HANDFUL values is split at any depth.
     """
     if is_handful(value) or not isinstance(value, dict | list):
         yield json.dumps(value)
@@ -71,15 +72,16 @@ def pieces(value: Json) -> Iterator[str]:
 
 
 def is_handful(value: Json) -> bool:
-    """Say whether a value is written in no time: there is no more than a HANDFUL in it."""
+    """Return whether a value has at most HANDFUL values, so that encoding takes no noticeable time."""
     return _room(value, HANDFUL) >= 0
 
 
 def _room(value: Json, room: int) -> int:
-    """Return how many values would have room beside this one and all in it; less than none: it has not."""
+    """Return `room` minus the number of values in this one, with itself; negative for too many."""
     room -= 1
     if isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:
+            # The count stops early, because a document can have millions of values.
             if room < 0:
                 break
             room = _room(each, room)

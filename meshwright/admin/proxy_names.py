@@ -1,4 +1,4 @@
-"""Which proxy is meant: by its common name, UUID, workload, or the beginning of its UUID."""
+"""Search for a proxy by its common name, UUID, workload, or the beginning of its UUID."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -11,18 +11,19 @@ from meshwright.mesh.problems.spelling import alike
 from meshwright.mesh.workload import Workload
 
 CANDIDATES: Final = 8
-"""How many names an error lists."""
+"""Number of names in an error message."""
 
 
 class NothingToShow(LookupError):
-    """What was asked for is not there, or is not one thing; the message is one sentence."""
+    """The requested object does not exist, or the name is ambiguous; the message is one sentence."""
 
 
 def find(reading: ProxyReading, wanted: str) -> ProxyStatus:
-    """Return the one proxy that is meant; raise NothingToShow with the candidates.
+    """Return the only proxy that matches a name; raise NothingToShow with the candidates.
 
-    A common name or UUID comes first, then a workload's `namespace/name`, its name alone, and at last the
-    beginning of a UUID. What is found first counts, if it is one.
+    The search has four steps: the full common name or UUID, a workload's `namespace/name`, a workload's name
+    alone, and the beginning of a UUID. The first step with a match counts. The match must be unique: for
+    example, `web` is ambiguous if two namespaces have a workload `web`.
     """
     statuses, view = reading.proxies(), reading.view()
     for found in _found(statuses, view, wanted):
@@ -35,7 +36,7 @@ def find(reading: ProxyReading, wanted: str) -> ProxyStatus:
 
 
 def workload_of(status: ProxyStatus, view: View | None) -> Workload | None:
-    """Return a proxy's workload, None where it is not known."""
+    """Return a proxy's workload, or None if the workload is unknown."""
     if view is None or not status.known:
         return None
     return holder_of(view, status.name)

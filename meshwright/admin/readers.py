@@ -1,4 +1,10 @@
-"""What the pages read: small protocols through which they see the rest, each page what it shows."""
+"""Protocols through which pages, API and metrics read the rest of the server.
+
+Each protocol is small, so that a page declares exactly the parts it reads, and a test can supply only those.
+`MeshReading` combines all protocols; the controller implements it. Answers are immutable pictures of one
+moment, and a page may evaluate them in another thread. The exception is the store of traffic statistics,
+which belongs to the event loop.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,9 +32,9 @@ from xds.stream_status import StreamStatus
 
 @dataclass(frozen=True, slots=True)
 class LateMoment:
-    """A moment at which the event loop turned `seconds` too late.
+    """A moment at which the event loop ran `seconds` late.
 
-    `doing` is what the wave was at that was being made, empty where none was.
+    `doing` is the step of the wave in progress, empty without a wave.
     """
 
     at: datetime
@@ -37,80 +43,80 @@ class LateMoment:
 
 
 class LoopReading(Protocol):
-    """How the event loop does."""
+    """Delays of the event loop."""
 
     def late_moments(self) -> tuple[LateMoment, ...]:
         """Return the last late moments, newest first."""
 
 
 class SettingsReading(Protocol):
-    """How the server was told to run."""
+    """Settings of the server."""
 
     def settings(self) -> Mapping[str, object]:
-        """Return the server's settings; none of them is a secret."""
+        """Return the server's settings; secrets are not among them."""
 
     def listening(self) -> Mapping[str, str]:
-        """Return where the server listens, by what for, with the ports it has; empty until it serves."""
+        """Return the address and actual port of each listener, by purpose; empty until the server listens."""
 
 
 class SourceReading(Protocol):
-    """What the sources say of themselves."""
+    """State of the sources."""
 
     def freshness(self) -> Mapping[str, Freshness]:
-        """Return how fresh each source is, by its name."""
+        """Return the freshness of each source, by its name."""
 
     def counts(self) -> Mapping[str, Counts]:
-        """Return what each source holds, by its name."""
+        """Return the number of objects in each source, by its name."""
 
 
 class ViewReading(Protocol):
-    """The mesh as it is computed."""
+    """The computed mesh."""
 
     def view(self) -> View | None:
         """Return the newest view, None before the first."""
 
 
 class ObjectReading(Protocol):
-    """What was read, and what is wrong with it."""
+    """The objects read from the sources, and their problems."""
 
     def objects(self) -> Mapping[ObjectKey, SourcedObject]:
         """Return the objects in force."""
 
     async def problems(self) -> Problems:
-        """Return what is wrong with the input, sorted: with all of it that is followed."""
+        """Return the sorted problems of the input from all sources that the server follows."""
 
     def failures(self) -> tuple[tuple[str, str, bool], ...]:
-        """Return the groups that failed: name, error, whether a last good snapshot is kept."""
+        """Return the failed groups: name, error, and whether all its proxies kept a last good snapshot."""
 
 
 class ProxyReading(ViewReading, Protocol):
-    """Which proxies there are; a proxy's workload is in the view."""
+    """The proxies; the workload of a proxy is in the view."""
 
     def proxies(self) -> tuple[ProxyStatus, ...]:
-        """Return every proxy that is or should be here, sorted by name."""
+        """Return every connected, expected and former proxy, sorted by name."""
 
     def ejected(self) -> Mapping[str, tuple[ProxyName, ...]]:
-        """Return whose proxies have ejected endpoints, by their address; of those that are told of."""
+        """Return the proxies that report an ejected endpoint, by the address of the endpoint."""
 
     def dead_after(self) -> timedelta:
-        """Return how long a proxy is gone that is dead, where callers have ejected it."""
+        """Return the time after which a disconnected proxy counts as dead, if callers have ejected it."""
 
 
 class TrafficReading(Protocol):
-    """What proxies have counted."""
+    """Traffic statistics that proxies report."""
 
     def traffic(self) -> Traffic:
-        """Return it, by the clock `time.monotonic`."""
+        """Return the store of statistics; its times are those of `time.monotonic`."""
 
 
 class ChangeReading(Protocol):
-    """Whether anything has changed."""
+    """Values that differ after a change of the mesh."""
 
     def newest(self) -> tuple[object, Problems]:
-        """Return what the newest wave came to, another object after each, and the problems known by now."""
+        """Return the state after the newest wave (a new object for each wave), and the problems so far."""
 
     def answers(self) -> int:
-        """Return how many responses proxies have acknowledged or rejected since the server began."""
+        """Return the number of responses that proxies have acknowledged or rejected since the start."""
 
 
 class StreamReading(Protocol):
@@ -121,48 +127,51 @@ class StreamReading(Protocol):
 
 
 class SnapshotReading(Protocol):
-    """What proxies are served."""
+    """The configuration of proxies."""
 
     def snapshot(self, name: ProxyName) -> Snapshot | None:
-        """Return what is published for a proxy; what would be, without secrets, for one that is not here."""
+        """Return the published snapshot of a proxy.
+
+        For a disconnected proxy, return the snapshot that it would get, without secrets.
+        """
 
 
 class OriginReading(Protocol):
-    """What resources are made from."""
+    """Origins of resources."""
 
     def objects_behind(
         self, name: ProxyName, type_url: TypeUrl, resource: ResourceName
     ) -> tuple[InputObject, ...]:
-        """Return the inputs that a proxy's resource was made from, sorted; none if there is no such."""
+        """Return the sorted inputs of a proxy's resource; empty if the proxy has no such resource."""
 
 
 class PushReading(Protocol):
-    """What proxies were sent, one response after the other."""
+    """The responses sent to proxies."""
 
     def pushes(self, name: ProxyName) -> tuple[Push, ...]:
-        """Return the last responses that a proxy was sent, newest first."""
+        """Return the last responses to a proxy, newest first."""
 
     def replaced(self, type_url: TypeUrl, resource: ResourceName, version: Version) -> Resource | None:
-        """Return an earlier version of a resource, None where it is not kept (any more), or is a secret."""
+        """Return an earlier version of a resource; None if it is a secret or no longer stored."""
 
 
 class RejectionReading(Protocol):
-    """What proxies reject, or cannot take."""
+    """Resources that proxies reject, or may be unable to receive."""
 
     def rejected(self, name: ProxyName) -> tuple[Reference, ...]:
-        """Return what a proxy has rejected and is withheld from it, sorted by type and name."""
+        """Return the resources that a proxy has rejected and does not get now, sorted by type and name."""
 
     def refusal(self, name: ProxyName, type_url: TypeUrl, resource: ResourceName) -> str:
-        """Return why a proxy rejected a resource: its words, then the object at fault; empty if unknown."""
+        """Return a proxy's error for a rejected resource, then the object at fault; empty if unknown."""
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """Return the parts of policy that are not in force for some proxies, sorted by object and match."""
 
     def unreceived(self, name: ProxyName) -> str:
-        """Return which response a proxy may not be able to take, empty if there is none."""
+        """Return the large responses that a proxy may be unable to receive, as text; empty without any."""
 
     def failure(self, name: ProxyName) -> str:
-        """Return why a proxy's group could not be computed, empty where it was."""
+        """Return the reason why a proxy's group could not be computed, empty after a success."""
 
 
 class CertificateReading(Protocol):
@@ -172,16 +181,16 @@ class CertificateReading(Protocol):
         """Return the service certificates in force."""
 
     def held_certificate(self, name: ProxyName) -> HeldCertificate | None:
-        """Return the service certificate that a proxy has acknowledged, None where none is known."""
+        """Return the service certificate that a proxy has acknowledged, or None if unknown."""
 
     def trust_bundle(self) -> bytes:
-        """Return the roots that proxies check peers against, as PEM."""
+        """Return the CA certificates by which proxies verify their peers, as PEM."""
 
     def ledger(self) -> tuple[LedgerEntry, ...]:
         """Return the proxy certificates."""
 
     def authority(self) -> AuthorityStatus:
-        """Return who signs them."""
+        """Return the status of the CA that signs proxy certificates."""
 
 
 class MeshReading(
@@ -200,4 +209,4 @@ class MeshReading(
     CertificateReading,
     Protocol,
 ):
-    """Everything the pages show. All answers are immutable pictures of one moment."""
+    """Everything that pages show."""

@@ -1,4 +1,7 @@
-"""The JSON API, `/api/v1`, with documented shapes for programs.
+"""JSON API for programs below `/api/v1`, with documented shapes.
 
-Within a version, fields are only added. It never draws a page, and never changes a decision of the server.
+`routes` is the table of all paths. Each entry has a shape (a JSON Schema), and every answer is reduced to its
+shape before it is sent. `openapi` generates the documentation from the same table, so that documentation and
+answers agree. Within a version, fields are only added. `events` and `tap` are streams, and `trial` is the
+only POST; none of them changes a decision of the server. The package never renders HTML.
 """

@@ -1,4 +1,4 @@
-"""The shapes of what is answered of one call: what policy says of it, and how all that it goes by stands."""
+"""Shapes of the answers about one request: its explanation and its connectivity."""
 
 from typing import Final
 

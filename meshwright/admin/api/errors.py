@@ -1,4 +1,4 @@
-"""Errors of paths below `/api/v1` that no route answers: in JSON, as all others of the API are."""
+"""JSON errors for unknown paths and methods below `/api/v1`."""
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -9,10 +9,10 @@ from meshwright.admin.html.style import SECURITY_HEADERS
 
 @web.middleware
 async def in_json(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer what HTTP itself has to say of a path of the API: that it is not there, or not by this method.
+    """Answer unknown paths and methods of the API with a JSON error, whatever the client accepts.
 
-    Who asks is a program, whatever it accepts. Of a method that there is not, `Allow` names those that there
-    are (RFC 9110, 15.5.6); OPTIONS is such a one, which a server need not have (9.1).
+    For an unsupported method, `Allow` names the supported ones (RFC 9110, 15.5.6). OPTIONS is unsupported
+    too, which the RFC permits (9.1).
     """
     if request.path != PREFIX and not request.path.startswith(f"{PREFIX}/"):
         return await handler(request)

@@ -1,6 +1,8 @@
-"""`/api/v1/events`: what has changed, told as server-sent events, by name alone.
+"""`/api/v1/events`: changes of the mesh as server-sent events.
 
-Nothing is looked at while nobody listens; to all who listen together the mesh is looked at once a second.
+An event names the changed parts and proxies, and a client then reads the other paths, for example
+`/api/v1/proxies`. The mesh is compared once a second while clients are connected. All clients share one
+comparison, and without clients the server does no work.
 """
 
 import asyncio
@@ -24,13 +26,16 @@ from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.problems.problem import Problems
 
 CLIENTS: Final = 8
+"""Maximum number of connected clients."""
 EVERY_SECONDS: Final = 1.0
+"""Seconds between two comparisons of the mesh."""
 HEARTBEAT_SECONDS: Final = 15.0
+"""Seconds without a change after which a comment line keeps the connection open."""
 GONE_SECONDS: Final = 10.0
-"""How long a client may take no more of what it is told."""
+"""Seconds after which a client that reads nothing is disconnected."""
 PARTS: Final = ("mesh", "problems", "proxies", "answers", "figures")
 NAMED: Final = 100
-"""So many proxies an event names; of the others it has the number."""
+"""Maximum number of connected and of disconnected proxies that an event names; the others are counted."""
 
 CHANGED: Final[Shape] = record(
     {
@@ -44,12 +49,15 @@ CHANGED: Final[Shape] = record(
 
 
 class EventReading(ChangeReading, ProxyReading, TrafficReading, Protocol):
-    """What is watched."""
+    """The state that events describe."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeshFingerprint:
-    """The mesh at one moment, in as little as tells that it has changed."""
+    """The mesh at one moment, in the smallest form that shows changes.
+
+    `mesh` is compared by identity. `reported` is the time of the last traffic report.
+    """
 
     mesh: object
     problems: Problems
@@ -60,7 +68,7 @@ class MeshFingerprint:
 
 
 def seen(reading: EventReading) -> MeshFingerprint:
-    """Look at the mesh."""
+    """Return the fingerprint of the mesh at this moment."""
     statuses = reading.proxies()
     connected = frozenset(each.name for each in statuses if each.state is ProxyState.CONNECTED)
     every = frozenset(each.name for each in statuses)
@@ -71,7 +79,7 @@ def seen(reading: EventReading) -> MeshFingerprint:
 
 
 def changed(before: MeshFingerprint, after: MeshFingerprint, at: datetime) -> Document | None:
-    """Return the event that leads from one moment to a later one; None where all is as it was."""
+    """Return the event for the changes between two moments, or None without changes."""
     came = sorted(map(str, after.connected - before.connected))
     went = sorted(map(str, before.connected - after.connected))
     parts = {
@@ -95,7 +103,7 @@ def changed(before: MeshFingerprint, after: MeshFingerprint, at: datetime) -> Do
 
 @dataclass(slots=True)
 class Events:
-    """Tells its clients what changes, until it is ended."""
+    """Server of the event stream, for all clients until the server shuts down."""
 
     reading: EventReading
     clock: Callable[[], datetime]
@@ -104,13 +112,13 @@ class Events:
     _seen: tuple[float, MeshFingerprint] | None = None
 
     async def end(self, _app: web.Application) -> None:
-        """End all of them, as the server does."""
+        """End the streams of all clients when the server shuts down."""
         self.ended.set()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Tell one client, for as long as it listens; there are CLIENTS at the most.
+        """Send events to one client until it disconnects; refuse more than CLIENTS clients with 503.
 
-        HEAD is answered as it would be by GET, without any of it (RFC 9110, 9.3.2).
+        HEAD gets the headers of GET without content (RFC 9110, 9.3.2).
         """
         if self.clients >= CLIENTS:
             words = (
@@ -131,6 +139,7 @@ class Events:
         return response
 
     async def _tell(self, request: web.Request, response: web.StreamResponse) -> None:
+        # Taken before the first byte of content, so that every change after this byte is an event.
         before, said = self._look(), time.monotonic()
         await _say(response, "retry: 2000")
         while not self.ended.is_set() and request.transport is not None:
@@ -148,7 +157,7 @@ class Events:
             before, said = after, time.monotonic()
 
     def _look(self) -> MeshFingerprint:
-        """Return the mesh as it was within the last half of a second."""
+        """Return the fingerprint of the mesh, at most half of EVERY_SECONDS old."""
         now = time.monotonic()
         if self._seen is None or now - self._seen[0] > EVERY_SECONDS / 2:
             self._seen = now, seen(self.reading)
@@ -156,6 +165,6 @@ class Events:
 
 
 async def _say(response: web.StreamResponse, *lines: str) -> None:
-    """Write the lines of one event; raises TimeoutError where the client takes none of it."""
+    """Write the lines of one event. Raises TimeoutError if the client reads nothing for GONE_SECONDS."""
     async with asyncio.timeout(GONE_SECONDS):
         await response.write("\n".join((*lines, "", "")).encode())

@@ -1,4 +1,4 @@
-"""What the API says of the mesh: what the pages show, by its names there."""
+"""Answers of the JSON API, computed by the same functions as the debug pages."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -23,7 +23,7 @@ from meshwright.admin.readers import MeshReading
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """What answers are made of."""
+    """Sources of the answers: the mesh, the time of day, and the runner of trials."""
 
     reading: MeshReading
     clock: Callable[[], datetime]
@@ -31,7 +31,7 @@ class Api:
 
 
 async def overview(api: Api, _request: web.Request) -> Document:
-    """Return how all is: a verdict of each part, and the worst of them."""
+    """Return the verdict of each part of the mesh, and the worst verdict."""
     glances = Glances(api.reading, api.clock)
     found = {
         "sources": await glances.sources(),
@@ -55,31 +55,31 @@ def _part(name: str, found: Verdict) -> Document:
 
 
 async def all_proxies(api: Api, _request: web.Request) -> Document:
-    """Return every proxy that is or should be here."""
+    """Return every connected, expected and former proxy."""
     found = (await proxy.listed(api.reading, api.clock()))["proxies"]
     return {"proxies": _with_name(found, "name")}
 
 
 async def one_proxy(api: Api, request: web.Request) -> Document:
-    """Return one proxy, and what it was told in the mesh's words; raises NotShown."""
+    """Return one proxy with its configuration as the mesh describes it. Raises NothingToShow."""
     shown = await proxy.told(api.reading, {"proxy": request.match_info["name"]}, api.clock())
     return shown | {"name": shown["cn"]}
 
 
 async def pushes(api: Api, request: web.Request) -> Document:
-    """Return what a proxy was sent last, newest first; raises NotShown."""
+    """Return the last responses to a proxy, newest first. Raises NothingToShow."""
     name = find(api.reading, request.match_info["name"]).name
     return {"proxy": str(name), "pushes": proxy.history(api.reading, name)}
 
 
 async def configuration(api: Api, request: web.Request) -> Document:
-    """Return what a proxy is served, in its own words; raises NotShown."""
+    """Return the configuration of a proxy in the form of Envoy. Raises NothingToShow."""
     shown = await proxy.configured(api.reading, request.match_info["name"], api.clock())
     return {"proxy": shown["cn"], "configuration": shown["configuration"]}
 
 
 async def all_streams(api: Api, request: web.Request) -> Document:
-    """Return the open streams, or one proxy's; raises NotShown."""
+    """Return the open streams of all proxies, or of the proxy in the query. Raises NothingToShow."""
     wanted = request.query.get("proxy")
     name = None if wanted is None else str(find(api.reading, wanted).name)
     return {
@@ -88,7 +88,7 @@ async def all_streams(api: Api, request: web.Request) -> Document:
 
 
 async def all_published(api: Api, _request: web.Request) -> Document:
-    """Return the versions of what each proxy is served."""
+    """Return the versions of the resources of each proxy."""
     return await published(api.reading)
 
 
@@ -99,32 +99,36 @@ async def all_certificates(api: Api, _request: web.Request) -> Document:
 
 
 async def policies(api: Api, request: web.Request) -> Document:
-    """Return the objects in force and what is wrong, or one object; raises NotShown."""
+    """Return the objects in force and their problems, or one object. Raises NothingToShow."""
     found = await debug.policies(api.reading, request.query.get("object"))
+    # The page of one object has no failures, but the shape of the API requires the field.
     return {"failures": []} | found
 
 
 async def explain(api: Api, request: web.Request) -> Document:
-    """Return why a call may pass or not; raises web.HTTPBadRequest. A line may say who called whom."""
+    """Return why a request is allowed or refused. Raises web.HTTPBadRequest.
+
+    The query has either caller and destination, or the `line` of an access log with both.
+    """
     if "line" not in request.query:
         _require(request, "from", "to")
     return {"logged": {}} | await Answers(api.reading, api.clock).explain(request)
 
 
 async def connectivity(api: Api, request: web.Request) -> Document:
-    """Return how all that a call goes by stands; raises web.HTTPBadRequest, NotShown."""
+    """Return the state of every part on the path of a request. Raises web.HTTPBadRequest, NothingToShow."""
     _require(request, "from", "to")
     return await Answers(api.reading, api.clock).connectivity(request)
 
 
 async def all_sources(api: Api, _request: web.Request) -> Document:
-    """Return the sources: how fresh each is, and what it holds."""
-    # The watches of a large cluster are many.
+    """Return the freshness and the objects of each source."""
+    # In a thread, because a large cluster has thousands of watches.
     return await asyncio.to_thread(sources, api.reading, api.clock())
 
 
 async def hosts(api: Api, request: web.Request) -> Document:
-    """Return the lines of a hosts file for one namespace; raises web.HTTPBadRequest."""
+    """Return the lines of a hosts file for one namespace. Raises web.HTTPBadRequest."""
     _require(request, "namespace")
     return debug.hosts_lines(api.reading.view(), request.query["namespace"])
 
@@ -135,7 +139,7 @@ async def config(api: Api, _request: web.Request) -> Document:
 
 
 async def loop(api: Api, _request: web.Request) -> Document:
-    """Return when the event loop was held."""
+    """Return the moments at which the event loop was blocked."""
     return debug.loop(api.reading)
 
 
@@ -147,7 +151,7 @@ def _require(request: web.Request, *names: str) -> None:
 
 
 def stamped(document: Document, now: datetime) -> Document:
-    """Return an answer with the moment that it is of, where it has none."""
+    """Return an answer with its time `at`, unless the answer has one."""
     return {"at": jsonable(now)} | document
 
 

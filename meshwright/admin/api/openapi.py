@@ -1,4 +1,4 @@
-"""The API's OpenAPI document, made of its table: what is answered is what is documented."""
+"""OpenAPI document of the API, generated from the table of routes."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -10,7 +10,7 @@ from meshwright.admin.api.trial import BODY, TRIED
 from meshwright.admin.jsonable import Document, Json
 
 VERSION: Final = "3.1.0"
-"""Of OpenAPI."""
+"""Version of OpenAPI."""
 
 EVENTS: Final = "/events"
 TRY: Final = "/try"
@@ -21,7 +21,7 @@ _ERRORS: Final = {
 
 
 def described(routes: Iterable[Route]) -> Document:
-    """Return the OpenAPI document of a table."""
+    """Return the OpenAPI document of a table of routes."""
     return {
         "openapi": VERSION,
         "info": {
@@ -68,6 +68,7 @@ def _try() -> Document:
 
 
 def _operation(route: Route) -> Document:
+    # All routes with a name in their path mean a proxy, so its parameter is not in the table.
     inside: list[Json] = []
     if "{name}" in route.path:
         means = "The common name, the UUID, the workload or the beginning of the UUID of a proxy"

@@ -1,4 +1,4 @@
-"""The shapes of what is answered of proxies: where they stand, what they were told, what they were sent."""
+"""Shapes of the answers about proxies: state, configuration, responses and streams."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The table of the JSON API: paths, their parameters, what they show, and what answers them."""
+"""Table of the JSON API: paths, parameters, shapes and handlers."""
 
 from functools import partial
 from http import HTTPStatus
@@ -152,7 +152,10 @@ ROUTES: Final = (
 
 
 def add_api(app: web.Application, api: Api) -> None:
-    """Add the API to an application, whose guard is its own; before it starts."""
+    """Add the API to an application before the application starts.
+
+    The application must have its own guard against foreign hosts (`http.guard`).
+    """
     app.middlewares.append(in_json)
     for each in ROUTES:
         app.router.add_get(PREFIX + each.path, partial(_answer, api, each))
@@ -169,7 +172,7 @@ async def _answer(api: Api, route: Route, request: web.Request) -> web.Response:
     try:
         _known(route, request)
         document = mesh.stamped(await route.answer(api, request), now)
-        # There may be thousands of proxies: fields are chosen where they hold nobody up.
+        # Shaping thousands of proxies takes long, so this runs in a thread and not on the event loop.
         return await answered(lambda: fitted_document(route.shape, document), SECURITY_HEADERS)
     except NothingToShow as error:
         return await _json({"error": str(error)}, HTTPStatus.NOT_FOUND)
@@ -182,10 +185,11 @@ async def _answer(api: Api, route: Route, request: web.Request) -> web.Response:
 
 
 def _known(route: Route, request: web.Request) -> None:
-    """Raise web.HTTPBadRequest for a parameter that there is not, or that is there twice and may not."""
+    """Raise web.HTTPBadRequest for an unknown parameter, or for a second value of a single one."""
     names = [each.name for each in route.parameters]
     if unknown := sorted(request.query.keys() - set(names)):
         there = f"must be one of {', '.join(names)}" if names else "this path has no parameters"
+        # A misspelt filter would else be ignored, and the answer would show everything.
         raise web.HTTPBadRequest(reason=f"unknown parameter {unknown[0][:40]!r}: {there}")
     for each in route.parameters:
         if not each.many and len(request.query.getall(each.name, [])) > 1:

@@ -1,4 +1,7 @@
-"""What answers look like: JSON Schema, by which they are documented and made alike."""
+"""Shapes of API answers: JSON Schemas that document an answer and filter its fields.
+
+For example, `record({"name": TEXT, "pod": maybe(TEXT)})` describes `{"name": "cart", "pod": null}`.
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -7,7 +10,7 @@ from typing import Final
 from meshwright.admin.jsonable import Document, Json
 
 Shape = dict[str, Json]
-"""A JSON Schema, of those that this module makes."""
+"""A JSON Schema, limited to the forms that this module creates."""
 
 TEXT: Final[Shape] = {"type": "string"}
 WHOLE: Final[Shape] = {"type": "integer"}
@@ -16,48 +19,49 @@ FLAG: Final[Shape] = {"type": "boolean"}
 MOMENT: Final[Shape] = {"type": "string", "format": "date-time"}
 PORT: Final[Shape] = {"type": ["integer", "string"], "description": "a number, or the name of a target port"}
 ANYTHING: Final[Shape] = {}
-"""Whatever is there: of what the API does not say how it is set out."""
+"""Any value; the API does not promise its structure."""
 FIELDS: Final[Shape] = {"type": "object"}
-"""An object of which the API does not say what is in it."""
+"""An object; the API does not promise its fields."""
 ERROR: Final[Shape] = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
 
 
 def record(fields: Mapping[str, Shape], sometimes: Mapping[str, Shape] = MappingProxyType({})) -> Shape:
-    """Return the shape of an object that has all of these fields, and `sometimes` those. More may come."""
+    """Return the shape of an object with all of `fields` and perhaps `sometimes`; others may be added."""
     return {"type": "object", "properties": {**fields, **sometimes}, "required": list(fields)}
 
 
 def listed(each: Shape) -> Shape:
-    """Return the shape of a list."""
+    """Return the shape of a list with elements of the given shape."""
     return {"type": "array", "items": each}
 
 
 def named(each: Shape) -> Shape:
-    """Return the shape of an object whose names are not known beforehand."""
+    """Return the shape of an object with arbitrary names and values of the given shape."""
     return {"type": "object", "additionalProperties": each}
 
 
 def maybe(shape: Shape) -> Shape:
-    """Return the shape of what may be null."""
+    """Return the shape of a value that may be null."""
     return {"anyOf": [shape, {"type": "null"}]}
 
 
 def one_of(*words: str) -> Shape:
-    """Return the shape of a word of these."""
+    """Return the shape of a text with a fixed set of values."""
     return {"type": "string", "enum": list(words)}
 
 
 def noted(shape: Shape, words: str) -> Shape:
-    """Return a shape with what it means."""
+    """Return a shape with a description."""
     return shape | {"description": words}
 
 
 def fitted(shape: Shape, value: Json) -> Json:
-    """Return of a value what its shape has, in that order; raises KeyError for what it lacks.
+    """Return the fields of a value that its shape has, in the order of the shape.
 
-    So a page may come to show more without the API's promising it.
+    Raises KeyError for a missing field. A page may show more fields than the API promises.
     """
     match shape, value:
+        # The second alternative is null: only `maybe` creates an anyOf.
         case {"anyOf": [dict(inner), _]}, _:
             return None if value is None else fitted(inner, value)
         case {"properties": dict(fields), "required": list(required)}, dict():
@@ -75,7 +79,7 @@ def fitted(shape: Shape, value: Json) -> Json:
 
 
 def fitted_document(shape: Shape, document: Document) -> Document:
-    """Return of an answer what its shape has; raises KeyError for what it lacks."""
+    """Return the fields of an answer that its shape has. Raises KeyError for a missing field."""
     found = fitted(shape, document)
     if not isinstance(found, dict):
         raise TypeError("an answer is an object")

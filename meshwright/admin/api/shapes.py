@@ -1,4 +1,4 @@
-"""The shapes of the answers of the first version: fields are added here, and none is ever taken away."""
+"""Shapes of the other answers of API version 1; fields may be added, and are never removed."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -131,7 +131,7 @@ POLICIES: Final = record(
 
 
 def _ago(name: str) -> Mapping[str, Shape]:
-    """Return how long ago something was, in words and in seconds; null where it never was."""
+    """Return the fields for an age, as text and in seconds; both are null if the event never happened."""
     return {name: maybe(TEXT), f"{name}_seconds": maybe(NUMBER)}
 
 

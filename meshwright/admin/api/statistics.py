@@ -1,4 +1,4 @@
-"""The shapes of what `/api/v1/stat` and `/api/v1/topology` answer."""
+"""Shapes of the answers of `/api/v1/stat` and `/api/v1/topology`."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What a line of the API's table is."""
+"""Types of the API's table: routes and their parameters."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -17,7 +17,10 @@ Answer = Callable[[Api, web.Request], Awaitable[Document]]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of the query, with an example; `required`: it must be there, `many`: it may be often."""
+    """A parameter of the query, with an example.
+
+    `required` parameters must be present. A parameter with `many` may be repeated.
+    """
 
     name: str
     means: str
@@ -29,9 +32,10 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A path below PREFIX, what it shows, what answers it, of which shape, and what may be asked.
+    """A path below PREFIX with its summary, handler, shape and parameters.
 
-    `answer` raises NotShown, or an HTTP error with its sentence. A name in the path is that of a proxy.
+    `answer` raises NothingToShow, or an HTTP error with a sentence. `{name}` in the path is the name of a
+    proxy.
     """
 
     path: str

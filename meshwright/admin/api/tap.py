@@ -1,6 +1,10 @@
-"""`/api/v1/tap`: requests that are watched, told one by one, a JSON object a line, for as long as it is read.
+"""`/api/v1/tap`: a stream of observed requests, one JSON object in each line.
 
-It has sidecars told what to tell of, and so it is answered on the socket in the state directory alone.
+A tap makes the server configure sidecars to report requests. Therefore the path is served only on the Unix
+socket in the state directory.
+
+Example of a stream: `{"watching": {...}}`, then lines such as `{"request": {...}}` or `{"lost": 7}`, and at
+last `{"ended": "..."}` with the reason.
 """
 
 import asyncio
@@ -25,29 +29,29 @@ from meshwright.traffic.taps import MOST_TAPS, Tap, Taps, TooManyTaps
 
 PATH: Final = "/api/v1/tap"
 LOOK_SECONDS: Final = 1.0
-"""So often it is looked whether the client is still there, where nothing comes."""
+"""Maximum seconds until a disconnected client is noticed if no requests are reported."""
 GONE_SECONDS: Final = 10.0
-"""How long a client may take no more of what it is told."""
+"""Seconds after which a client that reads nothing is disconnected."""
 
 
 class TapReading(ProxyReading, Protocol):
-    """Who is there to be watched."""
+    """Proxies and services that can be tapped."""
 
 
 @dataclass(slots=True)
 class TapStream:
-    """Tells its clients of requests, until it is ended."""
+    """Server of the taps, for all clients until the server shuts down."""
 
     reading: TapReading
     taps: Taps
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def end(self, _app: web.Application) -> None:
-        """End all of them, as the server does."""
+        """End all taps when the server shuts down."""
         self.ended.set()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Tell one client; whatever becomes of it, sidecars tell no more when it is over."""
+        """Send requests to one client; the sidecars stop reporting when the stream ends for any reason."""
         try:
             wanted = asked(self.reading, request.query.items())
         except NothingToShow as error:
@@ -55,7 +59,9 @@ class TapStream:
         except web.HTTPBadRequest as error:
             return _refused(error.reason, HTTPStatus.BAD_REQUEST)
         headers = {**SECURITY_HEADERS, "Content-Type": "application/x-ndjson"}
-        if request.method == METH_HEAD:  # without content nobody is told anything (RFC 9110, 9.3.2)
+        if (
+            request.method == METH_HEAD
+        ):  # HEAD gets no content (RFC 9110, 9.3.2), so no sidecar needs to report
             return web.Response(headers=headers)
         noticed = asyncio.Event()
         try:
@@ -82,6 +88,7 @@ class TapStream:
                 return
             await _first(noticed, min(left, LOOK_SECONDS))
             noticed.clear()
+            # Cleared before the requests are taken: a report in between sets the event again.
             found, lost = tap.take()
             for proxy, request in found[: client.asked.limit - told]:
                 await client.say({"request": request_document(proxy, request)})
@@ -94,7 +101,7 @@ class TapStream:
         await client.say({"ended": f"the time of {client.asked.seconds:g} seconds is over"})
 
     def _watching(self, wanted: TapQuery) -> Document:
-        """Return what is watched, and how many of those are connected who answer for it."""
+        """Return the tapped service and the number of connected proxies that report its requests."""
         watched = wanted.watched
         here = (each.name for each in self.reading.proxies() if each.state is ProxyState.CONNECTED)
         those = (
@@ -116,20 +123,20 @@ class _Client:
         return self.request.transport is not None
 
     async def say(self, line: Document) -> None:
-        """Write a line; raises TimeoutError where the client takes none of it."""
+        """Write one line. Raises TimeoutError if the client reads nothing for GONE_SECONDS."""
         async with asyncio.timeout(GONE_SECONDS):
             await self.response.write(f"{json.dumps(line)}\n".encode())
 
 
 def add_tap(app: web.Application, reading: TapReading, taps: Taps) -> None:
-    """Add it to an application, which has the rest of the API as well: that tells errors of both."""
+    """Add the tap to an application with the rest of the API, which provides the error handling."""
     tapping = TapStream(reading, taps)
     app.router.add_get(PATH, tapping.answer)
     app.on_shutdown.append(tapping.end)
 
 
 def request_document(proxy: ProxyName, request: TappedRequest) -> Document:
-    """Return what was told of a request in JSON."""
+    """Return a reported request as JSON."""
     caller = request.caller
     return {
         "at": jsonable(request.at),

@@ -1,4 +1,4 @@
-"""What is asked of `/api/v1/tap`: which requests, for how long, and how many."""
+"""Query of `/api/v1/tap`: selection of requests, duration and limit."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,11 +20,11 @@ LIMIT: Final = range(1, 100_001)
 DEFAULT_SECONDS: Final = 600
 DEFAULT_LIMIT: Final = 10_000
 MOST_OF_EACH: Final = 16
-"""So many callers, and so many methods."""
+"""Maximum number of callers, and of methods."""
 MOST_CHARACTERS: Final = 256
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH")
-"""Those that Envoy tells of by name (`envoy.config.core.v3.RequestMethod`)."""
+"""Methods that Envoy reports by name (`envoy.config.core.v3.RequestMethod`)."""
 
 _NAMES: Final = ("service", "proxy", "from", "method", "path", "status", "seconds", "limit")
 _MANY: Final = ("from", "method")
@@ -33,7 +33,7 @@ _STATUS: Final = re.compile(r"([1-5])xx|([1-5][0-9]{2})")
 
 @dataclass(frozen=True, slots=True)
 class TapQuery:
-    """Which requests, for so many `seconds`, and `limit` of them at most."""
+    """Selection of requests, tapped for `seconds`, until `limit` requests are reported."""
 
     watched: TapSubscription
     seconds: int
@@ -41,9 +41,10 @@ class TapQuery:
 
 
 def asked(reading: ProxyReading, query: Iterable[tuple[str, str]]) -> TapQuery:
-    """Return what is asked, in pairs of a name and what is said.
+    """Return the parsed query from its pairs of name and value.
 
-    Raises web.HTTPBadRequest, and NothingToShow for a proxy or service that is not there.
+    Example: `service=shop/pay`, `status=5xx`, `seconds=60`. Raises web.HTTPBadRequest, and NothingToShow for
+    an unknown proxy or service.
     """
     said = _said(query)
     choice = TapChoice(

@@ -1,4 +1,4 @@
-"""`POST /api/v1/try`: whom manifests would concern, asked by no other site's page."""
+"""`POST /api/v1/try`: proxies that manifests would affect; requests from pages of other sites are refused."""
 
 import json
 from http import HTTPStatus
@@ -48,12 +48,12 @@ TRIED: Final[Shape] = record(
     }
 )
 MOST_ESCAPED: Final = 6
-"""The bytes of JSON that one byte of a manifest may take: an escape."""
+r"""Maximum bytes of JSON for one byte of a manifest, reached by an escape such as `\u0041`."""
 BODY: Final[Shape] = record({"manifests": noted(TEXT, "manifests in YAML, as for kubectl apply")})
 
 
 async def answer(api: Api, request: web.Request) -> web.Response:
-    """Answer with what manifests would come to."""
+    """Answer with the effect of manifests. Nothing is applied."""
     if is_of_another_site(request):
         return await _error(ELSEWHERE, HTTPStatus.FORBIDDEN)
     if request.content_type != JSON:
@@ -76,7 +76,7 @@ async def answer(api: Api, request: web.Request) -> web.Response:
 async def _body(request: web.Request) -> bytes:
     """Return the body.
 
-    Raises TrialUnavailable for one that is too long, however its manifests are escaped.
+    Raises TrialUnavailable for a body that is too long even if all manifests in it are escaped.
     """
     found = bytearray()
     async for piece in request.content.iter_chunked(65536):
@@ -88,13 +88,14 @@ async def _body(request: web.Request) -> bytes:
 
 
 def _manifests(body: bytes) -> str:
-    """Return the manifests of a body; raises ValueError, which says what would be right."""
+    """Return the manifests of a body. Raises ValueError, with the valid form."""
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
         said = None
     match said:
         case {"manifests": str() as manifests}:
+            # JSON allows unpaired surrogates, but the manifests must be encodable as UTF-8.
             if any("\ud800" <= each <= "\udfff" for each in manifests):
                 raise ValueError("manifests must be valid Unicode text: an escape is an unpaired surrogate")
             return manifests

@@ -1,5 +1,9 @@
-"""The debug pages in HTML: the JSON of a page, drawn for a browser. Text is escaped by construction.
+"""HTML rendering of the debug pages from the JSON documents of `pages`.
 
-`markup` makes elements, `frame` makes the whole page, and `looks` has the layout of each page. One script
-(`live.js`) refreshes a page, and every page works without it. A page never loads anything from another host.
+`markup` creates elements and escapes every text, so that a name can never become markup. `tables`, `values`,
+`forms`, `picture` and `timeline` render parts, `frame` renders the whole page, and `looks` has the layout of
+each page. `renderer` is the entry: JSON document in, page out.
+
+One script (`live.js`) refreshes a page, and every page works without the script. A page never loads anything
+from another host, and `style.SECURITY_HEADERS` makes browsers enforce that.
 """

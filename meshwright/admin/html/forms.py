@@ -1,4 +1,4 @@
-"""Forms that ask for a page: GET alone, nothing is changed by any."""
+"""Forms that request a page, by GET only, so that a form never changes anything."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,10 @@ Query = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A parameter: what it is called, an example, its `choices` if they are few; `several` may be given."""
+    """A parameter with its label and an example.
+
+    `choices` is for parameters with few values. A parameter with `several` may be repeated.
+    """
 
     name: str
     label: str
@@ -23,12 +26,12 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What can be asked of a page, and the word on its button."""
+    """The parameters of a page, and the label of the button."""
 
     fields: tuple[Field, ...]
     button: str
     path: str = ""
-    """Which page is asked; empty is the one that has the form."""
+    """Path of the requested page; empty for the page that contains the form."""
 
 
 CALL: Final = (
@@ -38,11 +41,11 @@ CALL: Final = (
     Field("path", "Path", "/"),
     Field("header", "Header", "name: value", several=True),
 )
-"""Fields of the form that describes a call; see `meshwright.admin.pages.calls.explain.read_request`."""
+"""Fields that describe a request; see `meshwright.admin.pages.calls.explain.read_request`."""
 
 
 def form(asks: Form, path: str, query: Query) -> Markup:
-    """Return a form, filled in with what was asked."""
+    """Return a form with the values of the current request."""
     inputs = [_input(each, at, given) for each in asks.fields for at, given in enumerate(_given(each, query))]
     button = tag("button", text(asks.button), type="submit")
     return tag("form", *inputs, button, action=asks.path or path, method="get")
@@ -50,6 +53,7 @@ def form(asks: Form, path: str, query: Query) -> Markup:
 
 def _given(field: Field, query: Query) -> list[str]:
     found = [value for name, value in query if name == field.name]
+    # A repeatable field has one more empty input, because the form works without a script.
     return [*found, ""] if field.several else (found[:1] or [""])
 
 

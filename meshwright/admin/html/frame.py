@@ -1,4 +1,4 @@
-"""The whole page: where else to go, what this is, how good it is, what can be asked, and what there is."""
+"""Frame of a page: navigation, title, verdict, forms and body."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from meshwright.admin.html.tones import Verdict, banner
 from meshwright.admin.html.values import moment
 
 SCRIPT_PATH: Final = "/debug/live.js"
-"""The only script there is: `live.js`, which keeps a page current."""
+"""Path of the only script, `live.js`, which refreshes the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """What was asked for, and when (as the JSON has moments)."""
+    """A request for a page, with its time in the form of the JSON, for example `2026-01-02T03:04:05.000Z`."""
 
     path: str
     query: Query
@@ -33,7 +33,7 @@ class PageRequest:
 
 @dataclass(frozen=True, slots=True)
 class PageContent:
-    """What stands on a page. `subject` is the one thing it is about, empty where it is about all."""
+    """Content of a page. `subject` is the object that the page describes; empty for all objects."""
 
     title: str
     subject: str

@@ -1,4 +1,7 @@
-"""Where a name leads: each to the page that says what there is to know of it."""
+"""Links from names to the pages that describe the named objects.
+
+For example, `TrafficTarget shop/buyers` links to `/debug/policies?object=TrafficTarget+shop%2Fbuyers`.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -28,19 +31,20 @@ def link(shown: object, to: str) -> Markup:
 
 
 def proxy(named: str, shown: str = "") -> Markup:
-    """Return a link to what one proxy was told."""
+    """Return a link to the description of one proxy's configuration."""
     return link(shown or named, href("/debug/proxy/show", {"proxy": named}))
 
 
 def mesh_object(key: str, shown: str = "") -> Markup:
-    """Return a link to an object, by its kind and name: `Service shop/store`."""
+    """Return a link to an object by its kind and name, for example `Service shop/store`."""
     return link(shown or key, object_address(key))
 
 
 def object_address(key: str) -> str:
-    """Return the address of an object's page; that of an account is whom it may call.
+    """Return the address of an object's page.
 
-    Also of what else a configuration is made from (`certificate shop/store`).
+    A service account links to the requests that it may send. Inputs that are not objects have addresses too,
+    for example `certificate shop/store`.
     """
     kind, _, path = key.rpartition(" ")
     match kind:
@@ -56,6 +60,7 @@ def object_address(key: str) -> str:
             return href("/debug/topology", {"service": path})
         case kinds.REJECTION.name | kinds.ADMISSION.name:
             return (
+                # A proxy name has two dots; other rejections concern several proxies.
                 href("/debug/proxy/show", {"proxy": path}) if path.count(".") == 2 else href("/debug/proxy")
             )
         case _:
@@ -63,7 +68,7 @@ def object_address(key: str) -> str:
 
 
 def origin(shown: str) -> Markup:
-    """Return where something comes from: a place in a file or cluster as it is, a source as a link to it."""
+    """Return an origin: a place in a file or cluster as text, a source as a link."""
     named, _, place = shown.partition(" ")
     return (
         name(shown) if ":" in named or "resourceVersion" in place or named == "no" else source(named, shown)
@@ -71,12 +76,12 @@ def origin(shown: str) -> Markup:
 
 
 def service(path: str, shown: str = "") -> Markup:
-    """Return a link to a Service, by its namespace and name."""
+    """Return a link to a Service by its namespace and name."""
     return mesh_object(f"Service {path}", shown or path)
 
 
 def identity(shown: str) -> Markup:
-    """Return a link to whom an identity may call."""
+    """Return a link to the services that an identity may call."""
     return link(shown, object_address(f"{kinds.SERVICE_ACCOUNT} {shown}"))
 
 
@@ -91,14 +96,14 @@ def source(named: str, shown: str = "") -> Markup:
 
 
 def resource(of: str, type_word: str, named: str) -> Markup:
-    """Return a link to what a proxy's resource was made from, and its pushes."""
+    """Return a link to the inputs and pushes of a proxy's resource."""
     return link(named, href("/debug/xds", {"proxy": of, "resource": f"{type_word}/{named}"}))
 
 
 def in_sentence(sentence: str, known: Mapping[str, str] | None = None) -> Markup:
-    """Return a sentence in which objects (`TrafficTarget shop/buyers`) lead to their pages.
+    """Return a sentence in which object names such as `TrafficTarget shop/buyers` are links.
 
-    So does a proxy with which it begins. `known` are addresses of further names that it may hold.
+    A proxy name at the beginning of the sentence becomes a link too. `known` has addresses of further names.
     """
     further = dict(known or {})
     if begins := _PROXY.match(sentence):
@@ -114,6 +119,7 @@ def in_sentence(sentence: str, known: Mapping[str, str] | None = None) -> Markup
 
 
 def _either(further: Iterable[str]) -> re.Pattern[str]:
+    # Longest first, because a regular expression takes the first alternative that matches.
     names = sorted(filter(None, further), key=len, reverse=True)
     if not names:
         return _OBJECT

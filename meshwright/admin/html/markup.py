@@ -1,4 +1,4 @@
-"""HTML elements: text is escaped where it becomes markup, so that no name can be markup."""
+"""HTML elements; every text is escaped when it becomes markup, so that a name can never be markup."""
 
 import re
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from html import escape
 from typing import Final, NewType
 
 Markup = NewType("Markup", str)
-"""HTML that is whole and escaped."""
+"""Complete, escaped HTML. Only this module may create it from text."""
 
 NOTHING: Final = Markup("")
 _SEAM: Final = re.compile(r"(?<=[/.,:|=&?@_-])(?=[^/.,:|=&?@_\s-])")
@@ -20,12 +20,16 @@ def text(value: object) -> Markup:
 
 
 def name(value: object) -> Markup:
-    """Return a name as text; a long one may be wrapped where its parts meet, and nowhere else."""
+    """Return a name as text; a long name may be broken only between parts, for example after `/`."""
     return Markup(_wrapped(str(value)))
 
 
 def tag(element: str, *inner: Markup, **attributes: str | bool | None) -> Markup:
-    """Return an element; `class_` is class, `aria_label` aria-label; None and False are no attribute."""
+    """Return an element.
+
+    Trailing `_` of an attribute's name is dropped, and other `_` become `-`: `class_` is class, `aria_label`
+    is aria-label. None and False omit the attribute.
+    """
     said = "".join(
         f" {each.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{escape(str(value))}"')
         for each, value in attributes.items()
@@ -35,22 +39,22 @@ def tag(element: str, *inner: Markup, **attributes: str | bool | None) -> Markup
 
 
 def joined(parts: Iterable[Markup], between: str = "") -> Markup:
-    """Return one after the other, with text `between` them."""
+    """Return the parts one after the other, with the text `between` them."""
     return Markup(escape(between).join(parts))
 
 
 def code(value: object) -> Markup:
-    """Return what is to be typed or compared letter by letter."""
+    """Return a value that users type or compare letter by letter."""
     return tag("code", name(value))
 
 
 def listed(items: Iterable[Markup]) -> Markup:
-    """Return a list, one below the other."""
+    """Return a list with one item per line."""
     return tag("ul", *(tag("li", each) for each in items))
 
 
 def detail(summary: Markup, *inner: Markup) -> Markup:
-    """Return what is seen when it is opened."""
+    """Return a summary that opens to show its content."""
     return tag("details", tag("summary", summary), *inner)
 
 

@@ -1,4 +1,4 @@
-"""A graph as a picture, SVG without scripts: nodes are links, and the same is in the tables beside it."""
+"""Picture of a graph in SVG without scripts; nodes are links, and tables beside it have the same content."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from meshwright.admin.topology.layout import layout
 WIDTH: Final = 168
 HEIGHT: Final = 46
 AHEAD: Final = 264
-"""From a layer to the next; between them there is room for what is said of an edge."""
+"""Pixels from one layer to the next, with room for the label of an edge."""
 BELOW: Final = 72
 MARGIN: Final = 14
 LETTERS: Final = 21
-"""So many letters of a name have room; its whole is the node's title."""
+"""Maximum letters of a name in a node; the title of the node has the whole name."""
 _LOCK: Final = "M1 5h8v6h-8z M2.8 5v-1.8a2.2 2.2 0 0 1 4.4 0v1.8"
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A box: its name, what stands below that, where it leads, and how good it is."""
+    """A box with a name, a second line, a link and a tone."""
 
     name: str
     below: str
@@ -33,7 +33,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """A line from one node to another. What is only allowed is dashed; a lock is mTLS that was seen."""
+    """A line between two nodes: dashed without observed traffic, with a lock for observed mTLS."""
 
     says: str
     tone: Tone
@@ -48,7 +48,7 @@ _Point = tuple[float, float]
 def picture(
     nodes: Mapping[str, Node], arrows: Mapping[tuple[str, str], Arrow], label: str, about: str = ""
 ) -> Markup:
-    """Return the picture of nodes and arrows by their ids; `about` is the node that it is about."""
+    """Return the picture of nodes and arrows by their IDs; `about` is the highlighted node."""
     found = layout(list(nodes), set(arrows))
     tallest = max(map(len, found.layers), default=0)
     width = 2 * MARGIN + max(0, len(found.layers) - 1) * AHEAD + WIDTH
@@ -60,6 +60,7 @@ def picture(
     }
     lines = [_arrow(arrows[edge], [at[each] for each in way]) for edge, way in sorted(found.ways.items())]
     boxes = [_box(each, at[key], is_subject=key == about) for key, each in nodes.items()]
+    # Order matters in SVG: labels come last, above all lines and boxes.
     drawn = tag(
         "svg",
         _heads(),
@@ -76,7 +77,7 @@ def picture(
 
 
 def _heads() -> Markup:
-    """Return the heads of arrows, one for each tone."""
+    """Return the arrow heads, one for each tone."""
     return tag(
         "defs",
         *(
@@ -121,7 +122,7 @@ def _short(words: str) -> str:
 
 
 def _arrow(arrow: Arrow, way: Sequence[_Point]) -> tuple[Markup, Markup]:
-    """Return the line of an arrow, and the words beside it, which stand above all lines."""
+    """Return the line of an arrow and its label."""
     forward = way[0][0] < way[-1][0]
     points = [_passing(each, number, len(way), forward=forward) for number, each in enumerate(way)]
     steps = [f"M{points[0][0]:g} {points[0][1]:g}"]
@@ -141,11 +142,11 @@ def _arrow(arrow: Arrow, way: Sequence[_Point]) -> tuple[Markup, Markup]:
 
 
 def _passing(at: _Point, number: int, count: int, *, forward: bool) -> _Point:
-    """Return where a line meets a place: the side of a node, or the middle of a gap."""
+    """Return the point where a line passes a place: the side of a node, or the middle of a gap."""
     x, y = at
     if 0 < number < count - 1:
         return x + WIDTH / 2, y
-    # What leads back stands a little lower, so that it is not taken for what leads forward.
+    # Backward lines are a little lower, so that they do not overlap with forward lines.
     return (x + WIDTH if (number == 0) is forward else x), y if forward else y + HEIGHT / 4
 
 

@@ -1,4 +1,4 @@
-"""A page's JSON as the page for people, drawn by its look; the index, and what went wrong, likewise."""
+"""Rendering of whole pages: a page by its look, the index, and errors."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _FIND: Final = Form((PROXY,), "Find a proxy", "/debug/proxy/show")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A page as the index has it: where, what it shows, and how that is, where it is known in a moment."""
+    """A page in the index, with its purpose, and with its verdict if that can be computed quickly."""
 
     place: Place
     shows: str
@@ -35,14 +35,14 @@ def drawn(look: PageLook, found: Document, asked: PageRequest, places: Iterable[
 
 
 def failed(look: PageLook, sentence: str, asked: PageRequest, places: Iterable[Place]) -> str:
-    """Return what cannot be shown: the sentence that says why, and what can be asked."""
+    """Return an error page with one sentence as the reason, and the forms of the page."""
     verdict = Verdict(Tone.BAD, sentence, "error")
     title = look.label or named(asked.path)
     return whole(asked, PageContent(title, "", look.shows, verdict, look.forms, (_back(),)), places)
 
 
 def index(entries: Sequence[Entry], asked: PageRequest, places: Iterable[Place]) -> str:
-    """Return the page that leads to all others, and says what is wrong first."""
+    """Return the page with links to all other pages; the most serious problems come first."""
     known = [each.verdict for each in entries if each.verdict is not None]
     tone = worst(each.tone for each in known)
     wrong = " ".join(each.sentence for each in known if each.tone is tone)
@@ -69,5 +69,5 @@ def _back() -> Markup:
 
 
 def named(path: str) -> str:
-    """Return what a page is called that has no name but its path."""
+    """Return the title of a page without a label, made from its path."""
     return path.removeprefix("/debug/").capitalize()

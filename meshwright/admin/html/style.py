@@ -1,4 +1,7 @@
-"""How pages look, and the headers that let nothing else in: one sheet, known by its hash."""
+"""Style sheet of the pages, and HTTP headers that forbid any other content.
+
+The Content-Security-Policy permits one style sheet by its hash, and scripts of this server only.
+"""
 
 import base64
 import hashlib
@@ -133,6 +136,7 @@ td:has(details[open]),td:has(table){grid-template-columns:minmax(0,1fr)}
 form label{flex-basis:100%}
 }
 """
+# The hash is over the exact text of the style element, so `frame` must insert STYLE unchanged.
 STYLE: Final = (_COLOURS + _PAGE + _PARTS + _NARROW).replace("\n", "")
 _HASH: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 SECURITY_HEADERS: Final = {

@@ -1,4 +1,4 @@
-"""Tables of records: what is looked for in columns, all the rest of a record where it is opened."""
+"""Tables of records: the important fields in columns, the other fields in a part that opens."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from meshwright.admin.html.values import NONE, pairs, rows, shown
 from meshwright.admin.jsonable import Document
 
 MOST: Final = 500
-"""More rows than a person reads, and few enough that a page of a large mesh is there at once."""
+"""Maximum number of rows: more than a person reads, and few enough for a quick page of a large mesh."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: what it is called, what it shows of a record, and the fields that are said with that."""
+    """A column: its label, the content of a cell, and the record's fields that the cell contains."""
 
     label: str
     show: Callable[[Document], Markup]
@@ -23,7 +23,7 @@ class Column:
 
 
 def plain(label: str, field: str) -> Column:
-    """Return the column of one field, as it is."""
+    """Return a column with the unchanged value of one field."""
     return Column(label, lambda record: shown(record.get(field)), (field,))
 
 
@@ -33,9 +33,9 @@ def table(
     empty: str,
     anchor: Callable[[Document], str] = lambda _: "",
 ) -> Markup:
-    """Return a table of the first MOST records, and how many more there are; `empty` says what would fill it.
+    """Return a table of the first MOST records, and the number of further ones.
 
-    Of several records with one `anchor` the first has it.
+    `empty` is the text without records. If several records have the same `anchor`, the first one gets it.
     """
     if not records:
         return tag("p", text(empty), class_="empty")
@@ -48,19 +48,20 @@ def table(
         labels.append("All else")
         for row, left in zip(cells, rest, strict=True):
             row.append(further(left))
+    # An id must be unique in a document.
     names = _once(map(anchor, shown_first))
     return joined((rows(labels, cells, names), _more(len(records) - len(shown_first))))
 
 
 def further(left: Document) -> Markup:
-    """Return the rest of a record, to be opened."""
+    """Return the other fields of a record, closed at first."""
     if not left:
         return NONE
     return detail(text("more"), pairs({name: shown(value) for name, value in left.items()}))
 
 
 def _once(names: Iterable[str]) -> list[str]:
-    """Return the names, each where it is first, empty where it has been already."""
+    """Return the names, with the second and later occurrence of a name replaced by an empty text."""
     found = list(names)
     first = {each: at for at, each in reversed(list(enumerate(found)))}
     return [each if first[each] == at else "" for at, each in enumerate(found)]

@@ -1,4 +1,4 @@
-"""Spans of time beside each other, as a picture: SVG without scripts; the same is in the tables beside it."""
+"""Timeline of several spans in SVG without scripts; the tables beside it have the same content."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ NAMES: Final = 250
 ROW: Final = 26
 LETTERS: Final = 34
 BEFORE: Final = 0.25
-"""This part of what is drawn is before now."""
+"""Share of the picture that lies before the present."""
 SHORTEST: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From when to when something is in force; without a beginning it always was."""
+    """A time in which something is valid; None as `start` means always until `end`."""
 
     name: str
     start: datetime | None
@@ -29,7 +29,7 @@ class Span:
 
 
 def timeline(spans: Sequence[Span], now: datetime, until: datetime, label: str) -> Markup:
-    """Return spans around now; what ends after `until` goes to the edge, where an arrow says that."""
+    """Return spans around `now`; a span that ends after `until` reaches the edge and has an arrow there."""
     ahead = max(until - now, SHORTEST)
     first = now - ahead * BEFORE / (1 - BEFORE)
     height = ROW * (len(spans) + 1)

@@ -1,4 +1,4 @@
-"""How good something is: the colour of a word, never instead of it."""
+"""Tones of states: a colour in addition to a word, never in its place, for readers who cannot see colours."""
 
 import enum
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from meshwright.admin.html.markup import Markup, joined, tag, text
 
 
 class Tone(enum.Enum):
-    """BAD: mend it. WARNING: look. GOOD: as it should be. PLAIN: says nothing of that. The worst is first."""
+    """Urgency of a state, worst first. BAD: repair. WARNING: look. GOOD: as expected. PLAIN: neutral."""
 
     BAD = "failed"
     WARNING = "warning"
@@ -31,26 +31,26 @@ _OF: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The one line above a page: how good what it shows is, and that as a sentence."""
+    """The line above a page: a tone, and a sentence that summarizes the page."""
 
     tone: Tone
     sentence: str
     word: str = ""
-    """The state in a word of its own; empty is that of the tone."""
+    """The state in a word of its own; empty for the word of the tone."""
 
 
 def tone_of(state: str) -> Tone:
-    """Return how good a state is, by its word."""
+    """Return the tone of a state's word; PLAIN for an unknown word."""
     return _OF.get(state, Tone.PLAIN)
 
 
 def worst(tones: Iterable[Tone]) -> Tone:
-    """Return the worst; PLAIN of none."""
+    """Return the worst tone; PLAIN without tones."""
     return min(tones, key=_ORDER.index, default=Tone.PLAIN)
 
 
 def badge(word: str, tone: Tone | None = None) -> Markup:
-    """Return a word in the colour of its tone, by default that of the state it is."""
+    """Return a word in the colour of its tone, by default the tone of the word as a state."""
     return tag("span", text(word), class_=f"badge {(tone or tone_of(word)).name.lower()}")
 
 
@@ -66,12 +66,15 @@ def banner(verdict: Verdict) -> Markup:
 
 
 def counted(count: int, word: str, words: str = "") -> str:
-    """Return `1 proxy`, `2 proxies`."""
+    """Return a count with its noun, for example `1 proxy` or `2 proxies`."""
     return f"{count} {word if count == 1 else words or word + 's'}"
 
 
 def badges(states: Iterable[tuple[str, str]]) -> Markup:
-    """Return states of named things, the worst first: one word where they agree, else how many are well."""
+    """Return the states of named things, worst first.
+
+    Equal states become one badge. Otherwise each bad state has a badge, and the good ones are counted.
+    """
     found = sorted(states, key=lambda each: _ORDER.index(tone_of(each[1])))
     if len({state for _, state in found}) == 1:
         return badge(found[0][1])

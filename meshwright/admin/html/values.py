@@ -1,4 +1,4 @@
-"""Values of which nothing more is known, as they are: pairs, lists, tables, moments."""
+"""Rendering of arbitrary JSON values: pairs, lists, tables and times."""
 
 import json
 import re
@@ -12,11 +12,11 @@ from meshwright.admin.jsonable import Json
 NONE: Final = tag("span", Markup("&ndash;"), class_="none")
 _MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(\.\d+)?Z")
 _COLUMNS: Final = 6
-"""Records of more fields are shown one below the other."""
+"""Maximum number of columns; records with more fields are shown as pairs."""
 
 
 def shown(value: Json) -> Markup:
-    """Return any value."""
+    """Return any value as markup."""
     match value:
         case None | "":
             return NONE
@@ -33,7 +33,7 @@ def shown(value: Json) -> Markup:
 
 
 def moment(value: str, *, exact: bool = False) -> Markup:
-    """Return a moment of UTC, to the second or `exact`; what is none as it is."""
+    """Return a UTC time, to the second or `exact`; another text is returned unchanged."""
     found = _MOMENT.fullmatch(value)
     if found is None:
         return name(value) if value else NONE
@@ -51,17 +51,17 @@ def pairs(found: Mapping[str, Markup]) -> Markup:
 
 
 def raw(value: object) -> Markup:
-    """Return JSON as it is, in a box of its own."""
+    """Return a value as indented JSON in a box."""
     return block(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def block(content: str) -> Markup:
-    """Return lines as they are, in a box of its own that is as wide as the page and no wider."""
+    """Return lines of text unchanged in a box of the page's width."""
     return tag("pre", text(content), tabindex="0")
 
 
 def rows(labels: Sequence[str], cells: Sequence[Sequence[Markup]], names: Sequence[str] = ()) -> Markup:
-    """Return a table, which on a narrow screen is a card for each row; `names` are the rows' anchors."""
+    """Return a table; on a narrow screen each row is a card. `names` are the anchors of the rows."""
     head = tag("thead", tag("tr", *(tag("th", text(each), scope="col") for each in labels)))
     drawn = (
         tag(

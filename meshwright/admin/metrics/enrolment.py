@@ -1,10 +1,10 @@
-"""What became of machines that ask to join, to renew, or whom to trust."""
+"""Metrics of enrolment: requests of machines to join or renew, and requests for roots."""
 
 from prometheus_client import CollectorRegistry, Counter
 
 
 class EnrolmentMetrics:
-    """Requests at the joining port and the renewal port."""
+    """Requests at the enrolment port and the renewal port."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._requests = Counter(
@@ -15,5 +15,5 @@ class EnrolmentMetrics:
         )
 
     def enrolled(self, method: str, result: str) -> None:
-        """Count a request: its method, and a word of a closed set for what became of it."""
+        """Count a request by its method and its result, which is a word of a closed set."""
         self._requests.labels(method, result).inc()

@@ -1,4 +1,4 @@
-"""When the first certificate ends, of those that proxies hold."""
+"""Metrics of the remaining lifetime of certificates in use."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from meshwright.admin.metrics.gauges import set_all
 
 
 class ExpiryMetrics:
-    """A minimum for each kind: no label grows with proxies."""
+    """Smallest remaining lifetime of each kind of certificate; no label grows with the number of proxies."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._expiry = Gauge(
@@ -19,5 +19,5 @@ class ExpiryMetrics:
         )
 
     def expires(self, seconds: Mapping[str, float]) -> None:
-        """Take over how long the first of each kind still lives; a kind of which there is none goes."""
+        """Set the smallest remaining lifetime in seconds of each kind; missing kinds lose their series."""
         set_all(self._expiry, {(kind,): left for kind, left in seconds.items()})

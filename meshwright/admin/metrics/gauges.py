@@ -1,4 +1,4 @@
-"""What is measured of a moment: numbers that go up and down, taken over together."""
+"""Metrics of one moment: gauges that are all set together."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,50 +8,50 @@ from prometheus_client import CollectorRegistry, Gauge
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """What is measured now; the mappings are from label value to number."""
+    """Values of one moment; a mapping is from label value to number."""
 
     streams: Mapping[str, int] = field(default_factory=dict)
     """By protocol: `delta`, `sotw`."""
     proxies: Mapping[str, int] = field(default_factory=dict)
     """By state: `connected`, `expected`, `disconnected`, `ended`."""
     shared_identities: int = 0
-    """That several connected proxies use."""
+    """Number of identities that several connected proxies use."""
     resources: Mapping[str, int] = field(default_factory=dict)
     """Distinct resources in snapshots, by type."""
     withheld: Mapping[str, int] = field(default_factory=dict)
-    """Resources that proxies get in an older version because the newest was rejected, by type."""
+    """Number of resources that proxies get in an older version after rejecting the newest, by type."""
     groups: int = 0
     problems: Mapping[str, int] = field(default_factory=dict)
     """By severity."""
     source_age: Mapping[str, float] = field(default_factory=dict)
-    """Seconds since all of it was last looked at, by source."""
+    """Seconds since the last complete read, by source."""
     source_event_age: Mapping[str, float] = field(default_factory=dict)
     """Seconds since the last change, by source."""
     source_failing: Mapping[str, bool] = field(default_factory=dict)
     source_objects: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """By source and state: `good`, `stale` (a newer form is bad), `refused` (never had a good form)."""
+    """By source and state: `good`, `stale` (a newer version is invalid), `refused` (never valid)."""
     source_held: Mapping[str, int] = field(default_factory=dict)
-    """How many of a source's empty answers are held back."""
+    """Number of empty answers that are not believed yet, by source."""
     state_failing: bool = False
     ledger_unwritten: int = 0
     certificates: int = 0
     certificates_running_out: int = 0
     trusted_roots: int = 0
-    """In the trust bundle of the mesh."""
+    """Number of CA certificates in the trust bundle of the mesh."""
     ejected_endpoints: int = 0
-    """That some proxy has ejected, of those that are told of."""
+    """Number of endpoints that a proxy reports as ejected."""
     reporting_proxies: int = 0
-    """Whose agents have said lately what they counted."""
+    """Number of proxies whose agents have reported traffic statistics recently."""
     root_stage: int = 0
-    """Of a change of the root, from 1; 0 where none is changed."""
+    """Stage of the root change, from 1; 0 without one."""
     unacked_age: float = 0.0
-    """Seconds that the oldest response without an answer has waited."""
+    """Age of the oldest unanswered response in seconds."""
     loop_lateness: float = 0.0
-    """The most that the event loop was late since the measurement before."""
+    """Greatest lateness of the event loop since the last measurement, in seconds."""
 
 
 class MomentMetrics:
-    """The gauges; all of them are set at once."""
+    """The gauges; `measured` sets all of them together."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._served(registry)
@@ -144,7 +144,7 @@ class MomentMetrics:
         )
 
     def measured(self, now: Gauges) -> None:
-        """Take over what was measured; a label value that is gone goes here as well."""
+        """Set all gauges; a label value that no longer exists loses its series."""
         set_all(self._streams, _single(now.streams))
         set_all(self._proxies, _single(now.proxies))
         self._shared.set(now.shared_identities)
@@ -176,7 +176,7 @@ def _single(values: Mapping[str, float]) -> dict[tuple[str, ...], float]:
 
 
 def set_all(gauge: Gauge, values: Mapping[tuple[str, ...], float]) -> None:
-    """Set a gauge's series; those that are not among `values` go."""
+    """Set the series of a gauge, and remove its other series."""
     known: Iterable[Sequence[str]] = list(gauge._metrics)  # noqa: SLF001 - the library has no public list
     for labels in known:
         if tuple(labels) not in values:

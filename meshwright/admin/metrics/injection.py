@@ -1,10 +1,10 @@
-"""What became of the pods that were to be made."""
+"""Metrics of sidecar injection."""
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 
 class InjectionMetrics:
-    """Pods that API servers asked the injector about."""
+    """Pods and configurations that the injector handled."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._pods = Counter(
@@ -28,10 +28,10 @@ class InjectionMetrics:
         )
 
     def injection(self, result: str, reason: str, seconds: float) -> None:
-        """Count a pod: `injected`, `unchanged`, `skipped` or `refused`, and what decided that."""
+        """Count a pod as `injected`, `unchanged`, `skipped` or `refused`, with the deciding reason."""
         self._pods.labels(result, reason).inc()
         self._seconds.observe(seconds)
 
     def injection_configuration(self, *, taken: bool) -> None:
-        """Count a configuration that was read."""
+        """Count a configuration of injection that was read, by whether it is in force (`taken`)."""
         self._configurations.labels("taken" if taken else "refused").inc()

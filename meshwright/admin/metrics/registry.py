@@ -1,4 +1,4 @@
-"""What is counted and measured, in Prometheus' terms; docs/metrics.md lists the names."""
+"""All metrics of the server in one Prometheus registry."""
 
 from importlib.metadata import version
 from typing import Final
@@ -36,13 +36,14 @@ class Metrics(
     InjectionMetrics,
     SpanMetrics,
 ):
-    """The server's metrics in a registry of their own; safe to read from another thread.
+    """The server's metrics in a registry of their own, readable from any thread.
 
-    No label takes a value that grows with proxies, services or objects.
+    A label never has values that grow with proxies, services or objects.
     """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        # Each class is initialized by name: their initializers take a registry and do not call super().
         StreamMetrics.__init__(self, self.registry)
         WaveMetrics.__init__(self, self.registry)
         MomentMetrics.__init__(self, self.registry)
@@ -60,5 +61,5 @@ class Metrics(
         ProcessCollector(registry=self.registry)
 
     def text(self) -> bytes:
-        """Return everything in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)

@@ -1,10 +1,10 @@
-"""What is counted of reports: what is told of a cluster's objects where their owners look."""
+"""Metrics of reports about a cluster's objects: conditions and Kubernetes Events."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 
 class ReportMetrics:
-    """Conditions and Events that were written, and those that could not be."""
+    """Conditions and Events that were written, and failed requests."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._reports = Counter(
@@ -26,12 +26,12 @@ class ReportMetrics:
         )
 
     def reported(self, what: str, failed: str = "") -> None:
-        """Count a write of `status` or `event`, or a request that failed, and why in a word."""
+        """Count a written `status` or `event`, or a failed request with its reason in one word."""
         if failed:
             self._report_failures.labels(what, failed).inc()
         else:
             self._reports.labels(what).inc()
 
     def reporting(self, *, leads: bool) -> None:
-        """Note whether this server is the one that writes."""
+        """Record whether this server writes the reports, because it leads."""
         self._reporting.set(leads)

@@ -1,10 +1,10 @@
-"""What became of the objects that a cluster asked about."""
+"""Metrics of the validating webhook."""
 
 from prometheus_client import CollectorRegistry, Counter
 
 
 class ReviewMetrics:
-    """Reviews of the validating webhook."""
+    """Reviews of objects, by verdict."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._reviews = Counter(
@@ -15,5 +15,5 @@ class ReviewMetrics:
         )
 
     def reviewed(self, verdict: str) -> None:
-        """Count a review: `allowed`, `warned`, `refused`, or `unchecked` for want of time."""
+        """Count a review: `allowed`, `warned`, `refused`, or `unchecked` for lack of time."""
         self._reviews.labels(verdict).inc()

@@ -1,10 +1,10 @@
-"""What became of the control plane's own spans."""
+"""Metrics of the export of the control plane's own spans."""
 
 from prometheus_client import CollectorRegistry, Counter
 
 
 class SpanMetrics:
-    """Spans that a collector took, and those that it never will."""
+    """Spans that the collector accepted, and dropped spans."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._exported = Counter(
@@ -20,9 +20,9 @@ class SpanMetrics:
         )
 
     def spans_exported(self, count: int) -> None:
-        """Count spans that a collector has taken."""
+        """Count spans that the collector has accepted."""
         self._exported.inc(count)
 
     def spans_dropped(self, reason: str, count: int) -> None:
-        """Count spans that are dropped: `queue-full`, or `rejected` by the collector."""
+        """Count dropped spans: `queue-full`, or `rejected` by the collector."""
         self._dropped.labels(reason).inc(count)

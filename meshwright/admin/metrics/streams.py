@@ -1,4 +1,4 @@
-"""What is counted of streams: connections, responses, answers, and how long a change takes to a proxy."""
+"""Metrics of xDS streams: connections, responses, acknowledgements, and latency from a change to a proxy."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -12,16 +12,16 @@ LATENCIES: Final = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0),
 )
-"""Upper bounds of the histograms that begin with an event, in seconds."""
+"""Upper bounds in seconds of the histograms that begin with an event."""
 
 
 TYPES: Final = 64
-"""Types whose word is remembered: a client may ask for any, and most are called by the same word."""
+"""Maximum number of cached type URLs: a client may request any type, and unknown types share one label."""
 
 
 @dataclass(frozen=True, slots=True)
 class _OfType:
-    """The counters of one type, found once: they move several times for every push."""
+    """The counters of one type, looked up once because every push updates several of them."""
 
     responses: Tally
     resources: Tally
@@ -86,58 +86,61 @@ class StreamMetrics:
         )
 
     def stream_opened(self, protocol: str) -> None:
-        """Count a stream that was accepted: `delta` or `sotw`."""
+        """Count an accepted stream: `delta` or `sotw`."""
         self._opened.labels(protocol).inc()
 
     def stream_refused(self, reason: str) -> None:
-        """Count a stream that was refused; `reason` is a word of a closed set."""
+        """Count a refused stream; `reason` is a word of a closed set."""
         self._refused.labels(reason).inc()
 
     def exceeded(self, bound: str) -> None:
-        """Count a call that was over a bound of its certificate's budget; `bound` is of a closed set."""
+        """Count a call beyond a bound of its certificate's budget; `bound` is a word of a closed set."""
         self._exceeded.labels(bound).inc()
 
     def handshake(self) -> None:
-        """Count a TLS handshake; those that never open a stream are these less the connections used."""
+        """Count a TLS handshake.
+
+        The handshakes without a stream are this number less the number of connections used.
+        """
         self._handshakes.inc()
 
     def handshakes_failed(self, reason: str, count: int) -> None:
-        """Count TLS handshakes that failed, as far as gRPC says why; `reason` is of a closed set."""
+        """Count failed TLS handshakes for which gRPC gives a reason; `reason` is a word of a closed set."""
         self._failed.labels(reason).inc(count)
 
     def connection_ended(self, cause: str) -> None:
-        """Count a connection that was ended for what it cost; `cause` is a word of a closed set."""
+        """Count a connection that was closed because of its cost; `cause` is a word of a closed set."""
         self._ended.labels(cause).inc()
 
     def connection_used(self) -> None:
-        """Count a connection whose first stream was asked for, whether it was let in or not."""
+        """Count a connection at its first request for a stream, accepted or refused."""
         self._used.inc()
 
     def sent(self, type_url: str, resources: int, size: int) -> None:
-        """Count a response sent, the resources in it, and its bytes."""
+        """Count a response with the number of its resources, and `size` in bytes."""
         tallies = self._of(type_url)
         tallies.responses.total += 1
         tallies.resources.total += resources
         tallies.bytes.total += size
 
     def large(self, type_url: str) -> None:
-        """Count a response that is larger than gRPC's clients take unless they are told."""
+        """Count a response beyond the default size limit of gRPC clients."""
         self._large.labels(short_type(type_url)).inc()
 
     def pushed(self, seconds: float) -> None:
-        """Count a response that a change led to, `seconds` after the change's first event."""
+        """Count a response caused by a change, `seconds` after the first event of the change."""
         self._pushed.observe(seconds)
 
     def acknowledged(self, seconds: float) -> None:
-        """Count the ACK of such a response, `seconds` after that event."""
+        """Count the ACK of such a response, `seconds` after the same event."""
         self._acknowledged.observe(seconds)
 
     def acked(self, type_url: str) -> None:
-        """Count a response acknowledged."""
+        """Count an acknowledged response."""
         self._of(type_url).acks.total += 1
 
     def nacked(self, type_url: str) -> None:
-        """Count a response rejected."""
+        """Count a rejected response."""
         self._of(type_url).nacks.total += 1
 
     def _of(self, type_url: str) -> _OfType:
@@ -146,6 +149,7 @@ class StreamMetrics:
             if (found := self._by_word.get(word)) is None:
                 families = (self._responses, self._sent, self._bytes, self._acks, self._nacks)
                 found = self._by_word[word] = _OfType(*(self._tallies.of(f.labels(word)) for f in families))
+            # Type URLs come from clients: without a bound, invented ones would fill the memory.
             if len(self._by_type) < TYPES:
                 self._by_type[type_url] = found
         return found

@@ -1,7 +1,8 @@
-"""What moves several times for every push: plain numbers here, which Prometheus is told of when it asks.
+"""Cheap counters for values that change several times per push.
 
-Each is moved by one thread, the event loop's, and read from any: a counter of Prometheus' own takes a lock
-and a microsecond, a histogram three, and every push would move six of them.
+Each push updates six of them. An increment of a Prometheus counter takes a lock and a microsecond, and a
+histogram takes three microseconds. A tally is a plain number instead: only the event loop changes a tally,
+any thread may read it, and the Prometheus counters are updated when the registry is read.
 """
 
 import threading
@@ -15,7 +16,7 @@ from prometheus_client.utils import floatToGoString
 
 
 class Tally:
-    """A number that only grows, and the counter that shows it."""
+    """A number that only grows, with the Prometheus counter that shows it."""
 
     __slots__ = ("_counter", "_shown", "total")
 
@@ -25,14 +26,17 @@ class Tally:
         self._counter = counter
 
     def show(self) -> None:
-        """Have the counter say what was counted; by one thread at a time."""
+        """Update the counter; must be called by one thread at a time."""
         total = self.total
         self._counter.inc(total - self._shown)
         self._shown = total
 
 
 class Tallies:
-    """Shows tallies whenever the registry is read: to be registered before the counters that it moves."""
+    """Collector that updates the counters of all tallies.
+
+    It must be registered before these counters, because a registry reads its collectors in order.
+    """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._lock = threading.Lock()
@@ -40,13 +44,14 @@ class Tallies:
         registry.register(self)
 
     def of(self, counter: Counter) -> Tally:
-        """Begin to count what a counter shows."""
+        """Return a new tally for a counter."""
         tally = Tally(counter)
         self._tallies = (*self._tallies, tally)
         return tally
 
     def collect(self) -> Iterable[Metric]:
-        """Show every tally; none is a metric of its own."""
+        """Update the counters; a tally is not a metric of its own."""
+        # Two scrapes at the same time would else add the same difference twice.
         with self._lock:
             for tally in self._tallies:
                 tally.show()
@@ -54,10 +59,10 @@ class Tallies:
 
 
 class Durations:
-    """A histogram of seconds without labels, in Prometheus' terms."""
+    """A Prometheus histogram of seconds, without labels."""
 
     def __init__(self, name: str, words: str, bounds: Sequence[float], registry: CollectorRegistry) -> None:
-        """`bounds` are the buckets' upper ones, rising."""
+        """`bounds` are the upper bounds of the buckets in seconds, in rising order."""
         self.name = name
         self._words = words
         self._bounds = tuple(bounds)
@@ -66,16 +71,16 @@ class Durations:
         registry.register(self)
 
     def observe(self, seconds: float) -> None:
-        """Count a duration."""
+        """Count a duration in seconds."""
         self._counts[bisect_left(self._bounds, seconds)] += 1
         self._sum += seconds
 
     def describe(self) -> Iterator[Metric]:
-        """Say what it is called."""
+        """Yield the name of the histogram."""
         yield HistogramMetricFamily(self.name, self._words)
 
     def collect(self) -> Iterator[Metric]:
-        """Return it as it is now."""
+        """Yield the current values."""
         bounds = (*map(floatToGoString, self._bounds), "+Inf")
         counts = map(float, accumulate(self._counts))
         yield HistogramMetricFamily(

@@ -1,4 +1,4 @@
-"""How each kind of objects is followed in a cluster, as it stands and as it was counted."""
+"""Metrics of the watches of a cluster, by kind of object."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -13,7 +13,7 @@ _RESOURCE: Final = ("resource",)
 
 
 class WatchMetrics:
-    """Ages and failures of watches, and what they have counted."""
+    """Ages, failures and counts of watches."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._watch_ages = {
@@ -49,10 +49,11 @@ class WatchMetrics:
         self._watch_last: dict[tuple[str, str], Watch] = {}
 
     def watched(self, watches: Iterable[Watch], now: datetime) -> None:
-        """Take over how watches stand; of one that began anew, all that it counts is new.
+        """Set the metrics of all watches.
 
-        Of a kind that is followed in several namespaces the worst is shown, and all is counted together. How
-        long nothing was heard of one that fails, and without which nothing is missing, is not shown.
+        A kind may have a watch for each of several namespaces: the worst age is shown, and the counts are
+        added. A failed watch that is not `needed` shows no ages, because the server works without its
+        objects. A restarted watch counts from 0 again, and its counts are added to the earlier ones.
         """
         watches = tuple(watches)
         followed = [each for each in watches if each.needed or not each.error]
@@ -66,7 +67,7 @@ class WatchMetrics:
         for each in watches:
             place = (each.name, each.namespace)
             if self._watch_last.get(place) is each:
-                continue  # of most of thousands
+                continue  # most of thousands of watches are unchanged
             self._watch_last[place] = each
             self._count(self._watch_events.labels(each.name), ("events", *place), each.events)
             self._count(self._watch_relists.labels(each.name), ("relists", *place), each.relists)
@@ -75,12 +76,13 @@ class WatchMetrics:
 
     def _count(self, counter: Counter, what: tuple[str, ...], total: int) -> None:
         shown = self._watch_shown.get(what, 0)
+        # A lower total is from a restarted watch, which counts from 0.
         counter.inc(total - shown if total >= shown else total)
         self._watch_shown[what] = total
 
 
 def _first(moments: Iterable[tuple[str, datetime | None]]) -> dict[tuple[str, ...], datetime]:
-    """Return the earliest moment of each kind that has one."""
+    """Return the earliest time of each kind, without kinds that have no time."""
     found: dict[tuple[str, ...], datetime] = {}
     for kind, at in moments:
         if at is not None and ((known := found.get((kind,))) is None or at < known):

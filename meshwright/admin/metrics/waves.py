@@ -1,10 +1,10 @@
-"""What is counted of changes: events, waves and the work in them, checks, certificates."""
+"""Metrics of changes: events, waves and their work, checks, and certificates."""
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 
 class WaveMetrics:
-    """Counters and histograms of the way from a source's event to published snapshots."""
+    """Counters and histograms for the path from a source's event to published snapshots."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._changes(registry)
@@ -67,22 +67,24 @@ class WaveMetrics:
         )
 
     def event(self, source: str, kind: str, count: int = 1) -> None:
-        """Count changes that a source brought.
+        """Count changes from a source.
 
-        `kind` is that of an object, or another word of a closed set; never a name.
+        `kind` is the kind of an object, or another word of a closed set, for example `TrafficTarget`; never a
+        name.
         """
         self._events.labels(source, kind).inc(count)
 
     def wave(self, seconds: float, *, published: bool) -> None:
-        """Count a computation and what came of it."""
+        """Count a wave, with its duration in seconds and whether snapshots were published."""
         self._waves.labels("published" if published else "unchanged").inc()
         self._wave_seconds.observe(seconds)
 
     def wave_work(self, *, computed: int, reused: int, stopped: int, encoded: int, touched: int) -> None:
         """Count the work of one wave.
 
-        Values whose function ran, that were found valid without it, and that ran and came to what they
-        were; pieces that were encoded; connected proxies whose snapshot is another one now.
+        `computed`: values whose function ran. `reused`: values that were still valid. `stopped`: values whose
+        function ran with an unchanged result. `encoded`: encoded pieces. `touched`: connected proxies with a
+        new snapshot.
         """
         self._values.labels("computed").inc(computed)
         self._values.labels("reused").inc(reused)
@@ -91,12 +93,12 @@ class WaveMetrics:
         self._touched.inc(touched)
 
     def verified(self, differences: int) -> None:
-        """Count a check of what is served against its inputs, and what it found."""
+        """Count a comparison of the published snapshots with a full computation, and its differences."""
         self._verifications.inc()
         self._differences.inc(differences)
 
     def loop_beat(self, late: float) -> None:
-        """Count a beat of the event loop, and how many seconds it was late."""
+        """Count a beat of the event loop, which was `late` seconds late."""
         self._beats.observe(late)
 
     def group_failed(self) -> None:
@@ -104,13 +106,13 @@ class WaveMetrics:
         self._failures.inc()
 
     def issued(self, kind: str, issuer: str, count: int = 1) -> None:
-        """Count certificates issued: `service`, `proxy` or `gateway`; `issuer` is a word of a closed set."""
+        """Count issued certificates: `service`, `proxy` or `gateway`; `issuer` is a word of a closed set."""
         self._issued.labels(kind, issuer).inc(count)
 
     def renewed(self, issuer: str, count: int) -> None:
-        """Count service certificates that took another's place."""
+        """Count service certificates that replaced an earlier one."""
         self._renewed.labels(issuer).inc(count)
 
     def not_issued(self, issuer: str, reason: str, count: int) -> None:
-        """Count tries that failed; both are words of closed sets."""
+        """Count failed attempts to issue a certificate; `issuer` and `reason` are words of closed sets."""
         self._not_issued.labels(issuer, reason).inc(count)

@@ -1,4 +1,4 @@
-"""Who may call what: the policy's answer for every identity and service port, with the objects behind it."""
+"""Access page: the allowed requests of every identity to every service port, with the deciding objects."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,29 +21,30 @@ from meshwright.mesh.service import Protocol, Service, ServiceKey, ServicePort
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A service's port as one identity sees it."""
+    """A service port as seen by one identity."""
 
     source: ServiceIdentity
     service: Service
     port: ServicePort
     protocol: Protocol
     visible: bool
-    """False where no policy object has anything to say of the pair: the answer is no."""
+    """False if no policy object concerns the pair, so that every request is refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessGrant:
-    """What one object lets pass: these requests, or all (None)."""
+    """The requests that one object allows; None means every request."""
 
     by: str
     matches: tuple[HTTPMatch, ...] | None
 
 
 def access_pairs(view: View, source: str | None = None) -> list[Json]:
-    """Return a record for every identity with a workload and every service port, sorted; or of one `source`.
+    """Return a sorted record for every pair of identity and service port, or for one `source`.
 
-    `allowed` says that some call may pass; on HTTP ports `requests` says which (`*` is every one). `by`
-    are the objects that admit it. Splits are followed: a call to an apex is a call to its backends.
+    An identity is listed if it has a workload. `allowed` is true if any request may pass. On HTTP ports,
+    `requests` are the allowed requests (`*` is every request). `by` are the objects that allow them. A
+    request to the apex of a TrafficSplit counts as a request to its backends.
     """
     return [_record(view, call) for call in _calls(view, source)]
 
@@ -57,6 +58,7 @@ def _calls(view: View, wanted: str | None) -> Iterator[Call]:
     for source in sorted(by_identity(view)):
         if wanted not in (None, str(source)):
             continue
+        # Most pairs of a large mesh are not visible, and need no search for routes.
         seen = frozenset(visible(view, source))
         for service, port, protocol in ports:
             yield Call(source, service, port, protocol, service.key in seen)
@@ -112,7 +114,10 @@ def _requests(found: tuple[AccessGrant, ...]) -> list[str]:
 
 
 def requests_of(match: HTTPMatch) -> str:
-    """Return the requests that a match is about as one line: methods, path, headers; `*` is any."""
+    """Return the requests of a match as one line: methods, path and headers, for example `GET /books.*`.
+
+    `*` stands for any method or any path.
+    """
     methods = ",".join(match.methods) or "*"
     headers = "".join(f" {header.name}={header.regex}" for header in match.headers)
     return f"{methods} {match.path_regex or '*'}{headers}"

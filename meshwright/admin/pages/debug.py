@@ -1,4 +1,4 @@
-"""What the debug pages say: functions from what is read to JSON. No key is ever among it."""
+"""Documents of several debug pages: policies, configuration, event loop, access and hosts; never a key."""
 
 import asyncio
 from typing import Protocol
@@ -19,21 +19,21 @@ class ConfigReading(SettingsReading, ViewReading, Protocol):
 
 
 async def policies(reading: ObjectReading, wanted: str | None = None) -> Document:
-    """Return the objects in force, each with its origin, and everything that is wrong.
+    """Return the objects in force, each with its origin, and all problems.
 
-    With one `wanted`, by its kind and name as `TrafficTarget shop/buyers`, that and what is wrong with it;
-    raises NothingToShow where nothing is known of it.
+    With `wanted`, for example `TrafficTarget shop/buyers`, return only this object and its problems. Raises
+    NothingToShow if the object is unknown.
     """
     problems = await reading.problems()
     if wanted is not None:
         return _one(reading, problems, wanted)
     found, objects = wrong(reading, problems), tuple(reading.objects().values())
-    # There may be thousands: not for the event loop.
+    # In a thread, because a mesh may have thousands of objects.
     return found | {"objects": await asyncio.to_thread(lambda: list[Json](map(sourced, objects)))}
 
 
 def wrong(reading: ObjectReading, problems: Problems) -> Document:
-    """Return everything that is wrong."""
+    """Return all problems and failed groups."""
     return {
         "problems": [problem(each) for each in problems],
         "failures": [
@@ -51,7 +51,7 @@ def _one(reading: ObjectReading, every: Problems, wanted: str) -> Document:
 
 
 def problem(found: Problem) -> Document:
-    """Return one problem, in its parts and as one line."""
+    """Return one problem, by field and as one line."""
     return {
         "severity": found.severity.value,
         "code": found.code,
@@ -65,7 +65,7 @@ def problem(found: Problem) -> Document:
 
 
 def sourced(found: SourcedObject) -> Document:
-    """Return one object in force; `stale` means that a newer form of it is bad."""
+    """Return one object in force; `stale` means that a newer version is invalid."""
     return {
         "kind": str(found.key.kind),
         "namespace": found.key.namespace,
@@ -77,7 +77,7 @@ def sourced(found: SourcedObject) -> Document:
 
 
 def config(reading: ConfigReading) -> Document:
-    """Return the MeshConfig in force, the server's settings, and where it listens, with the ports it has."""
+    """Return the MeshConfig in force, the server's settings, and its listeners with their actual ports."""
     view = reading.view()
     return {
         "mesh_config": jsonable(view.config) if view is not None else None,
@@ -87,7 +87,7 @@ def config(reading: ConfigReading) -> Document:
 
 
 def loop(reading: LoopReading) -> Document:
-    """Return the last moments at which the event loop was held, newest first, with what a wave was at."""
+    """Return the last moments at which the event loop was blocked, newest first."""
     return {
         "late": [
             {"at": jsonable(each.at), "seconds": round(each.seconds, 3), "doing": each.doing or None}
@@ -97,7 +97,7 @@ def loop(reading: LoopReading) -> Document:
 
 
 def access(reading: ViewReading, source: str | None = None) -> Document:
-    """Return for every identity, or one, and service port whether calls may pass, and by which objects.
+    """Return the allowed requests and deciding objects by identity (all, or `source`) and service port.
 
     Raises NothingToShow if no workload has the identity.
     """
@@ -111,6 +111,6 @@ def access(reading: ViewReading, source: str | None = None) -> Document:
 
 
 def hosts_lines(view: View | None, namespace: str) -> Document:
-    """Return the lines of a hosts file as one namespace needs it."""
+    """Return the lines of a hosts file for one namespace."""
     lines = hosts(view, Namespace(namespace)) if view is not None else ()
     return {"hosts": [{"address": address, "names": list(names)} for address, names in lines]}

@@ -1,4 +1,4 @@
-"""Pages of drivers, asked as all others are: which proxy is meant is found in one way."""
+"""Adapter for pages of drivers: a proxy can be named in the same ways as on all other pages."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -12,9 +12,9 @@ from meshwright.admin.readers import ProxyReading
 
 
 def of_drivers(reading: ProxyReading, pages: Callable[[], Iterable[Page]]) -> Callable[[], tuple[Page, ...]]:
-    """Return what returns the pages, each of which is told of a `proxy` the common name, however it was said.
+    """Return a function that returns the pages, each with `proxy` replaced by the proxy's common name.
 
-    Of nobody, or of one that may be several, it is not asked: that is told as on every page.
+    An unknown or ambiguous name is an error as on other pages, and the driver is not called.
     """
 
     def named() -> tuple[Page, ...]:

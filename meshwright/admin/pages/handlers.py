@@ -1,4 +1,4 @@
-"""What answers each of the debug pages: the request to the function that the page is."""
+"""Handlers of the debug pages: from a request to the function that computes the document."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ from meshwright.traffic.statistics import RowKind
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answers over one reading; each raises NotShown, or an HTTP error with its sentence."""
+    """Handlers over one reading; each raises NothingToShow, or an HTTP error with a sentence."""
 
     reading: MeshReading
     clock: Callable[[], datetime]
@@ -38,7 +38,7 @@ class Answers:
         return await proxy.listed(self.reading, self.clock())
 
     async def told(self, request: web.Request) -> Document:
-        """Return what one proxy was told."""
+        """Return the configuration of one proxy as the mesh describes it."""
         return await proxy.told(self.reading, request.query, self.clock())
 
     async def streams(self, request: web.Request) -> Document:
@@ -48,7 +48,7 @@ class Answers:
         return streams(self.reading)
 
     async def difference(self, request: web.Request) -> Document:
-        """Return what changed between two versions of a resource."""
+        """Return the difference between two versions of a resource."""
         return await proxy.differing(self.reading, request.query)
 
     async def published(self, _request: web.Request) -> Document:
@@ -56,11 +56,11 @@ class Answers:
         return await published(self.reading)
 
     async def policies(self, request: web.Request) -> Document:
-        """Return the objects in force and what is wrong, or one object."""
+        """Return the objects in force and all problems, or one object."""
         return await debug.policies(self.reading, request.query.get("object"))
 
     async def traffic(self, request: web.Request) -> Document:
-        """Return how calls fare."""
+        """Return traffic statistics."""
         query = dict(request.query)
         named = query.pop("of", RowKind.EDGES.value)
         if named not in tuple(RowKind):
@@ -69,16 +69,16 @@ class Answers:
         return await stat(self.reading, RowKind(named), query, self.clock())
 
     async def topology(self, request: web.Request) -> Document:
-        """Return who calls whom."""
+        """Return the graph of traffic."""
         return await topology(self.reading, request.query, self.clock())
 
     async def access(self, request: web.Request) -> Document:
-        """Return who may call what."""
-        # Identities times services: not for the event loop.
+        """Return the allowed requests."""
+        # In a thread, because the cost is the product of identities and services.
         return await asyncio.to_thread(debug.access, self.reading, request.query.get("source"))
 
     async def explain(self, request: web.Request) -> Document:
-        """Return why a call may pass or not."""
+        """Return the reasons for allowing or refusing a request."""
         view = self.reading.view()
         if view is None:
             raise web.HTTPNotFound(reason="nothing has been read yet")
@@ -94,7 +94,7 @@ class Answers:
         return held | {"logged": dict(question.logged)}
 
     async def connectivity(self, request: web.Request) -> Document:
-        """Return how it stands with all that a call goes by."""
+        """Return the state of every part on the path of a request."""
         headers = request.query.getall("header", [])
         with _understood():
             return await connectivity.connectivity(self.reading, request.query, headers, self.clock())
@@ -108,7 +108,7 @@ class Answers:
         return debug.config(self.reading)
 
     async def loop(self, _request: web.Request) -> Document:
-        """Return when the event loop was held."""
+        """Return the moments at which the event loop was blocked."""
         return debug.loop(self.reading)
 
     async def sources(self, _request: web.Request) -> Document:
@@ -118,7 +118,7 @@ class Answers:
 
 @contextlib.contextmanager
 def _understood() -> Iterator[None]:
-    """Answer 400 with the sentence where a question cannot be understood."""
+    """Answer an invalid query with 400 and its error message."""
     try:
         yield
     except explaining.QueryError as error:

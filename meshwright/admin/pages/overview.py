@@ -1,4 +1,4 @@
-"""The verdicts of the pages, for the index: from as little as each takes."""
+"""Verdicts of the pages for the index, each computed from as little data as possible."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,26 +19,26 @@ from meshwright.traffic.statistics import RowKind
 
 @dataclass(frozen=True, slots=True)
 class Glances:
-    """How each of the pages is that say something of the mesh as a whole."""
+    """Verdicts of the pages about the whole mesh."""
 
     reading: MeshReading
     clock: Callable[[], datetime]
 
     async def proxies(self) -> Verdict:
-        """Return how many proxies are in step."""
+        """Return the number of proxies in step."""
         return proxies.of_all(await listed(self.reading, self.clock()))
 
     async def streams(self) -> Verdict:
-        """Return where the streams stand."""
+        """Return the state of the streams."""
         return pushes.of_streams(streams(self.reading))
 
     async def traffic(self) -> Verdict:
-        """Return how edges fare."""
+        """Return the success of the edges."""
         return traffic.of_traffic(await stat(self.reading, RowKind.EDGES, {}, self.clock()))
 
     async def policies(self) -> Verdict:
-        """Return what is wrong with the input."""
-        # How many objects there are is enough: of each its value would be made.
+        """Return the numbers of problems and objects."""
+        # Only the number of objects is needed; converting their values would take long.
         found = debug.wrong(self.reading, await self.reading.problems())
         return policies.of_policies(found | {"objects": [None] * len(self.reading.objects())})
 
@@ -47,9 +47,9 @@ class Glances:
         return of_certificates(await certificates(self.reading, self.clock()))
 
     async def loop(self) -> Verdict:
-        """Return whether the event loop was held."""
+        """Return whether the event loop was blocked."""
         return mesh.of_loop(debug.loop(self.reading))
 
     async def sources(self) -> Verdict:
-        """Return whether the sources are well."""
+        """Return the state of the sources."""
         return mesh.of_sources(sources(self.reading, self.clock()))

@@ -1,4 +1,7 @@
-"""Pages of long answers: the parameters `limit` and `offset`; without them everything is answered."""
+"""Paging of long answers by the parameters `limit` and `offset`; by default an answer is complete.
+
+For example, `limit=500&offset=500` returns the second 500 rows.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,14 +11,14 @@ from typing import Final, TypeVar
 from aiohttp import web
 
 MOST: Final = 1_000_000
-"""The highest limit and offset."""
+"""Highest limit and offset."""
 
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Items from number `offset` (the first is 0) on, at most `limit` of them; None: all."""
+    """Items from number `offset` (from 0), at most `limit` of them; None means all."""
 
     limit: int | None
     offset: int
@@ -26,7 +29,7 @@ class Page:
 
 
 def page(query: Mapping[str, str]) -> Page:
-    """Return the page that is asked for; raises web.HTTPBadRequest for what is no number."""
+    """Return the requested page. Raises web.HTTPBadRequest for an invalid number."""
     limit = _number("limit", query["limit"], 1) if query.get("limit") else None
     return Page(limit, _number("offset", query.get("offset") or "0", 0))
 

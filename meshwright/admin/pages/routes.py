@@ -1,4 +1,4 @@
-"""The route table of the debug pages: what answers each, and how it looks to people."""
+"""Table of the debug pages: path, purpose, handler and look of each page."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ from meshwright.admin.readers import MeshReading
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """A page before there is a mesh to read: as Page has it, over any reading."""
+    """A page without data, which `page` combines with a reading."""
 
     path: str
     shows: str
@@ -142,14 +142,14 @@ _ROUTES: Final = (
 def pages(
     reading: MeshReading, clock: Callable[[], datetime], trying: TrialRunner | None = None
 ) -> tuple[Page, ...]:
-    """Return the pages over one reading; with what tries manifests the one that asks for them too."""
+    """Return the pages over one reading; with `trying` also the page for trials."""
     answers, glances = Answers(reading, clock), Glances(reading, clock)
     found = tuple(each.page(answers, glances) for each in _ROUTES)
     return found if trying is None else (*found, _try(trying))
 
 
 def _try(trying: TrialRunner) -> Page:
-    """Return the page that has manifests tried."""
+    """Return the page for trials of manifests."""
 
     async def empty(_request: web.Request) -> Document:
         return {}
@@ -158,7 +158,7 @@ def _try(trying: TrialRunner) -> Page:
         given = await manifests_of(request)
         try:
             return await trying.tried(given) | {"manifests": given}
-        except TrialUnavailable as error:  # what was typed stays
+        except TrialUnavailable as error:  # keeps the text of the user
             raise FormRefused({"error": str(error), "manifests": given}, error.status) from error
 
     return Page("/debug/try", "POST manifests=YAML: whom it would concern", empty, trial.TRIAL, posted=posted)

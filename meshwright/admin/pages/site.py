@@ -1,4 +1,9 @@
-"""The debug pages over HTTP: JSON for programs, the same as a page for browsers, and errors alike."""
+"""Debug pages over HTTP: JSON for programs, HTML for browsers, and errors in the same two forms.
+
+A request passes two middlewares: `framed` renders every error, and the guard refuses unknown hosts. Then
+`Site.page` computes the document of the page, and sends JSON or HTML by the `Accept` header. No page changes
+anything: a submitted form (`/debug/try`) is computed on a copy of the mesh.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -31,7 +36,7 @@ Answer = Callable[[web.Request], Awaitable[Document]]
 
 
 class FormRefused(Exception):
-    """A form is not answered as it is meant to be: `document` is shown, `status` is how HTTP says so."""
+    """A form is invalid: `document` is shown, with `status` as HTTP status."""
 
     def __init__(self, document: Document, status: HTTPStatus) -> None:
         super().__init__(status)
@@ -41,9 +46,9 @@ class FormRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A path, what it shows, what answers it, and how that looks.
+    """A path with its purpose, handler and look.
 
-    `glance` is its verdict for the index, where that is known without all that the page shows.
+    `glance` returns the verdict for the index, and needs less time than the whole page.
     """
 
     path: str
@@ -56,25 +61,25 @@ class Page:
 
     @property
     def place(self) -> Place:
-        """The page as the navigation has it."""
+        """The page as an entry of the navigation."""
         return Place(self.path, self.look.label or named(self.path))
 
     async def entry(self) -> Entry:
-        """Return the page as the index has it."""
+        """Return the page as an entry of the index."""
         verdict = None if self.glance is None else await self.glance()
         return Entry(self.place, self.look.shows or self.shows, verdict)
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """All pages, with those of `further`, which may come while it runs; `clock` says as of when they are."""
+    """All pages; those of `further` may change while the server runs. `clock` returns the time of day."""
 
     first: tuple[Page, ...]
     further: Callable[[], Iterable[Page]]
     clock: Callable[[], datetime]
 
     async def index(self, request: web.Request) -> web.Response:
-        """Answer with every page and what it shows."""
+        """Answer with the list of pages and their purposes."""
         listed = self._listed()
         if not prefers_html(request):
             return await _json({each.path: each.shows for each in listed})
@@ -82,13 +87,13 @@ class Site:
         return _html(index(entries, self._asked(request), self._places()))
 
     async def page(self, request: web.Request) -> web.Response:
-        """Answer with a page, or with the sentence that says why there is none."""
+        """Answer with a page, or with an error in one sentence."""
         found = next((each for each in self._listed() if each.path == request.path), None)
         request = _without_empty(request) if prefers_html(request) else request
         return await self._shown(request, found, None if found is None else found.answer)
 
     async def posted(self, answer: Answer, page: Page, request: web.Request) -> web.Response:
-        """Answer a form that was sent to a page: by one of our own pages, or by a program."""
+        """Answer a submitted form from one of our own pages or from a program."""
         if is_of_another_site(request):
             return await self._failed(request, page.look, ELSEWHERE, HTTPStatus.FORBIDDEN)
         return await self._shown(request, page, answer)
@@ -112,12 +117,12 @@ class Site:
             document, status = error.document, error.status
         if not prefers_html(request):
             return await _json(document, status)
-        # A large mesh makes large pages: not for the event loop.
+        # In a thread, because the page of a large mesh is large.
         page = await asyncio.to_thread(drawn, look, document, self._asked(request), self._places())
         return _html(page, status)
 
     def framed(self) -> Middleware:
-        """Make the middleware by which every error is told alike: to browsers in the frame of the pages."""
+        """Return the middleware that renders every error; browsers get it in the frame of the pages."""
 
         @web.middleware
         async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -142,9 +147,10 @@ class Site:
         return middleware
 
     async def _not_here(self, request: web.Request, error: web.HTTPException) -> web.Response:
-        """Tell of what no page answers; of a method that there is not, with those that there are.
+        """Answer an unknown path or method; an unknown method gets the list of supported methods.
 
-        The path of every page is one that can be got: what is none is not there by another method, either.
+        Every page supports GET, so a path without GET is unknown for other methods too, and the answer is
+        404.
         """
         allowed = error.allowed_methods if isinstance(error, web.HTTPMethodNotAllowed) else ()
         if allowed and request.path.startswith(f"{INDEX}/") and not self._is_there(request.path):
@@ -182,7 +188,7 @@ def add_pages(
     clock: Callable[[], datetime],
     further: Callable[[], Iterable[Page]] = tuple,
 ) -> None:
-    """Add the pages and their index, `/debug`, to an application; `further` pages may come while it runs."""
+    """Add the pages and their index `/debug` to an application; `further` pages may change at run time."""
     _route(app, Site(tuple(all_pages), further, clock))
 
 
@@ -192,7 +198,7 @@ def application(
     clock: Callable[[], datetime],
     further: Callable[[], Iterable[Page]] = tuple,
 ) -> web.Application:
-    """Build the debug server: for known hosts only. No page changes anything."""
+    """Build the debug server, which answers known hosts only and changes nothing."""
     site = Site(tuple(all_pages), further, clock)
     app = web.Application(middlewares=[site.framed(), known_hosts_only(hosts)])
     _route(app, site)
@@ -214,18 +220,18 @@ def _route(app: web.Application, site: Site) -> None:
 
 
 async def script(_request: web.Request) -> web.Response:
-    """Answer with the pages' script."""
+    """Answer with the script of the pages."""
     return web.Response(text=SCRIPT, content_type="text/javascript", headers=SECURITY_HEADERS)
 
 
 def _without_empty(request: web.Request) -> web.Request:
-    """Return a request without the parameters that a form was left without."""
+    """Return a request without empty parameters, which browsers send for empty fields of a form."""
     given = [(name, value) for name, value in request.query.items() if value]
     return request.clone(rel_url=request.rel_url.with_query(given))
 
 
 async def _json(value: Document, status: int = HTTPStatus.OK) -> web.Response:
-    if is_handful(value):  # by no thread: where all of them wait for a disk, this says so still
+    if is_handful(value):  # without a thread, so that the page works even if all threads wait for a disk
         return web.json_response(value, headers=SECURITY_HEADERS, status=status)
     return await answered(lambda: value, SECURITY_HEADERS, status)
 

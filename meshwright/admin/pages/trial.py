@@ -1,4 +1,4 @@
-"""What manifests would come to: problems, proxies and resources, of a second view. Nothing is applied."""
+"""Trial of manifests on a second view of the mesh: problems, and changes of proxies. Nothing is applied."""
 
 import difflib
 import json
@@ -27,25 +27,27 @@ from meshwright.sidecars.type_words import type_word
 from xds.protocol.resources.snapshot import Snapshot
 
 SECONDS: Final = 10.0
+"""Maximum duration of a trial in seconds."""
 PART: Final = 16
+"""Number of edits that are applied in one step."""
 PAUSE_SECONDS: Final = 0.0005
-"""Between two steps the event loop has its turn: a step takes a millisecond or a few."""
+"""Pause after each step of some milliseconds, in which the event loop gets the interpreter lock."""
 SETS: Final = 20
 LINES: Final = 400
-"""So many ways to be changed are told, and so many lines of how."""
+"""Maximum numbers of shown groups of proxies (SETS), and of diff lines for each resource (LINES)."""
 
 Snapshots = Mapping[str, Snapshot]
 Read = Callable[[str], tuple[Mapping[ObjectKey, SourcedObject], Problems]]
-"""Reads manifests: the objects that are good, and what is wrong with the others."""
+"""Reader of manifests: returns the valid objects, and the problems of the others."""
 
 
 class TooLong(Exception):
-    """It takes longer than may be."""
+    """The trial takes longer than SECONDS."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialInput:
-    """A mesh as it is known, manifests that would be applied to it, and how they are read."""
+    """Input of a trial: a mesh, manifests that would be applied, and their reader."""
 
     settings: MeshSettings
     known: Edits
@@ -54,7 +56,7 @@ class TrialInput:
 
 
 def tried(asked: TrialInput) -> Document:
-    """Return what would come of it; to be run in a thread. Raises TooLong."""
+    """Return the effect of manifests; must run in a thread. Raises TooLong."""
     step = _within(time.monotonic() + SECONDS)
     objects, wrong = asked.read(asked.manifests)
     view = View(asked.settings)
@@ -64,10 +66,11 @@ def tried(asked: TrialInput) -> Document:
     drivers = DriverRegistry.discover().drivers.values()
     rendering = RenderInputs(view, translation(*drivers, environment=os.environ, secrets=False))
     (before, _), standing = _served(rendering, step), frozenset(problems(view))
-    claims = {key.claim for key in objects}  # a Pod in the place of a Workload of its name
+    claims = {key.claim for key in objects}  # a Pod replaces a Workload of the same name
     replaced = {key: None for key in asked.known.objects if key.claim in claims}
     view.apply(Edits({**replaced, **objects}))
     after, failed = _served(rendering, step)
+    # A failed group keeps its last good configuration, as on a real change.
     kept = {each: before[each] for names in failed.values() for each in names if each in before}
     new = [each for each in problems(view) if each not in standing]
     told = _document(ordered((*wrong, *new)), len(objects), before, {**after, **kept})
@@ -75,7 +78,7 @@ def tried(asked: TrialInput) -> Document:
 
 
 def _within(until: float) -> Callable[[], None]:
-    """Make what is called between two steps: it lets the event loop have its turn. Raises TooLong."""
+    """Return a function to call between two steps, which pauses and raises TooLong after the deadline."""
 
     def step() -> None:
         if time.monotonic() > until:
@@ -86,14 +89,14 @@ def _within(until: float) -> Callable[[], None]:
 
 
 def _served(rendering: RenderInputs, step: Callable[[], None]) -> tuple[Snapshots, Mapping[str, list[str]]]:
-    """Return what each proxy would be served, without secrets; for whom nothing can be, by the error."""
+    """Return the snapshot of each proxy without secrets, and the proxies of failed groups by error."""
     found, failed = dict[str, Snapshot](), defaultdict[str, list[str]](list)
     for group, proxies in groups(rendering.view).items():
         step()
         names = sorted(map(str, proxies))
         try:
             snapshot = Snapshot.of(resources(rendering, group).resources)
-        except Exception as error:  # noqa: BLE001 - a group for itself, as where it is served
+        except Exception as error:  # noqa: BLE001 - one failed group must not fail the others
             failed[f"{type(error).__name__}: {error}"] += names
         else:
             found |= dict.fromkeys(names, snapshot)
@@ -144,7 +147,7 @@ def _resource(change: Change, before: Snapshots, after: Snapshots, proxy: str) -
 
 
 def _lines(snapshot: Snapshot, change: Change) -> list[str]:
-    """Return the lines of a resource as JSON, in Envoy's words."""
+    """Return the lines of a resource as JSON in the form of Envoy."""
     for kind in snapshot.types():
         for each in snapshot.ordered(kind):
             if (type_word(kind), each.name) == (change.type, change.name):

@@ -1,4 +1,4 @@
-"""Whom manifests would concern: tried one at a time, with nothing applied."""
+"""Runner of trials: one at a time, and nothing is applied."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -12,13 +12,14 @@ from meshwright.admin.pages.trial import Read, TooLong, TrialInput, tried
 from meshwright.admin.readers import ViewReading
 
 BYTES: Final = 256 * 1024
+"""Maximum size of the manifests in bytes."""
 TOO_LONG: Final = f"the manifests have more than {BYTES} bytes"
 ELSEWHERE: Final = "a page of another site asks: that is not answered"
 _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 class TrialUnavailable(Exception):
-    """Manifests were not tried: the sentence says why, `status` is how HTTP does."""
+    """The trial was not made: a sentence with the reason, and the HTTP status."""
 
     def __init__(self, sentence: str, status: HTTPStatus) -> None:
         super().__init__(sentence)
@@ -27,19 +28,20 @@ class TrialUnavailable(Exception):
 
 @dataclass(slots=True)
 class TrialRunner:
-    """Tries manifests on a second copy of the mesh."""
+    """Runner of trials on a second copy of the mesh."""
 
     reading: ViewReading
     read: Read
     _one: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def tried(self, manifests: str) -> Document:
-        """Return what they would come to; raises TrialUnavailable."""
+        """Return the effect of manifests. Raises TrialUnavailable."""
         if len(manifests.encode(errors="replace")) > BYTES:
             raise TrialUnavailable(TOO_LONG, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         view = self.reading.view()
         if view is None:
             raise TrialUnavailable("nothing has been read yet", HTTPStatus.SERVICE_UNAVAILABLE)
+        # A trial computes a second mesh, so another one at the same time is refused.
         if self._one.locked():
             sentence = "something is being tried already: try again in a moment"
             raise TrialUnavailable(sentence, HTTPStatus.SERVICE_UNAVAILABLE)
@@ -53,9 +55,9 @@ class TrialRunner:
 
 
 async def manifests_of(request: web.Request) -> str:
-    """Return the manifests of a form (the HTML standard, "form submission"); raises web.HTTPClientError.
+    """Return the manifests of a form (the HTML standard, "form submission"). Raises web.HTTPClientError.
 
-    What is no form, or has no manifests, is not taken for one without any: that would say that all is well.
+    A body without manifests is an error, because an empty trial would report success.
     """
     if request.content_type not in _FORMS:
         raise web.HTTPUnsupportedMediaType(reason=f"the Content-Type must be {' or '.join(_FORMS)}")
@@ -63,7 +65,7 @@ async def manifests_of(request: web.Request) -> str:
         given = (await request.post()).get("manifests")
     except web.HTTPRequestEntityTooLarge as error:
         raise web.HTTPRequestEntityTooLarge(BYTES, reason=TOO_LONG) from error
-    except (ValueError, LookupError) as error:  # of its encoding, or of its parts
+    except (ValueError, LookupError) as error:  # invalid encoding or multipart syntax
         raise web.HTTPBadRequest(reason="the body is no form, or none in UTF-8") from error
     if given is None:
         raise web.HTTPBadRequest(reason="manifests is missing: send manifests=YAML")

@@ -1,4 +1,7 @@
-"""What became of a wave as one trace: the change, what was done for it, and every push with its answer."""
+"""Conversion of a wave to one trace: the change, its steps, and every push with its answer.
+
+For example, the root span `change` has the children `gather`, `compute`, `publish` and `push cluster`.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,22 +14,22 @@ from meshwright.sidecars.type_words import short_type
 from xds.stream_status import Variant
 
 CAUSES: Final = 16
-"""Causes that are named; of the others, how many they are."""
+"""Number of causes in a span; further causes are counted."""
 
 SAID: Final = 256
-"""Characters of what a proxy says to what it rejects."""
+"""Maximum characters of a proxy's error message."""
 
 _SECRET: Final = frozenset({"secret", "credentials"})
 _WITHHELD: Final = "(withheld: it is about a secret)"
 _METHODS: Final = {Variant.SOTW: "StreamAggregatedResources", Variant.DELTA: "DeltaAggregatedResources"}
 
 NewId = Callable[[int], bytes]
-"""Returns so many random bytes."""
+"""Function that returns the given number of random bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Trace:
-    """One trace in the making; `epoch` is when the monotonic clock was 0, in seconds by the calendar."""
+    """A trace under construction; `epoch` is the Unix time in seconds at which the monotonic clock was 0."""
 
     trace: bytes
     root: bytes
@@ -37,12 +40,12 @@ class _Trace:
         return round((moment + self.epoch) * 1_000_000_000)
 
     def child(self, name: str, begun: float, ended: float, attributes: Mapping[str, Value]) -> Span:
-        """Return what was done for a change."""
+        """Return the span of one step of a change."""
         begins, ends = self.at(begun), self.at(ended)
         return Span(self.trace, self.new_id(8), self.root, name, Kind.INTERNAL, begins, ends, attributes)
 
     def push(self, push: PushRecord) -> Span:
-        """Return one push, from the moment it was sent to its answer."""
+        """Return the span of one push, from its sending to its answer."""
         return Span(
             trace=self.trace,
             id=self.new_id(8),
@@ -57,9 +60,9 @@ class _Trace:
 
 
 def spans(record: WaveRecord, epoch: float, new_id: NewId) -> tuple[Span, ...]:
-    """Return a wave's trace: its root, the steps until it was published, and its pushes as they went out.
+    """Return the trace of a wave: its root, the steps until publication, and its pushes in order.
 
-    `epoch` is when the monotonic clock was 0, in seconds by the calendar.
+    `epoch` is the Unix time in seconds at which the monotonic clock was 0.
     """
     trace = _Trace(new_id(16), new_id(8), epoch, new_id)
     wave = record.wave
@@ -119,7 +122,7 @@ def _of_push(push: PushRecord) -> Iterator[tuple[str, Value]]:
 
 
 def _wrong(push: PushRecord) -> str | None:
-    """Return what a proxy said to what it rejected, without what might be a secret."""
+    """Return a proxy's error message for a rejected push, withheld if it may contain a secret."""
     if push.rejection is None:
         return "no answer" if push.answer is Answer.PENDING else None
     return _WITHHELD if short_type(push.type_url) in _SECRET else push.rejection.message[:SAID]

@@ -1,4 +1,4 @@
-"""The control plane's own spans on their way to a collector, by OTLP over gRPC: nobody waits for it."""
+"""Export of the control plane's own spans to a collector, by OTLP over gRPC, without delaying a wave."""
 
 import asyncio
 import os
@@ -23,19 +23,19 @@ from meshwright.delivery.history.open_waves import OpenWaves
 from meshwright.mesh.host_port import HostPort
 
 QUEUE: Final = 4096
-"""Spans that wait for their collector; a trace for which there is no room is dropped."""
+"""Maximum number of spans in the queue; a trace without room is dropped as a whole."""
 
 BATCH: Final = 128
-"""Spans of one request: few, for the event loop is held for some 3 ms while they are encoded."""
+"""Maximum number of spans in a request, because encoding them blocks the event loop for about 3 ms."""
 
 SECONDS: Final = 10.0
-"""What a collector may take to answer."""
+"""Timeout of a request in seconds."""
 
 LOOK: Final = 0.5
-"""Seconds between two looks at which waves have ended."""
+"""Seconds between two checks for finished waves."""
 
 _AGAIN: Final = (1.0, 2.0, 5.0)
-"""Seconds after a request that failed until the next, and until those after it."""
+"""Seconds until the next attempt after the first, second and every further failure in a row."""
 
 _LATER: Final = frozenset(
     {
@@ -47,9 +47,10 @@ _LATER: Final = frozenset(
         grpc.StatusCode.DATA_LOSS,
     }
 )
-"""After these the protocol has a request repeated; whatever else is said, it would be said again."""
+"""Status codes after which OTLP demands a retry; other errors are permanent."""
 
 _OPTIONS: Final = (
+    # Otherwise gRPC would send spans through the HTTP proxy of the environment (https_proxy).
     ("grpc.enable_http_proxy", 0),
     ("grpc.initial_reconnect_backoff_ms", 500),
     ("grpc.max_reconnect_backoff_ms", 5000),
@@ -59,19 +60,19 @@ _log = structlog.get_logger("controller.span_export")
 
 
 class SpanMeter(Protocol):
-    """Counts spans."""
+    """Counter of spans."""
 
     def spans_exported(self, count: int) -> None:
-        """Count spans that a collector has taken."""
+        """Count spans that the collector has accepted."""
 
     def spans_dropped(self, reason: str, count: int) -> None:
-        """Count spans that it never will."""
+        """Count dropped spans, with the reason."""
 
 
 class SpanExport:
-    """Makes each wave that has ended a trace, and sends it to a collector; on the event loop.
+    """Conversion of finished waves to traces, and their export; used on the event loop.
 
-    `waves` has the waves that delivery follows. Without `tls` spans are sent in plain text.
+    `waves` has the waves that delivery follows. Without `tls`, spans are sent in plain text.
     """
 
     def __init__(
@@ -94,15 +95,16 @@ class SpanExport:
     def works(
         self, known_until: Callable[[float], float]
     ) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """Yield what runs as long as the server does, by name.
+        """Yield the background tasks of the export, by name.
 
-        `known_until` says, now, up to which moment all is known that happened to waves, by the same clock.
+        `known_until` converts the current time to the time until which all events of waves are recorded, both
+        by `time.monotonic`.
         """
         yield "spans", self._making(known_until)
         yield "span collector", self._sending()
 
     def offer(self, trace: Sequence[Span]) -> None:
-        """Have a trace sent when its turn comes, or drop it: it waits for none."""
+        """Queue a trace, or drop it if the queue is full. Never waits."""
         if len(self._queue) + len(trace) > QUEUE:
             self._meter.spans_dropped("queue-full", len(trace))
             return
@@ -115,7 +117,9 @@ class SpanExport:
             now = time.monotonic()
             for record in self._waves.take(known_until(now)):
                 self.offer(spans(record, self._clock().timestamp() - now, os.urandom))
-                await asyncio.sleep(0)  # a hundred pushes each, and there may be many that ended
+                await asyncio.sleep(
+                    0
+                )  # other tasks run between two traces, which have about a hundred pushes each
 
     async def _sending(self) -> None:
         teller, ours = told_by(), version("meshwright")
@@ -131,7 +135,7 @@ class SpanExport:
     async def _sent(
         self, export: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes], message: bytes, count: int
     ) -> None:
-        """Return once a collector has taken a request, or has said that it never will."""
+        """Return when the collector has accepted the request, or refused it permanently."""
         while True:
             try:
                 answer = await export(message, timeout=SECONDS)
@@ -165,12 +169,12 @@ class SpanExport:
 
 
 def collector_tls(ca: Path | None) -> grpc.ChannelCredentials:
-    """Return what verifies a collector: the CAs in a file, or gRPC's own without one. Raises OSError."""
+    """Return TLS credentials with the CAs in a file, or with gRPC's default CAs (None). Raises OSError."""
     return grpc.ssl_channel_credentials(None if ca is None else ca.read_bytes())
 
 
 def told_by() -> Mapping[str, Value]:
-    """Return who tells of spans, by the names of OpenTelemetry's conventions; another one at every start."""
+    """Return this process's resource attributes by OpenTelemetry's conventions, with a new instance ID."""
     return {
         "service.name": "meshwright",
         "service.version": version("meshwright"),

@@ -1,7 +1,7 @@
-"""Spans in OpenTelemetry's protocol (OTLP): requests to bytes, and what a collector did not take.
+"""Encoding of spans in OpenTelemetry's protocol (OTLP), and decoding of the collector's answer.
 
-The messages are those that Envoy's API brings with it (OTLP 0.9): what was called `instrumentation_library`
-then is `scope` now, under the same numbers, and so the bytes are those of OTLP 1.
+The message classes are those of OTLP 0.9, which Envoy's API includes. The field `instrumentation_library` of
+that version is now called `scope`, with the same number, so the bytes are valid OTLP 1.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ _PARTIAL_SUCCESS, _REJECTED_SPANS = 1, 1
 
 
 def request(teller: Mapping[str, Value], version: str, spans: Iterable[Span]) -> bytes:
-    """Return the request that exports spans; `teller` are the attributes of who tells of them."""
+    """Return the bytes of an export request; `teller` has the resource attributes of the sender."""
     scope = trace_pb2.InstrumentationLibrarySpans(
         instrumentation_library=common_pb2.InstrumentationLibrary(name=SCOPE, version=version),
         spans=map(_span, spans),
@@ -36,7 +36,7 @@ def request(teller: Mapping[str, Value], version: str, spans: Iterable[Span]) ->
 
 
 def rejected(answer: bytes) -> int:
-    """Return how many spans a collector did not take of a request that it has answered."""
+    """Return the number of spans that a collector has rejected in an answered request."""
     try:
         told = (each for part in _field(answer, _PARTIAL_SUCCESS) for each in _field(part, _REJECTED_SPANS))
         return sum(map(int, told))
@@ -45,8 +45,8 @@ def rejected(answer: bytes) -> int:
 
 
 def _field(message: bytes, number: int) -> list[Any]:
-    """Return what stands in a message under a number that our older form of it does not know."""
-    found: Any = UnknownFieldSet(Empty.FromString(message))  # it can be iterated over: the stubs lack that
+    """Return the values of a field by its number, for fields that our older messages do not know."""
+    found: Any = UnknownFieldSet(Empty.FromString(message))  # Any: the stubs lack iteration
     return [each.data for each in found if each.field_number == number]
 
 
@@ -72,7 +72,9 @@ def _attributes(found: Mapping[str, Value]) -> list[common_pb2.KeyValue]:
 def _value(value: Value) -> common_pb2.AnyValue:
     match value:
         case str():
-            return common_pb2.AnyValue(string_value=value.encode(errors="replace").decode())  # a file's name
+            return common_pb2.AnyValue(
+                string_value=value.encode(errors="replace").decode()
+            )  # surrogates of a file name
         case int():
             return common_pb2.AnyValue(int_value=value)
         case _:

@@ -1,15 +1,15 @@
-"""A span, as OpenTelemetry has it: something that took its time, within a trace."""
+"""A span in the sense of OpenTelemetry: a timed operation within a trace."""
 
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 Value = str | int | tuple[str, ...] | tuple[int, ...]
-"""What an attribute may be here."""
+"""Supported types of an attribute's value."""
 
 
 class Kind(enum.IntEnum):
-    """What a span is of, by the protocol's numbers. CLIENT: something was sent, and an answer waited for."""
+    """Kind of a span, by the numbers of OTLP. CLIENT: a message was sent and its answer awaited."""
 
     INTERNAL = 1
     CLIENT = 3
@@ -17,9 +17,10 @@ class Kind(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One span; `trace` is of 16 bytes, `id` and `parent` of 8, the parent of a trace's root is empty.
+    """One span.
 
-    Times are nanoseconds of the calendar's epoch. `error` says what went wrong, None if nothing did.
+    `trace` has 16 bytes, `id` and `parent` have 8; the root of a trace has an empty `parent`. `begun` and
+    `ended` are nanoseconds since the Unix epoch. `error` is the error message, None after a success.
     """
 
     trace: bytes

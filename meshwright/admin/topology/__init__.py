@@ -1,4 +1,6 @@
-"""The graph of calls: allowed by policy, and counted by proxies, with the layout of its picture.
+"""Graph of traffic between services: edges that policy allows, edges that proxies have observed, or both.
 
-Pure functions of a view and of statistics. It never reads anything by itself, and never knows HTML.
+`graph` combines a view of the mesh with reported statistics, `allowed_edges` computes the edges of policy,
+`parts` selects a part of the graph, and `layout` arranges the nodes of a picture. All functions are pure. The
+package never knows HTML.
 """

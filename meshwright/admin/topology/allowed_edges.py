@@ -1,4 +1,4 @@
-"""Who may call whom by policy, between services."""
+"""Edges between services that policy allows."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -22,9 +22,10 @@ from meshwright.traffic.traffic import BySource
 
 
 def allowed(view: View) -> Iterable[tuple[Between, str]]:
-    """Yield who may call what by which TrafficTarget; an apex is called for the sake of its backends.
+    """Yield the allowed pairs of caller and called service, each with the name of its TrafficTarget.
 
-    A target whose rules admit nothing on any port of a service allows no call to it.
+    The apex of a TrafficSplit may be called if one of its backends may. A TrafficTarget whose rules match no
+    request on any port of a service allows no edge to the service.
     """
     callers = defaultdict[ServiceIdentity, set[Name]](set)
     called = defaultdict[ServiceIdentity, set[ServiceKey]](set)
@@ -43,7 +44,7 @@ def allowed(view: View) -> Iterable[tuple[Between, str]]:
 
 
 def _admits(view: View, target: TrafficTarget, key: ServiceKey) -> bool:
-    """Say whether a target lets anything pass to its destination's workloads behind a service."""
+    """Return whether a target admits any request to the destination's workloads behind a service."""
     service = view.services.get(key)
     return service is not None and any(
         grant(view, target, at, protocol_of(view, key, port)) != NoAccess()
@@ -53,16 +54,19 @@ def _admits(view: View, target: TrafficTarget, key: ServiceKey) -> bool:
 
 
 def _called_at(view: View, key: ServiceKey, port: ServicePort, server: ServiceIdentity) -> set[Port]:
-    """Return the ports at which workloads are called; of those that get no traffic yet, if it is a number."""
+    """Return the ports at which workloads receive the traffic of a service port.
+
+    If no workload gets traffic yet, the target port counts, provided it is a number.
+    """
     found = {each.port for each in endpoints(view, key, port) if each.identity == server}
     number = str(port.target_port)
     return found or ({Port(int(number))} if number.isdigit() else set())
 
 
 def verified(view: View, found: Mapping[BySource, Figures]) -> dict[BySource, Figures]:
-    """Return what proxies counted, without the calls that policy does not allow them.
+    """Return the reported statistics without requests that policy does not allow.
 
-    What a proxy counted of calls that came in is its own service's.
+    Inbound statistics are kept, because the reporting proxy belongs to the called service.
     """
     pairs = {between for between, _ in allowed(view)}
 
@@ -77,13 +81,13 @@ def verified(view: View, found: Mapping[BySource, Figures]) -> dict[BySource, Fi
 
 
 def permissive(view: View, between: Between) -> str:
-    """Return the object by which a call needs no other; empty where there is none.
+    """Return the object with permissive mode that allows a request without a TrafficTarget; else empty.
 
-    Only services of the mesh are called: a name that is no service is no destination, whatever a report says.
+    The called name must be a Service of the mesh, because a report may contain any name.
     """
     namespace, name = Namespace(between[1][0]), ServiceName(between[1][1])
     if namespace == OUTSIDE or view.services.get(ServiceKey(namespace, name)) is None:
-        return ""  # asked first: nothing is derived of a namespace that only a report has named
+        return ""  # checked first, so that a namespace named only by a report is never looked up
     if not is_permissive(view, namespace):
         return ""
     return f"{MESH_CONFIG if view.config.permissive else ObjectKey.of_namespace(namespace)} (permissive)"

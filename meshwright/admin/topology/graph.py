@@ -1,4 +1,4 @@
-"""The mesh as a graph: services, and calls between them that are allowed, seen, or both."""
+"""Graph of the mesh: services as nodes, and allowed or observed traffic as edges."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -18,21 +18,21 @@ from meshwright.traffic.statistics import OTHERS, Direction, Figures, Kind
 from meshwright.traffic.traffic import BySource
 
 MOST_UNVERIFIED: Final = 20
-"""Calls of one service that policy does not allow and that have edges of their own, by most requests."""
+"""Maximum number of edges that policy does not allow, for each caller; those with most requests are kept."""
 MOST_OUTSIDE: Final = 100
-"""The same of calls out of the mesh: hosts and ports outside are known by the reports alone."""
+"""The same limit for traffic out of the mesh, because outside hosts and ports are known from reports only."""
 
 
 @dataclass(slots=True)
 class Proxies:
-    """How many sidecars of a service there should be, how many are here, and how many of these in step."""
+    """Numbers of sidecars of a service: known, connected, and in step."""
 
     known: int = 0
     connected: int = 0
     in_step: int = 0
 
     def add(self, other: "Proxies") -> None:
-        """Count others among them."""
+        """Add other counts."""
         self.known += other.known
         self.connected += other.connected
         self.in_step += other.in_step
@@ -40,7 +40,7 @@ class Proxies:
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """What a TrafficSplit has for one of its backends: its part of all weights, 0 to 1."""
+    """Share of a backend in a TrafficSplit: its part of all weights, from 0 to 1."""
 
     split: str
     part: float
@@ -48,12 +48,13 @@ class Weight:
 
 @dataclass(slots=True)
 class Calls:
-    """Calls of one service to another.
+    """Traffic from one service to another.
 
-    `by` are the objects that allow them. `figures` is what callers have counted, None of nothing; `verified`
-    is the part of it that policy allows: the rest is the word of the caller's proxy alone. `tls` and
-    `opened` are connections of the last hour: how many shook hands in TLS, of how many. Between the apex of a
-    TrafficSplit and its backends there are `weights`, and `share` is which part of the calls a backend had.
+    `by` are the objects that allow it. `figures` are the statistics of the callers, None without any.
+    `verified` are the statistics that policy allows; for the rest the only evidence is the report of the
+    caller's proxy. `tls` and `opened` count the TLS handshakes and the opened connections of the last hour.
+    An edge from the apex of a TrafficSplit to a backend has `weights`, and `share` is the observed part of
+    the backend, from 0 to 1.
     """
 
     by: set[str] = field(default_factory=set)
@@ -66,17 +67,17 @@ class Calls:
 
     @property
     def mtls(self) -> bool | None:
-        """Whether mTLS was seen; None where no connection was opened lately."""
+        """Return True if mTLS was observed, else False; None if no connection was opened in the last hour."""
         return True if self.tls else False if self.opened else None
 
     def count(self, more: Figures) -> None:
-        """Count more calls."""
+        """Add statistics."""
         self.figures = more if self.figures is None else self.figures + more
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Services with their sidecars, and calls between them; of what is outside the name is all."""
+    """Services with their sidecars, and the traffic between them; outside hosts have a name only."""
 
     nodes: Mapping[Name, Proxies]
     edges: Mapping[Between, Calls]
@@ -84,7 +85,7 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """Where a proxy stands."""
+    """State of a proxy: connected, and in step with the published configuration."""
 
     name: ProxyName
     connected: bool
@@ -93,14 +94,17 @@ class Sidecar:
 
 @dataclass(frozen=True, slots=True)
 class EdgeCounts:
-    """What proxies counted over the span that is asked for, and over the last hour."""
+    """Reported statistics of the requested window (`lately`) and of the last hour."""
 
     lately: Mapping[BySource, Figures]
     hour: Mapping[BySource, Figures]
 
 
 def graph(view: View, sidecars: Iterable[Sidecar], counted: EdgeCounts) -> Graph:
-    """Return the graph of the whole mesh. Its cost grows with what is in it: not for the event loop."""
+    """Return the graph of the whole mesh.
+
+    The cost grows with the size of the mesh, so the function must not run on the event loop.
+    """
     nodes = {(str(key.namespace), str(key.name)): Proxies() for key in view.services}
     for each in sidecars:
         of = nodes.setdefault((str(each.name.namespace), str(each.name.service)), Proxies())
@@ -113,6 +117,7 @@ def graph(view: View, sidecars: Iterable[Sidecar], counted: EdgeCounts) -> Graph
         if calls.figures is not None and (by := permissive(view, between)):
             calls.by.add(by)
         calls.verified = calls.figures if calls.by else None
+    # Only edges without policy are dropped, so the shares computed below stay exact.
     _bound(edges)
     direct = {between: calls.verified for between, calls in edges.items() if calls.verified}
     _split(view, edges, direct, behind)
@@ -127,7 +132,7 @@ _ByBackend = Mapping[Between, Figures]
 
 
 def _told(found: Mapping[BySource, Figures], edges: defaultdict[Between, Calls]) -> _ByBackend:
-    """Count calls; return what of all calls backends had."""
+    """Add the reported requests to `edges`; return the requests that each backend received."""
     behind = defaultdict[Between, Figures](Figures)
     for (caller, calls), figures in found.items():
         between = (caller_of(caller), called_of(calls.called))
@@ -139,9 +144,9 @@ def _told(found: Mapping[BySource, Figures], edges: defaultdict[Between, Calls])
 
 
 def _bound(edges: defaultdict[Between, Calls]) -> None:
-    """Keep of each caller a bounded number of calls that policy does not allow; count the others together.
+    """Keep a bounded number of edges without policy for each caller, and add up the others.
 
-    Their destinations are whatever names a proxy reports: without a bound one proxy could fill the graph.
+    The destinations of such edges are names from reports: without a bound, one proxy could fill the graph.
     """
     for most, outside in ((MOST_UNVERIFIED, False), (MOST_OUTSIDE, True)):
         reported = defaultdict[Name, list[Between]](list)
@@ -162,7 +167,7 @@ def _weight(figures: Figures | None) -> int:
 
 
 def _secured(view: View, found: Mapping[BySource, Figures], edges: defaultdict[Between, Calls]) -> None:
-    """Note of connections to backends whether they are in TLS: between all that a call goes by."""
+    """Count TLS on edges that a connection to a backend belongs to: caller, apex and backend."""
     for (caller, calls), figures in found.items():
         if calls.kind is not Kind.BACKEND:
             continue
@@ -181,7 +186,7 @@ def _secured(view: View, found: Mapping[BySource, Figures], edges: defaultdict[B
 
 
 def _split(view: View, edges: defaultdict[Between, Calls], direct: _ByBackend, behind: _ByBackend) -> None:
-    """Note of TrafficSplits what of all calls to the apex each backend should have, and what it had."""
+    """Set the intended and the observed share of each backend of a TrafficSplit."""
     callers = defaultdict[Name, set[Name]](set)
     for caller, service in direct:
         callers[service].add(caller)
@@ -203,7 +208,10 @@ def _split(view: View, edges: defaultdict[Between, Calls], direct: _ByBackend, b
 
 
 def _requests(caller: Name, backend: Name, apex: Name, direct: _ByBackend, behind: _ByBackend) -> int:
-    """Return the calls of an apex that a backend had, of one caller: what it did not call by its own name."""
+    """Return the requests of one caller to an apex that a backend received.
+
+    Direct requests to the backend by its own name are subtracted.
+    """
     every = behind.get((caller, backend))
     own = direct.get((caller, backend)) if backend != apex else None
     return 0 if every is None else max(0, _weight(every) - (0 if own is None else _weight(own)))

@@ -1,8 +1,8 @@
-"""Where nodes stand in a picture: in layers, so that calls go from left to right where they can.
+"""Layout of a graph in layers, so that most edges lead from left to right (Sugiyama's method).
 
-Sugiyama's way: edges that close a circle are turned round, each node stands behind the farthest of those that
-call it, and in a layer nodes are ordered by where their neighbours stand. An edge over several layers has a
-place in each, so that it passes between nodes. The same graph is drawn the same.
+Edges that close a cycle are reversed first. Each node is in the layer after the last of its callers. The
+order within a layer follows the position of the neighbours. An edge across several layers has a place in each
+of them, so that its line passes between nodes. The layout is deterministic.
 """
 
 from collections import defaultdict
@@ -14,14 +14,14 @@ from typing import Final
 Edge = tuple[str, str]
 Edges = Collection[Edge]
 SWEEPS: Final = 16
-"""So often the layers are ordered at most, forwards and back."""
+"""Maximum number of passes over all layers, forwards and backwards in turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`layers` from left to right have places from top to bottom: nodes, and where edges pass.
+    """Layers from left to right, with their places from top to bottom.
 
-    `ways` has for each edge the places from its beginning to its end, both among them.
+    A place is a node or a passing edge. `ways` has the places of each edge from its start to its end.
     """
 
     layers: tuple[tuple[str, ...], ...]
@@ -29,7 +29,7 @@ class Layout:
 
 
 def layout(nodes: Sequence[str], edges: Edges) -> Layout:
-    """Return where nodes stand, and the ways of edges; there is none from a node to itself."""
+    """Return the layout of a graph; an edge from a node to itself is ignored."""
     turned = _turned(nodes, edges)
     forward = {edge: edge[::-1] if edge in turned else edge for edge in sorted(edges) if edge[0] != edge[1]}
     rank = _ranks(nodes, {*forward.values()})
@@ -49,7 +49,7 @@ def layout(nodes: Sequence[str], edges: Edges) -> Layout:
 
 
 def crossings(rows: Sequence[Sequence[str]], steps: Iterable[Edge]) -> int:
-    """Return how many steps from one layer to the next cross: how bad an order is."""
+    """Return the number of crossings between neighbouring layers, which measures an order."""
     at = {place: (layer, number) for layer, row in enumerate(rows) for number, place in enumerate(row)}
     between = defaultdict[int, list[tuple[int, int]]](list)
     for one, other in steps:
@@ -59,7 +59,7 @@ def crossings(rows: Sequence[Sequence[str]], steps: Iterable[Edge]) -> int:
 
 
 def _inversions(numbers: Sequence[int]) -> int:
-    """Return how many pairs stand the wrong way round."""
+    """Return the number of pairs in the wrong order, in O(n log n) by merge sort."""
     if len(numbers) < 2:
         return 0
     half = len(numbers) // 2
@@ -74,24 +74,25 @@ def _inversions(numbers: Sequence[int]) -> int:
 
 
 def _turned(nodes: Sequence[str], edges: Edges) -> frozenset[Edge]:
-    """Return the edges that lead back to whence one came, each once."""
+    """Return the edges that close a cycle."""
     after = defaultdict[str, list[str]](list)
     for source, destination in sorted(edges):
         if source != destination:
             after[source].append(destination)
     called = {destination for source, destination in edges if source != destination}
     done, turned = set[str](), set[Edge]()
-    # Who is called by nobody comes first: from there the way is forward.
+    # Nodes without callers come first, because the edges from them lead forward.
     for start in sorted(nodes, key=lambda node: (node in called, node)):
         _walk(start, after, done, turned)
     return frozenset(turned)
 
 
 def _walk(start: str, after: Mapping[str, Iterable[str]], done: set[str], turned: set[Edge]) -> None:
-    """Go on from a node as far as it leads, and note what leads back to where one is coming from."""
+    """Walk depth-first from a node, and collect the edges that lead back to the current path."""
     if start in done:
         return
     done.add(start)
+    # An explicit stack: a long chain of services would exceed Python's recursion limit.
     way = {start: iter(after.get(start, ()))}
     while way:
         node, further = next(reversed(way.items()))
@@ -106,7 +107,7 @@ def _walk(start: str, after: Mapping[str, Iterable[str]], done: set[str], turned
 
 
 def _ranks(nodes: Sequence[str], forward: Edges) -> dict[str, int]:
-    """Return the layer of each node: behind the farthest of those that lead to it."""
+    """Return the layer of each node: after the last of its callers."""
     waiting, after = dict.fromkeys(nodes, 0), defaultdict[str, list[str]](list)
     for source, destination in forward:
         waiting[destination] += 1
@@ -124,7 +125,7 @@ def _ranks(nodes: Sequence[str], forward: Edges) -> dict[str, int]:
 
 
 def _tighten(rank: dict[str, int], forward: Edges) -> None:
-    """Have nodes stand right before whom they lead to, where that makes fewer edges longer than shorter."""
+    """Move nodes next to the nodes that they call, if more edges get shorter than longer."""
     before, after = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for source, destination in forward:
         before[destination].append(source)
@@ -135,7 +136,10 @@ def _tighten(rank: dict[str, int], forward: Edges) -> None:
 
 
 def _ordered(rows: list[list[str]], steps: Sequence[Edge]) -> list[list[str]]:
-    """Order each layer by the middle of its neighbours, in turns from both ends; return the best order."""
+    """Return the best order found by sorting layers by the mean position of neighbours.
+
+    The sweeps start at both ends in turn.
+    """
     near = defaultdict[str, list[str]](list)
     for one, other in steps:
         near[one].append(other)
@@ -155,7 +159,7 @@ def _ordered(rows: list[list[str]], steps: Sequence[Edge]) -> list[list[str]]:
 
 
 def _swap(rows: list[list[str]], near: Mapping[str, Sequence[str]]) -> None:
-    """Have two that stand one below the other change places, where fewer edges cross then."""
+    """Swap two adjacent places if that reduces the crossings."""
     for row in rows:
         at = {place: number for each in rows for number, place in enumerate(each)}
         layer = {place: number for number, each in enumerate(rows) for place in each}

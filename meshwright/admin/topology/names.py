@@ -7,11 +7,11 @@ from meshwright.traffic.statistics import CalledPort
 from meshwright.traffic.traffic import Caller
 
 OUTSIDE: Final = ""
-"""The namespace of what is outside the mesh, and of what stands for many."""
+"""Namespace of hosts outside the mesh, and of the sum of many destinations."""
 Name = tuple[str, str]
 """Namespace and name."""
 Between = tuple[Name, Name]
-"""Who calls, and who is called."""
+"""Caller and called service."""
 
 
 def name_of(key: ServiceKey) -> Name:
@@ -20,10 +20,10 @@ def name_of(key: ServiceKey) -> Name:
 
 
 def caller_of(found: Caller) -> Name:
-    """Return the name of the service whose proxies counted: their certificates say it."""
+    """Return the name of the reporting proxy's service, which its certificate proves."""
     return (found.namespace, found.service)
 
 
 def called_of(found: CalledPort) -> Name:
-    """Return the name that a report has for what was called."""
+    """Return the name of a destination as the report gives it."""
     return (found.namespace or OUTSIDE, found.service)

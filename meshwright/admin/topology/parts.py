@@ -1,4 +1,4 @@
-"""Parts of a graph: a service with its neighbours, a namespace, or all of it by namespace."""
+"""Parts of a graph: a service with its neighbours, a namespace, or the namespaces as nodes."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -8,12 +8,12 @@ from meshwright.admin.topology.names import OUTSIDE, Between, Name
 
 
 def around(whole: Graph, service: Name) -> Graph:
-    """Return a service, whom it calls, who calls it, and what stands behind these by a TrafficSplit."""
+    """Return a service with its callers, the services it calls, and their TrafficSplit backends."""
     near = {service, *(end for between in whole.edges if service in between for end in between)}
     behind = {between for between, calls in whole.edges.items() if calls.weights and near & {*between}}
     shown = near.union(*behind) if behind else near
     kept = {between for between in whole.edges if service in between} | behind
-    # Who calls the apex calls the service that stands behind it.
+    # A caller of the apex also calls the backends.
     apexes = {apex for apex, backend in behind if backend == service}
     kept |= {between for between in whole.edges if between[1] in apexes}
     shown = shown.union(*kept) if kept else shown
@@ -21,14 +21,14 @@ def around(whole: Graph, service: Name) -> Graph:
 
 
 def within(whole: Graph, namespace: str) -> Graph:
-    """Return the services of a namespace, and their neighbours."""
+    """Return the services of a namespace and their neighbours."""
     kept = {between for between in whole.edges if namespace in (between[0][0], between[1][0])}
     own = {node for node in whole.nodes if node[0] == namespace}
     return _only(whole, own.union(*kept) if kept else own, kept)
 
 
 def by_namespace(whole: Graph) -> Graph:
-    """Return namespaces in place of their services, and calls between them; all that is outside is one."""
+    """Return the graph of namespaces instead of services; all outside hosts are one node."""
     nodes = defaultdict[Name, Proxies](Proxies)
     edges = defaultdict[Between, Calls](Calls)
     for node, proxies in whole.nodes.items():

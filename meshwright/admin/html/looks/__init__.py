@@ -1,4 +1,1 @@
-"""The layout of each debug page, and the sentence that introduces it.
-
-It never reads anything but the page's JSON.
-"""
+"""Layout of each debug page, and the sentence that introduces it; a layout reads only the page's JSON."""

@@ -1,4 +1,4 @@
-"""Who may call what, and by which object."""
+"""Layout of the page Access: callers, called ports, and the objects that allow the requests."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -16,7 +16,7 @@ from meshwright.admin.jsonable import Document
 
 
 def of_access(found: Document) -> Verdict:
-    """Return of how many pairs calls may pass."""
+    """Return the number of pairs whose requests are allowed."""
     records_ = records(found, "access")
     may = sum(each.get("allowed") is True for each in records_)
     return Verdict(
@@ -25,7 +25,7 @@ def of_access(found: Document) -> Verdict:
 
 
 def _may(record: Document) -> Markup:
-    # A no is as it should be where nobody said yes: it is no fault.
+    # Plain and not red: a refusal is the normal state without a policy that allows the request.
     return badge("allowed") if record.get("allowed") is True else badge("refused", Tone.PLAIN)
 
 

@@ -1,4 +1,4 @@
-"""Certificates: of services, of proxies, and who takes no part in the mesh for want of one."""
+"""Layout of the page Certificates: certificates of services and proxies, and proxies without one."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -17,8 +17,9 @@ from meshwright.admin.jsonable import Document
 
 
 def of_certificates(found: Document) -> Verdict:
-    """Return how many certificates there are, and whether one that is in use has expired."""
+    """Return the number of certificates, and a failure if one in use has expired."""
     services, proxies = records(found, "service_certificates"), records(found, "proxy_certificates")
+    # Only the newest certificate of a proxy is in use: older ones may expire.
     newest = {said(each, "cn"): each for each in sorted(proxies, key=lambda each: said(each, "issued_at"))}
     expired = sum(_left(each) <= 0 for each in services)
     expired += sum(_standing(each) == "expired" for each in newest.values())
@@ -106,11 +107,11 @@ _PARTICIPANT: Final = (
 
 
 MOST_SPANS: Final = 24
-"""So many certificates are drawn, those first that end first; all are in the tables."""
+"""Maximum number of certificates in the timeline, those that expire first; the tables list all."""
 
 
 def _spans(found: Document) -> Iterator[Span]:
-    """Yield until when what is in use is in force: what services have, and what proxies show still."""
+    """Yield the lifetimes of the certificates in use: those of services, and older ones on proxies."""
     current = set[str]()
     for each in records(found, "service_certificates"):
         current.add(said(each, "serial"))

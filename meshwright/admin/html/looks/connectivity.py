@@ -1,4 +1,4 @@
-"""How all that a call goes by stands: both sides' sidecars and the endpoints between them."""
+"""Layout of the page Connectivity: the sidecars of both sides, and the endpoints between them."""
 
 from collections.abc import Iterable
 from typing import Final

@@ -1,4 +1,4 @@
-"""Why a call may pass or not."""
+"""Layout of the page Explain: the reasons why a request is allowed or refused."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -18,7 +18,7 @@ from meshwright.providers.text.yaml_documents import printed
 
 
 def of_explained(found: Document) -> Verdict:
-    """Return the answer, and whether it is in force."""
+    """Return the answer of policy, and whether the answer is in force."""
     if "usage" in found:
         return Verdict(Tone.PLAIN, "Ask whether a call may pass.")
     how = " ".join(filter(None, (said(found, "method"), said(found, "path"))))
@@ -52,13 +52,14 @@ def _explained(found: Document, _asked: PageRequest) -> Iterable[Markup]:
 
 
 def _missing(found: Document) -> Iterable[Markup]:
-    """Yield what policy lacks, to be copied with one click, or tried."""
+    """Yield the missing manifests, for copying with one click or for a trial."""
     missing = records(found, "missing")
     if not missing:
         return
     manifests = printed(missing)
     yield tag("h2", text("What would have to be added"))
     yield tag("pre", text(manifests), tabindex="0", class_="copied")
+    # HTML parsers drop the first line break of a textarea.
     area = tag("textarea", text("\n" + manifests), name="manifests", hidden=True)
     button = tag("button", text("Try it"), type="submit")
     words_ = tag("span", text("Nothing is applied."), class_="shows")
@@ -66,7 +67,7 @@ def _missing(found: Document) -> Iterable[Markup]:
 
 
 def _objects(found: Document) -> Iterable[Markup]:
-    """Yield the objects in force that have a part in the answer, as YAML."""
+    """Yield the involved objects in force, as YAML."""
     objects = records(found, "objects")
     if objects:
         yield tag("h2", text("What is in force"))

@@ -1,4 +1,4 @@
-"""What a page looks like: its name, what can be asked of it, its verdict and its body."""
+"""Look of a page: its label, forms, verdict and body."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ def _as_it_is(found: Document, _asked: PageRequest) -> Iterable[Markup]:
 
 @dataclass(frozen=True, slots=True)
 class PageLook:
-    """How a page's JSON is drawn; of a page without a `label` its path is the name."""
+    """Rendering of a page's JSON; a page without `label` is named by its path."""
 
     label: str = ""
     verdict: Callable[[Document], Verdict] = _counts
     body: Callable[[Document, PageRequest], Iterable[Markup]] = _as_it_is
     forms: tuple[Form, ...] = ()
     shows: str = ""
-    """What it shows, in a sentence for people."""
+    """Purpose of the page, one sentence for people."""
     subjects: frozenset[str] = frozenset()
-    """The parameters that ask for one thing of all that it shows."""
+    """Parameters that select one of the shown objects."""

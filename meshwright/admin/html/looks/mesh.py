@@ -1,4 +1,4 @@
-"""Sources, configuration and the event loop."""
+"""Layout of the pages Sources, Configuration and Event loop."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -15,11 +15,11 @@ from meshwright.admin.jsonable import Document
 from meshwright.mesh.kinds import MESH_CONFIG
 
 SLOW: Final = 1.0
-"""Seconds for which the event loop is held that whoever waits for it feels."""
+"""Seconds of a blocked event loop from which clients notice the delay."""
 
 
 def of_sources(found: Document) -> Verdict:
-    """Return whether every source is well, and what is held back."""
+    """Return the state of the sources, with the numbers of stale, refused and held objects."""
     sources = records(found, "sources")
     if not sources:
         return Verdict(Tone.WARNING, "There is no source: the mesh is empty.")
@@ -59,7 +59,7 @@ def _error(source: Document) -> Markup:
 
 
 def _when(title: str, age: str, at: str) -> Column:
-    """Return a column of moments: how long ago, and when."""
+    """Return a column of times, each with its age."""
 
     def shown(source: Document) -> Markup:
         if not said(source, at):
@@ -116,7 +116,7 @@ def _sources(found: Document, _asked: PageRequest) -> Iterable[Markup]:
 
 
 def of_config(found: Document) -> Verdict:
-    """Return whether there is a configuration."""
+    """Return a warning before the first configuration is read."""
     if found.get("mesh_config") is None:
         return Verdict(Tone.WARNING, "Nothing has been read yet; the settings are those of this server.")
     return Verdict(
@@ -131,7 +131,7 @@ def _config(found: Document, _asked: PageRequest) -> Iterable[Markup]:
 
 
 def of_loop(found: Document) -> Verdict:
-    """Return whether the event loop was held for longer than somebody feels."""
+    """Return a warning if the event loop was blocked for at least SLOW seconds."""
     late = [number(each, "seconds") for each in records(found, "late")]
     if not late:
         return Verdict(Tone.GOOD, "The event loop was never held.")

@@ -1,4 +1,4 @@
-"""Objects in force, and what is wrong with them."""
+"""Layout of the page Policies: objects in force, and problems."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -16,7 +16,7 @@ from meshwright.admin.jsonable import Document, Json
 
 
 def of_policies(found: Document) -> Verdict:
-    """Return how many objects are in force, and what is wrong."""
+    """Return the number of objects in force, or the numbers of problems."""
     severities = [said(each, "severity") for each in records(found, "problems")]
     failures = len(records(found, "failures"))
     wrong = [counted(severities.count(each), each) for each in ("error", "warning") if severities.count(each)]
@@ -107,7 +107,8 @@ def _policies(found: Document, asked: PageRequest) -> Iterable[Markup]:
 
 
 def _worst(problems: Sequence[Document]) -> dict[str, list[Json]]:
-    """Return the worst severity of what is wrong with each object; `problems` begin with the worst."""
+    """Return the worst severity of each object; `problems` is sorted with the worst first."""
+    # Reversed, so that the worst problem of an object is the last to be stored.
     return {said(each, "object"): [said(each, "severity")] for each in reversed(problems)}
 
 

@@ -1,4 +1,4 @@
-"""Proxies: all of them, one's configuration, and what one was told."""
+"""Layout of the pages about proxies: the list, and the configuration of one proxy in two forms."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -18,7 +18,7 @@ from meshwright.admin.proxy_document import FAILURES, SECTIONS
 
 
 def tone(proxy: Document) -> Tone:
-    """Return how a proxy does: BAD where it rejects or fails, WARNING where it is behind or not here."""
+    """Return the tone of a proxy: BAD for a rejection or failure, WARNING for a late or disconnected one."""
     states = [tone_of(state) for state in map(str, part(proxy, "sync").values())]
     if said(proxy, "why").startswith(FAILURES):
         states.append(Tone.BAD)
@@ -28,7 +28,7 @@ def tone(proxy: Document) -> Tone:
 
 
 def of_all(found: Document) -> Verdict:
-    """Return how many proxies are in step, and how bad the others are."""
+    """Return the number of proxies in step, and the worst tone of the others."""
     proxies = records(found, "proxies")
     tones = [tone(each) for each in proxies]
     well = tones.count(Tone.GOOD)
@@ -42,7 +42,7 @@ def of_all(found: Document) -> Verdict:
 
 
 def of_one(found: Document) -> Verdict:
-    """Return how one proxy does, and why it is behind."""
+    """Return the state of one proxy, with the reason if its configuration is outdated."""
     if "usage" in found:
         return Verdict(Tone.PLAIN, "Say which proxy.")
     if "proxies" in found:
@@ -53,7 +53,7 @@ def of_one(found: Document) -> Verdict:
 
 
 def state(proxy: Document) -> Markup:
-    """Return a proxy's state as a word, and since when."""
+    """Return the state of a proxy as a word, and its duration."""
     also = [joined((text(" "), badge(each))) for each in ("held", "dead") if proxy.get(each) is True]
     return joined(
         (badge(said(proxy, "state")), *also, tag("span", text(f" for {said(proxy, 'age')}"), class_="whole"))
@@ -97,7 +97,7 @@ def _all(found: Document) -> Iterable[Markup]:
 
 
 def facts(proxy: Document) -> Markup:
-    """Return what is known of one proxy, in pairs."""
+    """Return the fields of one proxy as pairs."""
     cn = said(proxy, "cn")
     drawn = {"state": state(proxy), "sync": _sync(proxy), "behind": _why(proxy)}
     if workload := said(proxy, "workload"):
@@ -112,7 +112,7 @@ def facts(proxy: Document) -> Markup:
 
 
 def tabs(cn: str, here: str) -> Markup:
-    """Return the ways to the pages about one proxy; `here` is the path of this one."""
+    """Return links to the pages about one proxy; `here` is the path of the current page."""
     ways = {
         "What it was told": links.href("/debug/proxy/show", {"proxy": cn}),
         "Configuration": links.href("/debug/proxy", {"proxy": cn}),
@@ -146,6 +146,7 @@ def _configured(found: Document, asked: PageRequest) -> Iterable[Markup]:
 
 def _resource(cn: str, word: str, named: str, content: Document, *, changed: bool) -> Markup:
     version = tag("span", text("version "), code(said(content, "version")))
+    # Secrets have no links, because their versions and inputs are never shown.
     if word == "secret":
         return detail(name(named), tag("p", version), raw(content.get("resource")))
     how = links.href("/debug/xds/diff", {"proxy": cn, "type": word, "name": named})
@@ -197,6 +198,7 @@ def _line(section: str, line: Document) -> Markup:
         if said(line, "name").startswith("service-cert"):
             known[said(line, "serial")] = links.href("/debug/certs", anchor=said(line, "serial"))
         until = said(line, "not_after")
+        # The time is cut out of the sentence, so that the browser gets a time element.
         before, _, after = said(line, "text").partition(until) if until else (said(line, "text"), "", "")
         drawn = (links.in_sentence(before, known), moment(until) if until else NOTHING, text(after))
         return joined(drawn)

@@ -1,4 +1,4 @@
-"""Streams of proxies, and what they were sent."""
+"""Layout of the page Streams: open streams, and the pushes to one proxy."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -18,7 +18,7 @@ PROXY: Final = Field("proxy", "Proxy: UUID, common name or workload", "shop/stor
 
 
 def of_streams(found: Document) -> Verdict:
-    """Return how many streams there are, and whether all that was sent is in force."""
+    """Return the number of streams, and whether all types are in sync."""
     streams = records(found, "streams")
     states = [said(each, "state") for stream in streams for each in _types(stream).values()]
     if not streams:
@@ -57,7 +57,7 @@ _STREAM: Final = (
 
 
 def pushes(cn: str, found: list[Document]) -> Markup:
-    """Return one proxy's pushes, as they are given."""
+    """Return the table of one proxy's pushes, in the given order."""
     columns = (
         Column("When", lambda each: moment(said(each, "at"), exact=True), ("at",)),
         Column("Type", lambda each: text(said(each, "type")), ("type",)),
@@ -86,7 +86,7 @@ def _change(cn: str, word: str, changed: Document) -> Markup:
     named = said(changed, "name")
     versions = {each: said(changed, each) for each in ("from", "to")}
     how = links.href("/debug/xds/diff", {"proxy": cn, "type": word, "name": named} | versions)
-    # Versions are kept for a while, and those of secrets never.
+    # Old versions are stored for a while only, and versions of secrets never.
     further = (
         joined((text(" ("), links.link("how", how), text(")"))) if changed.get("comparable") else NOTHING
     )
@@ -140,7 +140,7 @@ def _compare(cn: str, resource: str) -> Markup:
 
 
 def made_from(found: Document) -> Markup:
-    """Return the objects that a resource was made from, with where they stand."""
+    """Return the inputs of a resource, each with its origin."""
     objects = records(found, "objects")
     if not objects:
         return tag("p", text("Nothing: the proxy is served no such resource."), class_="empty")

@@ -1,4 +1,4 @@
-"""Who calls whom, as a picture and as tables."""
+"""Layout of the page Topology: callers and called services, as a picture and as tables."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -17,13 +17,13 @@ from meshwright.admin.html.values import NONE
 from meshwright.admin.jsonable import Document
 
 MOST_DRAWN: Final = 80
-"""Of more nodes nobody sees anything; what there is then is the tables."""
+"""Maximum number of nodes in the picture; a larger picture is unreadable, so only tables are shown."""
 PATH: Final = "/debug/topology"
 _TONES: Final = {tone.value: tone for tone in Tone}
 
 
 def of_topology(found: Document) -> Verdict:
-    """Return how many calls are seen, and of which of them many fail, or are not allowed."""
+    """Return the number of observed edges, and the one with the lowest success rate."""
     edges = records(found, "edges")
     seen = [each for each in edges if part(each, "seen")]
     failing = [each for each in seen if _tone(each) in (Tone.WARNING, Tone.BAD)]
@@ -38,7 +38,11 @@ def of_topology(found: Document) -> Verdict:
 
 
 def _tone(edge: Document) -> Tone:
-    """Return how calls fare; of those that policy does not allow only one proxy's word is known."""
+    """Return the tone of an edge by its success rate.
+
+    For traffic that policy does not allow, the only evidence is the report of one proxy, which may be wrong.
+    Such an edge is a warning at most.
+    """
     found = tone_of_calls(part(edge, "seen"))
     is_claimed = edge.get("allowed") is False and edge.get("verified") is False
     return Tone.WARNING if is_claimed and found is Tone.BAD else found
@@ -87,11 +91,11 @@ def _node(node: Document, to: str) -> Node:
 
 
 def _href(node: Document, window: str) -> str:
-    """Return where a node leads: into a namespace, or to a service's neighbours, over the time asked for."""
+    """Return the address of a node: a namespace, or a service with its neighbours, with the same window."""
     match said(node, "kind"), said(node, "id"):
         case "namespace", named:
             to = {"namespace": named}
-        case "outside", "outside":  # all of it together: by service it is apart
+        case "outside", "outside":  # the node of all outside hosts leads to the view by service
             to = {"by": "service"}
         case _, named:
             to = {"service": named}
@@ -107,7 +111,10 @@ def _arrow(edge: Document) -> Arrow:
 
 
 def _fares(seen: Document) -> str:
-    """Return how calls fare in a few letters; what fails is marked by a sign too, for who sees no colour."""
+    """Return a short text for observed traffic, for example `! 98.2% 3.1/s`.
+
+    A sign marks failures for readers who cannot see colours.
+    """
     success = seen.get("success")
     if not isinstance(success, int | float):
         return counted(round(number(seen, "connections")), "connection")
@@ -158,7 +165,7 @@ def _p95(edge: Document) -> Markup:
 
 
 def _calls(ends: Mapping[str, Markup]) -> tuple[Column, ...]:
-    """Return the columns of calls, with links to both of their ends."""
+    """Return the columns of edges, with links to both ends."""
     return (
         Column("From", lambda each: ends.get(said(each, "source"), NONE), ("source",)),
         Column("To", lambda each: ends.get(said(each, "destination"), NONE), ("destination",)),
@@ -182,7 +189,7 @@ def _sidecars(node: Document) -> Markup:
 
 
 def _nodes(ends: Mapping[str, Markup]) -> tuple[Column, ...]:
-    """Return the columns of services or namespaces, with links to them."""
+    """Return the columns of services or namespaces, with links."""
     return (
         Column("Name", lambda each: ends.get(said(each, "id"), NONE), ("id", "name", "namespace")),
         *_OF_NODES,

@@ -1,4 +1,4 @@
-"""How calls fare, as proxies have counted."""
+"""Layout of the page Traffic: rates, success and response times as reported by proxies."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -17,7 +17,7 @@ from meshwright.traffic.statistics import RowKind
 
 WELL: Final = 0.99
 BADLY: Final = 0.9
-"""The parts of the requests that must be answered for a row to be well, and to be no worse than a warning."""
+"""Success rates: from WELL a row is good, from BADLY a warning, below that a failure."""
 
 
 def tone(row: Document) -> Tone:
@@ -29,7 +29,7 @@ def tone(row: Document) -> Tone:
 
 
 def of_traffic(found: Document) -> Verdict:
-    """Return how many rows are well, with the worst one by its name, and how many proxies have told."""
+    """Return the number of good rows, the worst row by its name, and the number of reporting proxies."""
     rows, told = records(found, "rows"), _told(found)
     asked = [each for each in rows if tone(each) is not Tone.PLAIN]
     failing = [each for each in asked if tone(each) is not Tone.GOOD]
@@ -65,7 +65,7 @@ def _end(row: Document, field: str) -> str:
 
 
 def _whole_name(row: Document) -> str:
-    """Return of whose calls a row is, in words."""
+    """Return the name of a row: proxy, route, or the ends of its requests."""
     ends = [_end(row, "source"), _end(row, "destination"), _end(row, "backend")]
     return said(row, "proxy") or said(row, "route") or " to ".join(filter(None, ends))
 

@@ -1,4 +1,4 @@
-"""A form for manifests, and whom they would concern."""
+"""Layout of the page Try: a form for manifests, and the proxies that they would affect."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -19,7 +19,7 @@ MOST_NAMED: Final = 20
 
 
 def of_trial(found: Document) -> Verdict:
-    """Return what is wrong, and how many proxies would be served something else."""
+    """Return the number of problems, and of proxies with a changed configuration."""
     if error := said(found, "error"):
         return Verdict(Tone.BAD, error, "error")
     if "objects" not in found:
@@ -57,7 +57,7 @@ def _trial(found: Document, asked: PageRequest) -> Iterable[Markup]:
 
 
 def _form(given: str, path: str) -> Markup:
-    shown = text("\n" + given)  # of what stands in it a first end of line is not seen
+    shown = text("\n" + given)  # HTML parsers drop the first line break of a textarea
     area = tag("textarea", shown, name="manifests", rows=_ROWS, spellcheck="false", required=True)
     label = tag("label", text("Manifests: YAML, as kubectl apply has it"), area)
     button = tag("button", text("Try"), type="submit")

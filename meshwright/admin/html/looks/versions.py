@@ -1,4 +1,4 @@
-"""What is served in which version, and how a resource changed."""
+"""Layout of the pages Published and Compare: versions of resources, and differences between two versions."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -16,12 +16,12 @@ from meshwright.admin.html.values import pairs
 from meshwright.admin.jsonable import Document
 
 CONFIGURATIONS: Final = 50
-"""How many of them are drawn."""
+"""Maximum number of configurations on the page."""
 TYPES: Final = ("cluster", "endpoint", "listener", "route")
 
 
 def of_difference(found: Document) -> Verdict:
-    """Return how much changed."""
+    """Return the number of added and removed lines."""
     if "usage" in found:
         return Verdict(Tone.PLAIN, "Say which resource of which proxy.")
     lines = [each for each in words(found, "diff") if not each.startswith(("+++", "---"))]
@@ -41,7 +41,7 @@ def _difference(found: Document, _asked: PageRequest) -> Iterable[Markup]:
 
 
 def difference(lines: Iterable[str]) -> Markup:
-    """Return the lines of a difference."""
+    """Return the lines of a diff."""
     return tag("pre", joined(map(_changed, lines), "\n"), tabindex="0")
 
 
@@ -51,7 +51,7 @@ def _changed(line: str) -> Markup:
 
 
 def of_published(found: Document) -> Verdict:
-    """Return how many proxies are served how many configurations."""
+    """Return the number of proxies and of their configurations."""
     snapshots = records(found, "snapshots")
     proxies = sum(len(words(each, "proxies")) for each in snapshots)
     if not snapshots:

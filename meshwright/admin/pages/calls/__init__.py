@@ -1,4 +1,1 @@
-"""Pages about one call: why it is allowed or denied, and the proxies on its way.
-
-It never makes the call.
-"""
+"""Pages about one request: the reasons for its answer, and the parts on its path. No request is sent."""

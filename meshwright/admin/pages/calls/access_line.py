@@ -1,4 +1,8 @@
-"""A line of a sidecar's access log as a question: the request that it is about, as far as it says."""
+"""Conversion of a line of a sidecar's access log to a query for `explain`.
+
+The line of a called sidecar has the caller's SPIFFE ID and the local address; the line of the caller's own
+sidecar has a route and a cluster. Fields that the line lacks must be in the query.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,17 +39,17 @@ FIELDS: Final = (
     "authority",
     "user_agent",
 )
-"""Keys of a line that are read; see `meshwright.sidecars.envoy.telemetry.access_log`."""
+"""Keys that are read from a line; see `meshwright.sidecars.envoy.telemetry.access_log`."""
 
 _LOCAL: Final = "|local"
 
 
 class LineError(QueryError):
-    """A line cannot be understood; the message says what would be right."""
+    """The line is invalid; the message describes a valid one."""
 
 
 def read_line(text: str) -> dict[str, str]:
-    """Read what a line says, without what it says nothing of; raise LineError."""
+    """Return the known fields of a line, without empty ones. Raises LineError."""
     try:
         found = json.loads(text)
     except ValueError:
@@ -59,7 +63,7 @@ def read_line(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What explain is asked: its query and headers, and what the log says became of it, if it was logged."""
+    """A query for explain with its headers; `logged` is the outcome in the log, empty without a line."""
 
     query: Mapping[str, str]
     headers: tuple[str, ...]
@@ -67,9 +71,9 @@ class Question:
 
 
 def question(view: View, query: Mapping[str, str], headers: Iterable[str]) -> Question:
-    """Return a query, completed by the line of an access log if there is one; what it says itself goes first.
+    """Return a query completed by the line of an access log, if there is one; the query's own fields win.
 
-    Raises LineError where the line does not say what is asked, or names what is not there any more.
+    Raises LineError if the line lacks a required field, or names a service that no longer exists.
     """
     if not (text := query.get("line")):
         return Question(query, tuple(headers))
@@ -91,14 +95,14 @@ def _completed(view: View, line: Mapping[str, str], query: Mapping[str, str]) ->
 
 
 def _headers(line: Mapping[str, str]) -> Iterator[str]:
-    """Yield the headers that the log has; of others it says nothing."""
+    """Yield the headers in the log; all other headers of the request are unknown."""
     for name, header in (("authority", "host"), ("user_agent", "user-agent")):
         if name in line:
             yield f"{header}: {line[name]}"
 
 
 def _caller(line: Mapping[str, str]) -> str:
-    """Return the caller's identity, by its SPIFFE ID."""
+    """Return the caller's identity from its SPIFFE ID."""
     if "caller" not in line:
         raise LineError("the line has no caller, as in the log of the caller's own sidecar: give --from")
     _, _, path = line["caller"].removeprefix("spiffe://").partition("/")
@@ -109,7 +113,7 @@ def _caller(line: Mapping[str, str]) -> str:
 
 
 def _called(view: View, line: Mapping[str, str]) -> str:
-    """Return the service and port that were called."""
+    """Return the called service and port."""
     host = line.get("authority", "")
     cluster = line.get("upstream_cluster", "")
     inbound = "caller" in line or cluster.endswith(_LOCAL)
@@ -117,13 +121,14 @@ def _called(view: View, line: Mapping[str, str]) -> str:
     if not found:
         where = line.get("local_address", "") if inbound else line.get("route_name", "") or cluster
         raise LineError(f"no Service of the mesh is called at {where[:200]!r} (any more): give --to")
+    # Several services can share a workload and a port: the Host header selects one.
     name = host.partition(":")[0].partition(".")[0]
     key, port = next((each for each in found if each[0].name == name), found[0])
     return f"{key}:{port}"
 
 
 def _served_at(view: View, line: Mapping[str, str]) -> Iterator[tuple[ServiceKey, int]]:
-    """Yield the services and ports behind which the workload stands whose sidecar has the line."""
+    """Yield the services and ports of the workload at the local address of the line."""
     try:
         where = HostPort.parse(line.get("local_address", ""))
     except ValueError:
@@ -138,7 +143,7 @@ def _served_at(view: View, line: Mapping[str, str]) -> Iterator[tuple[ServiceKey
 
 
 def _led_to(view: View, line: Mapping[str, str], cluster: str) -> Iterator[tuple[ServiceKey, int]]:
-    """Yield what the caller's own sidecar was called for: by its route, or of TCP by its cluster."""
+    """Yield the services and ports called by the caller's own sidecar, by route, or for TCP by cluster."""
     kind, _, named = line.get("route_name", "").partition(":")
     backend, _, target = cluster.partition("|")
     key = _key(named if kind in ("service", "split") else backend)

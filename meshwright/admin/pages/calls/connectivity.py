@@ -1,7 +1,7 @@
-"""`/debug/connectivity`: what policy says of a request, and how everything that it goes by really stands.
+"""`/debug/connectivity`: the policy for a request, and the actual state of every part on its path.
 
-Facts alone: what follows from them is decided by whoever has made the request as well
-(`meshwright.cli.connectivity`).
+The page contains facts only. `meshwright.cli.connectivity` draws the conclusions, because it can also send
+the request.
 """
 
 import asyncio
@@ -42,10 +42,10 @@ USAGE: Final = explaining.USAGE
 async def connectivity(
     reading: ProxyPage, query: Mapping[str, str], headers: Iterable[str], now: datetime
 ) -> Document:
-    """Return the facts about one request; raise QueryError, or NothingToShow where there is no such service.
+    """Return the facts about one request. Raises QueryError, or NothingToShow for an unknown service.
 
-    `callers` and `called` are the sidecars that it goes by, with where each stands; `called` are those whose
-    endpoints get traffic. `endpoints` are all, with why one gets none.
+    `callers` are the sidecars of the caller. `endpoints` are all endpoints, each with the reason if it gets
+    no traffic. `called` are the sidecars of the other endpoints.
     """
     if not query:
         return {"usage": USAGE}
@@ -95,7 +95,7 @@ def _callers(view: View, asked: Request) -> dict[ProxyName, Workload]:
 def _asked(
     view: View, query: Mapping[str, str], headers: Iterable[str]
 ) -> tuple[Request, Service, ServicePort]:
-    """Return the request, and what is called: a port of a Service of the mesh."""
+    """Return the request with the called Service and port."""
     if explaining.read_outside(view, query, ()) is not None:
         raise QueryError(f"to is {query['to']!r}, outside the mesh: explain says what becomes of such a call")
     asked = explaining.read_request(_with_port(view, query), headers)
@@ -109,7 +109,7 @@ def _asked(
 
 
 def _with_port(view: View, query: Mapping[str, str]) -> Mapping[str, str]:
-    """Return a query whose `to` has a port: the Service's, where it has but one and none is said."""
+    """Return the query with a port in `to`; a Service with one port needs no port in the query."""
     called = query.get("to", "")
     namespace, slash, name = called.partition("/")
     service = view.services.get(ServiceKey(Namespace(namespace), ServiceName(name)))
@@ -124,12 +124,13 @@ def _with_port(view: View, query: Mapping[str, str]) -> Mapping[str, str]:
 def _lacks(
     view: View, found: Explanation, sidecars: Mapping[ProxyName, Sidecar]
 ) -> dict[ProxyName, tuple[str, ...]]:
-    """Return what each sidecar is served without that makes this request another one."""
+    """Return the excluded policy of each sidecar that changes the outcome of this request."""
     whole = dict.fromkeys(sidecars, Sidecar())
 
     def because(known: Mapping[ProxyName, Sidecar]) -> tuple[str, ...]:
         return standing(view, found.request, found.decision, known).because
 
+    # Reasons that hold even if all sidecars have everything are not the fault of one sidecar.
     besides = because(whole)
     return {
         name: tuple(
@@ -148,7 +149,10 @@ def _sidecar(
     issued: Mapping[str, LedgerEntry],
     now: datetime,
 ) -> Document:
-    """Return where a sidecar stands: `said` is why in words, `types` what it was sent and acknowledged."""
+    """Return the state of a sidecar.
+
+    `said` is the reason in words. `types` has the last sent and last acknowledged version of each type.
+    """
     of_it = known(reading, name, stood.streams, issued, iter((1,)), reading.ejected())
     more = "" if stood.status is None else why(stood.status, of_it, now)
     view = reading.view()
@@ -172,7 +176,7 @@ def _sidecar(
 
 
 def _types(shown: Json) -> dict[str, Json]:
-    """Return of each type the version that was sent, and the one that was acknowledged."""
+    """Return the sent and the acknowledged version of each type."""
     wanted = ("state", "version", "acknowledged_version")
     found = shown if isinstance(shown, dict) else {}
     return {
@@ -181,7 +185,7 @@ def _types(shown: Json) -> dict[str, Json]:
 
 
 def _brought(reading: ProxyPage, name: ProxyName, found: Explanation) -> Document | None:
-    """Return the last push that brought a sidecar what decides on the request; None where none is known."""
+    """Return the last push to a sidecar that was caused by a deciding object, or None if unknown."""
     decisive = {str(key) for key in found.decision.because}
     for each in reading.pushes(name):
         if any(f"{cause.kind} {cause.name}" in decisive for wave in each.waves for cause in wave.causes):

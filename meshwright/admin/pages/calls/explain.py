@@ -1,4 +1,4 @@
-"""`/debug/explain`: why a request is allowed or not, for the page, the socket and the command line alike."""
+"""`/debug/explain`: the reasons for allowing or refusing a request, for page, socket and command line."""
 
 from collections.abc import Iterable, Mapping
 from ipaddress import IPv6Address, ip_address
@@ -49,17 +49,16 @@ _CALLED: Final = "<namespace>/<service>:<port>, or outside the mesh <IP or host>
 
 
 class QueryError(ValueError):
-    """What is asked cannot be understood; the message says what would be right."""
+    """The query is invalid; the message describes the valid form."""
 
 
 def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
-    """Read `from`, `to`, `method` (GET) and `path` (/), and headers as `name: value`; raise QueryError.
+    """Read a request from a query and headers of the form `name: value`. Raises QueryError.
 
-    The path is the request target as a client sends it over HTTP/1.1: also an http URL, or `*`.
-
-    `from` is `<namespace>/<service account>`, or who is outside the mesh (`_CALLER`); `to` is
-    `<namespace>/<service>:<port>`. Where no header says it, the host is the service's name with its port, as
-    most clients would send it.
+    `from` is `<namespace>/<service account>`, or a caller outside the mesh (`_CALLER`). `to` is
+    `<namespace>/<service>:<port>`. `method` is GET by default. `path` is `/` by default, and has the form of
+    an HTTP/1.1 request target: a path, an http URL, or `*`. Without a host header, the host is the service's
+    name with its namespace and port, as most clients send it; for example `store.shop:8080`.
     """
     client = _client(query.get("from", ""))
     called = query.get("to", "")
@@ -84,7 +83,7 @@ def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
 
 
 def _client(text: str) -> Client:
-    """Return who calls; raise QueryError."""
+    """Return the caller. Raises QueryError."""
     address, *said = text.split(",")
     found = parse_address(address)
     if found is None:
@@ -97,7 +96,7 @@ def _client(text: str) -> Client:
 
 
 def read_outside(view: View, query: Mapping[str, str], headers: Iterable[str]) -> OutsideExplanation | None:
-    """Explain a call out of the mesh; raise QueryError.
+    """Explain a request to a destination outside the mesh. Raises QueryError.
 
     `to` is `<IP address>:<port>`, `<host>:<port>`, or the `<namespace>/<service>:<port>` of a Service outside
     the mesh. Returns None for a Service of the mesh. An address or a host of the mesh is an error, which
@@ -125,7 +124,7 @@ def read_outside(view: View, query: Mapping[str, str], headers: Iterable[str]) -
 def _service_outside(
     view: View, query: Mapping[str, str], headers: tuple[str, ...]
 ) -> OutsideExplanation | None:
-    """Explain a call to a Service that is outside the mesh; None for any other."""
+    """Explain a request to a Service outside the mesh; return None for other destinations."""
     if not {"/", ":"} <= set(query.get("to", "")):
         return None
     request = read_request(query, headers)
@@ -140,9 +139,10 @@ def _service_outside(
 
 
 def _as_sent(host: str) -> str:
-    """Return an address as packets have it: one of IPv4 that a socket of IPv6 calls is one of IPv4.
+    """Return a host as it appears in packets.
 
-    Any other host is a name in the DNS, in lower case; raises ValueError for what is none.
+    An IPv4-mapped IPv6 address becomes an IPv4 address. Another host is a DNS name, in lower case. Raises
+    ValueError for an invalid name.
     """
     try:
         address = ip_address(host)
@@ -155,9 +155,9 @@ def _as_sent(host: str) -> str:
 
 
 def outside(view: View, found: OutsideExplanation) -> dict[str, Json]:
-    """Return the explanation of a call to an address outside the mesh, with the fields that others have.
+    """Return the explanation of a request to an address outside the mesh, with the same fields as others.
 
-    No sidecar is asked: whether the setting is in force everywhere, `/debug/proxy` says.
+    The state of sidecars is not evaluated; `/debug/proxy` shows whether they are in step.
     """
     return {
         "from": str(found.client),
@@ -180,7 +180,7 @@ def outside(view: View, found: OutsideExplanation) -> dict[str, Json]:
 
 
 def answer(view: View, query: Mapping[str, str], headers: Iterable[str]) -> dict[str, Json]:
-    """Return the explanation of one request as JSON; policy alone is looked at. Raises QueryError."""
+    """Return the explanation of one request as JSON, by policy alone. Raises QueryError."""
     if (found := read_outside(view, query, headers)) is not None:
         return outside(view, found)
     explained = explain(view, read_request(query, headers))
@@ -199,22 +199,22 @@ def _steps(steps: Iterable[Step]) -> list[Json]:
 
 
 def explained(view: View, request: Request) -> tuple[Explanation, tuple[ProxyName, ...]]:
-    """Return what policy says of a request, and the sidecars that it goes by."""
+    """Return the explanation of a request by policy, and the sidecars on its path."""
     found = explain(view, request)
     return found, concerned(view, request, found.decision)
 
 
 def held(view: View, found: Explanation, sidecars: Mapping[ProxyName, Sidecar]) -> dict[str, Json]:
-    """Return an explanation, held against what is known of the sidecars that the request goes by, as JSON."""
+    """Return an explanation as JSON, compared with the state of the sidecars on the path of the request."""
     return document(view, found, standing(view, found.request, found.decision, sidecars))
 
 
 def document(view: View, found: Explanation, stands: Enforcement) -> dict[str, Json]:
     """Return an explanation as JSON.
 
-    `answer` is what is in force, or, where that is not known, what policy says; `policy` is always that.
-    `objects` are those in force that have a part in it, as `deciding` has them; `missing` are manifests that
-    would make it a yes, once what `besides` says has come right.
+    `policy` is the answer of policy. `answer` is the answer in force, or the answer of policy if the former
+    is unknown. `objects` are the involved objects in force (see `deciding`). `missing` are manifests that
+    would allow the request, once the conditions in `besides` are met.
     """
     asked = found.request
     return {

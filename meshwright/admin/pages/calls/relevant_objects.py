@@ -1,4 +1,4 @@
-"""The objects in force that have a part in an answer, as manifests."""
+"""Involved objects of an explanation, as manifests."""
 
 from collections.abc import Collection, Iterable
 from typing import Final
@@ -18,18 +18,18 @@ from meshwright.mesh.objects import ObjectKey
 from meshwright.specs.smi.manifests import written
 
 MOST: Final = 20
-"""So many are told; the steps name them all."""
+"""Maximum number of objects; the steps name all of them."""
 
 _PLACES: Final = frozenset({ENDPOINTS, ENDPOINT_SLICE, POD, SERVICE, SERVICE_ACCOUNT, WORKLOAD})
-"""Kinds that say what is where, and decide nothing."""
+"""Kinds that locate workloads and services, and decide nothing."""
 
 
 def deciding(view: View, steps: Iterable[Step], because: Collection[ObjectKey]) -> list[Json]:
-    """Return the objects that decide, and after them the others that were asked, in the order of the steps.
+    """Return the deciding objects, then the other involved objects in the order of the steps.
 
-    Each has its `manifest`, written from what is in force, not from a file or a cluster: what is never kept,
-    such as a Secret or most annotations, cannot be in it. Of a kind that is not SMI's it is null, and `value`
-    is what is in force, as `/debug/policies` has it.
+    `manifest` is written from the object in force, not from a file or a cluster. Content that is never
+    stored, such as a Secret or most annotations, is missing from it. For kinds other than those of SMI,
+    `manifest` is null, and `value` is the value in force as on `/debug/policies`.
     """
     asked = (key for step in steps if not step.aside for key, _ in step.objects)
     found = dict.fromkeys((*because, *(key for key in asked if key.kind not in _PLACES)))

@@ -1,4 +1,4 @@
-"""What a request goes by besides sidecars: where it is sent to, and the endpoints that may take it. Pure."""
+"""Parts on the path of a request besides the sidecars: called addresses and endpoints. Pure."""
 
 import contextlib
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from meshwright.mesh.workload import Endpoint, Explicit, Workload
 
 
 def behind(view: View, asked: Request, port: ServicePort) -> tuple[Endpoint, ...]:
-    """Return the endpoints of the services that share a request, whether they get traffic or not."""
+    """Return the endpoints of all backends of a request, with and without traffic."""
     arrived = oracle.arriving(view, asked)
     if isinstance(arrived, LocalReply):
         return ()
@@ -30,7 +30,10 @@ def behind(view: View, asked: Request, port: ServicePort) -> tuple[Endpoint, ...
 
 
 def endpoint(view: View, found: Endpoint, policies: Iterable[ProxyPolicy]) -> Document:
-    """Return an endpoint: whether all of the callers' sidecars are given it, and why it gets no traffic."""
+    """Return an endpoint, with the reason if it gets no traffic.
+
+    `given` is true if all sidecars of the callers have the endpoint.
+    """
     holders = [holder for name in found.proxies if (holder := holder_of(view, name)) is not None]
     given = [_is_given(each, found) for each in policies]
     return {
@@ -48,9 +51,10 @@ def endpoint(view: View, found: Endpoint, policies: Iterable[ProxyPolicy]) -> Do
 def dialled(
     view: View, caller: Workload, asked: Request, service: Service, there: Iterable[Endpoint]
 ) -> Document:
-    """Return how a workload calls a service's port: by which interception, and where.
+    """Return the interception of a workload, and the addresses at which it calls a service port.
 
-    Explicitly at its upstreams' addresses; else at the service's own, or its endpoints' where it has none.
+    With explicit interception, these are the addresses of its upstreams. With transparent interception, these
+    are the addresses of the service, or of its endpoints for a headless service.
     """
     if isinstance(kind := caller.interception, Explicit):
         at: list[Json] = [
@@ -70,7 +74,7 @@ def _places(view: View, asked: Request, service: Service, there: Iterable[Endpoi
             if not why_withheld(view, each):
                 yield from (HostPort(address, each.port) for address in each.addresses)
         return
-    with contextlib.suppress(ValueError):  # the range is full: a problem of its own
+    with contextlib.suppress(ValueError):  # the address range is exhausted, which is a problem of its own
         yield from (HostPort(each, asked.port) for each in called_addresses(view, service))
 
 
@@ -81,7 +85,10 @@ def _withheld(view: View, found: Endpoint) -> str:
 
 
 def _is_given(policy: ProxyPolicy, found: Endpoint) -> bool:
-    """Say whether a sidecar is told of an endpoint; it need not be where the one that is called answers."""
+    """Return whether a sidecar has an endpoint.
+
+    With `as_called`, the sidecar connects to the called address, and needs no list of endpoints.
+    """
     return any(
         each.as_called or any((at.address, at.port) == (found.address, found.port) for at in each.endpoints)
         for each in policy.service_destinations

@@ -1,4 +1,4 @@
-"""What is known of the sidecars that a call goes by: whether they have what policy says, and without what."""
+"""State of the sidecars on the path of a request: whether they have the current policy, or lack a part."""
 
 import enum
 from collections.abc import Iterable, Mapping
@@ -16,11 +16,11 @@ from xds.stream_status import StreamStatus, SyncState
 
 
 class SidecarReading(OriginReading, ProxyReading, RejectionReading, StreamReading, Protocol):
-    """What is read of the sidecars that a call goes by."""
+    """Data about sidecars."""
 
 
 class SidecarState(enum.StrEnum):
-    """Where a sidecar stands; in all but IN_STEP it is not known whether it has what policy says."""
+    """State of a sidecar; only for IN_STEP it is certain that the sidecar has the current policy."""
 
     IN_STEP = "in step"
     NOT_CONNECTED = "not connected"
@@ -31,15 +31,15 @@ class SidecarState(enum.StrEnum):
 
 
 def known_sidecars(reading: SidecarReading, names: Iterable[ProxyName]) -> Mapping[ProxyName, Sidecar]:
-    """Return what is known of each of these sidecars, at one moment: it is asked on the event loop."""
+    """Return the evidence about each sidecar at one moment; must be called on the event loop."""
     return {name: stood.sidecar for name, stood in stands(reading, names).items()}
 
 
 @dataclass(frozen=True, slots=True)
 class SidecarStatus:
-    """Where a sidecar stands, with the predicate that says so, empty of one in step; and what it is without.
+    """State of a sidecar, the clause that explains it (empty for IN_STEP), and its excluded policy.
 
-    `status` is None where nobody knows of it.
+    `status` is None for an unknown proxy.
     """
 
     stand: SidecarState
@@ -50,12 +50,12 @@ class SidecarStatus:
 
     @property
     def sidecar(self) -> Sidecar:
-        """The same for who explains a call."""
+        """The evidence in the form of the explanation of a request."""
         return Sidecar(self.clause, self.without)
 
 
 def stands(reading: SidecarReading, names: Iterable[ProxyName]) -> Mapping[ProxyName, SidecarStatus]:
-    """Return where each of these sidecars stands; what there is of all proxies is looked at once."""
+    """Return the state of each sidecar; data of all proxies is read once for all of them."""
     statuses = {each.name: each for each in reading.proxies()}
     streams, left_out = by_proxy(reading.streams()), reading.left_out()
 
@@ -95,6 +95,7 @@ def _stand(
     parts = {each.object for each in without}
     for type_url, resource in reading.rejected(name):
         behind = {each.key for each in reading.objects_behind(name, type_url, resource)}
+        # A rejection that is already in `without` is known exactly, so it leaves no doubt.
         if not parts & behind:
             return (
                 SidecarState.REJECTED,

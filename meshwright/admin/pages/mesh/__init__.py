@@ -1,4 +1,1 @@
-"""Pages about the mesh as a whole: topology, traffic, sources, certificates, published resources.
-
-It never shows a key.
-"""
+"""Pages about the whole mesh: topology, traffic, sources, certificates and published resources."""

@@ -1,4 +1,4 @@
-"""`/debug/certs`: what certificates say, never their keys."""
+"""`/debug/certs`: content of certificates, never their keys."""
 
 import asyncio
 from collections.abc import Iterable
@@ -16,13 +16,13 @@ from meshwright.sidecars.addresses import plain_address
 
 
 class CertificatePage(CertificateReading, ProxyReading, Protocol):
-    """What the page on certificates reads."""
+    """Data for the page of certificates."""
 
 
 async def certificates(reading: CertificatePage, now: datetime) -> Document:
-    """Return service certificates, the ledger of proxy certificates, and how each proxy takes part by it.
+    """Return service certificates, the ledger of proxy certificates, and the participation of each proxy.
 
-    It is what they say, never their keys.
+    The content of certificates is shown, never their keys.
     """
     view, statuses = reading.view(), reading.proxies()
     served = () if view is None else tuple(reading.certificates().values())
@@ -43,16 +43,17 @@ async def certificates(reading: CertificatePage, now: datetime) -> Document:
             "participants": proxies,
         }
 
-    # The ledger is a file, and may be long: not for the event loop.
+    # In a thread, because the ledger is a file and may be long.
     return await asyncio.to_thread(made)
 
 
 def offline_certificates(
     entries: Iterable[LedgerEntry], now: datetime, authority: AuthorityStatus
 ) -> Document:
-    """Return the same without a server: nobody knows service certificates then, which is not that none are.
+    """Return the document without a server, for example for `meshwright certs list` on its state directory.
 
-    `service_certificates` is null, and so is `participants`: nobody is connected.
+    `service_certificates` and `participants` are null, because only a running server knows them. Null differs
+    from an empty list, which means that none exist.
     """
     return {
         "service_certificates": None,
@@ -63,7 +64,7 @@ def offline_certificates(
 
 
 def authority_document(found: AuthorityStatus) -> Document:
-    """Return who signs for proxies: whose CA, where it is, and the former ones that are trusted still."""
+    """Return the CA that signs proxy certificates, its place, and former CAs that are still trusted."""
     return {
         "kind": found.kind.value,
         "place": found.place,
@@ -76,7 +77,7 @@ def authority_document(found: AuthorityStatus) -> Document:
 
 
 def service_certificate(certificate: ServiceCertificate, uri: str, now: datetime) -> Document:
-    """Return what one service certificate says."""
+    """Return the content of one service certificate."""
     return {
         "identity": str(certificate.identity),
         "serial": certificate.serial,
@@ -89,7 +90,7 @@ def service_certificate(certificate: ServiceCertificate, uri: str, now: datetime
 
 
 def participation(found: Participation, held: HeldCertificate | None) -> Document:
-    """Return how a proxy takes part in the mesh, what it lacks for that, and what it shows to others."""
+    """Return whether a proxy takes part in the mesh, missing requirements, and its service certificate."""
     return {
         "cn": str(found.name),
         "takes_part": found.takes_part,
@@ -102,7 +103,7 @@ def participation(found: Participation, held: HeldCertificate | None) -> Documen
 
 
 def ledger_entry(entry: LedgerEntry, now: datetime) -> Document:
-    """Return what the ledger says of one proxy certificate."""
+    """Return the ledger's record of one proxy certificate."""
     return {
         "cn": entry.common_name,
         "serial": entry.serial,

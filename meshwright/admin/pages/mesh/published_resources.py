@@ -1,4 +1,4 @@
-"""`/debug/published`: which resources each proxy is served, by type and name, with their versions."""
+"""`/debug/published`: the resources of each proxy by type and name, with their versions."""
 
 import asyncio
 from typing import Protocol
@@ -12,16 +12,16 @@ from xds.protocol.resources.snapshot import Snapshot
 
 
 class PublishedPage(ProxyReading, SnapshotReading, Protocol):
-    """What the page on what is published reads."""
+    """Data for the page of published resources."""
 
 
 async def published(reading: PublishedPage) -> dict[str, Json]:
-    """Return every snapshot with its proxies; proxies that share one are listed together.
+    """Return every snapshot with its proxies; proxies with the same snapshot are listed together.
 
-    What proxies would be served that are not here is made for the page, others having the event loop between.
-    Secrets are left out: their versions say when a certificate was renewed, and nothing about policy.
-    `admitted` are the proxies whose workloads get traffic, be they known or not; empty where all do but those
-    that are `withdrawn`: their certificates were revoked.
+    Snapshots of disconnected proxies are computed for the page, and other tasks run in between. Secrets are
+    left out: their versions change with each renewal of a certificate, and are unrelated to policy.
+    `admitted` are the proxies whose workloads get traffic, known or not; if empty, all do, except `withdrawn`
+    ones, whose certificates were revoked.
     """
     proxies: dict[int, list[Json]] = {}
     snapshots: dict[int, Snapshot] = {}
@@ -32,6 +32,7 @@ async def published(reading: PublishedPage) -> dict[str, Json]:
         proxies.setdefault(id(snapshot), []).append(str(status.name))
         if id(snapshot) not in snapshots:
             snapshots[id(snapshot)] = snapshot
+            # Computing a snapshot may take long, so other tasks of the event loop run after each.
             await asyncio.sleep(0)
     view = reading.view()
     return {
@@ -44,13 +45,13 @@ async def published(reading: PublishedPage) -> dict[str, Json]:
 
 
 def _names(view: View | None, admission: Admission) -> list[Json]:
-    """Return of whom that is known."""
+    """Return the names with an admission, sorted."""
     held = {} if view is None else view.admissions.held()
     return [str(name) for name in sorted(held) if held[name] is admission]
 
 
 def versions(snapshot: Snapshot) -> dict[str, Json]:
-    """Return the version of every resource of a snapshot but its secrets, by type and name."""
+    """Return the version of every resource of a snapshot except secrets, by type and name."""
     return {
         type_word(type_url): {each.name: each.version for each in plain}
         for type_url in snapshot.types()

@@ -1,4 +1,4 @@
-"""What the pages say of the sources: how fresh each is, what it holds, and what is held back."""
+"""`/debug/sources`: freshness and objects of each source, and objects that stay in force."""
 
 from datetime import datetime
 
@@ -20,10 +20,10 @@ def sources(reading: SourceReading, now: datetime) -> Document:
 
 
 def source(name: str, freshness: Freshness, counts: Counts, now: datetime) -> Document:
-    """Return one source; ages are for people and in seconds, None where it never happened.
+    """Return one source; ages are in words and in seconds, None for an event that never happened.
 
-    `held` names what stays in force although the source says that it is gone; `watches` are what it is put
-    together from.
+    `held` names objects that stay in force although the source reports them as deleted. `watches` are the
+    parts of a source that follows each kind of object separately.
     """
     return {
         "name": name,

@@ -1,4 +1,4 @@
-"""Who calls whom: services and the calls between them, as policy allows and proxies have counted."""
+"""`/debug/topology`: services and the traffic between them, allowed by policy and reported by proxies."""
 
 import asyncio
 import time
@@ -23,18 +23,17 @@ from meshwright.delivery.proxies.status import ProxyState
 from meshwright.traffic.traffic import HOUR
 
 MOST_SERVICES: Final = 300
-"""A mesh of more is shown by namespace, unless something of it is asked for."""
+"""Number of services above which namespaces are shown by default."""
 
 
 class TopologyReading(ProxyReading, StreamReading, TrafficReading, Protocol):
-    """What it is made of."""
+    """Data for the graph."""
 
 
 async def topology(reading: TopologyReading, query: Mapping[str, str], now: datetime) -> Document:
-    """Return the nodes and edges that are asked for.
+    """Return the requested nodes and edges.
 
-    Raises web.HTTPBadRequest for what cannot be asked, NothingToShow for a service or namespace that there is
-    not.
+    Raises web.HTTPBadRequest for an invalid query, NothingToShow for an unknown service or namespace.
     """
     view = reading.view()
     if view is None:
@@ -59,6 +58,7 @@ async def topology(reading: TopologyReading, query: Mapping[str, str], now: date
             ],
         }
 
+    # In a thread, because the graph of a large mesh takes long.
     return await asyncio.to_thread(made)
 
 
@@ -92,15 +92,16 @@ def _asked(whole: Graph, query: Mapping[str, str]) -> tuple[Graph, str]:
 
 
 def identifier(name: Name) -> str:
-    """Return how a node is called: `shop/cart`, a namespace or what is outside by its name."""
+    """Return the id of a node, for example `shop/cart`; a namespace or an outside host has its plain name."""
     return "/".join(filter(None, name))
 
 
 def _nodes(part: Graph, by: str) -> list[Json]:
-    """Return the nodes; the time it takes grows with nodes and edges, and not with their product."""
+    """Return the nodes, in time proportional to the number of nodes plus edges."""
     successes = defaultdict[Name, list[float]](list)
     for (_, called), calls in part.edges.items():
-        # What policy does not allow is the word of one proxy, and is no news of a service of others.
+        # Traffic without policy is the claim of one proxy, which must not change the verdict of another
+        # service.
         counted = calls.figures if called[0] == OUTSIDE else calls.verified
         if counted is not None and counted.success is not None:
             successes[called].append(counted.success)
@@ -124,7 +125,7 @@ def _node(name: Name, proxies: Proxies, successes: Sequence[float], by: str) -> 
 
 
 def _verdict(proxies: Proxies, successes: Sequence[float]) -> str:
-    """Return how a node is by how calls to it fare, and whether its sidecars are here and in step."""
+    """Return the verdict of a node by the success of its inbound traffic and the state of its sidecars."""
     if successes and min(successes) < BADLY:
         return "failed"
     if (successes and min(successes) < WELL) or proxies.in_step < proxies.known:

@@ -1,4 +1,4 @@
-"""How services, proxies, edges, routes and backends fare."""
+"""Traffic statistics of services, proxies, edges, routes and backends."""
 
 import asyncio
 import time
@@ -26,21 +26,21 @@ from meshwright.traffic.traffic import BySource, Caller, Traffic
 LEAST_SECONDS: Final = 10
 MOST_SECONDS: Final = 3600
 DEFAULT_SECONDS: Final = 60
-"""Or as long as it takes until each proxy has reported, where that is longer."""
+"""Default window in seconds, or the report interval of the proxies if that is longer."""
 
 
 class MeshTrafficReading(ProxyReading, TrafficReading, Protocol):
-    """What it is made of."""
+    """Data for the statistics."""
 
 
 async def stat(reading: MeshTrafficReading, of: RowKind, query: Mapping[str, str], now: datetime) -> Document:
-    """Return the rows that are asked for; raises web.HTTPBadRequest for what cannot be asked."""
+    """Return the requested rows. Raises web.HTTPBadRequest for an invalid query."""
     traffic, at = reading.traffic(), time.monotonic()
     window, shown = window_seconds(query, traffic), page(query)
     wanted = _wanted(
         query, backends_of(reading.view(), query.get("to", "")) if of is RowKind.BACKENDS else frozenset()
     )
-    # Entries of a large mesh are many: their sums are not for the event loop.
+    # In a thread, because a large mesh has many entries to add up.
     if of is RowKind.PROXIES:
         by_proxy = traffic.by_proxy(window, at)
         found, seconds = of_proxies(await asyncio.to_thread(by_proxy.summed)), by_proxy.seconds
@@ -63,10 +63,10 @@ async def stat(reading: MeshTrafficReading, of: RowKind, query: Mapping[str, str
 
 
 def _rows(of: RowKind, span: Span[BySource], view: View | None) -> tuple[Row, ...]:
-    """Return all rows; those of services are of calls that policy allows, because anybody can be reported.
+    """Return all rows; statistics of services include allowed requests only.
 
-    Where a service's own proxies report, their figures are taken. Where none does, those of its callers are,
-    and a caller that may not call the service has no say in them.
+    A service's own proxies are the preferred reporters. Without their reports, those of the callers are used.
+    A caller can report any request, so a caller that may not call the service must not change its statistics.
     """
     summed = span.summed()
     if of is RowKind.SERVICES and view is not None:
@@ -75,7 +75,7 @@ def _rows(of: RowKind, span: Span[BySource], view: View | None) -> tuple[Row, ..
 
 
 def row_document(row: Row, seconds: float) -> Document:
-    """Return a row in JSON; its rates are over so many seconds."""
+    """Return a row as JSON, with rates over `seconds`."""
     return {
         "source": _party(row.source),
         "destination": _called(row.destination),
@@ -89,7 +89,7 @@ def row_document(row: Row, seconds: float) -> Document:
 
 
 def figures_document(figures: Figures, seconds: float) -> Document:
-    """Return what was counted over so many seconds."""
+    """Return the counts over `seconds`, with rates and response times in milliseconds."""
     times = {f"p{round(part * 100)}_ms": _rounded(figures.quantile_ms(part)) for part in QUANTILES}
     return {
         "requests": figures.requests,
@@ -123,20 +123,20 @@ def _rounded(value: float | None, digits: int = 1) -> float | None:
 
 
 def window_seconds(query: Mapping[str, str], traffic: Traffic) -> float:
-    """Return the window that is asked for, or the default; raises web.HTTPBadRequest for none."""
+    """Return the requested or default window in seconds. Raises web.HTTPBadRequest for an invalid one."""
     text = query.get("window", str(max(DEFAULT_SECONDS, traffic.every_seconds)))
     try:
         seconds = float(text)
     except ValueError:
         seconds = -1.0
-    if not LEAST_SECONDS <= seconds <= MOST_SECONDS:  # nan is neither
+    if not LEAST_SECONDS <= seconds <= MOST_SECONDS:  # False for nan as well
         words = f"window is {text[:40]!r}: it must be {LEAST_SECONDS} to {MOST_SECONDS} seconds"
         raise web.HTTPBadRequest(reason=words)
     return seconds
 
 
 def backends_of(view: View | None, called: str) -> frozenset[str]:
-    """Return the backends of the TrafficSplits of which a service is the apex; nothing for any other."""
+    """Return the backends of the TrafficSplits with this apex; empty for another service."""
     namespace, slash, name = called.partition("/")
     if view is None or not slash:
         return frozenset()

@@ -1,4 +1,1 @@
-"""Pages about proxies: the list, one proxy, its streams, pushes and resources.
-
-It never sends anything to a proxy.
-"""
+"""Pages about proxies: the list, one proxy, its streams, pushes and resources; nothing is sent to a proxy."""

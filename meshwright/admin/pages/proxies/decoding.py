@@ -1,7 +1,8 @@
-"""Encoded resources as JSON: one proxy's configuration in Envoy's words, without its secrets.
+"""Decoding of resources to JSON: a proxy's configuration in the form of Envoy, without secrets.
 
-It decodes with envoy-data-plane, a codec that shares nothing with the one that encoded. Importing that
-takes a second or two: it is imported when first used, and all this is to be run in a thread.
+The decoder is envoy-data-plane, which shares no code with the encoder, so the page shows the bytes as another
+program reads them. Importing it takes one to two seconds. Therefore it is imported at the first use, and all
+functions must run in a thread.
 """
 
 import importlib
@@ -38,7 +39,10 @@ _TYPE_NAME: Final = re.compile(rb"type\.googleapis\.com/((?:[a-z][a-z0-9_]*\.)+)
 
 
 def decoded(snapshot: Snapshot) -> dict[str, Json]:
-    """Return a snapshot's resources by type and name, in the order of a push; or those of another driver."""
+    """Return a snapshot's resources by type and name, in the order of a push.
+
+    A snapshot of another driver than Envoy's has only the types of that driver.
+    """
     others = tuple(each for each in snapshot.types() if each not in TYPES)
     return {
         type_word(type_url): {
@@ -50,16 +54,17 @@ def decoded(snapshot: Snapshot) -> dict[str, Json]:
 
 
 def decode(resource: Resource) -> Json:
-    """Return one resource as JSON, in Envoy's field names, with every secret replaced.
+    """Return one resource as JSON with Envoy's field names, and every secret replaced.
 
-    One that is not of xDS is shown if it is JSON and not `secret`. What cannot be decoded is said in its
-    place: a debug page must not fail for one resource.
+    A resource of another driver is shown if it is JSON without `secret`. For a resource that cannot be
+    decoded, the error is returned in its place, because one resource must not break the page.
     """
     if resource.type_url not in TYPES:
         return _other(resource)
     wrapped = Any.FromString(resource.body)
     try:
         message = _message_type(wrapped.type_url).parse(wrapped.value)
+        # Nested Any messages decode only if the module of their type has been imported.
         for package in {match[1] for match in _TYPE_NAME.finditer(wrapped.value)}:
             _module(package.decode("ascii").rstrip("."))
         return masked(message.to_dict(casing=_snake_case()))
@@ -68,7 +73,7 @@ def decode(resource: Resource) -> Json:
 
 
 def masked(value: object) -> Json:
-    """Return decoded JSON with every field that may hold a secret replaced."""
+    """Return decoded JSON with every field that may hold a secret replaced by REDACTED."""
     match value:
         case Mapping():
             return {
@@ -78,6 +83,7 @@ def masked(value: object) -> Json:
         case list():
             return [masked(inner) for inner in value]
         case str():
+            # A second barrier: a key in a field that is not in _SECRET_FIELDS.
             return REDACTED if _PEM_PRIVATE in value else value
         case None | bool() | int() | float():
             return value
@@ -97,7 +103,7 @@ def _other(resource: Resource) -> Json:
 
 def _module(package: str) -> ModuleType:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns when it is imported
+        warnings.simplefilter("ignore")  # the package emits warnings on import
         return importlib.import_module(f"envoy_data_plane.{package}")
 
 

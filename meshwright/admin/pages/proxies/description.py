@@ -1,6 +1,7 @@
-"""What a proxy was told, in the mesh's words: services, routes, who may call. Envoy's are in `configuration`.
+"""A proxy's configuration as the mesh describes it: services, routes and callers.
 
-Each line has its parts for programs and `text` for people. All functions are pure.
+Envoy's form is in `decoding`. Each line has fields for programs and `text` for people, for example `inbound
+8080: shop/buyer may send GET /books (TrafficTarget shop/buyers)`. All functions are pure.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,7 +23,7 @@ EVERYBODY: Final = "everybody with a certificate of the mesh"
 
 
 def listeners(policy: ProxyPolicy) -> list[Document]:
-    """Return where the proxy takes calls: each port of the workload, and each service that it may call."""
+    """Return the listeners: each port of the workload, and each service that the workload may call."""
     lines = [_inbound_listener(port) for port in policy.inbound]
     lines += [_outbound_listener(service) for service in policy.outbound]
     lines += describe_outside.listeners(policy.outside)
@@ -32,14 +33,14 @@ def listeners(policy: ProxyPolicy) -> list[Document]:
 
 
 def routes(policy: ProxyPolicy) -> list[Document]:
-    """Return whom each port admits, and where calls of each service go."""
+    """Return the admitted callers of each port, and the routes of each called service."""
     lines = [line for port in policy.inbound for line in _admission(port)]
     lines += [_route(service, route) for service in policy.outbound for route in service.routes]
     return lines + describe_outside.routes(policy.outside)
 
 
 def clusters(policy: ProxyPolicy) -> list[Document]:
-    """Return what connections are opened to: the application, and services with who is expected there."""
+    """Return the clusters: the application, and called services with the expected identities."""
     lines: list[Document] = [
         {
             "direction": "inbound",
@@ -53,7 +54,7 @@ def clusters(policy: ProxyPolicy) -> list[Document]:
 
 
 def endpoints(policy: ProxyPolicy) -> list[Document]:
-    """Return the addresses behind each place that is called."""
+    """Return the endpoints of each called service."""
     return [line for place in policy.service_destinations for line in _endpoints(place)]
 
 

@@ -1,4 +1,4 @@
-"""`/debug/xds/diff`: what changed between two versions of one resource that a proxy was sent."""
+"""`/debug/xds/diff`: the difference between two versions of a resource that a proxy received."""
 
 import difflib
 import json
@@ -23,7 +23,7 @@ USAGE: Final = (
 
 
 class VersionReading(PushReading, SnapshotReading, Protocol):
-    """Versions of resources, now and before."""
+    """Current and earlier versions of resources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class Pair:
 
 
 def read_type(word: str, served: Iterable[TypeUrl] = ()) -> TypeUrl:
-    """Return the type of a word such as `route`, or of a type URL: of xDS or `served`.
+    """Return the type for a word such as `route` or for a type URL, of xDS or of `served`.
 
-    Raise NothingToShow.
+    Raises NothingToShow.
     """
     known = dict.fromkeys((*TYPES, *served))
     for type_url in known:
@@ -56,9 +56,10 @@ def pair(
     before: Version | None = None,
     after: Version | None = None,
 ) -> Pair:
-    """Return the two versions; raise NothingToShow with a sentence.
+    """Return two versions of a resource. Raises NothingToShow.
 
-    Without `after` it is the version in force, without `before` the one that the proxy was sent before it.
+    `after` is the version in force by default, and `before` the version that the proxy received before
+    `after`.
     """
     what = f"{type_word(type_url)} {name[:200]}"
     snapshot = reading.snapshot(proxy)
@@ -87,7 +88,7 @@ def pair(
 
 
 def kept(reading: VersionReading, proxy: ProxyName) -> Kept:
-    """Return what says whether a version of a proxy's resource can be shown: never that of a secret."""
+    """Return a function that checks whether a version may be shown, which a secret never may."""
     snapshot = reading.snapshot(proxy)
 
     def there(type_url: TypeUrl, name: ResourceName, version: Version) -> bool:
@@ -99,7 +100,7 @@ def kept(reading: VersionReading, proxy: ProxyName) -> Kept:
 
 
 def comparable(reading: VersionReading, proxy: ProxyName) -> frozenset[Reference]:
-    """Return what of a proxy's, by type and name, `pair` compares without being told any version."""
+    """Return the resources of a proxy, by type and name, with default versions that `pair` can compare."""
     snapshot, there = reading.snapshot(proxy), kept(reading, proxy)
     if snapshot is None:
         return frozenset()
@@ -115,14 +116,14 @@ def comparable(reading: VersionReading, proxy: ProxyName) -> frozenset[Reference
 def _find(
     reading: VersionReading, current: Resource | None, wanted: tuple[TypeUrl, ResourceName, Version]
 ) -> Resource | None:
-    """Return a version of a resource: the one in force, or one that is kept."""
+    """Return a version of a resource: the one in force, or a stored one."""
     if current is not None and current.version == wanted[2]:
         return current
     return reading.replaced(*wanted)
 
 
 def difference(shown: Pair) -> Document:
-    """Return what changed, line by line of the decoded resources. Decodes: to be run in a thread."""
+    """Return a line diff of two decoded resources. Decoding takes long, so it must run in a thread."""
     before, after = (
         json.dumps(decode(each), indent=2, sort_keys=True) for each in (shown.before, shown.after)
     )
@@ -142,7 +143,7 @@ def difference(shown: Pair) -> Document:
 def _before(
     pushes: tuple[Push, ...], type_url: TypeUrl, name: ResourceName, version: Version
 ) -> Iterator[Version]:
-    """Yield the versions that this one took the place of, the last first."""
+    """Yield the versions that this version replaced, the latest first."""
     for push in pushes:
         for changed, old, new in push.changed if push.type_url == type_url else ():
             if changed == name and new == version:
@@ -150,7 +151,7 @@ def _before(
 
 
 def _kept(reading: VersionReading, proxy: ProxyName, type_url: TypeUrl, name: ResourceName) -> str:
-    """Say which versions can be shown."""
+    """Return the end of an error message with the stored versions."""
     sent = dict.fromkeys(
         version
         for push in reading.pushes(proxy)

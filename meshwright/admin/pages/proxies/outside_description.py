@@ -1,4 +1,4 @@
-"""What a proxy was told of hosts outside the mesh, in the mesh's words: what Egresses let it call."""
+"""A proxy's configuration for hosts outside the mesh, which Egresses allow, as the mesh describes it."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -8,16 +8,16 @@ from meshwright.admin.jsonable import Document
 from meshwright.admin.pages.access import requests_of
 
 _LISTED: Final = 8
-"""Networks that a line names."""
+"""Maximum number of networks in a line."""
 
 
 def listeners(ports: Iterable[OutsidePort]) -> list[Document]:
-    """Return what passes at each port, by addresses."""
+    """Return the allowed traffic at each port, by addresses."""
     return [_range(port, each) for port in ports for each in port.ranges]
 
 
 def routes(ports: Iterable[OutsidePort]) -> list[Document]:
-    """Return where requests for each host go, and which."""
+    """Return the allowed requests to each host, and their destination."""
     return [line for port in ports for each in port.ranges for line in _routes(port, each)]
 
 
@@ -67,7 +67,7 @@ def _route(port: OutsidePort, host: OutsideHost, route: OutsideRoute, called: st
 
 
 def _where(port: OutsidePort, what: OutsideRange) -> str:
-    """Say where a range is; of many networks some, because each route of each host says it."""
+    """Return the place of a range with at most _LISTED networks, because every route of a host repeats it."""
     if not what.networks:
         return f"port {port.port}"
     more = f" and {len(what.networks) - _LISTED} more" if len(what.networks) > _LISTED else ""

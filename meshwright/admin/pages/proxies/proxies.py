@@ -1,4 +1,4 @@
-"""`/debug/proxy`: every proxy that is or should be here, where it stands, and why it is behind."""
+"""`/debug/proxy`: every known proxy with its state, and the reason if its configuration is outdated."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -24,15 +24,15 @@ from xds.protocol.resources.resource import ResourceName, TypeUrl
 from xds.stream_status import StreamStatus
 
 NAMED: Final = 20
-"""For how many rejected resources a list of proxies names the object at fault, which takes a while each."""
+"""Maximum number of rejected resources with the object at fault, because each search takes a while."""
 
 
 class ProxiesPage(ProxyReading, RejectionReading, StreamReading, Protocol):
-    """What the page on all proxies reads."""
+    """Data for the page of all proxies."""
 
 
 def proxies(reading: ProxiesPage, entries: Iterable[LedgerEntry], now: datetime) -> Iterator[Document]:
-    """Yield every proxy that is or should be here; `entries` is the ledger."""
+    """Yield every connected, expected and former proxy; `entries` is the ledger."""
     streams = by_proxy(reading.streams())
     issued, view, left = newest(entries, now), reading.view(), iter(range(NAMED))
     ejected = reading.ejected()
@@ -49,10 +49,10 @@ def known(
     left: Iterator[object],
     ejected: Mapping[str, tuple[ProxyName, ...]],
 ) -> ProxyEvidence:
-    """Return what is known of one proxy; `issued` are the newest certificates by common name.
+    """Return the evidence about one proxy.
 
-    `ejected` is who has ejected endpoints, by address. Why it rejected a resource is said as often as `left`
-    has something left.
+    `issued` are the newest certificates by common name. `ejected` are the proxies that ejected endpoints, by
+    address. Each error of a rejected resource takes one item of `left`; without items no error is searched.
     """
 
     def refusal(type_url: TypeUrl, resource: ResourceName) -> str:
@@ -69,18 +69,18 @@ def known(
 def _ejected_by(
     view: View | None, name: ProxyName, ejected: Mapping[str, tuple[ProxyName, ...]]
 ) -> tuple[ProxyName, ...]:
-    """Return who has ejected an endpoint at an address of a proxy's workload."""
+    """Return the proxies that ejected an endpoint at an address of a proxy's workload."""
     workload = None if view is None else holder_of(view, name)
     own = () if workload is None else (workload.address, *workload.other_addresses)
     return tuple(sorted({by for address in own for by in ejected.get(address, ())}))
 
 
 def _waits_for(view: View | None, name: ProxyName) -> str:
-    """Return why the workload of a proxy gets no traffic yet."""
+    """Return the reason why a proxy's workload gets no traffic yet."""
     if view is None or holder_of(view, name) is None:
         return ""
     why = waits_for(view, name)
-    return "" if why == WITHDRAWN else why  # that is said of its certificate
+    return "" if why == WITHDRAWN else why  # the reason for its certificate is shown already
 
 
 def one(reading: ProxiesPage, status: ProxyStatus, entries: Iterable[LedgerEntry], now: datetime) -> Document:
@@ -95,7 +95,7 @@ def one(reading: ProxiesPage, status: ProxyStatus, entries: Iterable[LedgerEntry
 
 
 def _placed(workload: Workload | None, view: View | None) -> Mapping[str, Json]:
-    """Return the Pod that a proxy is in, and the node that this runs on; None where it is in none."""
+    """Return the Pod of a proxy and the node of its workload; None for the Pod if the workload is no Pod."""
     if workload is None or view is None:
         return {"pod": None, "node": None}
     is_pod = workload_object(view, workload.key).kind == POD
@@ -105,10 +105,9 @@ def _placed(workload: Workload | None, view: View | None) -> Mapping[str, Json]:
 def proxy(status: ProxyStatus, found: ProxyEvidence, view: View | None, now: datetime) -> Document:
     """Return one proxy.
 
-    `held` says that it is connected, and nothing can be served to it (yet); `admitted` that its workload gets
-    traffic; `dead` that it is gone for long, and callers have ejected it. In `sync` a type is `nacked` as
-    long as it has a resource that the proxy has rejected, also where the proxy has acknowledged what it is
-    served instead.
+    `held` means connected without a configuration. `admitted` means that its workload gets traffic. `dead`
+    means disconnected for long and ejected by callers. In `sync`, a type is `nacked` while one of its
+    resources is rejected, even if the proxy has acknowledged the version that it gets instead.
     """
     workload = workload_of(status, view)
     here, streams = status.state is ProxyState.CONNECTED, found.streams

@@ -1,4 +1,4 @@
-"""Pages about one proxy: its streams and pushes, what it was told, and how a resource of it changed."""
+"""Pages about one proxy: streams and pushes, its configuration, and differences between versions."""
 
 import asyncio
 from collections.abc import Mapping
@@ -43,6 +43,7 @@ from xds.protocol.resources.snapshot import Snapshot
 SHOW_USAGE: Final = f"?proxy=<UUID, common name or workload>[&section=<{', '.join(SECTIONS)}>]"
 
 AT_A_TIME: Final = 100
+"""Number of proxies that are described before other tasks of the event loop run."""
 
 Query = Mapping[str, str]
 
@@ -58,11 +59,11 @@ class ProxyPage(
     StreamReading,
     Protocol,
 ):
-    """What the pages on one proxy read."""
+    """Data for the pages about one proxy."""
 
 
 async def listed(reading: ProxyPage, now: datetime) -> Document:
-    """Return every proxy, some at a time: there may be thousands, and the event loop is not to wait."""
+    """Return every proxy; other tasks run after every AT_A_TIME, because a mesh may have thousands."""
     shown: list[Json] = []
     for each in proxies(reading, await asyncio.to_thread(reading.ledger), now):
         shown.append(each)
@@ -72,9 +73,10 @@ async def listed(reading: ProxyPage, now: datetime) -> Document:
 
 
 async def configured(reading: ProxyPage, wanted: str, now: datetime) -> Document:
-    """Return one proxy with its configuration in Envoy's words.
+    """Return one proxy with its configuration in the form of Envoy.
 
-    `comparable` is what of it can be compared with the version before, each as `resource` of its pushes.
+    `comparable` are the resources that can be compared with their previous version, for example
+    `route/rds-a`.
     """
     status = find(reading, wanted)
     shown = one(reading, status, await asyncio.to_thread(reading.ledger), now)
@@ -86,7 +88,7 @@ async def configured(reading: ProxyPage, wanted: str, now: datetime) -> Document
 
 
 def pushed(reading: ProxyPage, query: Query) -> Document:
-    """Return one proxy's streams and last pushes, with `resource=TYPE/NAME` the objects behind that one."""
+    """Return one proxy's streams and last pushes, and with `resource=TYPE/NAME` the inputs of a resource."""
     name = find(reading, query["proxy"]).name
     shown: Document = {
         "proxy": str(name),
@@ -106,7 +108,7 @@ def pushed(reading: ProxyPage, query: Query) -> Document:
 
 
 async def differing(reading: ProxyPage, query: Query) -> Document:
-    """Return what changed between two versions of a resource."""
+    """Return the difference between two versions of a resource."""
     if not query:
         return {"usage": DIFF_USAGE}
     if missing := [each for each in ("proxy", "type", "name") if each not in query]:
@@ -127,10 +129,10 @@ def _served(reading: ProxyPage, name: ProxyName) -> tuple[TypeUrl, ...]:
 
 
 async def told(reading: ProxyPage, query: Query, now: datetime) -> Document:
-    """Return one proxy and what it is to be told, in the mesh's words; with `section` only that.
+    """Return one proxy and its configuration as the mesh describes it, or only one `section`.
 
-    `left_out` is what of it the proxy is not served, `rejected` what it has rejected, its
-    words and the object at fault.
+    `left_out` are parts that the proxy does not get. `rejected` are its rejected resources, each with its
+    error and the object at fault.
     """
     if not query:
         return {"usage": SHOW_USAGE}
@@ -154,7 +156,7 @@ async def told(reading: ProxyPage, query: Query, now: datetime) -> Document:
 
 
 def left_out(problems: Problems, status: ProxyStatus, view: View | None) -> list[Json]:
-    """Return what of the sections is not served, since this kind of proxy cannot do it: a problem each."""
+    """Return a problem for each part that is not served because this kind of proxy does not support it."""
     workload = workload_of(status, view)
     if workload is None:
         return []
@@ -163,7 +165,7 @@ def left_out(problems: Problems, status: ProxyStatus, view: View | None) -> list
 
 
 def policy_of(reading: ProxyPage, status: ProxyStatus) -> ProxyPolicy | None:
-    """Return what a proxy's workload needs; None where it is not known."""
+    """Return the policy of a proxy's workload, or None if the workload is unknown."""
     view = reading.view()
     workload = workload_of(status, view)
     return proxy_policy(view, group_of(view, workload)) if view is not None and workload is not None else None
@@ -176,12 +178,12 @@ def history(reading: ProxyPage, name: ProxyName) -> list[Json]:
 
 
 def secrets(reading: ProxyPage, status: ProxyStatus) -> list[Document]:
-    """Return the secrets a proxy is served: names, and serials and expiry of certificates; never content."""
+    """Return the secrets of a proxy by name, with serial and expiry of certificates, never with content."""
     workload = workload_of(status, reading.view())
     held = None if workload is None else reading.certificates().get(workload.identity)
     lines: list[Document] = []
     for resource in _secrets(reading.snapshot(status.name)):
-        # Other drivers have it in one with the key.
+        # Other drivers have one secret with both certificate and key.
         own = resource.type_url != SECRET or resource.name == "service-cert"
         if not own and resource.name.startswith("root-cert:"):
             lines += [_secret(resource.name, *each) for each in roots(reading.trust_bundle())]
@@ -193,7 +195,7 @@ def secrets(reading: ProxyPage, status: ProxyStatus) -> list[Document]:
 
 
 def _secrets(snapshot: Snapshot | None) -> list[Resource]:
-    """Return the resources of which nothing is shown."""
+    """Return the secret resources of a snapshot."""
     if snapshot is None:
         return []
     return [each for kind in snapshot.types() for each in snapshot.ordered(kind) if each.secret]

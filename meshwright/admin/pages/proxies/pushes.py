@@ -1,4 +1,4 @@
-"""Pushes as they are shown: what one response brought, what it was due to, and what was said to it."""
+"""Pushes as JSON: content, cause and answer of a response."""
 
 from collections.abc import Callable
 
@@ -8,11 +8,11 @@ from meshwright.sidecars.type_words import short_type
 from xds.protocol.resources.resource import ResourceName, TypeUrl, Version
 
 Kept = Callable[[TypeUrl, ResourceName, Version], bool]
-"""Says whether a version of a resource can be shown, still."""
+"""Check of whether a version of a resource is stored and may be shown."""
 
 
 def push(shown: Push, kept: Kept) -> Document:
-    """Return one push; what changed in it is `comparable` where both versions are kept."""
+    """Return one push; a changed resource is `comparable` if both of its versions are stored."""
     return {
         "at": jsonable(shown.at),
         "trigger": trigger(shown),
@@ -47,7 +47,7 @@ def _changed(shown: Push, kept: Kept) -> list[Json]:
 
 
 def trigger(shown: Push) -> Document:
-    """Return what a push was due to: why, and the waves with the objects that changed."""
+    """Return the cause of a push: the reason, and the waves with the changed objects."""
     return {
         "why": shown.trigger.value,
         "waves": [

@@ -1,4 +1,4 @@
-"""`/debug/xds`: streams, and where each type stands on them."""
+"""`/debug/xds`: streams, and the state of each type on them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -11,7 +11,7 @@ from meshwright.sidecars.type_words import short_type
 from xds.stream_status import StreamStatus, SyncState, TypeStatus
 
 NACKED: Final = "nacked"
-"""The state of a type of which a resource is rejected."""
+"""State of a type with a rejected resource."""
 
 _WORST: tuple[SyncState, ...] = (SyncState.REJECTED, SyncState.PENDING, SyncState.ASKED, SyncState.SYNCED)
 _SYNC = {
@@ -28,7 +28,7 @@ def streams(reading: StreamReading) -> Document:
 
 
 def by_proxy(statuses: Iterable[StreamStatus]) -> Mapping[str, Sequence[StreamStatus]]:
-    """Return streams by the common name of their proxy, each one's in the order that they have."""
+    """Return streams by the common name of their proxy, in unchanged order."""
     found: dict[str, list[StreamStatus]] = {}
     for status in statuses:
         found.setdefault(status.node_key, []).append(status)
@@ -36,7 +36,7 @@ def by_proxy(statuses: Iterable[StreamStatus]) -> Mapping[str, Sequence[StreamSt
 
 
 def stream(status: StreamStatus) -> Document:
-    """Return one stream: whose, since when, and each type's newest response with what was said to it."""
+    """Return one stream with the last response of each type and its answer."""
     return {
         "stream": status.number,
         "proxy": status.node_key,
@@ -72,7 +72,7 @@ def _type(status: TypeStatus, state: SyncState) -> Document:
 
 
 def sync(statuses: Iterable[StreamStatus]) -> dict[str, str]:
-    """Return the state of each type over a proxy's streams, the worst where they differ."""
+    """Return the state of each type over all streams of a proxy; the worst state counts."""
     found: dict[str, SyncState] = {}
     for status in statuses:
         for each in status.types:

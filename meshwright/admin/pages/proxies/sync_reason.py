@@ -1,4 +1,4 @@
-"""Why a proxy is behind: one short clause, from what is known of its certificate, streams and group."""
+"""Reason why a proxy is not in step: a short clause from its certificate, streams and group."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,20 +20,20 @@ from xds.protocol.resources.resource import Reference, ResourceName, TypeUrl
 from xds.stream_status import StreamStatus, SyncState, TypeStatus, Variant
 
 _NAMED: Final = 2
-"""So many callers are named that have ejected it."""
+"""Maximum number of named callers that have ejected a proxy."""
 
 Refusal = Callable[[TypeUrl, ResourceName], str]
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyEvidence:
-    """What is known of one proxy besides its standing; `entry`: see `newest`.
+    """Evidence about one proxy besides its status; for `entry` see `newest`.
 
-    `failure` is why its group could not be computed, empty where it was. `rejected` is what it has rejected
-    and is withheld from it; `refusal` says why it rejected a resource, if that is known. `waits_for` is why
-    its workload gets no traffic yet, empty where it does. `unreceived` is a response that it may not be able
-    to take. `ejected_by` are callers that have ejected an endpoint at its address; a proxy that is gone for
-    longer than `dead_after` as well is dead.
+    `failure` is the reason why its group could not be computed, empty after a success. `rejected` are
+    rejected resources that the proxy does not get; `refusal` returns the reason of a rejection if known.
+    `waits_for` is the reason why its workload gets no traffic yet, else empty. `unreceived` describes a
+    response that may be too large for the proxy. `ejected_by` are callers that have ejected an endpoint at
+    its address; such a proxy is dead if it is also disconnected for longer than `dead_after`.
     """
 
     streams: tuple[StreamStatus, ...] = ()
@@ -48,9 +48,9 @@ class ProxyEvidence:
 
 
 def newest(entries: Iterable[LedgerEntry], now: datetime) -> Mapping[str, LedgerEntry]:
-    """Return by common name the certificate that a proxy goes by.
+    """Return the relevant certificate of each proxy, by common name.
 
-    The newest of those in force, claimed ones before others; of one that has none in force the newest.
+    A certificate in force has precedence, then a claimed one, then the newest.
     """
 
     def rank(entry: LedgerEntry) -> tuple[bool, bool, datetime]:
@@ -61,7 +61,7 @@ def newest(entries: Iterable[LedgerEntry], now: datetime) -> Mapping[str, Ledger
 
 
 def why(proxy: ProxyStatus, known: ProxyEvidence, now: datetime) -> str:
-    """Return why a proxy is not in step, or its workload gets no traffic; empty if neither is so."""
+    """Return the reasons why a proxy is not in step or its workload gets no traffic; else empty."""
     waits = f"not admitted yet: {known.waits_for}" if known.waits_for else ""
     behind = _behind(proxy, known, now, waits)
     found = "; ".join(filter(None, (_shared(proxy), behind, _ejected(known.ejected_by))))
@@ -69,9 +69,10 @@ def why(proxy: ProxyStatus, known: ProxyEvidence, now: datetime) -> str:
 
 
 def is_dead(proxy: ProxyStatus, known: ProxyEvidence, now: datetime) -> bool:
-    """Say whether a proxy is gone for long, and callers have ejected it: neither proves it alone.
+    """Return True if a proxy is disconnected for long, and callers have ejected it.
 
-    A proxy whose workload is gone is not dead: nobody calls it.
+    One of the two conditions proves nothing alone. A proxy whose workload is gone is never dead, because it
+    has no callers.
     """
     should_be_here = proxy.state in (ProxyState.EXPECTED, ProxyState.DISCONNECTED)
     return should_be_here and bool(known.ejected_by) and now - proxy.since > known.dead_after
@@ -96,14 +97,14 @@ def _behind(proxy: ProxyStatus, known: ProxyEvidence, now: datetime, waits: str)
 
 
 def _shared(proxy: ProxyStatus) -> str:
-    """Say that several proxies have this identity, and from where they are connected."""
+    """Return a clause with the addresses of all proxies that share this identity."""
     if not proxy.peers:
         return ""
     return f"{len(proxy.peers)} proxies share this identity: {', '.join(map(plain_address, proxy.peers))}"
 
 
 def _ejected(by: tuple[ProxyName, ...]) -> str:
-    """Say who has ejected it."""
+    """Return a clause with the callers that have ejected the proxy."""
     if not by:
         return ""
     named = ", ".join(map(str, by[:_NAMED]))
@@ -111,10 +112,10 @@ def _ejected(by: tuple[ProxyName, ...]) -> str:
 
 
 def type_state(stream: StreamStatus, status: TypeStatus) -> SyncState:
-    """Return where a type of a stream stands.
+    """Return the state of a type on a stream.
 
-    A delta client that reconnects says what it holds; where all of that is current it is sent nothing, and
-    there is nothing to acknowledge: that is in step, not waiting.
+    A delta client that reconnects lists its resources. If all of them are current, the server sends nothing,
+    and the client has nothing to acknowledge. Such a type is in sync, not pending.
     """
     if status.state is SyncState.ASKED and stream.served and stream.variant is Variant.DELTA:
         return SyncState.SYNCED
@@ -122,7 +123,7 @@ def type_state(stream: StreamStatus, status: TypeStatus) -> SyncState:
 
 
 def pending(streams: Iterable[StreamStatus], now: datetime) -> dict[str, float]:
-    """Return for how many seconds each type has waited for an answer, the longest over all streams."""
+    """Return the seconds for which each type has waited for an answer; the longest time counts."""
     found: dict[str, float] = {}
     for status in (each for stream in streams for each in stream.types):
         if status.state is SyncState.PENDING and status.sent_at is not None:
@@ -132,7 +133,7 @@ def pending(streams: Iterable[StreamStatus], now: datetime) -> dict[str, float]:
 
 
 def duration(length: timedelta) -> str:
-    """Return a length of time in its greatest unit: `3 s`, `5 min`, `2 h`, `4 d`."""
+    """Return a duration in its largest unit, for example `3 s`, `5 min`, `2 h` or `4 d`."""
     seconds = max(0, int(length.total_seconds()))
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= size:
@@ -152,6 +153,7 @@ def _refused(entry: LedgerEntry | None, now: datetime) -> str:
 
 def _connected(proxy: ProxyStatus, known: ProxyEvidence, now: datetime) -> str:
     failed = f"{GROUP_FAILED}: {known.failure}" if known.failure else ""
+    # Only one reason is returned, so the most serious ones are checked first.
     if not any(stream.served for stream in known.streams):
         if not proxy.known:
             return "held: workload unknown"
@@ -173,7 +175,7 @@ def _connected(proxy: ProxyStatus, known: ProxyEvidence, now: datetime) -> str:
 
 
 def _rejected(known: ProxyEvidence) -> str:
-    """Say why what stands first was rejected, or its name where that is not known."""
+    """Return a clause for the first rejected resource, with the reason or else with its name."""
     found = [
         (status.type_url, name)
         for stream in known.streams
