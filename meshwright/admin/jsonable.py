@@ -19,8 +19,8 @@ HANDFUL: Final = 64
 def jsonable(value: object) -> Json:
     """Return `value` as JSON; raise TypeError for bytes and for types with a secret or with behaviour.
 
-    An unknown type is refused, so that a new field can never show a key by accident. Fields with `repr=False`
-    are left out. For example, `timedelta(minutes=1)` becomes 60.0.
+    An unknown type is refused, so a new field can never show a key by accident. Fields with `repr=False` are
+    left out. For example, `timedelta(minutes=1)` becomes 60.0.
     """
     match value:
         case None | bool() | int() | float():
@@ -72,7 +72,7 @@ def pieces(value: Json) -> Iterator[str]:
 
 
 def is_handful(value: Json) -> bool:
-    """Return whether a value has at most HANDFUL values, so that encoding takes no noticeable time."""
+    """Return whether a value has at most HANDFUL values, which take no noticeable time to encode."""
     return _room(value, HANDFUL) >= 0
 
 

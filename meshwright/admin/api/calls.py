@@ -1,4 +1,4 @@
-"""Shapes of the answers about one request: its explanation and its connectivity."""
+"""Shapes of the answers about one request: explanation and connectivity."""
 
 from typing import Final
 

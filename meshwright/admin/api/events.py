@@ -32,10 +32,10 @@ EVERY_SECONDS: Final = 1.0
 HEARTBEAT_SECONDS: Final = 15.0
 """Seconds without a change after which a comment line keeps the connection open."""
 GONE_SECONDS: Final = 10.0
-"""Seconds after which a client that reads nothing is disconnected."""
+"""Seconds without progress in reading after which a client is disconnected."""
 PARTS: Final = ("mesh", "problems", "proxies", "answers", "figures")
 NAMED: Final = 100
-"""Maximum number of connected and of disconnected proxies that an event names; the others are counted."""
+"""Maximum number of connected and of disconnected proxies in an event; the others are counted."""
 
 CHANGED: Final[Shape] = record(
     {
@@ -49,12 +49,12 @@ CHANGED: Final[Shape] = record(
 
 
 class EventReading(ChangeReading, ProxyReading, TrafficReading, Protocol):
-    """The state that events describe."""
+    """The state described by events."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeshFingerprint:
-    """The mesh at one moment, in the smallest form that shows changes.
+    """The smallest set of values with which two moments of the mesh can be compared.
 
     `mesh` is compared by identity. `reported` is the time of the last traffic report.
     """
@@ -116,7 +116,7 @@ class Events:
         self.ended.set()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Send events to one client until it disconnects; refuse more than CLIENTS clients with 503.
+        """Send events to one client until the client disconnects; refuse more than CLIENTS clients with 503.
 
         HEAD gets the headers of GET without content (RFC 9110, 9.3.2).
         """

@@ -61,7 +61,7 @@ async def all_proxies(api: Api, _request: web.Request) -> Document:
 
 
 async def one_proxy(api: Api, request: web.Request) -> Document:
-    """Return one proxy with its configuration as the mesh describes it. Raises NothingToShow."""
+    """Return one proxy with the mesh's description of its configuration. Raises NothingToShow."""
     shown = await proxy.told(api.reading, {"proxy": request.match_info["name"]}, api.clock())
     return shown | {"name": shown["cn"]}
 
@@ -151,7 +151,7 @@ def _require(request: web.Request, *names: str) -> None:
 
 
 def stamped(document: Document, now: datetime) -> Document:
-    """Return an answer with its time `at`, unless the answer has one."""
+    """Return an answer with the time `at`, unless the answer has one."""
     return {"at": jsonable(now)} | document
 
 

@@ -154,7 +154,7 @@ ROUTES: Final = (
 def add_api(app: web.Application, api: Api) -> None:
     """Add the API to an application before the application starts.
 
-    The application must have its own guard against foreign hosts (`http.guard`).
+    The application needs a guard against foreign hosts (`http.guard`).
     """
     app.middlewares.append(in_json)
     for each in ROUTES:

@@ -1,4 +1,4 @@
-"""Shapes of API answers: JSON Schemas that document an answer and filter its fields.
+"""Shapes of API answers: JSON Schemas for documenting an answer and filtering the fields.
 
 For example, `record({"name": TEXT, "pod": maybe(TEXT)})` describes `{"name": "cart", "pod": null}`.
 """
@@ -10,7 +10,7 @@ from typing import Final
 from meshwright.admin.jsonable import Document, Json
 
 Shape = dict[str, Json]
-"""A JSON Schema, limited to the forms that this module creates."""
+"""A JSON Schema, limited to the forms created by this module."""
 
 TEXT: Final[Shape] = {"type": "string"}
 WHOLE: Final[Shape] = {"type": "integer"}
@@ -19,9 +19,9 @@ FLAG: Final[Shape] = {"type": "boolean"}
 MOMENT: Final[Shape] = {"type": "string", "format": "date-time"}
 PORT: Final[Shape] = {"type": ["integer", "string"], "description": "a number, or the name of a target port"}
 ANYTHING: Final[Shape] = {}
-"""Any value; the API does not promise its structure."""
+"""Any value, of unspecified structure."""
 FIELDS: Final[Shape] = {"type": "object"}
-"""An object; the API does not promise its fields."""
+"""An object with unspecified fields."""
 ERROR: Final[Shape] = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
 
 
@@ -41,7 +41,7 @@ def named(each: Shape) -> Shape:
 
 
 def maybe(shape: Shape) -> Shape:
-    """Return the shape of a value that may be null."""
+    """Return the shape of a nullable value."""
     return {"anyOf": [shape, {"type": "null"}]}
 
 
@@ -56,7 +56,7 @@ def noted(shape: Shape, words: str) -> Shape:
 
 
 def fitted(shape: Shape, value: Json) -> Json:
-    """Return the fields of a value that its shape has, in the order of the shape.
+    """Return the fields of a value that are in the shape, in the order of the shape.
 
     Raises KeyError for a missing field. A page may show more fields than the API promises.
     """
@@ -79,7 +79,7 @@ def fitted(shape: Shape, value: Json) -> Json:
 
 
 def fitted_document(shape: Shape, document: Document) -> Document:
-    """Return the fields of an answer that its shape has. Raises KeyError for a missing field."""
+    """Return the fields of an answer that are in the shape. Raises KeyError for a missing field."""
     found = fitted(shape, document)
     if not isinstance(found, dict):
         raise TypeError("an answer is an object")

@@ -32,7 +32,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A path below PREFIX with its summary, handler, shape and parameters.
+    """A path below PREFIX with summary, handler, shape and parameters.
 
     `answer` raises NothingToShow, or an HTTP error with a sentence. `{name}` in the path is the name of a
     proxy.

@@ -31,11 +31,11 @@ PATH: Final = "/api/v1/tap"
 LOOK_SECONDS: Final = 1.0
 """Maximum seconds until a disconnected client is noticed if no requests are reported."""
 GONE_SECONDS: Final = 10.0
-"""Seconds after which a client that reads nothing is disconnected."""
+"""Seconds without progress in reading after which a client is disconnected."""
 
 
 class TapReading(ProxyReading, Protocol):
-    """Proxies and services that can be tapped."""
+    """Proxies and services for a tap."""
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ class TapStream:
         await client.say({"ended": f"the time of {client.asked.seconds:g} seconds is over"})
 
     def _watching(self, wanted: TapQuery) -> Document:
-        """Return the tapped service and the number of connected proxies that report its requests."""
+        """Return the tapped service and the number of connected proxies with reports about it."""
         watched = wanted.watched
         here = (each.name for each in self.reading.proxies() if each.state is ProxyState.CONNECTED)
         those = (

@@ -24,7 +24,7 @@ MOST_OF_EACH: Final = 16
 MOST_CHARACTERS: Final = 256
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH")
-"""Methods that Envoy reports by name (`envoy.config.core.v3.RequestMethod`)."""
+"""Methods reported by Envoy by name (`envoy.config.core.v3.RequestMethod`)."""
 
 _NAMES: Final = ("service", "proxy", "from", "method", "path", "status", "seconds", "limit")
 _MANY: Final = ("from", "method")
@@ -41,7 +41,7 @@ class TapQuery:
 
 
 def asked(reading: ProxyReading, query: Iterable[tuple[str, str]]) -> TapQuery:
-    """Return the parsed query from its pairs of name and value.
+    """Parse a query, given as pairs of name and value.
 
     Example: `service=shop/pay`, `status=5xx`, `seconds=60`. Raises web.HTTPBadRequest, and NothingToShow for
     an unknown proxy or service.

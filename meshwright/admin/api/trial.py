@@ -1,4 +1,4 @@
-"""`POST /api/v1/try`: proxies that manifests would affect; requests from pages of other sites are refused."""
+"""`POST /api/v1/try`: proxies affected by manifests; requests from pages of other sites are refused."""
 
 import json
 from http import HTTPStatus
@@ -76,7 +76,7 @@ async def answer(api: Api, request: web.Request) -> web.Response:
 async def _body(request: web.Request) -> bytes:
     """Return the body.
 
-    Raises TrialUnavailable for a body that is too long even if all manifests in it are escaped.
+    Raises TrialUnavailable for a body that is too long even for fully escaped manifests.
     """
     found = bytearray()
     async for piece in request.content.iter_chunked(65536):

@@ -1,4 +1,4 @@
-"""Forms that request a page, by GET only, so that a form never changes anything."""
+"""Forms for requesting a page, by GET only, so a form never changes anything."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Query = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A parameter with its label and an example.
+    """A parameter with label and example.
 
     `choices` is for parameters with few values. A parameter with `several` may be repeated.
     """
@@ -31,7 +31,7 @@ class Form:
     fields: tuple[Field, ...]
     button: str
     path: str = ""
-    """Path of the requested page; empty for the page that contains the form."""
+    """Path of the requested page; empty for the page with the form."""
 
 
 CALL: Final = (
@@ -41,7 +41,7 @@ CALL: Final = (
     Field("path", "Path", "/"),
     Field("header", "Header", "name: value", several=True),
 )
-"""Fields that describe a request; see `meshwright.admin.pages.calls.explain.read_request`."""
+"""Fields describing a request; see `meshwright.admin.pages.calls.explain.read_request`."""
 
 
 def form(asks: Form, path: str, query: Query) -> Markup:

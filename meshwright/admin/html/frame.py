@@ -24,7 +24,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A request for a page, with its time in the form of the JSON, for example `2026-01-02T03:04:05.000Z`."""
+    """A request for a page; `at` has the form of times in JSON, for example `2026-01-02T03:04:05.000Z`."""
 
     path: str
     query: Query
@@ -33,7 +33,7 @@ class PageRequest:
 
 @dataclass(frozen=True, slots=True)
 class PageContent:
-    """Content of a page. `subject` is the object that the page describes; empty for all objects."""
+    """Content of a page. `subject` is the described object; empty for a page about all objects."""
 
     title: str
     subject: str

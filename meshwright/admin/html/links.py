@@ -1,4 +1,4 @@
-"""Links from names to the pages that describe the named objects.
+"""Links from names to the pages about the named objects.
 
 For example, `TrafficTarget shop/buyers` links to `/debug/policies?object=TrafficTarget+shop%2Fbuyers`.
 """
@@ -36,15 +36,15 @@ def proxy(named: str, shown: str = "") -> Markup:
 
 
 def mesh_object(key: str, shown: str = "") -> Markup:
-    """Return a link to an object by its kind and name, for example `Service shop/store`."""
+    """Return a link to an object by kind and name, for example `Service shop/store`."""
     return link(shown or key, object_address(key))
 
 
 def object_address(key: str) -> str:
     """Return the address of an object's page.
 
-    A service account links to the requests that it may send. Inputs that are not objects have addresses too,
-    for example `certificate shop/store`.
+    A service account links to the requests it may send. Other inputs have addresses too, for example
+    `certificate shop/store`.
     """
     kind, _, path = key.rpartition(" ")
     match kind:
@@ -76,12 +76,12 @@ def origin(shown: str) -> Markup:
 
 
 def service(path: str, shown: str = "") -> Markup:
-    """Return a link to a Service by its namespace and name."""
+    """Return a link to a Service by namespace and name."""
     return mesh_object(f"Service {path}", shown or path)
 
 
 def identity(shown: str) -> Markup:
-    """Return a link to the services that an identity may call."""
+    """Return a link to the services an identity may call."""
     return link(shown, object_address(f"{kinds.SERVICE_ACCOUNT} {shown}"))
 
 

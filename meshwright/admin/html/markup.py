@@ -1,4 +1,4 @@
-"""HTML elements; every text is escaped when it becomes markup, so that a name can never be markup."""
+"""HTML elements; every text is escaped when it becomes markup, so a name can never be markup."""
 
 import re
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from html import escape
 from typing import Final, NewType
 
 Markup = NewType("Markup", str)
-"""Complete, escaped HTML. Only this module may create it from text."""
+"""Complete, escaped HTML. Only this module may create Markup from text."""
 
 NOTHING: Final = Markup("")
 _SEAM: Final = re.compile(r"(?<=[/.,:|=&?@_-])(?=[^/.,:|=&?@_\s-])")
@@ -44,7 +44,7 @@ def joined(parts: Iterable[Markup], between: str = "") -> Markup:
 
 
 def code(value: object) -> Markup:
-    """Return a value that users type or compare letter by letter."""
+    """Return a value for typing or for comparing letter by letter."""
     return tag("code", name(value))
 
 
@@ -54,7 +54,7 @@ def listed(items: Iterable[Markup]) -> Markup:
 
 
 def detail(summary: Markup, *inner: Markup) -> Markup:
-    """Return a summary that opens to show its content."""
+    """Return a summary with content that a click opens."""
     return tag("details", tag("summary", summary), *inner)
 
 

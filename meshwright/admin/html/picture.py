@@ -122,7 +122,7 @@ def _short(words: str) -> str:
 
 
 def _arrow(arrow: Arrow, way: Sequence[_Point]) -> tuple[Markup, Markup]:
-    """Return the line of an arrow and its label."""
+    """Return the line of an arrow, and the label."""
     forward = way[0][0] < way[-1][0]
     points = [_passing(each, number, len(way), forward=forward) for number, each in enumerate(way)]
     steps = [f"M{points[0][0]:g} {points[0][1]:g}"]

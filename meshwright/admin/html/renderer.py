@@ -1,4 +1,4 @@
-"""Rendering of whole pages: a page by its look, the index, and errors."""
+"""Rendering of whole pages by their looks, of the index, and of errors."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _FIND: Final = Form((PROXY,), "Find a proxy", "/debug/proxy/show")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A page in the index, with its purpose, and with its verdict if that can be computed quickly."""
+    """A page in the index with the purpose, and with the verdict if a quick one is available."""
 
     place: Place
     shows: str
@@ -69,5 +69,5 @@ def _back() -> Markup:
 
 
 def named(path: str) -> str:
-    """Return the title of a page without a label, made from its path."""
+    """Return the title of a page without a label, made from the path."""
     return path.removeprefix("/debug/").capitalize()

@@ -1,6 +1,6 @@
-"""Style sheet of the pages, and HTTP headers that forbid any other content.
+"""Style sheet of the pages, and HTTP headers to forbid any other content.
 
-The Content-Security-Policy permits one style sheet by its hash, and scripts of this server only.
+The Content-Security-Policy permits one style sheet by hash, and scripts of this server only.
 """
 
 import base64

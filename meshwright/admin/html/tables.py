@@ -1,4 +1,4 @@
-"""Tables of records: the important fields in columns, the other fields in a part that opens."""
+"""Tables of records: the important fields in columns, the other fields in a part to open."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ MOST: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its label, the content of a cell, and the record's fields that the cell contains."""
+    """A column: the label, the content of a cell, and the record's fields in the cell."""
 
     label: str
     show: Callable[[Document], Markup]
@@ -35,7 +35,7 @@ def table(
 ) -> Markup:
     """Return a table of the first MOST records, and the number of further ones.
 
-    `empty` is the text without records. If several records have the same `anchor`, the first one gets it.
+    `empty` is the text without records. Only the first of several records with the same `anchor` gets it.
     """
     if not records:
         return tag("p", text(empty), class_="empty")

@@ -1,4 +1,4 @@
-"""Timeline of several spans in SVG without scripts; the tables beside it have the same content."""
+"""Timeline of several spans in SVG without scripts; tables beside it have the same content."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ NAMES: Final = 250
 ROW: Final = 26
 LETTERS: Final = 34
 BEFORE: Final = 0.25
-"""Share of the picture that lies before the present."""
+"""Share of the picture before the present."""
 SHORTEST: Final = timedelta(minutes=1)
 
 
@@ -29,7 +29,7 @@ class Span:
 
 
 def timeline(spans: Sequence[Span], now: datetime, until: datetime, label: str) -> Markup:
-    """Return spans around `now`; a span that ends after `until` reaches the edge and has an arrow there."""
+    """Return spans around `now`; a span with an end after `until` has an arrow at the edge."""
     ahead = max(until - now, SHORTEST)
     first = now - ahead * BEFORE / (1 - BEFORE)
     height = ROW * (len(spans) + 1)

@@ -1,4 +1,4 @@
-"""Tones of states: a colour in addition to a word, never in its place, for readers who cannot see colours."""
+"""Tones of states: a colour in addition to a word, never instead of a word, for colour-blind readers."""
 
 import enum
 from collections.abc import Iterable
@@ -31,12 +31,12 @@ _OF: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The line above a page: a tone, and a sentence that summarizes the page."""
+    """The line above a page: a tone, and a sentence as summary of the page."""
 
     tone: Tone
     sentence: str
     word: str = ""
-    """The state in a word of its own; empty for the word of the tone."""
+    """The state in one word; empty for the word of the tone."""
 
 
 def tone_of(state: str) -> Tone:
@@ -50,7 +50,7 @@ def worst(tones: Iterable[Tone]) -> Tone:
 
 
 def badge(word: str, tone: Tone | None = None) -> Markup:
-    """Return a word in the colour of its tone, by default the tone of the word as a state."""
+    """Return a word in a tone, by default the tone of the state with this name."""
     return tag("span", text(word), class_=f"badge {(tone or tone_of(word)).name.lower()}")
 
 
@@ -66,7 +66,7 @@ def banner(verdict: Verdict) -> Markup:
 
 
 def counted(count: int, word: str, words: str = "") -> str:
-    """Return a count with its noun, for example `1 proxy` or `2 proxies`."""
+    """Return a count with a noun, for example `1 proxy` or `2 proxies`."""
     return f"{count} {word if count == 1 else words or word + 's'}"
 
 

@@ -1,4 +1,8 @@
-"""The HTTP servers: health and metrics on a thread of their own, debug pages, and the Unix socket.
+"""HTTP servers: health and metrics in their own thread, debug pages over TCP, and the Unix socket.
 
-It never accepts a command that changes the mesh by TCP: such commands need the socket, which is its owner's.
+Probes must work while the event loop is blocked, so `health` has a thread with another event loop. The debug
+server over TCP only reads: `guard` refuses unknown hosts against DNS rebinding. Every command, for example
+`meshwright certs revoke`, uses the Unix socket in the state directory, which only the owner can open.
+`commands`, `tokens`, `roots`, `rebuilding` and `log_levels` are the handlers there, `commands_guard` refuses
+requests of web pages, and `audit` logs each action with the user.
 """

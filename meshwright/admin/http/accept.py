@@ -17,12 +17,12 @@ _WEIGHT: Final = re.compile(r"0?(?:\.\d*)?|1(?:\.0*)?")
 HTML: Final = "text/html"
 JSON: Final = "application/json"
 _ENCODED: Final = {"charset": "utf-8"}
-"""Parameters of the media types that the server sends."""
+"""Parameters of the media types sent by the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """A media range with its weight; `*` matches anything."""
+    """A media range with weight; `*` matches anything."""
 
     kind: str
     subtype: str
@@ -52,7 +52,7 @@ def prefers_html(request: web.Request) -> bool:
 
 
 def _wanted(ranges: Iterable[_Range], media_type: str) -> tuple[float, int]:
-    """Return the weight and the specificity of the most specific range that matches a type."""
+    """Return the weight and the specificity of the most specific matching range."""
     found = (
         (closely, each.weight) for each in ranges if (closely := each.specificity(media_type)) is not None
     )

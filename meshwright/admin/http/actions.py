@@ -1,6 +1,6 @@
-"""Administrative actions: name and object of each request to the socket that changes something. Pure.
+"""Administrative actions: name and object of each changing request to the socket. Pure.
 
-The fields of an object are not secret: a join token is named by its id, a certificate by its serial.
+The fields of an object are not secret: a join token is named by id, a certificate by serial.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,17 +47,17 @@ ACTIONS: Final[Mapping[tuple[str, str], _Describe]] = {
     ("POST", "/proxies/retry"): _one("offer proxy again", "proxy"),
     ("GET", TAP): _one("watch requests", "service", "proxy", "from", "method", "path", "status", "seconds"),
 }
-"""Requests that change something, by method and path. Every other request to the socket only reads."""
+"""Changing requests, by method and path. Every other request to the socket only reads."""
 
 
 def action(method: str, path: str, said: object) -> Described | None:
-    """Return the action of a request and its object, by its body or query; None if it changes nothing."""
+    """Return the action and object of a request, by body or query; None for a request that only reads."""
     describe = ACTIONS.get((method, path))
     return None if describe is None else describe(said if isinstance(said, Mapping) else {})
 
 
 def result(status: int) -> str:
-    """Return the result of an action, by the HTTP status of its answer."""
+    """Return the result of an action, by the HTTP status of the answer."""
     return "done" if status < 400 else "refused" if status < 500 else "failed"
 
 

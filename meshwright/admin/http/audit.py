@@ -1,7 +1,7 @@
 """Log of administrative actions, one event each: user, action, object and result.
 
-The kernel names the user at the other end of the socket (SO_PEERCRED), so that a client cannot claim to be
-another user.
+The kernel names the user at the other end of the socket (SO_PEERCRED), so a client cannot claim to be another
+user.
 """
 
 import json
@@ -18,14 +18,14 @@ from aiohttp.typedefs import Handler
 from meshwright.admin.http.actions import TAP, action, result
 
 AUDIT: Final = "admin.audit"
-"""The logger of these events. Its level cannot be changed (controller.process.levels)."""
+"""The logger of these events. The level is fixed (controller.process.levels)."""
 EVENT: Final = "administrative action"
 NAMED: Final = web.RequestKey("what a handler adds to the object", dict[str, object])
-"""Fields of the object that are known only after the action, such as the id of a new join token."""
+"""Fields of the object known only after the action, such as the id of a new join token."""
 
 _CREDENTIALS: Final = struct.Struct("3i")
 _MOST_BODY: Final = 256 * 1024
-"""Bytes of a body that are read for the log. For a longer body the logged object is empty."""
+"""Maximum size in bytes of a logged body. For a longer body the logged object is empty."""
 
 _log = structlog.get_logger(AUDIT)
 
@@ -41,7 +41,7 @@ class User:
 
 
 def user_of(request: web.Request) -> User:
-    """Return the user at the other end of the socket, as the kernel names it; an empty User for TCP."""
+    """Return the user at the other end of the socket according to the kernel; an empty User for TCP."""
     found = None if request.transport is None else request.transport.get_extra_info("socket")
     if found is None or found.family != socket.AF_UNIX:
         return User()
@@ -51,7 +51,7 @@ def user_of(request: web.Request) -> User:
 
 
 def user_name(uid: int) -> str:
-    """Return the name of a user on this machine, for example `root`; `user 4711` if it has none."""
+    """Return the name of a user on this machine, for example `root`; `user 4711` without a name."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -65,7 +65,7 @@ def name_object(request: web.Request, **fields: object) -> None:
 
 @web.middleware
 async def audited(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Log an administrative action when its answer is known; log a tap when it has ended."""
+    """Log an administrative action after the answer, and a tap after the end of the stream."""
     found = action(request.method, request.path, await _said(request))
     if found is None:
         return await handler(request)

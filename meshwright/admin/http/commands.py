@@ -65,7 +65,7 @@ class UnknownHolder(CommandError):
 
 
 class ProxyCertificates(Protocol):
-    """Issuer of proxy certificates. Its methods may block and are called in a thread."""
+    """Issuer of proxy certificates. Callers use a thread, because the methods may block."""
 
     def issue(self, request: ProxyRequest) -> ProxyCertificate:
         """Issue a certificate. Raises CertificateError."""
@@ -74,7 +74,7 @@ class ProxyCertificates(Protocol):
         """Revoke a certificate and store the reason `why`. Raises CertificateError."""
 
     def trust_bundle(self) -> bytes:
-        """Return the roots that proxies must trust, as PEM."""
+        """Return the roots for proxies to trust, as PEM."""
 
     @property
     def trust_domain(self) -> TrustDomain:
@@ -119,7 +119,7 @@ def require_holder(view: View | None, request: ProxyRequest) -> None:
 class Commands:
     """Handlers of the commands.
 
-    `revoked` is called on the event loop after a revocation. `retry` sends a proxy its rejected resources
+    `revoked` is called on the event loop after a revocation. `retry` offers a proxy the rejected resources
     again and returns their references.
     """
 
@@ -148,7 +148,7 @@ class Commands:
         )
 
     async def revoke(self, request: web.Request) -> web.Response:
-        """Revoke a proxy certificate. It is in force in this server even if it cannot be written."""
+        """Revoke a proxy certificate. The revocation is in force in this server even after a failed write."""
         body = await body_of(request)
         serial = _text(body, "serial", "a string of hexadecimal digits")
         why = _text(body, "reason", "a text", "")
@@ -162,7 +162,7 @@ class Commands:
         return web.json_response(revoked_document(entry), headers=_NO_STORE)
 
     async def offer_again(self, request: web.Request) -> web.Response:
-        """Send a proxy its rejected resources again."""
+        """Offer a proxy the rejected resources again."""
         wanted = _text(await body_of(request), "proxy", "a UUID, common name or workload")
         try:
             name = find(self.reading, wanted).name
@@ -173,15 +173,15 @@ class Commands:
 
 
 def revoked_document(entry: LedgerEntry) -> dict[str, Json]:
-    """Return the JSON of a revoked certificate. Its holder may join again by the proof `joined_by`."""
+    """Return the JSON of a revoked certificate. The holder may join again by the proof `joined_by`."""
     return {"name": entry.common_name, "serial": entry.serial, "joined_by": entry.joined_by or None}
 
 
 def add_commands(app: web.Application, commands: Commands) -> None:
     """Add POST /certs/issue-proxy, POST /certs/revoke and POST /proxies/retry.
 
-    The answer to issue-proxy contains the new key. The key passes through a socket that only the user of
-    the server can open, and the server does not store it.
+    The answer to issue-proxy contains the new key. The key passes through a socket that only the server's
+    user can open, and the server does not store the key.
     """
     app.router.add_post("/certs/issue-proxy", commands.issue)
     app.router.add_post("/certs/revoke", commands.revoke)
@@ -190,9 +190,9 @@ def add_commands(app: web.Application, commands: Commands) -> None:
 
 @web.middleware
 async def explained(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer what went wrong as JSON: `error`, one sentence. 400 is the client's fault, 500 is ours.
+    """Answer an error as JSON: `error`, one sentence.
 
-    409 is for a certificate that would be nobody's.
+    400 is the client's fault, 500 is ours, and 409 is for a certificate without a workload.
     """
     try:
         return await handler(request)

@@ -20,7 +20,7 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 def host_of(header: str) -> str:
-    """Return the host of a `Host` header without its port and brackets, in lower case."""
+    """Return the host of a `Host` header without port and brackets, in lower case."""
     text = header.strip().lower()
     if text.startswith("["):
         return text[1:].partition("]")[0]
@@ -67,7 +67,7 @@ def _is_at(scheme: str, came: str, asked: str) -> bool:
 
 
 def known_hosts_only(configured: Iterable[str]) -> Middleware:
-    """Return a middleware that answers 421 to requests for unknown hosts."""
+    """Return a middleware for answering requests for unknown hosts with 421."""
     hosts = tuple(configured)
 
     @web.middleware

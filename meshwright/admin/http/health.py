@@ -1,4 +1,4 @@
-"""Health and metrics, in their own thread and event loop, so that they answer if the main loop is blocked."""
+"""Health and metrics in a thread with another event loop, so probes work while the main loop is blocked."""
 
 import asyncio
 import contextlib
@@ -20,9 +20,9 @@ _STOP_SECONDS: Final = 5.0
 class Health:
     """Sources of the probes. Every function must be safe to call from another thread.
 
-    `waiting` returns the conditions that readiness waits for; empty means ready. `remarks` returns further
-    problems. They do not make the server unready, because proxies are better off with this server than
-    without one.
+    `waiting` returns the conditions for readiness still to be met; empty means ready. `remarks` returns
+    further problems. They do not make the server unready, because proxies are better off with this server
+    than without one.
     """
 
     alive: Callable[[], bool]
@@ -64,7 +64,7 @@ def application(health: Health, metrics: Metrics, version: dict[str, str]) -> we
 
 
 class HttpThread:
-    """Thread that serves an application on a listening socket."""
+    """Thread serving an application on a listening socket."""
 
     def __init__(self, build: Callable[[], web.Application], listening: socket.socket) -> None:
         self._build = build
@@ -81,7 +81,7 @@ class HttpThread:
         return int(self._socket.getsockname()[1])
 
     def start(self) -> None:
-        """Start serving. Return when requests are answered; raise the error that prevents this."""
+        """Start serving. Return when requests are answered; raise the error of a failed start."""
         self._thread.start()
         self._started.wait()
         if self._error is not None:

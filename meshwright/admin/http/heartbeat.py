@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 BEAT_SECONDS: Final = 0.05
-"""Seconds between two beats: short, so that a block of a fraction of a second is noticed."""
+"""Seconds between two beats: short, in order to notice a block of a fraction of a second."""
 STALE_SECONDS: Final = 10.0
 
 
@@ -47,7 +47,7 @@ class Heartbeat:
         return not is_stale(self._last, self._clock(), self._limit)
 
     def take_worst(self) -> float:
-        """Return the greatest lateness in seconds since the last call, and reset it."""
+        """Return the greatest lateness in seconds since the last call, and start again from 0."""
         worst, self._worst = self._worst, 0.0
         return worst
 

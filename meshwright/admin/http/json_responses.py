@@ -1,4 +1,4 @@
-"""JSON answers that are computed in a thread, because long ones would block the event loop."""
+"""JSON answers computed in a thread, because long ones would block the event loop."""
 
 import asyncio
 from collections.abc import Callable, Mapping

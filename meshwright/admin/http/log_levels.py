@@ -18,7 +18,7 @@ class Levels(Protocol):
         """Return the levels by logger. The empty name is the level of all other loggers."""
 
     def set_level(self, logger: str, level: str | None) -> None:
-        """Set the level of a logger, or remove it (None). Raises ValueError, which names the valid values."""
+        """Set the level of a logger; None removes it. Raises ValueError, which names the valid values."""
 
 
 def add_log_levels(

@@ -1,4 +1,4 @@
-"""Commands of a server that rebuilds its ledger, for the command line, over the Unix socket only."""
+"""Commands for a server with a ledger to rebuild, for the command line, over the Unix socket only."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _log = structlog.get_logger("admin.http.rebuilding")
 
 
 class LedgerRebuilding(Protocol):
-    """Ledger that is being rebuilt. Its methods may block and are called in a thread."""
+    """The ledger during a rebuild. Callers use a thread, because the methods may block."""
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Return the presented certificates, confirmed or not. Raises CertificateError."""
@@ -37,7 +37,7 @@ class RebuildCommands:
     reading: ViewReading
 
     async def candidates(self, _request: web.Request) -> web.Response:
-        """List the certificates that proxies presented."""
+        """List the certificates presented by proxies."""
         rebuilding = self._required()
         return await self._listed(rebuilding.candidates)
 

@@ -18,7 +18,7 @@ _FIELDS: Final = frozenset({"abort", "give_up", "older_than_seconds"})
 
 
 class ChangeStatus(Protocol):
-    """Status of a root change: the rotation, and the proxies and parts that block its next step."""
+    """Status of a root change: the rotation, and the proxies and parts blocking the next step."""
 
     @property
     def rotation(self) -> Rotation | None:
@@ -26,11 +26,11 @@ class ChangeStatus(Protocol):
 
     @property
     def holdouts(self) -> tuple[Holdout, ...]:
-        """Return the proxies that block the next step."""
+        """Return the proxies blocking the next step."""
 
     @property
     def behind(self) -> tuple[BlockingPart, ...]:
-        """Return the parts of the server that block the next step."""
+        """Return the parts of the server blocking the next step."""
 
 
 class RootChange(Protocol):

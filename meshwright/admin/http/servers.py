@@ -1,4 +1,4 @@
-"""aiohttp servers: over TCP, and over a Unix socket that only its owner can open."""
+"""aiohttp servers: over TCP, and over a Unix socket for the owner only."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ class SocketError(Exception):
 def unix_socket(path: Path) -> socket.socket:
     """Listen on a Unix socket (mode 0600) at `path`. Raises SocketError.
 
-    The socket file of a server that has ended is replaced. The socket of a running server is an error.
+    The socket file of a stopped server is replaced. The socket of a running server is an error.
     """
     if len(os.fsencode(path)) > _PATH_LIMIT:
         raise SocketError(
@@ -90,9 +90,9 @@ async def serving(
 
 
 def _bounded(running: web.AppRunner) -> Callable[[], asyncio.Protocol]:
-    """Return a protocol factory that closes the oldest connection if a new one exceeds CONNECTIONS.
+    """Return a protocol factory with a limit: a new connection beyond CONNECTIONS closes the oldest.
 
-    Requests are answered within moments, so an old connection is idle. A client that keeps connections open
+    Requests are answered within moments, so an old connection is idle. A client with many open connections
     cannot block others.
     """
     server = running.server

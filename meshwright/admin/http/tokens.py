@@ -23,7 +23,7 @@ _NO_STORE: Final = {"Cache-Control": "no-store"}
 
 
 class JoinTokens(Protocol):
-    """Store of join tokens. Its methods may block and are called in a thread."""
+    """Store of join tokens. Callers use a thread, because the methods may block."""
 
     def create(self, wanted: TokenRequest, made_by: str) -> tuple[JoinToken, TokenRecord]:
         """Create a token. Raises CertificateError."""
@@ -76,7 +76,7 @@ def _number(body: dict[str, object], field: str, default: int) -> int:
 
 
 def token_document(record: TokenRecord, now: datetime) -> Document:
-    """Return the JSON of a token, without its secret."""
+    """Return the JSON of a token, without the secret."""
     return {
         "id": record.id,
         "service": record.service,
@@ -107,7 +107,7 @@ class TokenCommands:
     clock: Callable[[], datetime]
 
     async def create(self, request: web.Request) -> web.Response:
-        """Create a token. The answer contains its secret."""
+        """Create a token. The answer contains the secret."""
         body = await body_of(request)
         wanted = read_token_request(body)
         anyway = isinstance(body, dict) and body.get("anyway") is True
@@ -152,7 +152,7 @@ def _described(record: TokenRecord) -> dict[str, object]:
 def add_token_commands(app: web.Application, commands: TokenCommands) -> None:
     """Add POST /certs/tokens, GET /certs/tokens and POST /certs/tokens/revoke.
 
-    The answer to the first contains the token. It passes through a socket that only the user of the server
+    The answer to the first contains the token. The token passes through a socket that only the server's user
     can open, and the server stores a digest of the secret only.
     """
     app.router.add_post("/certs/tokens", commands.create)

@@ -1,4 +1,4 @@
-"""Layout of the page Access: callers, called ports, and the objects that allow the requests."""
+"""Layout of the page Access: callers, called ports, and the objects allowing the requests."""
 
 from collections.abc import Iterable
 from typing import Final

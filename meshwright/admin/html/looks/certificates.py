@@ -107,11 +107,11 @@ _PARTICIPANT: Final = (
 
 
 MOST_SPANS: Final = 24
-"""Maximum number of certificates in the timeline, those that expire first; the tables list all."""
+"""Maximum number of certificates in the timeline, the first to expire; the tables list all."""
 
 
 def _spans(found: Document) -> Iterator[Span]:
-    """Yield the lifetimes of the certificates in use: those of services, and older ones on proxies."""
+    """Yield the lifetimes of service certificates, and of older ones still in use by proxies."""
     current = set[str]()
     for each in records(found, "service_certificates"):
         current.add(said(each, "serial"))

@@ -1,4 +1,4 @@
-"""Look of a page: its label, forms, verdict and body."""
+"""Look of a page: label, forms, verdict and body."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ def _as_it_is(found: Document, _asked: PageRequest) -> Iterable[Markup]:
 
 @dataclass(frozen=True, slots=True)
 class PageLook:
-    """Rendering of a page's JSON; a page without `label` is named by its path."""
+    """Rendering of a page's JSON; without `label`, the path is the name of the page."""
 
     label: str = ""
     verdict: Callable[[Document], Verdict] = _counts
@@ -31,4 +31,4 @@ class PageLook:
     shows: str = ""
     """Purpose of the page, one sentence for people."""
     subjects: frozenset[str] = frozenset()
-    """Parameters that select one of the shown objects."""
+    """Parameters for selecting one of the shown objects."""

@@ -59,7 +59,7 @@ def _error(source: Document) -> Markup:
 
 
 def _when(title: str, age: str, at: str) -> Column:
-    """Return a column of times, each with its age."""
+    """Return a column of times with ages."""
 
     def shown(source: Document) -> Markup:
         if not said(source, at):

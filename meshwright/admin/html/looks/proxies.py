@@ -42,7 +42,7 @@ def of_all(found: Document) -> Verdict:
 
 
 def of_one(found: Document) -> Verdict:
-    """Return the state of one proxy, with the reason if its configuration is outdated."""
+    """Return the state of one proxy, with the reason for an outdated configuration."""
     if "usage" in found:
         return Verdict(Tone.PLAIN, "Say which proxy.")
     if "proxies" in found:
@@ -53,7 +53,7 @@ def of_one(found: Document) -> Verdict:
 
 
 def state(proxy: Document) -> Markup:
-    """Return the state of a proxy as a word, and its duration."""
+    """Return the state of a proxy as a word, and the duration."""
     also = [joined((text(" "), badge(each))) for each in ("held", "dead") if proxy.get(each) is True]
     return joined(
         (badge(said(proxy, "state")), *also, tag("span", text(f" for {said(proxy, 'age')}"), class_="whole"))

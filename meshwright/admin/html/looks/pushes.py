@@ -140,7 +140,7 @@ def _compare(cn: str, resource: str) -> Markup:
 
 
 def made_from(found: Document) -> Markup:
-    """Return the inputs of a resource, each with its origin."""
+    """Return the inputs of a resource with their origins."""
     objects = records(found, "objects")
     if not objects:
         return tag("p", text("Nothing: the proxy is served no such resource."), class_="empty")

@@ -38,10 +38,10 @@ def of_topology(found: Document) -> Verdict:
 
 
 def _tone(edge: Document) -> Tone:
-    """Return the tone of an edge by its success rate.
+    """Return the tone of an edge by success rate.
 
-    For traffic that policy does not allow, the only evidence is the report of one proxy, which may be wrong.
-    Such an edge is a warning at most.
+    For traffic without a policy, the only evidence is the report of one proxy, which may be wrong. Such an
+    edge is a warning at most.
     """
     found = tone_of_calls(part(edge, "seen"))
     is_claimed = edge.get("allowed") is False and edge.get("verified") is False
@@ -91,7 +91,7 @@ def _node(node: Document, to: str) -> Node:
 
 
 def _href(node: Document, window: str) -> str:
-    """Return the address of a node: a namespace, or a service with its neighbours, with the same window."""
+    """Return the address of a node with the same window: a namespace, or a service and the neighbours."""
     match said(node, "kind"), said(node, "id"):
         case "namespace", named:
             to = {"namespace": named}

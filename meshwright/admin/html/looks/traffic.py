@@ -17,11 +17,11 @@ from meshwright.traffic.statistics import RowKind
 
 WELL: Final = 0.99
 BADLY: Final = 0.9
-"""Success rates: from WELL a row is good, from BADLY a warning, below that a failure."""
+"""Success rates: from WELL a row is good, from BADLY a warning, below BADLY a failure."""
 
 
 def tone(row: Document) -> Tone:
-    """Return the tone of a row by its success rate; PLAIN without requests."""
+    """Return the tone of a row by success rate; PLAIN without requests."""
     success = row.get("success")
     if not isinstance(success, int | float):
         return Tone.PLAIN
@@ -29,7 +29,7 @@ def tone(row: Document) -> Tone:
 
 
 def of_traffic(found: Document) -> Verdict:
-    """Return the number of good rows, the worst row by its name, and the number of reporting proxies."""
+    """Return the number of good rows, the name of the worst row, and the number of reporting proxies."""
     rows, told = records(found, "rows"), _told(found)
     asked = [each for each in rows if tone(each) is not Tone.PLAIN]
     failing = [each for each in asked if tone(each) is not Tone.GOOD]
@@ -65,7 +65,7 @@ def _end(row: Document, field: str) -> str:
 
 
 def _whole_name(row: Document) -> str:
-    """Return the name of a row: proxy, route, or the ends of its requests."""
+    """Return the name of a row: proxy, route, or the ends of the requests."""
     ends = [_end(row, "source"), _end(row, "destination"), _end(row, "backend")]
     return said(row, "proxy") or said(row, "route") or " to ".join(filter(None, ends))
 

@@ -1,4 +1,4 @@
-"""Layout of the page Try: a form for manifests, and the proxies that they would affect."""
+"""Layout of the page Try: a form for manifests, and the affected proxies."""
 
 from collections.abc import Iterable
 from typing import Final
