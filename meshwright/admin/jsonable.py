@@ -30,6 +30,7 @@ def jsonable(value: object) -> Json:
         case str():
             return str(value)
         case datetime():
+            # Z instead of +00:00, as Kubernetes and browsers write UTC.
             return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         case timedelta():
             return value.total_seconds()
@@ -38,6 +39,7 @@ def jsonable(value: object) -> Json:
         case Mapping():
             return {str(name): jsonable(inner) for name, inner in value.items()}
         case AbstractSet():
+            # Sets have no order, but the output must be deterministic.
             return [jsonable(inner) for inner in sorted(value)]
         case list() | tuple():
             return [jsonable(inner) for inner in value]

@@ -26,6 +26,7 @@ def find(reading: ProxyReading, wanted: str) -> ProxyStatus:
     example, `web` is ambiguous if two namespaces have a workload `web`.
     """
     statuses, view = reading.proxies(), reading.view()
+    # A generator: workloads are looked up only if no common name or UUID matches.
     for found in _found(statuses, view, wanted):
         if len(found) == 1:
             return found[0]

@@ -14,6 +14,7 @@ async def in_json(request: web.Request, handler: Handler) -> web.StreamResponse:
     For an unsupported method, `Allow` names the supported ones (RFC 9110, 15.5.6). OPTIONS is unsupported
     too, which the RFC permits (9.1).
     """
+    # Other paths are pages, and `Site.framed` renders their errors.
     if request.path != PREFIX and not request.path.startswith(f"{PREFIX}/"):
         return await handler(request)
     try:

@@ -83,6 +83,7 @@ def changed(before: MeshFingerprint, after: MeshFingerprint, at: datetime) -> Do
     came = sorted(map(str, after.connected - before.connected))
     went = sorted(map(str, before.connected - after.connected))
     parts = {
+        # By identity, because each wave creates a new object and a comparison of content takes long.
         "mesh": after.mesh is not before.mesh,
         "problems": after.problems != before.problems,
         "proxies": bool(came or went) or after.expected != before.expected,
@@ -120,6 +121,7 @@ class Events:
 
         HEAD gets the headers of GET without content (RFC 9110, 9.3.2).
         """
+        # Far below servers.CONNECTIONS, so that pages still find a free connection.
         if self.clients >= CLIENTS:
             words = (
                 f"{CLIENTS} clients are connected already, which is the limit: poll the other paths instead"
@@ -141,6 +143,7 @@ class Events:
     async def _tell(self, request: web.Request, response: web.StreamResponse) -> None:
         # Taken before the first byte of content, so that every change after this byte is an event.
         before, said = self._look(), time.monotonic()
+        # Milliseconds after which a browser reconnects.
         await _say(response, "retry: 2000")
         while not self.ended.is_set() and request.transport is not None:
             with contextlib.suppress(TimeoutError):

@@ -40,6 +40,7 @@ async def overview(api: Api, _request: web.Request) -> Document:
         "certificates": await glances.certificates(),
     }
     tone = worst(each.tone for each in found.values())
+    # Of several equally bad parts, the order above decides.
     first = next(each for each in found.values() if each.tone is tone)
     parts: list[Json] = [_part(name, each) for name, each in found.items()]
     return {"verdict": tone.value, "sentence": first.sentence, "parts": parts}

@@ -161,6 +161,7 @@ def add_api(app: web.Application, api: Api) -> None:
         app.router.add_get(PREFIX + each.path, partial(_answer, api, each))
     events = Events(api.reading, api.clock)
     app.router.add_get(PREFIX + EVENTS, events.answer)
+    # An open event stream would otherwise delay the shutdown.
     app.on_shutdown.append(events.end)
     app.router.add_post(PREFIX + TRY, partial(trying.answer, api))
     app.router.add_get(PREFIX, _index)

@@ -66,6 +66,8 @@ def fitted(shape: Shape, value: Json) -> Json:
             return None if value is None else fitted(inner, value)
         case {"properties": dict(fields), "required": list(required)}, dict():
             return {
+                # Raises KeyError for a missing required field, which is an error of the page and not of the
+                # client.
                 name: fitted(each, value[name])
                 for name, each in fields.items()
                 if isinstance(each, dict) and (name in value or name in required)

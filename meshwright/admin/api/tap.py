@@ -65,6 +65,7 @@ class TapStream:
             return web.Response(headers=headers)
         noticed = asyncio.Event()
         try:
+            # Before the headers are sent, because a refusal needs a status of its own.
             tap = self.taps.begin(wanted.watched, noticed.set)
         except TooManyTaps:
             words = f"{MOST_TAPS} taps are running already, which is the limit: wait until one of them ends"
@@ -75,6 +76,7 @@ class TapStream:
             with contextlib.suppress(ConnectionResetError, TimeoutError):  # the client is gone
                 await self._tell(_Client(request, response, wanted), tap, noticed)
         finally:
+            # Sidecars report while the tap exists, so it must end with the stream in every case.
             self.taps.end(tap)
         return response
 

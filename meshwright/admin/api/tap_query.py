@@ -134,6 +134,8 @@ def _statuses(said: str) -> range:
 def _number(name: str, said: str, within: range, default: int) -> int:
     if not said:
         return default
+    # isdigit also accepts digits of other scripts. The length is checked before int(), so that int() is
+    # cheap.
     if not (said.isascii() and said.isdigit() and len(said) < 10 and int(said) in within):
         words = f"must be a whole number from {within[0]} to {within[-1]}"
         raise web.HTTPBadRequest(reason=f"{name} is {said[:40]!r}: {words}")

@@ -56,6 +56,7 @@ async def answer(api: Api, request: web.Request) -> web.Response:
     """Answer with the effect of manifests. Nothing is applied."""
     if is_of_another_site(request):
         return await _error(ELSEWHERE, HTTPStatus.FORBIDDEN)
+    # For this type a browser asks first (CORS preflight), and this server never agrees.
     if request.content_type != JSON:
         refused = await _error(f"the Content-Type header must be {JSON}", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
         refused.headers["Accept"] = JSON  # RFC 9110, 15.5.16
@@ -81,6 +82,7 @@ async def _body(request: web.Request) -> bytes:
     found = bytearray()
     async for piece in request.content.iter_chunked(65536):
         found += piece
+        # After each chunk, because Content-Length may be missing.
         if len(found) > MOST_ESCAPED * BYTES:
             sentence = f"the body is longer than {MOST_ESCAPED * BYTES} bytes"
             raise TrialUnavailable(sentence, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)

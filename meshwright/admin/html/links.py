@@ -12,11 +12,13 @@ from meshwright.admin.html.markup import Markup, name, tag
 from meshwright.mesh import kinds
 from meshwright.mesh.kinds import Kind
 
+# Internal kinds such as `certificate` begin with a lower-case letter, and are not objects of users.
 _KINDS: Final = sorted(
     {each.name for each in vars(kinds).values() if isinstance(each, Kind) and each.name[:1].isupper()}
 )
 _OBJECT: Final = re.compile(rf"\b(?:{'|'.join(_KINDS)})(?:\.[a-z0-9.-]+)? [a-z0-9.-]+/[\w.:-]*\w")
 
+# <uuid>.<service>.<namespace>, followed by a word: problems about a proxy begin like this.
 _PROXY: Final = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+){2}(?= [a-z])")
 
 

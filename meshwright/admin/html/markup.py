@@ -9,8 +9,10 @@ Markup = NewType("Markup", str)
 """Complete, escaped HTML. Only this module may create Markup from text."""
 
 NOTHING: Final = Markup("")
+# A long name may break after a separator, but not between two separators.
 _SEAM: Final = re.compile(r"(?<=[/.,:|=&?@_-])(?=[^/.,:|=&?@_\s-])")
 _WORD: Final = re.compile(r"\S{18,}")
+# Elements without content and end tag (the HTML standard, "void elements").
 _VOID: Final = frozenset({"input", "meta", "br", "link"})
 
 

@@ -158,6 +158,7 @@ def _words(arrow: Arrow, points: Sequence[_Point]) -> Markup:
     found = []
     shift = 0.0
     if arrow.locked:
+        # Half the width of the label: a letter of the 12 px font is about 6.8 pixels wide.
         half = 3.4 * len(arrow.says)
         lock = tag(
             "path", d=_LOCK, transform=f"translate({middle_x - half - 9:g} {middle_y - 16:g})", class_="lock"
@@ -167,4 +168,5 @@ def _words(arrow: Arrow, points: Sequence[_Point]) -> Markup:
     words = tag(
         "text", text(arrow.says), x=f"{middle_x + shift:g}", y=f"{middle_y - 6:g}", text_anchor="middle"
     )
+    # Hidden from screen readers, because the title of the line has the same text.
     return tag("g", *found, words, class_=f"says {arrow.tone.name.lower()}", aria_hidden="true")

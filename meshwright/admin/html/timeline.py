@@ -30,6 +30,7 @@ class Span:
 
 def timeline(spans: Sequence[Span], now: datetime, until: datetime, label: str) -> Markup:
     """Return spans around `now`; a span with an end after `until` has an arrow at the edge."""
+    # Never 0, because the scale is divided by this length.
     ahead = max(until - now, SHORTEST)
     first = now - ahead * BEFORE / (1 - BEFORE)
     height = ROW * (len(spans) + 1)
@@ -61,6 +62,7 @@ def timeline(spans: Sequence[Span], now: datetime, until: datetime, label: str) 
 def _row(span: Span, number: int, at: Callable[[datetime], float], edge: datetime) -> Markup:
     top = number * ROW
     left = NAMES if span.start is None else at(span.start)
+    # At least 2 pixels, so that an expired span is visible.
     right = max(at(span.end), left + 2)
     shown = span.name if len(span.name) <= LETTERS else f"{span.name[: LETTERS - 1]}…"
     inner = [

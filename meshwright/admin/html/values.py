@@ -79,6 +79,7 @@ def _list(value: list[Json]) -> Markup:
         return text("none")
     found = [each for each in value if isinstance(each, dict)]
     names = list(dict.fromkeys(each for record in found for each in record))
+    # Records with few, flat fields are easier to compare in a table.
     if len(found) == len(value) and 0 < len(names) <= _COLUMNS and all(map(_is_flat, found)):
         cells = [[shown(record.get(each)) for each in names] for record in found]
         return rows([each.replace("_", " ") for each in names], cells)

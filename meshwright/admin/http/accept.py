@@ -48,6 +48,7 @@ def prefers_html(request: web.Request) -> bool:
     JSON. Invalid elements are ignored. A client that accepts neither gets JSON, which 12.5.1 allows.
     """
     ranges = list(_ranges(request.headers.getall("Accept", ())))
+    # (0.0, -1) is the result for a type that the client does not accept.
     return _wanted(ranges, HTML) > max(_wanted(ranges, JSON), (0.0, -1))
 
 
@@ -64,7 +65,7 @@ def _ranges(lines: Iterable[str]) -> Iterator[_Range]:
     """Yield the ranges of all header lines, which form one list (5.3). Invalid elements are ignored."""
     for element in _ELEMENT.findall(",".join(lines)):
         found = _RANGE.fullmatch(element)
-        if found is None or (found[2] is None and found[1] != "*"):  # `*` alone is how Java says it
+        if found is None or (found[2] is None and found[1] != "*"):  # Java's URLConnection sends a lone `*`
             continue
         given = {name.lower(): _plain(value).lower() for name, value in _PARAMETER.findall(found[3])}
         weight = given.pop("q", "1")

@@ -110,7 +110,7 @@ def _days(body: Mapping[str, object], field: str) -> int | None:
 def require_holder(view: View | None, request: ProxyRequest) -> None:
     """Raise UnknownHolder if no workload has the name. Without a view the name is accepted."""
     if view is None or request.anyway or not is_proxy_name(str(request.name)):
-        return  # of what is no name, whoever issues says so
+        return  # the issuer refuses an invalid name
     if why := nobody_has(view, request.name):
         raise UnknownHolder(request.name, why)
 
@@ -155,6 +155,7 @@ class Commands:
         try:
             entry = await asyncio.to_thread(self.proxies.revoke, serial, why)
         except UnwrittenError as error:
+            # The certificate must stop working now, even if the ledger could not store the revocation.
             self.revoked(error.entry)
             raise StateError(f"{error}; {_UNTIL_RESTART}") from error
         self.revoked(entry)

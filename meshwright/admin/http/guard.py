@@ -62,7 +62,7 @@ def _is_at(scheme: str, came: str, asked: str) -> bool:
     try:
         one, other = urlsplit(f"//{came}"), urlsplit(f"//{asked}")
         return (one.hostname, one.port or usual) == (other.hostname, other.port or usual)
-    except ValueError:  # what is no port, or no address
+    except ValueError:  # invalid port or address
         return False
 
 

@@ -73,6 +73,7 @@ class HttpThread:
         self._stop = asyncio.Event()
         self._started = threading.Event()
         self._error: BaseException | None = None
+        # A daemon thread, so that a stuck request cannot keep the process alive.
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
     @property
@@ -99,7 +100,7 @@ class HttpThread:
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
-        except BaseException as error:  # noqa: BLE001 - handed to whoever started the thread
+        except BaseException as error:  # noqa: BLE001 - start() raises it in the calling thread
             self._error = error
         finally:
             self._started.set()

@@ -49,6 +49,7 @@ class RebuildCommands:
             raise CommandError("serials must be a list of strings with hexadecimal digits")
 
         def confirmed() -> tuple[Candidate, ...]:
+            # Logged one by one, because an error ends the loop and earlier confirmations stay.
             for each in map(rebuilding.confirm, serials):
                 _log.warning("proxy certificate confirmed", proxy=str(each.name), serial=each.serial)
             return rebuilding.candidates()

@@ -19,7 +19,7 @@ SOCKET_NAME: Final = "meshwright.sock"
 CONNECTIONS: Final = 64
 """Open connections of a server: more than probes, scrapers and people need at a time."""
 
-_PATH_LIMIT: Final = 107  # sun_path of Linux, less its end
+_PATH_LIMIT: Final = 107  # sun_path of Linux without the terminating zero byte
 _DRAIN_SECONDS: Final = 1.0
 
 
@@ -67,6 +67,7 @@ def _remove_stale(path: Path) -> None:
         try:
             probe.connect(str(path))
         except ConnectionRefusedError:
+            # Refused means that no process listens: the file is left over from a killed server.
             path.unlink(missing_ok=True)
             return
         except OSError as error:
@@ -83,6 +84,7 @@ async def serving(
     await running.setup()
     try:
         loop = asyncio.get_running_loop()
+        # Instead of aiohttp's SockSite, because connections must pass _bounded.
         async with await loop.create_server(_bounded(running), sock=listening, ssl=tls):
             yield
     finally:

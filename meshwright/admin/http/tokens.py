@@ -57,6 +57,7 @@ def read_token_request(body: object) -> TokenRequest:
             raise CommandError(f"{field} must be a DNS-1123 label")
     uses, seconds = _number(body, "uses", 1), _number(body, "valid_seconds", 86400)
     days = None if body.get("days") is None else _number(body, "days", 1)
+    # timedelta raises OverflowError for very large numbers.
     valid = timedelta(seconds=min(seconds, 10**9))
     return TokenRequest(body["service"], body["namespace"], uuid, uses, valid, days)
 
@@ -140,7 +141,7 @@ def _described(record: TokenRecord) -> dict[str, object]:
     bound = {} if record.uuid is None else {"uuid": record.uuid}
     until = record.expires_at.isoformat()
     return {
-        "id": record.id,  # what a log calls a token is withheld
+        "id": record.id,  # the log withholds fields with the name `token`
         **names,
         **bound,
         "uses": record.uses,

@@ -72,6 +72,7 @@ class Durations:
 
     def observe(self, seconds: float) -> None:
         """Count a duration in seconds."""
+        # Without a lock: a scrape in between sees a count without its seconds, and the next scrape has both.
         self._counts[bisect_left(self._bounds, seconds)] += 1
         self._sum += seconds
 

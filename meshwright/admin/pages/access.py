@@ -84,6 +84,7 @@ def _admitted(view: View, call: Call) -> Iterator[AccessGrant]:
             if not isinstance(backend.upstream, ServiceKey):
                 continue
             behind = view.services[backend.upstream]
+            # A backend with weight 0 gets no requests.
             for port in behind.ports_leading_to(backend.target_port) if backend.weight else ():
                 for endpoint in endpoints(view, behind.key, port):
                     if endpoint.identity is not None:

@@ -31,6 +31,7 @@ from meshwright.admin.proxy_names import NothingToShow
 
 INDEX: Final = "/debug"
 _PLAIN: Final = PageLook()
+# Read on import, so that a request never waits for the disk.
 SCRIPT: Final = (files("meshwright.admin.html") / "live.js").read_text("utf-8")
 Answer = Callable[[web.Request], Awaitable[Document]]
 
@@ -128,6 +129,7 @@ class Site:
         async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
             try:
                 response = await handler(request)
+            # aiohttp raises redirects too, which are not errors.
             except web.HTTPRedirection:
                 raise
             except web.HTTPException as error:
@@ -200,6 +202,7 @@ def application(
 ) -> web.Application:
     """Build the debug server, which answers known hosts only and changes nothing."""
     site = Site(tuple(all_pages), further, clock)
+    # The outermost middleware is first: `framed` also renders the refusal of an unknown host.
     app = web.Application(middlewares=[site.framed(), known_hosts_only(hosts)])
     _route(app, site)
     return app

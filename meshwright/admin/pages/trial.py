@@ -64,6 +64,7 @@ def tried(asked: TrialInput) -> Document:
         view.apply(part)
         step()
     drivers = DriverRegistry.discover().drivers.values()
+    # Without secrets, because a trial must never show a key.
     rendering = RenderInputs(view, translation(*drivers, environment=os.environ, secrets=False))
     (before, _), standing = _served(rendering, step), frozenset(problems(view))
     claims = {key.claim for key in objects}  # a Pod replaces a Workload of the same name
@@ -83,6 +84,7 @@ def _within(until: float) -> Callable[[], None]:
     def step() -> None:
         if time.monotonic() > until:
             raise TooLong
+        # sleep releases the interpreter lock, so the event loop can run.
         time.sleep(PAUSE_SECONDS)
 
     return step

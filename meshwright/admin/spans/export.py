@@ -157,6 +157,7 @@ class SpanExport:
 
     def _say(self, error: grpc.aio.AioRpcError) -> None:
         self._failed += 1
+        # One warning for each outage, not for each attempt.
         if self._failed == 1:
             said = " ".join((error.details() or "").split())[:300]
             code = error.code().name.lower()

@@ -173,6 +173,7 @@ def _secured(view: View, found: Mapping[BySource, Figures], edges: defaultdict[B
             continue
         backend, source = called_of(calls.called), caller_of(caller)
         key = ServiceKey(Namespace(backend[0]), ServiceName(backend[1]))
+        # A report can name anything.
         if view.services.get(key) is None:
             continue
         apexes = [name_of(split.apex) for split in splits_by_backend(view).found(key)]

@@ -150,6 +150,7 @@ def _ordered(rows: list[list[str]], steps: Sequence[Edge]) -> list[list[str]]:
             break
         at = {place: number / len(row) for row in now for number, place in enumerate(row)}
         for row in now if sweep % 2 == 0 else now[::-1]:
+            # The name decides between equal positions, so that the layout is deterministic.
             row.sort(key=lambda place: (_middle([at[each] for each in near[place]], at[place]), place))
             at |= {place: number / len(row) for number, place in enumerate(row)}
         _swap(now, near)

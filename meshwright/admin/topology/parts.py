@@ -35,6 +35,7 @@ def by_namespace(whole: Graph) -> Graph:
         nodes[_namespace(node)].add(proxies)
     for (source, destination), calls in whole.edges.items():
         between = _namespace(source), _namespace(destination)
+        # Traffic within a namespace has no edge here.
         if between[0] != between[1]:
             _merge(edges[between], calls)
     return Graph(dict(sorted(nodes.items())), dict(sorted(edges.items())))

@@ -145,6 +145,7 @@ def _timeline(found: Document, now: datetime | None) -> Iterable[Markup]:
     if not spans or ends is None or now is None:
         return
     signer = f"CA ({said(authority, 'kind')})"
+    # Certificates are useless after the end of their CA.
     tone = Tone.GOOD if ends > spans[-1].end else Tone.WARNING
     top = Span(signer, None, ends, tone, f"{signer}: until {said(authority, 'not_after')}")
     yield timeline([top, *spans[:MOST_SPANS]], now, spans[-1].end, "Until when certificates are in force")

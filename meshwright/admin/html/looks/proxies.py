@@ -22,6 +22,7 @@ def tone(proxy: Document) -> Tone:
     states = [tone_of(state) for state in map(str, part(proxy, "sync").values())]
     if said(proxy, "why").startswith(FAILURES):
         states.append(Tone.BAD)
+    # An ended proxy is normal after a rollout.
     is_behind = said(proxy, "why") and said(proxy, "state") != "ended"
     states.append(Tone.WARNING if is_behind else tone_of(said(proxy, "state")))
     return worst(states)
@@ -91,6 +92,7 @@ _COLUMNS: Final = (
 
 def _all(found: Document) -> Iterable[Markup]:
     order = list(Tone)
+    # sorted is stable: within a tone, proxies stay in the order of their names.
     proxies = sorted(records(found, "proxies"), key=lambda each: order.index(tone(each)))
     empty = "No proxy is known yet. One is as soon as a Workload with a uuid is read, or a sidecar connects."
     yield table(proxies, _COLUMNS, empty)

@@ -46,6 +46,7 @@ def of_traffic(found: Document) -> Verdict:
 
 def _told(found: Document) -> str:
     reporting = part(found, "reporting")
+    # Low counts may only mean that some proxies have not reported yet.
     told, connected = reporting.get("proxies"), reporting.get("connected")
     if not isinstance(told, int) or not isinstance(connected, int) or told >= connected:
         return ""

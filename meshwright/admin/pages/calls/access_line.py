@@ -107,6 +107,7 @@ def _caller(line: Mapping[str, str]) -> str:
         raise LineError("the line has no caller, as in the log of the caller's own sidecar: give --from")
     _, _, path = line["caller"].removeprefix("spiffe://").partition("/")
     parts = path.split("/")
+    # spiffe://<trust domain>/ns/<namespace>/sa/<service account>
     if len(parts) != 4 or (parts[0], parts[2]) != ("ns", "sa") or not is_dns_label(parts[1]):
         raise LineError(f"caller is {line['caller'][:200]!r}: no identity of a mesh")
     return f"{parts[1]}/{parts[3]}"

@@ -63,6 +63,7 @@ def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
     client = _client(query.get("from", ""))
     called = query.get("to", "")
     rest, _, number = called.rpartition(":")
+    # Six digits at most, so that int() is cheap for any input.
     if not (number.isascii() and number.isdigit() and 1 <= int(number[:6]) <= 65535):
         raise QueryError(f"to is {called[:200]!r}: must be {_CALLED}")
     namespace, name = _pair("to", rest, _CALLED)

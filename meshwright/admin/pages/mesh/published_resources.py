@@ -29,6 +29,7 @@ async def published(reading: PublishedPage) -> dict[str, Json]:
         snapshot = reading.snapshot(status.name)
         if snapshot is None:
             continue
+        # Proxies of one group share a snapshot object, so its identity groups them without a comparison.
         proxies.setdefault(id(snapshot), []).append(str(status.name))
         if id(snapshot) not in snapshots:
             snapshots[id(snapshot)] = snapshot

@@ -22,6 +22,7 @@ from xds.protocol.resources.resource import TYPES, Resource
 from xds.protocol.resources.snapshot import Snapshot
 
 REDACTED: Final = "[redacted]"
+# Fields of Envoy's API with key material or with its source.
 _SECRET_FIELDS: Final = frozenset(
     {
         "private_key",

@@ -34,6 +34,7 @@ class ProxiesPage(ProxyReading, RejectionReading, StreamReading, Protocol):
 def proxies(reading: ProxiesPage, entries: Iterable[LedgerEntry], now: datetime) -> Iterator[Document]:
     """Yield every connected, expected and former proxy; `entries` is the ledger."""
     streams = by_proxy(reading.streams())
+    # One iterator for all proxies, because NAMED is the limit of the whole page.
     issued, view, left = newest(entries, now), reading.view(), iter(range(NAMED))
     ejected = reading.ejected()
     for each in reading.proxies():

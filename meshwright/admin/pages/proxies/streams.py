@@ -13,6 +13,7 @@ from xds.stream_status import StreamStatus, SyncState, TypeStatus
 NACKED: Final = "nacked"
 """State of a type with a rejected resource."""
 
+# From worst to best.
 _WORST: tuple[SyncState, ...] = (SyncState.REJECTED, SyncState.PENDING, SyncState.ASKED, SyncState.SYNCED)
 _SYNC = {
     SyncState.REJECTED: NACKED,

@@ -57,6 +57,7 @@ def newest(entries: Iterable[LedgerEntry], now: datetime) -> Mapping[str, Ledger
         in_force = entry.in_force(now)
         return in_force, in_force and entry.claimed_at is not None, entry.issued_at
 
+    # The last entry of a name wins, so the highest rank must be last.
     return {each.common_name: each for each in sorted(entries, key=rank)}
 
 
