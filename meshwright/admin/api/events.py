@@ -32,7 +32,7 @@ EVERY_SECONDS: Final = 1.0
 HEARTBEAT_SECONDS: Final = 15.0
 """Seconds without a change after which a comment line keeps the connection open."""
 GONE_SECONDS: Final = 10.0
-"""Seconds without progress in reading after which a client is disconnected."""
+"""Seconds after which a client is disconnected if it does not read."""
 PARTS: Final = ("mesh", "problems", "proxies", "answers", "figures")
 NAMED: Final = 100
 """Maximum number of connected and of disconnected proxies in an event; the others are counted."""
@@ -168,6 +168,6 @@ class Events:
 
 
 async def _say(response: web.StreamResponse, *lines: str) -> None:
-    """Write the lines of one event. Raises TimeoutError if the client reads nothing for GONE_SECONDS."""
+    """Write the lines of one event. Raises TimeoutError if the client does not read for GONE_SECONDS."""
     async with asyncio.timeout(GONE_SECONDS):
         await response.write("\n".join((*lines, "", "")).encode())

@@ -31,7 +31,7 @@ PATH: Final = "/api/v1/tap"
 LOOK_SECONDS: Final = 1.0
 """Maximum seconds until a disconnected client is noticed if no requests are reported."""
 GONE_SECONDS: Final = 10.0
-"""Seconds without progress in reading after which a client is disconnected."""
+"""Seconds after which a client is disconnected if it does not read."""
 
 
 class TapReading(ProxyReading, Protocol):
@@ -103,7 +103,7 @@ class TapStream:
         await client.say({"ended": f"the time of {client.asked.seconds:g} seconds is over"})
 
     def _watching(self, wanted: TapQuery) -> Document:
-        """Return the tapped service and the number of connected proxies with reports about it."""
+        """Return the tapped service and the number of connected proxies serving it."""
         watched = wanted.watched
         here = (each.name for each in self.reading.proxies() if each.state is ProxyState.CONNECTED)
         those = (
@@ -125,7 +125,7 @@ class _Client:
         return self.request.transport is not None
 
     async def say(self, line: Document) -> None:
-        """Write one line. Raises TimeoutError if the client reads nothing for GONE_SECONDS."""
+        """Write one line. Raises TimeoutError if the client does not read for GONE_SECONDS."""
         async with asyncio.timeout(GONE_SECONDS):
             await self.response.write(f"{json.dumps(line)}\n".encode())
 

@@ -42,7 +42,7 @@ def failed(look: PageLook, sentence: str, asked: PageRequest, places: Iterable[P
 
 
 def index(entries: Sequence[Entry], asked: PageRequest, places: Iterable[Place]) -> str:
-    """Return the page with links to all other pages; the most serious problems come first."""
+    """Return the page with links to all other pages, and with the worst verdicts at the top."""
     known = [each.verdict for each in entries if each.verdict is not None]
     tone = worst(each.tone for each in known)
     wrong = " ".join(each.sentence for each in known if each.tone is tone)

@@ -19,7 +19,7 @@ class Gauges:
     resources: Mapping[str, int] = field(default_factory=dict)
     """Distinct resources in snapshots, by type."""
     withheld: Mapping[str, int] = field(default_factory=dict)
-    """Number of resources that proxies get in an older version after rejecting the newest, by type."""
+    """Number of resources served in an older version or reduced, because of a rejection, by type."""
     groups: int = 0
     problems: Mapping[str, int] = field(default_factory=dict)
     """By severity."""
@@ -31,7 +31,7 @@ class Gauges:
     source_objects: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """By source and state: `good`, `stale` (a newer version is invalid), `refused` (never valid)."""
     source_held: Mapping[str, int] = field(default_factory=dict)
-    """Number of empty answers that are not believed yet, by source."""
+    """Number of parts of a source that stay in force although reported as deleted, by source."""
     state_failing: bool = False
     ledger_unwritten: int = 0
     certificates: int = 0

@@ -31,7 +31,7 @@ SECONDS: Final = 10.0
 PART: Final = 16
 """Number of edits that are applied in one step."""
 PAUSE_SECONDS: Final = 0.0005
-"""Pause after each step of some milliseconds, in which the event loop gets the interpreter lock."""
+"""Pause in seconds after each step of some milliseconds, so that the event loop can run."""
 SETS: Final = 20
 LINES: Final = 400
 """Maximum numbers of shown groups of proxies (SETS), and of diff lines for each resource (LINES)."""
@@ -84,7 +84,7 @@ def _within(until: float) -> Callable[[], None]:
     def step() -> None:
         if time.monotonic() > until:
             raise TooLong
-        # sleep releases the interpreter lock, so the event loop can run.
+        # sleep releases the interpreter lock to the event loop's thread.
         time.sleep(PAUSE_SECONDS)
 
     return step

@@ -26,7 +26,7 @@ QUEUE: Final = 4096
 """Maximum number of spans in the queue; a trace without room is dropped as a whole."""
 
 BATCH: Final = 128
-"""Maximum number of spans in a request, because encoding them blocks the event loop for about 3 ms."""
+"""Maximum number of spans in a request: encoding them blocks the event loop for about 3 ms."""
 
 SECONDS: Final = 10.0
 """Timeout of a request in seconds."""

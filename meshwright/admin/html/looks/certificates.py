@@ -1,4 +1,4 @@
-"""Layout of the page Certificates: certificates of services and proxies, and proxies without one."""
+"""Layout of the page Certificates: of services, of proxies, and the proxies that lack a certificate."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime

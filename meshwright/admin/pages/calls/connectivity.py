@@ -1,7 +1,7 @@
 """`/debug/connectivity`: the policy for a request, and the actual state of every part on its path.
 
-The page contains facts only. `meshwright.cli.connectivity` draws the conclusions, because it can also send
-the request.
+The page contains facts only. `meshwright.cli.connectivity` draws the conclusions, because the command also
+sends the request.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ async def connectivity(
     """Return the facts about one request. Raises QueryError, or NothingToShow for an unknown service.
 
     `callers` are the sidecars of the caller. `endpoints` are all endpoints, each with the reason if it gets
-    no traffic. `called` are the sidecars of the other endpoints.
+    no traffic. `called` are the sidecars of the endpoints that get traffic.
     """
     if not query:
         return {"usage": USAGE}

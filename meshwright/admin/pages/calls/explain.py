@@ -57,8 +57,8 @@ def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
 
     `from` is `<namespace>/<service account>`, or a caller outside the mesh (`_CALLER`). `to` is
     `<namespace>/<service>:<port>`. `method` is GET by default. `path` is `/` by default, and has the form of
-    an HTTP/1.1 request target: a path, an http URL, or `*`. Without a host header, the host is the service's
-    name with its namespace and port, as most clients send it; for example `store.shop:8080`.
+    an HTTP/1.1 request target: a path, an http URL, or `*`. Without a host header, the host is that of most
+    clients: the service's name and namespace, with the port unless it is 80; for example `store.shop:8080`.
     """
     client = _client(query.get("from", ""))
     called = query.get("to", "")

@@ -50,7 +50,7 @@ async def certificates(reading: CertificatePage, now: datetime) -> Document:
 def offline_certificates(
     entries: Iterable[LedgerEntry], now: datetime, authority: AuthorityStatus
 ) -> Document:
-    """Return the document without a server, for example for `meshwright certs list` on its state directory.
+    """Return the document without a server, for example for `meshwright certs list` on a stopped server.
 
     `service_certificates` and `participants` are null, because only a running server knows them. Null differs
     from an empty list, which means that none exist.

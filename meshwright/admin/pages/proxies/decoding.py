@@ -22,7 +22,7 @@ from xds.protocol.resources.resource import TYPES, Resource
 from xds.protocol.resources.snapshot import Snapshot
 
 REDACTED: Final = "[redacted]"
-# Fields of Envoy's API with key material or with its source.
+# Fields of Envoy's API with secret content, for example those of TlsCertificate.
 _SECRET_FIELDS: Final = frozenset(
     {
         "private_key",

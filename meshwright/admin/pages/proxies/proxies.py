@@ -53,7 +53,8 @@ def known(
     """Return the evidence about one proxy.
 
     `issued` are the newest certificates by common name. `ejected` are the proxies that ejected endpoints, by
-    address. Each error of a rejected resource takes one item of `left`; without items no error is searched.
+    address. Looking up the error of a rejected resource takes one item of `left`; without items, errors are
+    empty.
     """
 
     def refusal(type_url: TypeUrl, resource: ResourceName) -> str:

@@ -75,8 +75,7 @@ async def listed(reading: ProxyPage, now: datetime) -> Document:
 async def configured(reading: ProxyPage, wanted: str, now: datetime) -> Document:
     """Return one proxy with its configuration in the form of Envoy.
 
-    `comparable` are the resources that can be compared with their previous version, for example
-    `route/rds-a`.
+    `comparable` are the resources with a stored previous version, for example `route/rds-inbound.8080`.
     """
     status = find(reading, wanted)
     shown = one(reading, status, await asyncio.to_thread(reading.ledger), now)

@@ -72,8 +72,8 @@ def why(proxy: ProxyStatus, known: ProxyEvidence, now: datetime) -> str:
 def is_dead(proxy: ProxyStatus, known: ProxyEvidence, now: datetime) -> bool:
     """Return True if a proxy is disconnected for long, and callers have ejected it.
 
-    One of the two conditions proves nothing alone. A proxy whose workload is gone is never dead, because it
-    has no callers.
+    Neither condition alone is a proof. A proxy whose workload is gone is never dead, because it has no
+    callers.
     """
     should_be_here = proxy.state in (ProxyState.EXPECTED, ProxyState.DISCONNECTED)
     return should_be_here and bool(known.ejected_by) and now - proxy.since > known.dead_after
