@@ -1,10 +1,12 @@
 """Interfaces for people and programs: JSON API, debug pages, metrics, health and the Unix socket.
 
-A request takes one path through the package. `http` has the servers and their guards. A route of `api` or a
-page of `pages` computes a JSON document from the protocols of `readers`, which are the only view of the rest
-of the server. The document is sent as JSON, or rendered by `html`. For example, `/debug/proxy` and
-`/api/v1/proxies` share one document, so a page and the API never disagree.
+    readers -> pages (a JSON document) -> html (a page) -> http (guards, servers) -> browser
+                                       -> api (reduced to its shape)             -> program
+
+A page and a path of the API share one document, for example `/debug/proxy` and `/api/v1/proxies`, so the two
+never disagree. The protocols of `readers` are the only view of the rest of the server. `metrics` and `spans`
+export the state of the server to other programs.
 
 The package never decides anything about the mesh, and never shows a private key or a secret: `jsonable`
-refuses bytes and every unknown type. Read `readers`, then `pages.site` and `api.routes`.
+refuses bytes and every unknown type. Read next: `readers`, then `pages.site` and `api.routes`.
 """

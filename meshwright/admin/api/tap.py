@@ -3,8 +3,8 @@
 A tap makes the server configure sidecars to report requests. Therefore the path is served only on the Unix
 socket in the state directory.
 
-Example of a stream: `{"watching": {...}}`, then lines such as `{"request": {...}}` or `{"lost": 7}`, and at
-last `{"ended": "..."}` with the reason.
+A stream begins with `{"watching": {...}}`. Then there are lines for requests, for example `{"request":
+{...}}`, or for skipped requests, such as `{"lost": 7}`. The last line is `{"ended": "..."}` with the reason.
 """
 
 import asyncio

@@ -43,8 +43,8 @@ class TapQuery:
 def asked(reading: ProxyReading, query: Iterable[tuple[str, str]]) -> TapQuery:
     """Parse a query, given as pairs of name and value.
 
-    Example: `service=shop/pay`, `status=5xx`, `seconds=60`. Raises web.HTTPBadRequest, and NothingToShow for
-    an unknown proxy or service.
+    For example, `service=shop/pay`, `status=5xx` and `seconds=60` select the failed requests of the next
+    minute. Raises web.HTTPBadRequest, and NothingToShow for an unknown proxy or service.
     """
     said = _said(query)
     choice = TapChoice(

@@ -4,7 +4,7 @@ from meshwright.admin.jsonable import Document, Json
 
 
 def said(found: Document, name: str) -> str:
-    """Return a field as text; empty for null, an object or a list."""
+    """Return a field as text, for example `80` for a number; empty for null, an object or a list."""
     value = found.get(name)
     return "" if value is None or isinstance(value, dict | list) else str(value)
 

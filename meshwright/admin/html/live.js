@@ -1,11 +1,11 @@
-// Keeps a page current. When the server tells that something is other (/api/v1/events), the page is asked for again, and what it
-// has now takes the place of what it had: what is opened, typed, scrolled to and focused stays. Without this script a page is as good,
-// and as of when it was asked for.
+// Refreshes a page after changes. The server reports changes of the mesh as events (/api/v1/events). The script then loads the page
+// again and replaces its content, but keeps opened parts, typed text, scroll positions and the focus. Every page also works without
+// this script, and then shows the state at the time of its request.
 "use strict";
 (() => {
-  const LEAST = 3000; // milliseconds between two looks, and ten times as long as the last one took
+  const LEAST = 3000; // milliseconds between two loads, plus ten times the duration of the last load, so that a slow server gets fewer
   const OVERVIEW = ["/debug", "/debug/"];
-  const OF = { // pages that show what changes often; all others are of the mesh, its problems and its proxies
+  const OF = { // pages with frequent changes; for the other parts of an event, every page is loaded again
     figures: [...OVERVIEW, "/debug/traffic", "/debug/topology"],
     answers: [...OVERVIEW, "/debug/proxy", "/debug/proxy/show", "/debug/xds", "/debug/certs", "/debug/topology", "/debug/explain", "/debug/connectivity"],
   };
@@ -23,7 +23,8 @@
   const say = (text) => { if (word.textContent !== text) word.textContent = text; };
   const isTyping = () => Boolean(document.activeElement && document.activeElement.closest("main form"));
 
-  // What each thing is called while figures and ages change: by where it leads, by its row's links or first cell, and which of several.
+  // Names by which elements are found again although figures and ages change: the link, the links or first cell of the row, and the
+  // number among several with the same name.
   function names(things) {
     const seen = new Map();
     return things.map((each) => {
@@ -67,7 +68,7 @@
     const began = performance.now();
     const answer = await fetch(location.href, {headers: {Accept: "text/html"}, cache: "no-store"}).catch(() => null);
     wait = LEAST + 10 * (performance.now() - began);
-    if (!answer || answer.status >= 500 || paused || isTyping()) return; // what has gone is said to have: that is an answer, too
+    if (!answer || answer.status >= 500 || paused || isTyping()) return; // a 404 is shown, because it is the current state of a deleted object
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const part of ["main", "#as-of"]) {
       const before = document.querySelector(part), after = page.querySelector(part);

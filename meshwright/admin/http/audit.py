@@ -70,7 +70,7 @@ async def audited(request: web.Request, handler: Handler) -> web.StreamResponse:
     if found is None:
         return await handler(request)
     what, told = found
-    who = user_of(request)  # asked first: the client may be gone when the answer is known
+    who = user_of(request)  # before the handler, because the client may be gone afterwards
     status, error = 500, ""
     try:
         response = await handler(request)

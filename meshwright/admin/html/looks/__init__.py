@@ -1,1 +1,1 @@
-"""Layout of each debug page, and an introductory sentence; a layout reads only the page's JSON."""
+"""Layout of each debug page, and an introductory sentence; a layout never reads more than the page's JSON."""

@@ -1,1 +1,1 @@
-"""Pages about one request: the reasons for its answer, and the parts on its path. No request is sent."""
+"""Pages about one request: reasons for its answer, and parts on its path; the request is never sent."""

@@ -1,1 +1,1 @@
-"""Pages about the whole mesh: topology, traffic, sources, certificates and published resources."""
+"""Pages about the whole mesh: topology, traffic, sources, certificates (never a key), published resources."""

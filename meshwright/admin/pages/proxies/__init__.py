@@ -1,1 +1,1 @@
-"""Pages about proxies: the list, one proxy, its streams, pushes and resources; nothing is sent to a proxy."""
+"""Pages about proxies: the list, one proxy, its streams, pushes and resources; never a message to a proxy."""
