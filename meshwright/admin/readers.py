@@ -83,7 +83,7 @@ class ObjectReading(Protocol):
         """Return the objects in force."""
 
     async def problems(self) -> Problems:
-        """Return the sorted problems of the input from all sources that the server follows."""
+        """Return the sorted problems of the input, after a pending search for problems has finished."""
 
     def failures(self) -> tuple[tuple[str, str, bool], ...]:
         """Return the failed groups: name, error, and whether all its proxies kept a last good snapshot."""
