@@ -1,10 +1,11 @@
-"""`python -m meshwright.cli.agent_program`: the agent itself, once its command line has been understood.
+"""`python -m meshwright.cli.agent_program`: the agent itself, after its command line has been read.
 
-What it imports, it keeps: see `meshwright.cli.process.handover`.
+Every import of this module stays in memory beside every workload: see `meshwright.cli.process.handover`.
 """
 
 from meshwright.cli.process.structlog_alone import import_structlog
 
+# Must run before any import of structlog: structlog imports rich where rich is installed.
 import_structlog()
 
 import asyncio
@@ -29,17 +30,20 @@ from meshwright.controller.process.service_manager import ServiceManager
 
 
 def run(told: AgentCommandLine) -> None:
-    """Run the agent until it is told to end, or has to; raise CommandFailed."""
+    """Run the agent until a signal stops the agent, or Envoy cannot be kept running; raise CommandFailed.
+
+    Raises NegativeAnswer if Envoy has ended too often.
+    """
     try:
         style = logs.LogFormat.JSON if told.as_json else logs.LogFormat.AUTO
         logs.configure(logs.LogLevel(told.log_level), style)
         say_unknown(os.environ, told.variables)
-        # On a terminal Envoy's lines are as they are.
+        # On a terminal, people read Envoy's lines as Envoy wrote them. JSON logs need them as events.
         envoy = replace(told.settings.envoy, logged=logs.is_json(style, sys.stderr))
         again, pages = asyncio.Event(), partial(add_log_levels, LogLevels())
         manager = ServiceManager.of(os.environ)
         if manager.listens:
-            faulthandler.enable()  # a watchdog's SIGABRT then leaves where it hung
+            faulthandler.enable()  # a watchdog's SIGABRT then writes a traceback of the hang
         settings, heard = replace(told.settings, envoy=envoy), manager if manager.listens else None
         agent = partial(app.run, settings, again=again, pages=pages, manager=heard)
         ending = asyncio.run(until_told(agent, again))

@@ -1,4 +1,4 @@
-"""Durations as people type them."""
+"""Durations as users type them, for example `24h`."""
 
 import re
 from datetime import timedelta
@@ -9,12 +9,16 @@ from meshwright.cli.errors import CommandFailed
 _DURATION: Final = re.compile(r"0*([0-9]*)([smhd])")
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _MOST_DIGITS: Final = 9
-"""So many days are as many as a timedelta can be."""
+"""Longest number of digits for which a timedelta of days can be made."""
 
 
 def duration(name: str, text: str) -> timedelta:
-    """Read `30m`, `24h` or `7d`; raise CommandFailed, which names the option."""
+    """Read a duration such as `30m`, `24h` or `7d`; `name` is the option, for the error.
+
+    Raises CommandFailed for a duration of 0, a missing or unknown unit, and more than nine digits.
+    """
     found = _DURATION.fullmatch(text)
+    # The pattern also matches the unit alone, such as `h`.
     if found is None or not text[0].isdigit():
         raise _wrong(name, text, "must be a number followed by s, m, h or d, for example 24h")
     number, unit = found.groups()

@@ -1,15 +1,15 @@
-"""What ends a command, by what went wrong; `in_words` makes a sentence of it.
+"""Errors that end a command, each with its exit status and its text for the user.
 
     CommandFailed
     ├── ServerNotRunning      no server answers
-    ├── ServerRefused   the server answered, and said no
-    │   └── UnexpectedResponse   it answered what another version of it says
+    ├── ServerRefused   the server refused the request
+    │   └── UnexpectedResponse   the answer has the form of another version
     ├── OfflineError    a directory of manifests cannot be read
-    ├── StreamError     standard output cannot be written, or standard input not be read
+    ├── StreamError     standard output cannot be written, or standard input cannot be read
     ├── IssuingError    a certificate was not issued, revoked or written
-    └── NegativeAnswer      it was found out, and the answer is no
+    └── NegativeAnswer      the command has its answer, and the answer is no
 
-Every message is one sentence for whoever typed the command.
+Every message is one sentence for the person at the terminal.
 """
 
 import contextlib
@@ -20,10 +20,10 @@ from meshwright.mesh.terminal.printable import on_one_line
 
 
 class Status(enum.IntEnum):
-    """How every command ends; docs/cli.md says for each what it means there.
+    """Exit status of a command; docs/cli.md has the meaning for each command.
 
-    NO: it was found out, and is a no, a difference, or a problem. UNKNOWN: it could not be found out, or not
-    be done.
+    NO: the command has an answer, which is no, a difference, or a problem. UNKNOWN: the command failed, so
+    there is only an error.
     """
 
     YES = 0
@@ -32,9 +32,9 @@ class Status(enum.IntEnum):
 
 
 class CommandFailed(Exception):
-    """A command could not do what it was told; `status` is what the process ends with.
+    """Error of a command that failed; `status` is the exit status of the process.
 
-    The message is one line, and one more for each of `others`.
+    The message is one line, and one more line for each of `others`.
     """
 
     status = Status.UNKNOWN
@@ -44,12 +44,12 @@ class CommandFailed(Exception):
         super().__init__("\n".join(self.lines))
 
     def in_words(self) -> str:
-        """Return the lines that people read."""
+        """Return the text for standard error, with a line feed at its end."""
         return f"meshwright: {self}\n"
 
 
 class ServerNotRunning(CommandFailed):
-    """No server answers at the socket of a state directory; `do` is the next step."""
+    """Error: the socket of a state directory does not answer; `do` is the next step for the user."""
 
     do = "start `meshwright serve`, or give another directory with --state"
 
@@ -59,11 +59,11 @@ class ServerNotRunning(CommandFailed):
 
 
 class ServerRefused(CommandFailed):
-    """The server answered, and said no; the message is its reason."""
+    """Error: the server refused a request; the message is the server's reason."""
 
 
 class UnexpectedResponse(ServerRefused):
-    """The server's answer lacks what it should have, or has something else there; `do` is the next step."""
+    """Error: the server's answer lacks a field, or has another type; `do` is the next step for the user."""
 
     do = "use the `meshwright` of the server's version; `meshwright version` prints the version of this one"
 
@@ -73,14 +73,14 @@ class UnexpectedResponse(ServerRefused):
 
 
 def lines_of(error: Exception) -> tuple[str, ...]:
-    """Return the lines of an error that has one for each fault in `lines`, for CommandFailed."""
+    """Return the lines of an error for CommandFailed: its `lines`, one for each fault, or its text."""
     found: tuple[str, ...] = getattr(error, "lines", (str(error),))
     return found
 
 
 @contextlib.contextmanager
 def understood() -> Iterator[None]:
-    """Raise UnexpectedResponse where an answer lacks what is looked for in it, as an older server's may."""
+    """Raise UnexpectedResponse for a KeyError in the block, because an older server's answer lacks fields."""
     try:
         yield
     except KeyError as error:
@@ -90,14 +90,14 @@ def understood() -> Iterator[None]:
 
 
 class OfflineError(CommandFailed):
-    """A directory cannot be read; the message is one sentence."""
+    """Error: a directory cannot be read; the message is one sentence."""
 
 
 class IssuingError(CommandFailed):
-    """A certificate could not be issued, revoked or written; the message is one sentence."""
+    """Error: a certificate could not be issued, revoked or written; the message is one sentence."""
 
 
 class NegativeAnswer(CommandFailed):
-    """What the command was to find out is a no; the message says why."""
+    """Error with status 1: the command has its answer, and the answer is no; the message has the reason."""
 
     status = Status.NO

@@ -1,7 +1,6 @@
-"""The command `meshwright`: names its commands.
+"""The program `meshwright`: the list of its commands.
 
-What is heavy to import is imported by the command that needs it, so that help
-comes at once.
+Each command imports heavy packages itself, so that `--help` answers fast.
 """
 
 from typing import Annotated
@@ -103,6 +102,6 @@ for command in (
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line, and end the process with its exit status."""
     with ending_in_words():
         app(prog_name="meshwright")

@@ -114,14 +114,14 @@ _OF_A_CLUSTER: Final = {
     "selector": "--namespace-selector",
     "control_plane": "--control-plane-namespace",
 }
-"""Options by the names of their parameters."""
+"""Options of a cluster, by the names of their parameters."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for use in programs.")]
 
 
 def require_cluster(typed: typer.Context) -> None:
-    """Raise CommandFailed where an option of a cluster is typed, and not --kubernetes.
+    """Raise CommandFailed if an option of a cluster is typed without --kubernetes.
 
-    It would be without effect. In the environment it may stand for other commands.
+    Only the command line is checked: a variable in the environment may be meant for other commands.
     """
     for name, flag in _OF_A_CLUSTER.items():
         source = typed.get_parameter_source(name)
@@ -133,7 +133,10 @@ def require_cluster(typed: typer.Context) -> None:
 
 
 def host_port(flag: str, text: str, example: int = 9092) -> HostPort:
-    """Read `HOST:PORT`; raise CommandFailed, which names the flag."""
+    """Read `HOST:PORT`, for example `localhost:9092`; raise CommandFailed with the flag's name.
+
+    `example` is the port in the example of the error.
+    """
     try:
         return HostPort.parse(text, example)
     except ValueError as error:
@@ -141,12 +144,15 @@ def host_port(flag: str, text: str, example: int = 9092) -> HostPort:
 
 
 def admin_at(port: str | None, run: Path) -> HostPort | Path:
-    """Return where an agent's Envoy has its admin interface; raise CommandFailed for what is no HOST:PORT."""
+    """Return the address of an Envoy's admin interface: HOST:PORT if given, else the socket in `run`.
+
+    Raises CommandFailed for text of any other form.
+    """
     return run.absolute() / ADMIN_SOCKET if port is None else host_port("--admin", port, ADMIN_PORT)
 
 
 def trust_domain_of(text: str | None) -> TrustDomain | None:
-    """Read a trust domain that may have been told; raise CommandFailed."""
+    """Return a trust domain, or None if the option is not given; raise CommandFailed for an invalid name."""
     if text is None:
         return None
     if not is_dns_subdomain(text):
@@ -157,11 +163,14 @@ def trust_domain_of(text: str | None) -> TrustDomain | None:
 
 
 _TOKEN: Final = re.compile(r"[0-9a-f]{12}\.[\w-]{43}(\.[0-9a-f]+)*|eyJ[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)
-"""A join token, or a ServiceAccount's."""
+"""A join token, or a ServiceAccount token (a JSON web token)."""
 
 
 def require_file(flag: str, path: Path | None) -> None:
-    """Raise CommandFailed for a token in the place of the file that has it: nothing may say it again."""
+    """Raise CommandFailed if a token was given in place of the path of its file.
+
+    The error does not repeat the token, because errors end in logs.
+    """
     if path is not None and _TOKEN.fullmatch(str(path)):
         raise CommandFailed(
             f"{flag} is a token, but must be the path of a file with the token (mode 0600), because every "

@@ -1,4 +1,4 @@
-"""Units of systemd for our programs, as text; each may do what its program needs, and no more. Pure."""
+"""Text of systemd units for our programs, each with only the privileges that its program needs. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ SERVER_UNIT: Final = "meshwright.service"
 INTERCEPT_UNIT: Final = "meshwright-intercept.service"
 
 HIDDEN: Final = tuple(map(PurePosixPath, ("/home", "/root", "/run/user", "/tmp", "/var/tmp")))  # noqa: S108
-"""What ProtectHome= and PrivateTmp= keep from a unit."""
+"""Directories that ProtectHome= and PrivateTmp= hide from a unit."""
 
 _PLAIN: Final = re.compile(r"[\w@+=:,./\[\]-]+")
 
@@ -55,27 +55,27 @@ RestartMaxDelaySec=60
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What a unit runs: the program, its arguments, and the variables of ours that it is to find."""
+    """The command of a unit: the program, its arguments, and our environment variables for it."""
 
     program: str
     arguments: tuple[str, ...]
     variables: Mapping[str, str]
 
     def line(self) -> str:
-        """Return it as ExecStart= has it."""
+        """Return the command line for ExecStart=."""
         return " ".join(quoted(each) for each in (self.program, *self.arguments))
 
     def environment(self) -> str:
-        """Return its variables, a line each."""
+        """Return the variables as Environment= lines, sorted by name."""
         pairs = sorted(self.variables.items())
         return "".join(f"Environment={quoted(f'{name}={value}', dollars=False)}\n" for name, value in pairs)
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What its unit must know of `serve`: `state` is below /var/lib; times are in seconds.
+    """Values for the unit of `serve`: `state` is below /var/lib; `drain` and `heartbeat` are in seconds.
 
-    A `kubeconfig` may be root's alone: systemd hands it over.
+    systemd passes a `kubeconfig` as a credential, so that only root needs to be able to read the file.
     """
 
     command: Command
@@ -89,7 +89,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """What its unit must know of `agent`: `run` is below /run; `drain` is in seconds, and its longest."""
+    """Values for the unit of `agent`: `run` is below /run; `drain` is the longest drain time, in seconds."""
 
     command: Command
     user: str
@@ -101,7 +101,10 @@ class Agent:
 
 
 def quoted(word: str, *, dollars: bool = True) -> str:
-    """Return a word as it stands in a unit (systemd.syntax(7)); `dollars` are special in ExecStart=."""
+    """Return a word with the quotes and escapes of a unit (systemd.syntax(7)).
+
+    `dollars`: double each `$`, because systemd expands variables in ExecStart= only.
+    """
     word = word.replace("%", "%%")
     if dollars:
         word = word.replace("$", "$$")
@@ -112,7 +115,7 @@ def quoted(word: str, *, dollars: bool = True) -> str:
 
 
 def hidden(path: PurePosixPath) -> bool:
-    """Say whether a unit does not see a path."""
+    """Return whether a path is hidden from a unit."""
     return any(path.is_relative_to(each) for each in HIDDEN)
 
 
@@ -185,7 +188,7 @@ OOMScoreAdjust=-500
 
 
 def intercept_unit(command: Command) -> str:
-    """Return the unit that leads traffic through the agent's proxy, with the arguments for `intercept`."""
+    """Return the unit that intercepts traffic: it runs `command`, which is `intercept` with its arguments."""
     clean = Command(command.program, ("intercept", "--clean"), {}).line()
     return (
         f"""\
@@ -245,6 +248,7 @@ StartLimitIntervalSec=0
 
 
 def _capabilities(*, low_ports: bool = False, tproxy: bool = False) -> tuple[str, ...]:
+    # Ports below 1024 need CAP_NET_BIND_SERVICE; transparent sockets (IP_TRANSPARENT) need CAP_NET_RAW.
     names = {"CAP_NET_BIND_SERVICE": low_ports, "CAP_NET_RAW": tproxy}
     return tuple(name for name, needed in names.items() if needed)
 
@@ -253,6 +257,7 @@ def _confined(capabilities: Iterable[str], *, root: bool = False) -> str:
     words = " ".join(capabilities)
     return _CONFINED.format(
         capabilities=words,
+        # Root has the capabilities of the bounding set without ambient ones.
         ambient="" if root else words,
         processes="all" if root else "pid",
         others="default" if root else "invisible",

@@ -1,4 +1,4 @@
-"""A bug report's archive: files in one folder, in a tar.gz that only its owner can read."""
+"""Archive of a bug report: a tar.gz with one folder, readable by its owner only."""
 
 import errno
 import gzip
@@ -13,20 +13,21 @@ from meshwright.cli.errors import CommandFailed
 
 FOLDER: Final = "meshwright-bug-report"
 STANDARD_OUTPUT: Final = frozenset(map(Path, ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")))
-"""Paths that mean standard output: by it alone a file leaves a container that has no `tar` and no `cat`."""
+"""Paths of standard output, the only way for a file out of a container without `tar` and `cat`."""
 
 
 def packed(files: Mapping[str, str], at: int) -> bytes:
-    """Return the archive of files (text by name) as of a second since 1970."""
+    """Return the archive of `files` (text by name); `at` is their modification time in seconds since 1970."""
     made = io.BytesIO()
     _pack(made, files, at)
     return made.getvalue()
 
 
 def write(path: Path, files: Mapping[str, str], at: int) -> None:
-    """Write files (text by name) as of a second since 1970; raise CommandFailed where that cannot be.
+    """Write the archive of `files` (text by name) to a new file; raise CommandFailed on failure.
 
-    A file that is there already is not written over. The same files make the same bytes.
+    `at` is their modification time in seconds since 1970. The same files make the same bytes. An existing
+    file is never overwritten.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -38,6 +39,7 @@ def write(path: Path, files: Mapping[str, str], at: int) -> None:
             "; ".join(filter(None, (f"cannot write {path}: {error.strerror}", do)))
         ) from error
     try:
+        # A partial archive is deleted: it could not be unpacked, and the name must be free for the next try.
         with os.fdopen(descriptor, "wb") as raw:
             _pack(raw, files, at)
     except OSError as error:
@@ -49,6 +51,7 @@ def write(path: Path, files: Mapping[str, str], at: int) -> None:
 
 def _pack(raw: IO[bytes], files: Mapping[str, str], at: int) -> None:
     with (
+        # Without a name and with a fixed time in its header, so that the same files make the same bytes.
         gzip.GzipFile("", "wb", fileobj=raw, mtime=at) as packed,
         tarfile.open(fileobj=packed, mode="w") as made,
     ):

@@ -1,4 +1,4 @@
-"""What a bug report holds: what the server's API says, its checks and metrics, some proxies, a log's end."""
+"""Files of a bug report: answers of the server's API, its metrics, some proxies, and the end of a log."""
 
 import http.client
 import json
@@ -32,7 +32,7 @@ PAGES: Final = {
     "loop": "/loop",
     "sources": "/sources",
 }
-"""What the API says without a question, by the names of pages; nothing that grows as a mesh's square."""
+"""API paths without arguments, by the names of their files; excludes all that grow with a mesh's square."""
 LOG_BYTES: Final = 4 * 1024 * 1024
 _LIBRARIES: Final = ("aiohttp", "grpcio", "protobuf", "cryptography", "prometheus_client", "structlog")
 _SECONDS: Final = 10.0
@@ -40,9 +40,9 @@ _SECONDS: Final = 10.0
 
 @dataclass
 class Report:
-    """Files by name, and what could not be had, with why.
+    """Files of a bug report by name, and the reasons for missing files by name.
 
-    With `values` what users have written into objects is in them, and what proxies are configured with.
+    `values`: include values from users' objects and the configuration of proxies.
     """
 
     values: bool = False
@@ -52,7 +52,10 @@ class Report:
     def add(
         self, name: str, made: Callable[[], object], put: Callable[[object], object] = concealed.of_json
     ) -> object:
-        """Add what is made as JSON, without secrets, and return it; note why where it cannot be had."""
+        """Add the result of `made` as JSON without secrets, and return the result.
+
+        If `made` fails, note the reason in `missing` and return None. `put` removes the secrets.
+        """
         try:
             found = made()
         except (CommandFailed, OSError, ValueError, http.client.HTTPException) as error:
@@ -62,9 +65,10 @@ class Report:
         return found
 
     def add_text(self, name: str, made: Callable[[], str]) -> None:
-        """Add lines of text, without secrets and control characters; note why where they cannot be had.
+        """Add text without secrets and control characters; if `made` fails, note the reason in `missing`.
 
-        Somebody will look at them in a terminal, and a log has what strangers have sent.
+        Control characters are removed because a log contains text from strangers, and people read the report
+        in a terminal.
         """
         try:
             self.files[name] = printable(concealed.of_log(made()))
@@ -73,7 +77,7 @@ class Report:
 
 
 def server(report: Report, state: Path, most_proxies: int) -> None:
-    """Add all that the server of a state directory says, and what some proxies were told, and when."""
+    """Add the reports of a state directory's server, and the streams and pushes of some proxies."""
     of_policies = concealed.of_json if report.values else concealed.of_policies
     found = {
         name: report.add(
@@ -94,12 +98,12 @@ def server(report: Report, state: Path, most_proxies: int) -> None:
 
 
 def log(report: Report, path: Path) -> None:
-    """Add a log's end."""
+    """Add the last bytes of a log file (LOG_BYTES at most)."""
     report.add_text(f"logs/{on_one_line(path.name)}", lambda: _end(path))
 
 
 def about(report: Report, now: datetime) -> None:
-    """Add what this program and machine are, what else is in the report, and what is missing in it."""
+    """Add about.json: versions of program and machine, and the report's files and missing files."""
     system = os.uname()
     report.files["about.json"] = json.dumps(
         {
@@ -126,14 +130,15 @@ def _libraries() -> Iterator[tuple[str, str]]:
 
 
 def _most_wanted(found: object, most: int) -> list[str]:
-    """Return common names of proxies: first those of which something is to be said, then by name."""
+    """Return at most `most` common names of proxies: first those with a reported problem, then by name."""
     listed = records(found, "proxies") if isinstance(found, Mapping) else []
+    # A proxy with `why` has something to explain, unless it is gone.
     listed.sort(key=lambda each: (each.get("state") == "ended" or not each.get("why"), str(each.get("cn"))))
     return [str(each["cn"]) for each in listed if each.get("cn")][:most]
 
 
 def _metrics(config: object) -> str:
-    """Ask the server for its metrics, where it says that it listens."""
+    """Return the server's metrics from the HTTP address in its configuration; raise ValueError without."""
     listening = config.get("listening") if isinstance(config, Mapping) else None
     said = listening.get("http") if isinstance(listening, Mapping) else None
     if said is None:
@@ -148,9 +153,10 @@ def _metrics(config: object) -> str:
 
 
 def _end(path: Path) -> str:
-    """Return a file's last bytes, from the beginning of a line on."""
+    """Return at most LOG_BYTES from the end of a file, beginning with a whole line."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - LOG_BYTES))
         text = file.read().decode(errors="replace")
+    # The first line is incomplete if the file is longer.
     return text if size <= LOG_BYTES else text.partition("\n")[2]

@@ -1,7 +1,7 @@
-"""What is secret is taken out of text and JSON, whoever wrote it. Pure.
+"""Redaction: replace secrets in text and JSON by a placeholder. Pure.
 
-Pages of the server show no secrets. This is the second look: at what the author of an object put
-where nobody knows of it, and at lines of a log that somebody names.
+Pages of the server contain no secrets by design. Redaction is the second line of defence, against secrets in
+unexpected fields of users' objects, and in log files.
 """
 
 import json
@@ -25,9 +25,10 @@ _RULES: Final = tuple(
     (re.compile(pattern, flags), put)
     for pattern, flags, put in (
         (r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL, HIDDEN),
-        (r"LS0tLS1CRUdJTi[A-Za-z0-9+/=_-]+", 0, HIDDEN),  # PEM once more in base64, as in a Secret
+        (r"LS0tLS1CRUdJTi[A-Za-z0-9+/=_-]+", 0, HIDDEN),  # a PEM file in base64, as in a Secret
         (rf"\b({_SCHEME})\s+[^\s\"',;]+", re.IGNORECASE, rf"\1 {HIDDEN}"),
         (r"\beyJ[\w-]+\.[\w-]+(\.[\w-]*)*", 0, HIDDEN),  # a JSON web token
+        # Tokens of Vault, GitHub, GitLab and Slack, then access keys of AWS, then passwords in URLs.
         (r"\b(hvs|hvb|hvr|gh[pousr]|glpat|xox[abprs])[._-][\w.-]+", 0, HIDDEN),
         (r"\bAKIA[0-9A-Z]{16}\b", 0, HIDDEN),
         (r"://[^/\s:@\"']+:[^/\s@\"']+@", 0, f"://{HIDDEN}@"),
@@ -42,14 +43,14 @@ _VALUES: Final = ("value", "raw_value", "rawValue", "exact", "prefix", "regex")
 
 
 def of_text(text: str) -> str:
-    """Return text without what looks secret: keys, tokens, passwords, what stands behind such a name."""
+    """Return text without anything like a secret: keys, tokens, passwords, and values after such names."""
     for pattern, put in _RULES:
         text = pattern.sub(put, text)
     return text
 
 
 def of_json(value: object) -> object:
-    """Return a JSON value without what is secret by its name, its place or its look."""
+    """Return a JSON value without secrets, which are recognised by their name, place or form."""
     match value:
         case str():
             return of_text(value)
@@ -62,7 +63,10 @@ def of_json(value: object) -> object:
 
 
 def _field(around: Mapping[str, object], name: str, value: object) -> object:
-    """Return a field's value: all of it hidden in a Secret, under a secret's name, or beside one."""
+    """Return a field's value, redacted completely in a Secret, under a secret's name, or beside such a name.
+
+    For example, the `value` in `{"name": "Authorization", "value": "x"}` is redacted.
+    """
     in_secret = around.get("kind") == "Secret" and name in _OF_A_SECRET
     header = around.get("name", around.get("key", around.get("header")))
     beside = name in _VALUES and isinstance(header, str) and _NAME.search(header) is not None
@@ -72,7 +76,7 @@ def _field(around: Mapping[str, object], name: str, value: object) -> object:
 
 
 def _hidden(value: object) -> object:
-    """Hide every text and number, and leave the shape: who reads it sees that something was there."""
+    """Replace every text and number, and keep the shape, so that a reader sees which fields were set."""
     match value:
         case dict():
             return {str(name): _hidden(inner) for name, inner in value.items()}
@@ -85,18 +89,19 @@ def _hidden(value: object) -> object:
 
 
 def of_log(text: str) -> str:
-    """Return lines of a log, each as JSON where it is, without what is secret.
+    """Return lines of a log without secrets; a line of JSON stays JSON.
 
-    Of a problem it has code, place and object: what is said of its field has what stands there.
+    A problem keeps its code, place and object, without the text after them, because this text quotes field
+    values.
     """
-    # A key may go over many lines: as text first.
+    # Text rules first: a key can span several lines.
     return "".join(f"{_line(line)}\n" for line in of_text(text).splitlines())
 
 
 def of_policies(page: object) -> object:
-    """Return the page of policies without what users have written: of objects who they are.
+    """Return the page of policies with only kind, name and origin of objects, and code and place of problems.
 
-    Nobody knows what is secret in it: a header that a policy sets is a value like any other.
+    Any value in an object can be a secret, for example a header in a policy, and its name need not show it.
     """
     found = page if isinstance(page, dict) else {}
     return {
@@ -107,7 +112,7 @@ def of_policies(page: object) -> object:
 
 
 def of_checks(found: object) -> object:
-    """Return what checks say, but for what those quote that are about policy."""
+    """Return results of checks, without the texts of checks that quote policies."""
     checks = _list(found, "checks") if isinstance(found, dict) else []
     quoting = [{**each, "said": HIDDEN} if each.get("name") in _QUOTING else each for each in checks]
     return of_json({**(found if isinstance(found, dict) else {}), "checks": quoting})

@@ -1,4 +1,4 @@
-"""Of all certificates, those that somebody asks about: of one serial, one proxy, or one service identity."""
+"""Selection from the list of certificates: by serial, proxy or service identity."""
 
 from collections.abc import Mapping
 
@@ -8,11 +8,11 @@ from meshwright.cli.printing.responses import Found, records
 
 
 def about(found: Found, wanted: str) -> Found | None:
-    """Return of what `/api/v1/certificates` lists that which concerns one; None where nothing does.
+    """Return the entries of `/api/v1/certificates` that match `wanted`, or None without a match.
 
-    `wanted` is a serial as people paste it, a proxy's common name or UUID, or a service identity
-    (`namespace/serviceaccount`). Of a proxy it is all of its certificates, how it takes part, and what it
-    shows to others.
+    `wanted` is a serial in any usual notation, a proxy's common name or UUID, or a service identity
+    (`namespace/serviceaccount`). For a proxy, the result has all its certificates, its entry as a
+    participant, and the service certificate that it presents to other proxies.
     """
     serial = _serial(wanted)
     proxies = [each for each in records(found, "proxy_certificates") if _is_of(each, wanted, serial)]
@@ -45,7 +45,7 @@ def _is_of(each: Found, wanted: str, serial: str | None) -> bool:
 
 
 def _held(participant: Found) -> object:
-    """Return the serial of what a proxy shows to others; None where that is not known."""
+    """Return the serial of the certificate that a proxy presents to others, or None if unknown."""
     held = participant.get("service_certificate")
     return held.get("serial") if isinstance(held, Mapping) else None
 

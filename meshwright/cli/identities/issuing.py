@@ -1,4 +1,4 @@
-"""Proxy certificates for the command line: by the running server, or from the state directory itself."""
+"""Proxy certificates for the command line: by the running server, or in the state directory itself."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +27,7 @@ from meshwright.controller.settings.settings import Settings, load
 from meshwright.mesh.names import TrustDomain
 
 START_SECONDS: Final = 30.0
-"""How long a server that has the state directory may take until it answers."""
+"""Longest wait for a server that holds the state directory to answer."""
 
 UNASKED: Final = (
     "meshwright: nobody knows whether a workload has this name: no server runs; --mesh DIR would have asked"
@@ -40,9 +40,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class IssuedCertificate:
-    """A certificate that was written; `made`: with a CA that was made for it, in an empty directory.
+    """A certificate that was written; `made`: a new CA was created for it, in an empty directory.
 
-    `unasked`: nobody could say whether a workload has the name.
+    `unasked`: the name was not checked against the workloads of a mesh.
     """
 
     name: str
@@ -61,9 +61,10 @@ def issue(
     mesh: Path | None = None,
     shared: bool = False,
 ) -> IssuedCertificate:
-    """Have a proxy certificate issued and write it to `out`; raise IssuingError.
+    """Issue a proxy certificate and write it to `out`; raise IssuingError on failure.
 
-    Raises NegativeAnswer where no workload has the name, as the server knows, or the directory `mesh`.
+    Raises NegativeAnswer if the server's mesh, or the mesh in the directory `mesh`, has no workload with this
+    name.
     """
     body = {
         "uuid": request.uuid,
@@ -75,11 +76,12 @@ def issue(
     }
 
     def by_server() -> IssuedCertificate:
+        # The place first: the server issues only if the key can be written.
         with _place(out):
             answer = asked_of_server(state, "/certs/issue-proxy", body)
             issued = IssuedCertificate(answer["name"], answer["serial"], answer["not_after"])
             files = answer["chain_pem"], answer["key_pem"], answer["trust_bundle_pem"]
-            _write(out, issued, files, answer.get("trust_domain", ""))  # an older server does not say it
+            _write(out, issued, files, answer.get("trust_domain", ""))  # absent in answers of older servers
         return issued
 
     def here() -> IssuedCertificate:
@@ -96,7 +98,10 @@ def issue(
 
 @contextmanager
 def _place(out: Path) -> Iterator[None]:
-    """Have a place for a certificate before it is issued, as it cannot be had again; raise IssuingError."""
+    """Prepare the output directory before the certificate is issued, because its key exists only once.
+
+    Raises IssuingError if `out` cannot be written.
+    """
     with ExitStack() as opened:
         try:
             opened.enter_context(place_for_credentials(out))
@@ -109,14 +114,15 @@ def _place(out: Path) -> Iterator[None]:
 
 
 def made_in(state: Path) -> str:
-    """Return what is said where a command has begun a mesh, as with a path that was mistaken it would."""
+    """Return the remark that a new CA was created, so that a mistyped --state is noticed."""
     return f"meshwright: a new CA was made in {state}: it was no state directory before"
 
 
 def candidates(state: Path, confirm: Sequence[str], *, everybody: bool) -> dict[str, object]:
-    """Return what proxies have shown to a server that rebuilds its ledger, some of it confirmed just now.
+    """Return the certificates that proxies present to a server which rebuilds its ledger.
 
-    Raises IssuingError; ServerNotRunning where no server does.
+    The serials in `confirm` are confirmed first; with `everybody`, all candidates are. Raises IssuingError,
+    and ServerNotRunning without a server.
     """
     try:
         serials = list(confirm)
@@ -131,7 +137,10 @@ def candidates(state: Path, confirm: Sequence[str], *, everybody: bool) -> dict[
 
 
 def finish_rebuilding(state: Path, *, shared: bool = False) -> int:
-    """Have what was confirmed be the ledger; return how many certificates that are. Raises IssuingError."""
+    """Make the confirmed certificates the ledger, and return their number; the server must be stopped.
+
+    Raises IssuingError.
+    """
     try:
         lock.prepare(state, shared=shared)
         with lock.held(state):
@@ -149,7 +158,7 @@ def _mapping(answer: object) -> dict[str, object]:
 
 
 def listed(state: Path, trust_domain: str, *, shared: bool = False) -> Found:
-    """Return all certificates as `/api/v1/certificates` has them; without a server, those of proxies alone.
+    """Return all certificates as `/api/v1/certificates` does; without a server, only those of proxies.
 
     Raises IssuingError.
     """
@@ -165,7 +174,12 @@ def listed(state: Path, trust_domain: str, *, shared: bool = False) -> Found:
 
 
 def by_either(by_server: Callable[[], T], here: Callable[[], T]) -> T:
-    """Do it by the server, or without one; a server that starts has the directory before it answers."""
+    """Call `by_server`; if no server runs, call `here`.
+
+    Both are repeated while the state directory is in use.
+
+    A starting server locks its directory before it answers. Raises IssuingError after START_SECONDS.
+    """
     limit = time.monotonic() + START_SECONDS
     while True:
         with suppress(ServerNotRunning):
@@ -179,7 +193,10 @@ def by_either(by_server: Callable[[], T], here: Callable[[], T]) -> T:
 
 
 def asked_of_server(state: Path, path: str, body: object) -> dict[str, str]:
-    """Return the running server's answer; raise ServerNotRunning, IssuingError, NegativeAnswer."""
+    """Post a request to the running server, and return its answer.
+
+    Raises ServerNotRunning, IssuingError and NegativeAnswer.
+    """
     try:
         answer = ask(state, "POST", path, body=body)
     except ServerRefused as error:
@@ -202,7 +219,10 @@ def _issued_here(
 
 @contextmanager
 def opened_here(state: Path, trust_domain: str, *, shared: bool, new: bool) -> Iterator[ProxyIssuing]:
-    """Open a state directory that no server uses; raise IssuingError, StateInUse, MissingAuthority."""
+    """Open the state directory of a stopped server, and yield its issuing.
+
+    `new`: create a CA in an empty directory. Raises IssuingError, StateInUse and MissingAuthority.
+    """
     on_standard_error()
     domain = TrustDomain(trust_domain)
     keys = custody(settings_of(state, shared=shared))
@@ -211,6 +231,7 @@ def opened_here(state: Path, trust_domain: str, *, shared: bool, new: bool) -> I
             state, domain, now, ProxyTerms(), shared=shared, new=new, custody=keys
         ) as issuing:
             yield issuing
+    # Both are handled by the callers: `by_either` tries again, and messages name the serial or token.
     except (StateInUse, MissingAuthority):
         raise
     except (StartupError, CertificateError) as error:
@@ -218,7 +239,7 @@ def opened_here(state: Path, trust_domain: str, *, shared: bool, new: bool) -> I
 
 
 def settings_of(state: Path, *, shared: bool = False, passphrase: Path | None = None) -> Settings:
-    """Return the settings of a directory's server, as environment and config file have them.
+    """Return the settings of a directory's server from the environment and the config file.
 
     Raises IssuingError.
     """
@@ -230,7 +251,7 @@ def settings_of(state: Path, *, shared: bool = False, passphrase: Path | None = 
 
 
 def now() -> datetime:
-    """Return the time."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 

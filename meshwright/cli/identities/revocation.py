@@ -1,4 +1,4 @@
-"""Revoking proxy certificates for the command line, and the join tokens by which their holders came."""
+"""Revocation of proxy certificates for the command line, and of the join tokens behind them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from meshwright.enrolment.tokens import token_of
 
 @dataclass(frozen=True, slots=True)
 class RevokedCertificate:
-    """A certificate that was revoked, and by what its holder had joined, if by anything."""
+    """A certificate that was revoked, and the join proof of its holder, if there was one."""
 
     name: str
     serial: str
@@ -24,7 +24,7 @@ class RevokedCertificate:
 def revoke(
     state: Path, serial: str, trust_domain: str, why: str = "", *, shared: bool = False
 ) -> RevokedCertificate:
-    """Revoke a certificate, and note why. Raises IssuingError."""
+    """Revoke a certificate, and record the reason `why`. Raises IssuingError."""
 
     def by_server() -> RevokedCertificate:
         answer = asked_of_server(state, "/certs/revoke", {"serial": serial, "reason": why})
@@ -44,14 +44,14 @@ def revoke(
 def revoke_all(
     state: Path, proxy: str, trust_domain: str, why: str = "", *, shared: bool = False
 ) -> list[RevokedCertificate]:
-    """Revoke all certificates of a proxy that are in force.
+    """Revoke all valid certificates of a proxy.
 
-    Until none is left: a proxy may have renewed meanwhile, with one that is not revoked yet. Raises
-    NegativeAnswer where there was none; IssuingError, once it was tried of each: one that cannot be written
-    down keeps no other one in force.
+    Raises NegativeAnswer if there is none, and IssuingError after all have been tried: one failed write must
+    not keep the others valid.
     """
     revoked: list[RevokedCertificate] = []
     failed: IssuingError | None = None
+    # Repeated until the list is empty, because the proxy may renew its certificate meanwhile.
     while failed is None and (found := _in_force(listed(state, trust_domain, shared=shared), proxy)):
         for serial in found:
             try:
@@ -68,7 +68,7 @@ def revoke_all(
 def revoke_tokens(
     state: Path, revoked: Iterable[RevokedCertificate], trust_domain: str, *, shared: bool = False
 ) -> list[str]:
-    """Revoke the tokens by which the holders joined; return their ids. Raises IssuingError."""
+    """Revoke the tokens with which the holders joined; return the tokens' ids. Raises IssuingError."""
     found = sorted(_tokens(revoked))
     for each in found:
         tokens.revoke(state, each, trust_domain, shared=shared)
@@ -78,7 +78,7 @@ def revoke_tokens(
 def usable_tokens(
     state: Path, revoked: Iterable[RevokedCertificate], trust_domain: str, *, shared: bool = False
 ) -> list[str]:
-    """Return the ids of the tokens by which the holders joined and others still may; raise IssuingError."""
+    """Return the ids of the holders' join tokens that can still be used. Raises IssuingError."""
     if not (found := _tokens(revoked)):
         return []
     everything = tokens.listed(state, trust_domain, shared=shared)

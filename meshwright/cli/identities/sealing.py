@@ -1,4 +1,4 @@
-"""Encrypting the private keys of a state directory that no server uses, for the command line."""
+"""Encryption of the private keys in the state directory of a stopped server, for the command line."""
 
 import contextlib
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from meshwright.controller.process import lock
 
 
 def sealed(state: Path, passphrase: Path | None, new: Path | None, *, shared: bool = False) -> None:
-    """Encrypt the keys, or have the `new` passphrase in the place of the other. Raises IssuingError."""
+    """Encrypt the keys with `passphrase`, or replace this passphrase by `new`. Raises IssuingError."""
     with _alone(state, passphrase, shared=shared) as told:
         if new is not None:
             sealed_state.change_passphrase(state, told, new)
@@ -24,14 +24,14 @@ def sealed(state: Path, passphrase: Path | None, new: Path | None, *, shared: bo
 
 
 def unsealed(state: Path, passphrase: Path | None, *, shared: bool = False) -> int:
-    """Decrypt the keys for good; return how many files had some. Raises IssuingError."""
+    """Decrypt the keys permanently; return the number of files with keys. Raises IssuingError."""
     with _alone(state, passphrase, shared=shared) as told:
         return sealed_state.unsealed(state, told)
 
 
 @contextlib.contextmanager
 def _alone(state: Path, passphrase: Path | None, *, shared: bool) -> Iterator[Path]:
-    """Have a state directory that is there to oneself, and the file with its passphrase."""
+    """Lock an existing state directory, and yield the file with its passphrase. Raises IssuingError."""
     on_standard_error()
     told = settings_of(state, shared=shared, passphrase=passphrase).key_passphrase_file
     if told is None:

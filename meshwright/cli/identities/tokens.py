@@ -22,11 +22,11 @@ from meshwright.enrolment.tokens import TokenRequest
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A token as the server says it, and whether a CA was made (`ca_made`).
+    """A token in the form of the server's answer; its key `ca_made` says whether a CA was created.
 
-    Its text is `token`, unless it was written to a file, `written_to`.
+    The secret is in `token`, or in the file `written_to`.
 
-    `unasked`: it is for one proxy, and nobody could say whether a workload has that name.
+    `unasked`: the token is for one proxy, and its name was not checked against the workloads of a mesh.
     """
 
     token: Mapping[str, object] = field(repr=False)
@@ -43,12 +43,10 @@ def create(
     anyway: bool = False,
     shared: bool = False,
 ) -> IssuedToken:
-    """Have a token made, without a server in the state directory itself. Raises IssuingError.
+    """Create a token, by the server or in the state directory itself. Raises IssuingError.
 
-    It is written to the new file `out`, if there is to be one.
-
-    Raises NegativeAnswer where it is for one proxy, and no workload has that, as the server knows, or the
-    directory `mesh`.
+    The token is written to the new file `out`, if given. Raises NegativeAnswer for a token for one proxy, if
+    the server's mesh, or the mesh in the directory `mesh`, has no such workload.
     """
 
     def without_server() -> IssuedToken:
@@ -77,9 +75,10 @@ def create(
 
 @contextmanager
 def _opened(out: Path | None) -> Iterator[IO[str] | None]:
-    """Yield the new file that is to hold a token, None where it is printed; raise IssuingError.
+    """Yield the new file for a token, or None if the token is printed; raise IssuingError.
 
-    It is there before the token is, which cannot be shown a second time, and goes where none is made.
+    The file is created before the token, because a token can be shown only once. If creating the token fails,
+    the file is deleted.
     """
     if out is None:
         yield None
@@ -95,7 +94,10 @@ def _opened(out: Path | None) -> Iterator[IO[str] | None]:
 
 
 def _put(out: Path | None, file: IO[str] | None, token: str) -> dict[str, str]:
-    """Write a token to its file, if it has one; return what is said of it. Raises IssuingError."""
+    """Write a token to its file, if there is one; return the fields that describe its place.
+
+    Raises IssuingError.
+    """
     if file is None:
         return {"token": token}
     try:
@@ -111,7 +113,7 @@ def _put(out: Path | None, file: IO[str] | None, token: str) -> dict[str, str]:
 
 
 def listed(state: Path, trust_domain: str, *, shared: bool = False) -> object:
-    """Return all tokens, without their secrets, which nobody has; raise IssuingError."""
+    """Return all tokens without their secrets, of which only hashes are kept; raise IssuingError."""
 
     def without_server() -> object:
         with opened_here(state, trust_domain, shared=shared, new=False) as issuing:
@@ -124,7 +126,7 @@ def listed(state: Path, trust_domain: str, *, shared: bool = False) -> object:
 
 
 def revoke(state: Path, token: str, trust_domain: str, *, shared: bool = False) -> Mapping[str, object]:
-    """Have a token entitle nobody any more; raise IssuingError."""
+    """Revoke a token, so that it can no longer be used to join; raise IssuingError."""
 
     def without_server() -> Mapping[str, object]:
         with opened_here(state, trust_domain, shared=shared, new=False) as issuing:

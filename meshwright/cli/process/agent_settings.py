@@ -1,4 +1,4 @@
-"""What the agent is told on the command line, as its settings; `meshwright unit` refuses what it would."""
+"""The agent's settings from its command line, also used by `meshwright unit` to check arguments."""
 
 import json
 from collections.abc import Mapping
@@ -22,7 +22,8 @@ Told = Mapping[str, Any]
 
 
 def agent_settings(told: Told) -> "AgentSettings":
-    """Return the settings; raise CommandFailed for what the agent does not begin with."""
+    """Return the settings; raise CommandFailed for values with which the agent would not start."""
+    # Imported here, because the help of the command must not wait for the agent's packages.
     from meshwright.agent.envoy.command import EnvoyOptions
     from meshwright.agent.envoy.draining import DrainSettings
     from meshwright.agent.envoy.lifecycle import RestartSettings
@@ -78,7 +79,7 @@ def _protocol(text: str) -> "AdsProtocol":
 
 
 def _probes(file: Path | None) -> "Mapping[str, Probe]":
-    """Read the probes that a file has; raise CommandFailed."""
+    """Read a file of probes (JSON); raise CommandFailed."""
     from meshwright.agent.status.probes import ProbeConfigError, read_probes
 
     if file is None:
@@ -97,7 +98,7 @@ def _probes(file: Path | None) -> "Mapping[str, Probe]":
 
 
 def _enrolment(told: Told) -> "EnrolmentSettings | None":
-    """Return what is told of enrolment; raise CommandFailed for what goes with nothing."""
+    """Return the settings of enrolment, or None; raise CommandFailed for options without effect."""
     from meshwright.agent.enrolment.settings import EnrolmentSettings
 
     enrol, renewal = told["enrol"], told["renewal"]

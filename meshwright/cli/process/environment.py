@@ -1,4 +1,4 @@
-"""Variables of ours in the environment that nobody reads: a slip in one is said, as it changes nothing."""
+"""Warnings about unknown MESHWRIGHT_ variables, because a misspelt variable has no effect."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -7,7 +7,7 @@ import structlog
 
 from meshwright.mesh.problems.spelling import nearest
 
-if TYPE_CHECKING:  # the agent's program says what is unknown, and has left the command line behind
+if TYPE_CHECKING:  # the agent's program uses this module without the command line's packages
     import typer
 
 PREFIX: Final = "MESHWRIGHT_"
@@ -16,10 +16,10 @@ _log = structlog.get_logger("cli.environment")
 
 
 def unknown(environment: Collection[str], known: Iterable[str]) -> Mapping[str, str | None]:
-    """Return the variables of ours that are not known, sorted, each with the one that may be meant."""
+    """Return the unknown MESHWRIGHT_ variables, sorted, each with the most similar known one, or None."""
     names = sorted(known)
     bare = [name.removeprefix(PREFIX) for name in names]
-    # Kubernetes tells every Pod of the Services beside it, such as one that is called meshwright.
+    # Kubernetes sets variables for Services in every Pod; a Service named meshwright sets MESHWRIGHT_PORT.
     services = [name.removesuffix("_SERVICE_HOST") for name in environment if name.endswith("_SERVICE_HOST")]
     links = tuple(f"{service}_{what}" for service in services for what in ("SERVICE_", "PORT"))
     found: dict[str, str | None] = {}
@@ -31,14 +31,14 @@ def unknown(environment: Collection[str], known: Iterable[str]) -> Mapping[str, 
 
 
 def say_unknown(environment: Collection[str], known: Iterable[str]) -> None:
-    """Log a warning for each."""
+    """Log a warning for each unknown variable."""
     for name, meant in unknown(environment, known).items():
         said = {} if meant is None else {"did_you_mean": meant}
         _log.warning("unknown environment variable is ignored", variable=name, **said)
 
 
 def of_commands(command: Any) -> Iterator[str]:  # noqa: ANN401 - Typer's own, which it does not export
-    """Yield the variables that a command and those below it read."""
+    """Yield the variables of a command and of its subcommands."""
     for each in command.params:
         yield from [each.envvar] if isinstance(each.envvar, str) else each.envvar or ()
     for below in getattr(command, "commands", {}).values():
@@ -46,5 +46,5 @@ def of_commands(command: Any) -> Iterator[str]:  # noqa: ANN401 - Typer's own, w
 
 
 def of_program(context: "typer.Context") -> frozenset[str]:
-    """Return the variables that commands of the program read; `context` is that of any of them."""
+    """Return the variables that commands of the program read; `context` belongs to any of the commands."""
     return frozenset(of_commands(context.find_root().command))

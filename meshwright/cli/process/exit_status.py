@@ -1,4 +1,4 @@
-"""How the process ends: with one sentence on standard error where something failed, and a status."""
+"""The end of the process: one sentence on standard error if something failed, and an exit status."""
 
 import contextlib
 import sys
@@ -11,9 +11,10 @@ from meshwright.cli.process.standard_streams import stand_open, words_were_lost
 
 @contextlib.contextmanager
 def ending_in_words() -> Iterator[None]:
-    """End the process where a command ends or fails, with its status; all it has printed is written by then.
+    """Run a command in this block, flush its output, and end the process with its exit status.
 
-    A fault of the program's own is no NO, and nothing is a YES of which a word was lost.
+    An internal error never exits with status 1 ("no"), and status 0 ("yes") is used only if all output was
+    written.
     """
     stand_open()
     status: object = None
@@ -27,6 +28,7 @@ def ending_in_words() -> Iterator[None]:
         traceback.print_exc()
         status = Status.UNKNOWN
     try:
+        # Flushed here, because at interpreter exit a failed write could no longer change the status.
         sys.stdout.flush()
     except CommandFailed as failed:
         status = _said(failed)

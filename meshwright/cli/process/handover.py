@@ -1,7 +1,8 @@
-"""From the command line to the agent's program: the same process goes on as `meshwright.cli.agent_program`.
+"""From the command line to the agent: the process continues as `meshwright.cli.agent_program`.
 
-An agent stands beside every workload and keeps what it has ever imported. The command line, with what checks
-its types, is as large as the agent: so it is left behind (execve).
+The agent runs beside every workload, and its imports stay in memory. The command line and its type checking
+need as much memory as the agent. `become_agent` therefore executes the agent's program in the same process
+(execve), and passes the settings in a memory file (memfd).
 """
 
 import contextlib
@@ -16,12 +17,12 @@ from meshwright.agent.settings import AgentSettings
 
 PROGRAM: Final = "meshwright.cli.agent_program"
 _NAME: Final = Path("/proc/self/comm")
-"""What ps(1) and pgrep(1) call a process: the name of its script, until it executes another program."""
+"""The name of a process for ps(1) and pgrep(1): its script's name, until execve sets another."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentCommandLine:
-    """What the command line said, and which variables of the environment it knows."""
+    """The parsed command line, and the environment variables that the command line knows."""
 
     settings: AgentSettings
     log_level: str
@@ -30,27 +31,27 @@ class AgentCommandLine:
 
 
 def become_agent(told: AgentCommandLine) -> NoReturn:
-    """Go on as the agent, under the name that this process has."""
+    """Replace this process by the agent, which keeps the process's name; never returns."""
     handed = os.memfd_create("told", 0)
     with open(handed, "wb", closefd=False) as file:
         pickle.dump((told, _own_name()), file)
     os.lseek(handed, 0, os.SEEK_SET)
-    # The command line's own words are for people who look at processes.
+    # The arguments are repeated only for people who look at processes.
     os.execv(sys.executable, (sys.executable, "-P", "-m", PROGRAM, str(handed), *sys.argv[1:]))  # noqa: S606
 
 
 def handed_over(descriptor: int) -> AgentCommandLine:
-    """Return what the program was told that this process was before, and take its name."""
+    """Return the command line that `become_agent` wrote to a descriptor, and restore the process's name."""
     with open(descriptor, "rb") as file:
         told, name = pickle.load(file)  # noqa: S301 - this process wrote it
-    with contextlib.suppress(OSError):  # it runs under another one
+    with contextlib.suppress(OSError):  # the agent then keeps the other name
         _NAME.write_bytes(name)
     assert isinstance(told, AgentCommandLine)  # noqa: S101 - as above
     return told
 
 
 def _own_name() -> bytes:
-    """Return the name of this process, nothing where that is not shown: a name may be any bytes."""
+    """Return the name of this process, which may be any bytes, or b"" if it cannot be read."""
     try:
         return _NAME.read_bytes()
     except OSError:

@@ -1,4 +1,4 @@
-"""The program as a whole: a command that fails is one sentence on standard error, and a status."""
+"""The program as a whole: a command that fails prints one sentence on standard error, and sets a status."""
 
 import contextlib
 import sys
@@ -13,7 +13,7 @@ from meshwright.mesh.terminal.printable import printable
 
 
 class Program(TyperGroup):
-    """Runs commands, and says in one place what went wrong with any of them."""
+    """The group of all commands; handles the errors of every command in one place."""
 
     def make_context(self, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - Typer's own context
         """Read the command line up to the command's name."""
@@ -21,7 +21,7 @@ class Program(TyperGroup):
             return super().make_context(*arguments, **named)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - Typer's own context, which it does not export
-        """Run the command that was named."""
+        """Run the named command."""
         try:
             with _screened():
                 return super().invoke(ctx)
@@ -32,7 +32,7 @@ class Program(TyperGroup):
 
 @contextlib.contextmanager
 def _screened() -> Iterator[None]:
-    """Escape what is quoted of a command line, such as a file's name, before Typer prints it with colours."""
+    """Escape quoted arguments in errors, such as a file name, before Typer prints the errors with colours."""
     try:
         yield
     except typer.TyperException as error:

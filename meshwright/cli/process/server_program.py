@@ -1,4 +1,4 @@
-"""Runs the control plane as a program: settings, logs, the server, and how it ended."""
+"""The control plane as a program: settings, logs, the server, and its exit status."""
 
 import asyncio
 import os
@@ -21,10 +21,11 @@ from meshwright.controller.settings.settings import load, variables
 
 
 def run(flags: Mapping[str, object], native: NativeLines, known: frozenset[str]) -> None:
-    """Run the server until it is told to stop; raise CommandFailed where it cannot run, or not on.
+    """Run the server until a signal stops it; raise CommandFailed if it cannot start.
 
-    `native` has what native libraries write meanwhile. `known` are the environment's variables that commands
-    read; any other of ours that is no setting is logged.
+    Raises NegativeAnswer if a task of the server ends unexpectedly. `native` collects lines of native
+    libraries. `known` are the environment variables of commands; other MESHWRIGHT_ variables that are no
+    settings are logged as unknown.
     """
     try:
         settings = load(flags)
@@ -41,5 +42,5 @@ def run(flags: Mapping[str, object], native: NativeLines, known: frozenset[str])
         raise CommandFailed(error) from error
     except TaskEnded as error:
         raise NegativeAnswer(error) from error
-    except KeyboardInterrupt:  # before the server listened to signals
+    except KeyboardInterrupt:  # before the server handled signals
         raise CommandFailed("interrupted before the server was ready") from None

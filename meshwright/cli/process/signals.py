@@ -1,4 +1,4 @@
-"""Programs that run until they are told to stop."""
+"""Signals of programs that run until they are stopped."""
 
 import asyncio
 import signal
@@ -14,17 +14,17 @@ _log = structlog.get_logger("cli.signals")
 
 
 def not_hung_up() -> None:
-    """Have SIGHUP end nothing from now on: while a program starts there is nothing to read again."""
+    """Ignore SIGHUP from now on, because a program that is starting has nothing to reload yet."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 async def until_told(
     run: Callable[[asyncio.Event], Awaitable[_Ending]], again: asyncio.Event | None = None
 ) -> _Ending:
-    """Run a program, and set its event on SIGTERM and SIGINT, and `again` on SIGHUP.
+    """Run a program; set its event on SIGTERM and SIGINT, and `again` on SIGHUP.
 
-    A second SIGTERM or SIGINT ends the process as if nobody listened; the kernel then ends what must not
-    outlive it. SIGHUP never does.
+    A second SIGTERM or SIGINT ends the process at once, as without a handler; the kernel then ends child
+    processes that must not outlive it. SIGHUP never ends the process.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -33,6 +33,7 @@ async def until_told(
         _log.info("shutdown started", signal=number.name)
         stop.set()
         for each in _SIGNALS:
+            # The next signal has its default action.
             loop.remove_signal_handler(each)
 
     for each in _SIGNALS:
@@ -44,4 +45,5 @@ async def until_told(
         return await run(stop)
     finally:
         loop.remove_signal_handler(signal.SIGHUP)
+        # Without a handler, SIGHUP would end a process that is draining.
         not_hung_up()

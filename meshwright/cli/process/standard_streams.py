@@ -1,8 +1,8 @@
-"""Standard input, output and error of a command, also where they are closed, full, or lack a character.
+"""Standard input, output and error of a command, also if they are closed, full, or lack a character.
 
-What cannot be printed ends the command in a sentence. What cannot be said on standard error ends nothing:
-there is nobody who could be told. Whatever a command prints is text of others in part: on both streams
-characters that a terminal would take for commands are escaped.
+A failed write to standard output ends the command with one sentence. A failed write to standard error is only
+remembered, because there is no other place for the message. Printed text comes in part from other people, so
+both streams escape characters that a terminal would take for commands.
 """
 
 import errno
@@ -15,24 +15,24 @@ from meshwright.cli.errors import CommandFailed
 from meshwright.mesh.terminal.screened_stream import ScreenedStream
 
 READER_GONE: Final = 141
-"""How a program ends whose reader has gone, as a shell has it: 128 and SIGPIPE."""
+"""Exit status after the reader of a pipe has gone, as shells have it: 128 plus SIGPIPE."""
 
 
 class StreamError(CommandFailed):
-    """Standard output cannot be written, or standard input not be read; the message is one sentence."""
+    """Error: standard output cannot be written, or standard input not read; the message is one sentence."""
 
 
 class _Output(io.FileIO):
-    """Where answers go. The first that cannot be written raises StreamError; no other is tried then.
+    """Standard output. The first failed write raises StreamError; later writes are dropped.
 
-    A reader that has gone has had enough: the program ends without a word.
+    If the reader of a pipe has gone, the program ends without a message.
     """
 
     _failed = False
 
     def write(self, data: Any, /) -> int:  # noqa: ANN401 - whatever has bytes
         """Write bytes."""
-        if self._failed:  # as the interpreter does for what is left when it ends
+        if self._failed:  # the interpreter writes the rest of its buffer at exit
             return len(memoryview(data))
         try:
             return super().write(data)
@@ -45,12 +45,12 @@ class _Output(io.FileIO):
 
 
 class _Words(io.FileIO):
-    """Where sentences and remarks go; `lost` says that there was no room for one."""
+    """Standard error; `lost` is set if a write failed, unless the reader had gone."""
 
     lost = False
 
     def write(self, data: Any, /) -> int:  # noqa: ANN401 - whatever has bytes
-        """Write bytes, as far as that can be done."""
+        """Write bytes, and count a failed write as done."""
         try:
             return super().write(data)
         except OSError as error:
@@ -59,12 +59,13 @@ class _Words(io.FileIO):
 
 
 def stand_open() -> None:
-    """Have all three streams be there, and take any text; those that somebody has replaced stay.
+    """Open all three standard streams, and make them accept any text; replaced streams stay as they are.
 
-    A descriptor that is closed would be taken by the next file that is opened. Instead nothing can be read
-    from it, or written to it; what is said on a standard error that somebody has closed goes nowhere.
+    A closed descriptor is replaced by /dev/null, because the next opened file would get its number. A
+    replaced standard input or output fails on use; output to a replaced standard error is dropped.
     """
     if sys.stdin is None:
+        # The modes are the wrong ones on purpose: reading this stream, or writing the next one, is an error.
         sys.stdin = open(_held(os.O_WRONLY), encoding="utf-8", closefd=False)  # noqa: SIM115
     if sys.stdout is sys.__stdout__:
         there = _held(os.O_RDONLY) if sys.stdout is None else sys.stdout.fileno()
@@ -75,13 +76,13 @@ def stand_open() -> None:
 
 
 def words_were_lost() -> bool:
-    """Say whether something that was said on standard error could not be written there."""
+    """Return whether output to standard error was lost."""
     raw = getattr(getattr(sys.stderr, "buffer", None), "raw", None)
     return isinstance(raw, _Words) and raw.lost
 
 
 def read_bytes(most: int = -1) -> bytes:
-    """Return what stands in standard input, `most` bytes of it; raise StreamError."""
+    """Return standard input, at most `most` bytes (-1: all); raise StreamError."""
     try:
         return sys.stdin.buffer.read(most)
     except OSError as error:
@@ -89,7 +90,7 @@ def read_bytes(most: int = -1) -> bytes:
 
 
 def read_text() -> str:
-    """Return the text in standard input, in UTF-8 whatever the terminal's encoding; raise StreamError."""
+    """Return standard input as UTF-8 text, whatever the terminal's encoding; raise StreamError."""
     try:
         return read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -97,16 +98,16 @@ def read_text() -> str:
 
 
 def print_text(text: str) -> None:
-    """Print what programs read, such as YAML: in UTF-8 whatever the terminal's encoding.
+    """Print text for programs, such as YAML, in UTF-8 whatever the terminal's encoding.
 
-    Bytes of the command line that are no UTF-8 are printed as they were typed. On a terminal people read it,
-    and control characters are escaped.
+    Arguments with bytes outside UTF-8 are printed as they were typed. On a terminal, control characters are
+    escaped.
     """
     print_bytes(text.encode("utf-8", "surrogateescape"))
 
 
 def print_bytes(content: bytes) -> None:
-    """Print what somebody else has said, byte for byte, but on a terminal without control characters."""
+    """Print content from elsewhere byte for byte; on a terminal, escape control characters."""
     if sys.stdout.isatty():
         sys.stdout.write(content.decode("utf-8", "backslashreplace"))
         return
@@ -115,14 +116,14 @@ def print_bytes(content: bytes) -> None:
 
 
 def _held(flags: int) -> int:
-    """Return a descriptor of nothing: the lowest that is closed, for programs that we run as well."""
+    """Open /dev/null as the lowest free descriptor, inheritable by child processes."""
     descriptor = os.open(os.devnull, flags)
     os.set_inheritable(descriptor, True)
     return descriptor
 
 
 def _text(raw: io.FileIO, like: TextIO | None, *, line_buffering: bool = False) -> TextIO:
-    """Return a stream of text, buffered as another is; a character that it lacks is written as its escape."""
+    """Return a text stream with the buffering of `like`; unencodable characters are written as escapes."""
     encoding, at_once = "utf-8", False
     if isinstance(like, io.TextIOWrapper):
         encoding, at_once = like.encoding, like.line_buffering or like.write_through

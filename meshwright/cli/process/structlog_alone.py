@@ -1,4 +1,4 @@
-"""structlog for commands: imported without rich, and what a command's parts log on standard error."""
+"""structlog for commands: import without rich, and log lines on standard error."""
 
 import sys
 
@@ -6,11 +6,12 @@ from meshwright.mesh.terminal.screened_stream import styled
 
 
 def import_structlog() -> None:
-    """Import it as if rich were not installed; `meshwright.controller.process.logs` has plain tracebacks.
+    """Import structlog as if rich were not installed.
 
-    To be called before whatever imports structlog. Of a server's start rich is a tenth, and 3 MB stay.
+    `meshwright.controller.process.logs` writes plain tracebacks. Call before any other import of structlog.
+    rich takes a tenth of a server's start time, and 3 MB of memory.
     """
-    if "rich" in sys.modules:  # it is there already, whoever needs it
+    if "rich" in sys.modules:  # another package imported rich already, so skipping it saves nothing
         return
     sys.modules["rich"] = None  # type: ignore[assignment]
     try:
@@ -20,7 +21,7 @@ def import_structlog() -> None:
 
 
 def on_standard_error() -> None:
-    """Have what is logged in a command go to standard error: standard output is its answer's alone."""
+    """Send a command's log lines to standard error, because standard output is for the command's result."""
     import structlog
 
     from meshwright.controller.process.logs import for_people

@@ -1,4 +1,4 @@
-"""Requests to a running server through its Unix socket.
+"""Requests to a running server through the Unix socket in its state directory.
 
-It never reads the state directory.
+The package never reads files of the state directory. Read next: `client`.
 """

@@ -1,7 +1,7 @@
-"""Asking the running server through its Unix socket.
+"""Client of the running server, through its Unix socket.
 
-What it knows is asked of its JSON API, by `api`; `ask` is for what changes something, and for what only the
-state directory's owner is told.
+`api` and `follow` read the JSON API. `ask` is for requests that change state, and for answers that only the
+state directory's owner may read.
 """
 
 import contextlib
@@ -25,9 +25,10 @@ Query = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
 def api(state: Path, path: str, query: Query = (), seconds: float = _TIMEOUT_SECONDS) -> dict[str, object]:
-    """Return what the server of `state` says at a path of its JSON API; wait for it so long.
+    """Return the answer of the server of `state` at a path of its JSON API; wait at most `seconds`.
 
-    Raises ServerNotRunning, ServerRefused, and UnexpectedResponse where it has no such path: an older one.
+    Example: `api(state, "/proxies")` requests `/api/v1/proxies`. Raises ServerNotRunning, ServerRefused, and
+    UnexpectedResponse if the server is older and lacks the path.
     """
     at = API + path
     status, answer = _answer(state, "GET", at, query, None, seconds)
@@ -44,9 +45,9 @@ def api(state: Path, path: str, query: Query = (), seconds: float = _TIMEOUT_SEC
 
 
 def proxy_path(name: str) -> str:
-    """Return the path at which the API has one proxy, however that is named.
+    """Return the API's path of one proxy, by any of its names; special characters are quoted.
 
-    Raises ServerRefused for what is no name, and would be another path.
+    Raises ServerRefused for an empty name, `.` and `..`, because these would lead to another path.
     """
     if name in ("", ".", ".."):
         raise ServerRefused(f"proxy {name!r} does not exist: `meshwright proxies` lists all")
@@ -61,10 +62,10 @@ def ask(
     body: object = None,
     seconds: float = _TIMEOUT_SECONDS,
 ) -> object:
-    """Send one request to the server of `state` and return its JSON answer; wait for it so long.
+    """Send one request to the server of `state`, and return its JSON answer; wait at most `seconds`.
 
-    Raises ServerNotRunning if no server answers. With the server's reason it raises NegativeAnswer if the
-    answer is no, and ServerRefused for any other status but 2xx.
+    Raises ServerNotRunning if no server answers. With the server's reason, raises NegativeAnswer for status
+    409, and ServerRefused for any other status but 2xx.
     """
     status, answer = _answer(state, method, path, query, body, seconds)
     if not _is_fine(status):
@@ -75,7 +76,7 @@ def ask(
 def _answer(
     state: Path, method: str, path: str, query: Query, body: object, seconds: float
 ) -> tuple[int, object]:
-    """Return the status of an answer, and its JSON, or None where that of an error is none."""
+    """Return the status and JSON of an answer; the JSON of an error is None if it cannot be parsed."""
     connection = UnixConnection(state / SOCKET_NAME, seconds)
     asked = urlencode(list(query.items() if isinstance(query, Mapping) else query))
     sent = None if body is None else json.dumps(body)
@@ -87,7 +88,7 @@ def _answer(
 
 @contextlib.contextmanager
 def _asking(state: Path, connection: http.client.HTTPConnection) -> Iterator[None]:
-    """Say what went wrong with the connection, which is closed in the end."""
+    """Translate errors of a connection into errors for the user, and close the connection."""
     try:
         yield
     except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
@@ -123,13 +124,14 @@ def _is_fine(status: int) -> bool:
 
 
 def _nothing_at(path: str) -> str:
-    """Return what a server says of a path that its API does not have."""
+    """Return a server's text for a path that its API lacks."""
     return f"there is nothing at {unquote(path)}"
 
 
 def _not_told(state: Path, at: str, status: int, answer: object) -> Exception:
-    """Return what is to be said of an answer that is none."""
+    """Return the error for an answer with a bad status."""
     match answer:
+        # A 404 has two meanings: the requested object does not exist, or an old server lacks the path.
         case {"error": str(reason)} if status == HTTPStatus.NOT_FOUND and reason != _nothing_at(at):
             return ServerRefused(reason)
         case _ if status == HTTPStatus.NOT_FOUND:
@@ -150,9 +152,9 @@ def _refused(status: int, answer: object) -> NegativeAnswer | ServerRefused:
 def follow(
     state: Path, path: str, query: Iterable[tuple[str, str]], seconds: float
 ) -> Iterator[Mapping[str, object]]:
-    """Yield what the API of `state`'s server answers to a path, a JSON object a line, until it has ended.
+    """Yield the JSON objects, one per line, of an answer of the API until it ends.
 
-    Silence of so many seconds ends it too. Raises as `api` does.
+    A pause longer than `seconds` ends the answer too. Raises the errors of `api`.
     """
     at = API + path
     connection = UnixConnection(state / SOCKET_NAME, seconds)

@@ -1,4 +1,4 @@
-"""What a shell completes that only the running server knows; a server that is not there knows nothing."""
+"""Shell completion of names that only a running server knows; empty without a server."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,17 +11,17 @@ from meshwright.cli.printing.responses import Found, records
 from meshwright.cli.socket.client import api
 
 _SECONDS: Final = 2.0
-"""Whoever has pressed Tab waits."""
+"""Longest wait, because the user has pressed Tab and waits too."""
 
 
 def proxies(context: typer.Context, incomplete: str) -> list[str]:
-    """Return the common names of proxies that begin so."""
+    """Return the common names of proxies with this beginning."""
     found = _asked(context, "/proxies")
     return _beginning(incomplete, [str(each.get("cn")) for each in records(found, "proxies")])
 
 
 def serials(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Return the serials of proxy certificates that begin so, with whose each is."""
+    """Return the serials of valid and expired proxy certificates with this beginning, with their proxies."""
     found = _asked(context, "/certificates")
     whose = {
         str(each.get("serial")): str(each.get("cn"))
@@ -32,7 +32,7 @@ def serials(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
 
 
 def certificates(context: typer.Context, incomplete: str) -> list[str]:
-    """Return the serials, and the common names of proxies, that begin so."""
+    """Return the serials and the common names of proxy certificates with this beginning."""
     found = records(_asked(context, "/certificates"), "proxy_certificates")
     return _beginning(incomplete, {str(each.get(field)) for each in found for field in ("serial", "cn")})
 
@@ -47,5 +47,6 @@ def _asked(context: typer.Context, path: str) -> Found:
         return {}
     try:
         return api(Path(state), path, seconds=_SECONDS)
+    # An error message would appear in the middle of the user's command line.
     except CommandFailed:
         return {}

@@ -1,4 +1,4 @@
-"""HTTP over a Unix socket, as http.client has it over TCP."""
+"""HTTP over a Unix socket, with the interface of http.client."""
 
 import http.client
 import socket
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class UnixConnection(http.client.HTTPConnection):
-    """HTTP over the socket at `path`; the host name is only for the header."""
+    """HTTP over the socket at `path`; the host name is used only for the Host header."""
 
     def __init__(self, path: Path, seconds: float) -> None:
         super().__init__("localhost", timeout=seconds)
