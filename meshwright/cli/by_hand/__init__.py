@@ -1,4 +1,6 @@
 """Edits of manifests by commands: the text changes only where a value changes.
 
-It never reformats a line that keeps its value.
+`text` splits a file into documents, and keeps the text of unchanged ones. `scalars` writes numbers and
+strings so that every YAML reader gets the same value as before. A line that keeps its value is never
+reformatted.
 """

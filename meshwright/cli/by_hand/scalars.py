@@ -1,7 +1,7 @@
-"""Scalars that are written again as they stood: readers of YAML 1.1 and 1.2 differ in what they mean.
+"""YAML scalars that are written again as they were, because readers of YAML 1.1 and 1.2 differ.
 
-`defaultMode: 0444` is 292 to kubectl, and another number to others. Where a number is looked at, it is the
-one that kubectl takes it for (sigs.k8s.io/yaml).
+For example, `defaultMode: 0444` is 292 for kubectl, and 444 for a reader of YAML 1.2. Where the value of a
+number matters, it is kubectl's value (sigs.k8s.io/yaml).
 """
 
 import math
@@ -22,29 +22,29 @@ _INTEGER: Final = re.compile(
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
 _LONGEST: Final = 100
 _WHOLE: Final = 1e21
-"""From here on kubectl writes a float in JSON with an exponent."""
+"""From this absolute value on, kubectl writes a float in JSON with an exponent."""
 
 
 class Integer(int):
-    """A whole number as it stood."""
+    """An integer with its original text."""
 
     text: str = ""
 
 
 class Decimal(float):
-    """A number as it stood."""
+    """A float with its original text."""
 
     text: str = ""
 
 
 class PlainString(str):
-    """A text that stood without quotes although some reader might take it for something else."""
+    """An unquoted string that some YAML reader might take for another type."""
 
     __slots__ = ()
 
 
 def scalar(event: yaml.ScalarEvent) -> object:
-    """Give a scalar its type; raise ValueError with a sentence where it has none."""
+    """Return the typed value of a scalar; raise ValueError with a sentence for an invalid one."""
     found = resolve(event)
     if event.tag is not None or not event.implicit[0] or found is None or isinstance(found, bool):
         return found
@@ -56,15 +56,18 @@ def scalar(event: yaml.ScalarEvent) -> object:
 
 
 def _number(text: str) -> Integer | Decimal | None:
-    """Return the number that kubectl takes a text without quotes for, None for what is no number to it.
+    """Return the number that an unquoted text is for kubectl, or None.
 
-    An underscore is nothing between digits, a leading zero is octal, and a float without a fraction is whole.
+    Underscores between digits are ignored, a leading zero means octal, and a float without a fraction is an
+    integer.
     """
     plain = text if text.startswith((".", "_")) else text.replace("_", "")
+    # A limit, because converting a number with many digits takes quadratic time.
     if len(plain) > _LONGEST:
         return None
     if match := _INTEGER.fullmatch(plain):
         sign, digits = match.groups()
+        # Python's base 0 rejects 0444, so YAML 1.1 octal numbers are converted explicitly.
         is_octal = len(digits) > 1 and digits.isdigit() and digits.startswith("0")
         return Integer(f"{sign}{digits}", 8) if is_octal else Integer(f"{sign}{digits}", 0)
     number = float(plain) if _FLOAT.fullmatch(plain) else math.inf
@@ -74,15 +77,15 @@ def _number(text: str) -> Integer | Decimal | None:
 
 
 def is_ambiguous(text: str) -> bool:
-    """Say whether some reader of YAML might take a text that stands without quotes for something else."""
+    """Return whether some YAML reader might take an unquoted text for another type than a string."""
     return text.lower() in _BOOLEANS or _NUMERIC.fullmatch(text) is not None
 
 
 def written(manifest: object) -> str:
-    """Return one manifest as text that says to every reader of YAML what it said before.
+    """Return one manifest as text with the same meaning for every YAML reader.
 
-    What is new, and might be a number, a date or a truth value to one of them, stands in quotes; lines stay
-    lines.
+    New strings that some reader would take for a number, a date or a boolean are quoted. Strings of several
+    lines stay blocks.
     """
     return yaml.dump(manifest, Dumper=_QuotingDumper, sort_keys=False, allow_unicode=True, width=1 << 20)
 
@@ -98,7 +101,7 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
 
 
 def _as_it_stood(dumper: yaml.SafeDumper, value: object) -> yaml.ScalarNode:
-    """Return what is written without quotes: it is said to be what the writer itself would take it for."""
+    """Return a scalar without quotes, with the tag that the dumper itself would resolve for its text."""
     text = value.text if isinstance(value, Integer | Decimal) else str(value)
     as_taken = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
     return yaml.ScalarNode(as_taken, text)

@@ -1,4 +1,4 @@
-"""The documents of a file with their text: what is not changed is written as it stands there."""
+"""The documents of a file with their text: unchanged documents are written as they are."""
 
 import itertools
 import json
@@ -26,13 +26,13 @@ class Piece:
     as_json: bool = False
 
     def written(self, value: Mapping[str, object]) -> str:
-        """Return the text with another value in it, behind the comments with which it begins."""
+        """Return the text with another value, after the comments at its beginning."""
         if self.as_json:
             return json.dumps(value, indent=4, ensure_ascii=False) + "\n"
         lead = _LEAD.match(self.text)
         said = lead.group() if lead else ""
         if self.text.startswith("---") and not said.startswith("---"):
-            said = "---\n"  # its first line goes on with the document
+            said = "---\n"  # the document begins on the line of the marker
         return said + written(value)
 
 
@@ -48,7 +48,7 @@ def pieces(text: str, file: str) -> tuple[Piece, ...]:
 
 
 def _is_json(text: str) -> bool:
-    """Say whether a text is JSON; one that begins like it may be YAML all the same."""
+    """Return whether a text is JSON; YAML can also begin with a bracket."""
     if text.lstrip()[:1] not in ("{", "["):
         return False
     return not any(
@@ -57,7 +57,7 @@ def _is_json(text: str) -> bool:
 
 
 def _split(text: str) -> Iterator[str]:
-    """Split before each marker at the begin of a line, which no scalar can contain (YAML 1.2, 9.1.2)."""
+    """Split before each marker at the beginning of a line, which no scalar can contain (YAML 1.2, 9.1.2)."""
     begins = [match.start() for match in _MARKER.finditer(text)]
     edges = [0, *(each for each in begins if each), len(text)]
     yield from (text[begin:end] for begin, end in itertools.pairwise(edges))
@@ -78,7 +78,7 @@ def _piece(text: str, file: str, line: int, *, as_json: bool = False) -> Piece:
 
 
 def _is_deep(value: object) -> bool:
-    """Say whether more stands in one another than may; YAML's reader has seen to it by itself."""
+    """Return whether a JSON value is nested too deeply; the YAML reader checks this itself."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(MAX_DEPTH):
         within = (each.values() if isinstance(each, dict) else each for each in level)

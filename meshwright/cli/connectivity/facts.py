@@ -1,4 +1,4 @@
-"""What is known of a request and of all that it goes by, as the server and the caller's agent tell it."""
+"""Facts about a request and its path, as reported by the server and by the caller's agent."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from meshwright.mesh.service import Protocol
 
 @dataclass(frozen=True, slots=True)
 class DecisivePush:
-    """The last push that brought a sidecar what decides: its type, its moment, and the proxy's answer."""
+    """The last push with the deciding policy to a sidecar: resource type, time, and the proxy's answer."""
 
     type: str
     at: str
@@ -21,10 +21,12 @@ class DecisivePush:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """A sidecar that the request goes by; `called_at` and `led` are how its workload calls what is asked for.
+    """A sidecar on the path of the request.
 
-    `said` is a predicate that says why it is not in step, `lacks` are the parts without which it decides
-    otherwise than policy, `rejected` what it refuses, in its words.
+    `called_at` has the addresses at which its workload calls the destination; `led` means that transparent
+    interception redirects these calls. `said` says why the sidecar is not in sync, as a predicate. `lacks`
+    has the missing parts without which the sidecar decides differently than policy. `rejected` has the
+    resources that the sidecar rejects, in Envoy's words.
     """
 
     proxy: str
@@ -43,9 +45,10 @@ class Sidecar:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An address that may answer; `withheld` is why it gets no traffic, empty if it does.
+    """An address of the destination; `withheld` is the reason for which it gets no traffic, or empty.
 
-    `given`: whether the caller's sidecars are told of it. `application` is where the one behind it listens.
+    `given`: the caller's sidecars have this endpoint. `application` is the address where its application
+    listens.
     """
 
     address: str
@@ -56,12 +59,12 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A request, policy's answer, and what it goes by.
+    """A request, the answer of policy, and the sidecars and endpoints on its path.
 
-    `conclusion` is explain's last sentence; `policy_lacks` says whether a manifest would make it a yes, once
-    what `besides` says has come right.
-    `turned_down` is the status with which the caller's sidecar answers by itself, 0 where it ends the
-    connection, None where it passes the request on.
+    `conclusion` is the last sentence of `meshwright explain`. `policy_lacks`: more policy would allow the
+    request, after the other causes in `besides` are fixed. `turned_down` is the status with which the
+    caller's sidecar itself answers, 0 if the sidecar closes the connection, and None if the sidecar forwards
+    the request.
     """
 
     caller: str
@@ -82,12 +85,12 @@ class Facts:
 
     @property
     def is_http(self) -> bool:
-        """Say whether it is a request, and not only a connection."""
+        """Return whether this is an HTTP request, rather than only a connection."""
         return self.protocol.is_http
 
     @property
     def is_withheld(self) -> bool:
-        """Say whether nobody is reached although policy is not what is missing."""
+        """Return whether the destination is unreachable for other reasons than missing policy."""
         return self.policy is Answer.UNREACHABLE and bool(self.besides) and not self.policy_lacks
 
     def __str__(self) -> str:
@@ -97,9 +100,9 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """What an agent says of its proxy; `trouble` is what is not well with it, `do` what to do about that.
+    """An agent's report about its proxy; `trouble` is a problem of the proxy, and `do` the next step.
 
-    `reached` is None while the agent does not know yet whether it has its control plane.
+    `reached` is None while the agent does not know yet whether its control plane is connected.
     """
 
     at: str
@@ -110,7 +113,7 @@ class Agent:
 
 
 def read_facts(found: Found) -> Facts:
-    """Read the server's answer; raise ValueError for what is none."""
+    """Read the server's answer; raise ValueError for an invalid one."""
     try:
         explained = _object(found["explained"])
         return Facts(
@@ -135,9 +138,10 @@ def read_facts(found: Found) -> Facts:
 
 
 def read_agent(at: str, found: Found) -> Agent:
-    """Read what an agent says of itself."""
+    """Read an agent's report about itself."""
     plane, proxy = _object(found.get("control_plane")), str(found.get("proxy") or "")
     reasons = "" if found.get("ready") else "; ".join(texts(found, "not_ready")) or "it is not ready"
+    # A broken connection to the control plane usually explains the other reasons, so it is shown alone.
     if plane.get("reached") or not plane.get("said"):
         return Agent(at, proxy, reasons, _STATUS if reasons else "", True if plane.get("reached") else None)
     return Agent(at, proxy, str(plane["said"]), str(plane.get("do") or _STATUS), reached=False)

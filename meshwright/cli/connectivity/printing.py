@@ -1,4 +1,4 @@
-"""The steps of a call as lines for people, and as JSON."""
+"""The steps of a request as lines for people, and as JSON."""
 
 from meshwright.agent.calling.outcomes import RequestOutcome
 from meshwright.cli.connectivity.facts import Facts
@@ -8,11 +8,11 @@ from meshwright.cli.errors import Status
 from meshwright.cli.printing.lines import joined
 
 _VERDICT, _POINT = 8, 17
-"""How wide the columns are."""
+"""Widths of the columns."""
 
 
 def text(facts: Facts, found: tuple[Step, ...]) -> str:
-    """Return the answer, the first point at which reality differs, and all steps."""
+    """Return the verdict, the first step that differs from policy, and all steps."""
     lines = [_headline(facts, found)]
     if (first := first_difference(found)) is not None:
         lines += [f"differs first at the {first.point}: {first.judged.text}", f"next: {first.judged.do}"]
@@ -26,7 +26,7 @@ def text(facts: Facts, found: tuple[Step, ...]) -> str:
 
 
 def document(facts: Facts, found: tuple[Step, ...], seen: RequestOutcome | None) -> dict[str, object]:
-    """Return the same as JSON has it; `request` is what was seen of it, null where none was to be made."""
+    """Return the JSON document; `request` is the outcome of the real request, or null without one."""
     first = first_difference(found)
     return {
         "from": facts.caller,

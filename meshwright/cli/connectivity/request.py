@@ -1,4 +1,4 @@
-"""The one real request: how it is to be made, and whether what was seen of it is what policy says."""
+"""The real request: how to make it, and whether its outcome agrees with policy."""
 
 from http import HTTPStatus
 from typing import Final
@@ -13,7 +13,8 @@ from meshwright.mesh.service import Protocol
 
 
 def planned(facts: Facts, agent: Agent, seconds: float) -> Call | RequestOutcome:
-    """Return the request that the agent's workload would make, or why none can be made."""
+    """Return the request as the agent's workload would make it, or the reason for which none can be made."""
+    # Only an agent beside the caller sends the request with the caller's identity.
     beside = next((each for each in facts.callers if each.proxy == agent.proxy), None)
     if beside is None:
         wanted = ", ".join(map(str, facts.callers)) or f"none of {facts.caller} is known"
@@ -34,7 +35,7 @@ def planned(facts: Facts, agent: Agent, seconds: float) -> Call | RequestOutcome
 
 
 def not_tried(why: str) -> RequestOutcome:
-    """Return that no request was made."""
+    """Return the outcome for a request that was not made."""
     return RequestOutcome(Outcome.NOT_TRIED, words=why)
 
 
@@ -43,7 +44,7 @@ def _header(name: str) -> str:
 
 
 def judged(facts: Facts, seen: RequestOutcome) -> StepResult:
-    """Judge what was seen by what policy says."""
+    """Judge the outcome of the request by policy."""
     text = _text(facts, seen)
     if seen.outcome is Outcome.NOT_TRIED:
         return StepResult(Verdict.UNKNOWN, text, _elsewhere(facts))
@@ -81,11 +82,12 @@ def _of_allowed(facts: Facts, seen: RequestOutcome, text: str) -> StepResult:
 
 
 def _is_meant(facts: Facts, seen: RequestOutcome) -> bool:
-    """Say whether the sidecar answers by itself because a RoutePolicy, or the rest of policy, asks for it."""
+    """Return whether the sidecar itself answers because a RoutePolicy or another policy asks for it."""
     return seen.flag == "FI" or bool(facts.turned_down and seen.status == facts.turned_down)
 
 
 def _of_refused(facts: Facts, seen: RequestOutcome, text: str) -> StepResult:
+    # For a denied request, a denial by the sidecar is the expected outcome.
     if seen.is_denied or (facts.turned_down and seen.status == facts.turned_down):
         return StepResult(Verdict.OK, text)
     if seen.outcome is Outcome.CLOSED and (not facts.is_http or facts.turned_down == 0):
@@ -101,6 +103,7 @@ def _of_refused(facts: Facts, seen: RequestOutcome, text: str) -> StepResult:
 
 def _of_unreachable(facts: Facts, seen: RequestOutcome, text: str) -> StepResult:
     came = seen.outcome is Outcome.OPEN or (
+        # A 503 without Envoy's marks may still come from a sidecar.
         seen.outcome is Outcome.ANSWERED and not (seen.is_own or seen.status == 503)
     )
     if came:
@@ -137,14 +140,14 @@ _BY_FLAG: Final = {
     "UAEX": "the service that is asked for authorization refused the request, or could not be asked",
     "SI": "neither side sent anything of the request or its answer for too long",
 }
-"""What to look at where Envoy has answered by itself, by its response flag."""
+"""Next steps by Envoy's response flag, for answers of Envoy itself."""
 
 _BY_DETAILS: Final = {
     "upgrade_failed": "the request offers several protocols of the setting http_upgrades at once: offer one",
     "path_normalization_failed": "the path has an escaped slash or a byte that no path has; "
     "`meshwright explain` says which, and which annotation of the Service lets escaped slashes pass",
 }
-"""What to look at by Envoy's response code details, where no flag says it."""
+"""Next steps by Envoy's response code details, for answers without a flag."""
 
 _TOO_LARGE: Final = (
     "the headers are larger, or more, than the settings header_kibibytes and headers_per_message allow"
@@ -176,7 +179,7 @@ def _text(facts: Facts, seen: RequestOutcome) -> str:
 
 
 def _application(facts: Facts, seen: RequestOutcome) -> str:
-    """Return what to look at where the way was open and nobody answered."""
+    """Return the next step after a request that policy allows and the application did not answer."""
     if seen.flag == "UH":
         return f"{_shown(facts.callers, 'endpoints')} has the endpoints that the caller's sidecar knows"
     if seen.is_between_sidecars:

@@ -1,4 +1,4 @@
-"""The steps from policy to the answer of one real request, and the first at which reality is another."""
+"""The steps of a request, from policy to the real answer, and the first step that differs from policy."""
 
 import enum
 from collections.abc import Iterable, Iterator
@@ -14,11 +14,11 @@ from meshwright.cli.connectivity.verdict import StepResult, Verdict
 from meshwright.cli.errors import Status
 
 NAMED: Final = 5
-"""How many sidecars in trouble are named of each side."""
+"""Number of sidecars with problems that are named on each side."""
 
 
 class Point(enum.StrEnum):
-    """What a step is about, in the order in which a request comes by."""
+    """The subject of a step, in the order of the request's path."""
 
     POLICY = "policy"
     AGENT = "agent"
@@ -30,14 +30,14 @@ class Point(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step and how it was judged."""
+    """A step and its result."""
 
     point: Point
     judged: StepResult
 
 
 def steps(facts: Facts, agent: Agent | None, seen: RequestOutcome | None) -> tuple[Step, ...]:
-    """Judge every step; without `seen` no request was to be made."""
+    """Judge every step; `seen` is None if no request was to be made."""
     found: list[tuple[Point, Iterable[StepResult]]] = [
         (Point.POLICY, (_policy(facts),)),
         (Point.AGENT, () if agent is None else (_agent(agent),)),
@@ -50,12 +50,12 @@ def steps(facts: Facts, agent: Agent | None, seen: RequestOutcome | None) -> tup
 
 
 def first_difference(found: Iterable[Step]) -> Step | None:
-    """Return the first step at which reality differs from what policy says."""
+    """Return the first step at which reality differs from policy."""
     return next((each for each in found if each.judged.verdict is Verdict.FAILED), None)
 
 
 def status(found: Iterable[Step]) -> Status:
-    """Return how the command ends: YES if all that was looked at is as policy says, be that a denial."""
+    """Return the command's exit status: YES if every step agrees with policy, also with a denial."""
     verdicts = {each.judged.verdict for each in found}
     if Verdict.FAILED in verdicts:
         return Status.NO
@@ -87,7 +87,7 @@ def _agent(agent: Agent) -> StepResult:
 
 
 def _sidecars(found: tuple[Sidecar, ...], caller: str, because: tuple[str, ...]) -> Iterator[StepResult]:
-    """Yield those in trouble, each by itself, and the others together."""
+    """Yield one result for each sidecar with a problem, and one for all others together."""
     if not found and caller:
         yield StepResult(Verdict.UNKNOWN, f"no sidecar of {caller} is known", "name in --from who runs")
     judged = [(each, _trouble(each)) for each in found]
@@ -108,14 +108,14 @@ def _sidecars(found: tuple[Sidecar, ...], caller: str, because: tuple[str, ...])
 
 
 def _last(well: Sidecar, because: tuple[str, ...]) -> str:
-    """Say when the sidecar was brought what decides, as far as that is remembered."""
+    """Return the time of the last deciding push, if it is still in the history."""
     if well.brought is None or well.brought.answer != "ack":
         return ""
     return f", the last change of {', '.join(because)} as {well.brought.type} of {well.brought.at}"
 
 
 def _trouble(sidecar: Sidecar) -> StepResult | None:
-    """Return what is not as it should be with a sidecar; None where nothing is."""
+    """Return the problem of a sidecar, or None without one."""
     name = sidecar.proxy
     retried = f"mend the object that is named; `meshwright proxy retry {name}` offers it again at once"
     if sidecar.stands is SidecarState.IN_STEP:

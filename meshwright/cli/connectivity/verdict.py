@@ -1,11 +1,11 @@
-"""How a step is judged."""
+"""Result of judging a step."""
 
 import enum
 from dataclasses import dataclass
 
 
 class Verdict(enum.StrEnum):
-    """OK: as policy says, be that a denial. FAILED: otherwise. UNKNOWN: it could not be found out."""
+    """OK: as policy says, also a denial. FAILED: different. UNKNOWN: could not be determined."""
 
     OK = "ok"
     FAILED = "failed"
@@ -14,7 +14,7 @@ class Verdict(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """A verdict, what was found, and, where it is not OK, what to do next."""
+    """A verdict, the observation, and the next step unless the verdict is OK."""
 
     verdict: Verdict
     text: str

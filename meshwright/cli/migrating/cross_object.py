@@ -1,8 +1,8 @@
-"""Findings of lint about several objects of policy together; a reader judges each object alone.
+"""Lint problems between several objects of policy, as findings; a reader judges each object alone.
 
-Lint sees the objects that will be applied, with the MeshConfig that migrate writes. Manifests in files may be
-only a part of a mesh: of them lint reports contradictions between the given objects, and nothing that seems
-to be missing.
+Lint sees the objects that will be applied, with the MeshConfig that migrate writes. Files may contain only
+part of a mesh, so for them only contradictions between the given objects are reported, and missing objects
+are not.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,23 +27,23 @@ _NO_EFFECT: Final = frozenset(
         *(Code.EGRESS_OVERRULED, Code.FOREIGN_TRUST_DOMAIN, Code.RATE_OF_NO_REQUESTS),
     }
 )
-"""Policy with such a problem has no effect, or a part of it has none."""
+"""Problems that leave policy without effect, completely or in part."""
 _DEFAULT: Final = "default"
-"""The namespace of an object that names none."""
+"""Namespace of an object without one."""
 _CONTRADICTIONS: Final = _NO_EFFECT | {
     *(Code.UNKNOWN_MATCH, Code.BACKEND_PORT, Code.INGRESS_PORT, Code.RATES_DIFFER, Code.PROTOCOLS_DIFFER),
 }
-"""What follows from the objects that are given, whatever else there is."""
+"""Problems that follow from the given objects, whatever other objects exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class CrossObjectProblems:
-    """What is wrong between objects of policy, by kind, namespace and name."""
+    """Problems between objects of policy, by kind, namespace and name."""
 
     problems: Mapping[tuple[str, str, str], tuple[Problem, ...]]
 
     def of(self, document: Document) -> tuple[Finding, ...]:
-        """Return what is wrong between an object and others."""
+        """Return the problems between an object and others."""
         metadata = mapping(document.get("metadata"))
         where = str(metadata.get("namespace") or _DEFAULT), str(metadata.get("name"))
         found = self.problems.get((str(document.get("kind")), *where), ())
@@ -51,10 +51,9 @@ class CrossObjectProblems:
 
 
 def of_all(documents: Iterable[Document], *, whole: bool) -> CrossObjectProblems:
-    """Return what lint says of objects of policy.
+    """Return lint's problems of objects of policy.
 
-    `whole` says whether the objects are all of the mesh, so that what is missing is missing. Raises
-    CommandFailed.
+    `whole`: the objects are the whole mesh, so that missing objects are reported too. Raises CommandFailed.
     """
     manifests = Manifests().apply("migrated.yaml", printed(list(documents)))
     try:
@@ -71,6 +70,7 @@ def of_all(documents: Iterable[Document], *, whole: bool) -> CrossObjectProblems
 
 
 def _counts(problem: Problem, *, whole: bool) -> bool:
+    # Codes MW2xxx are the problems between objects; others are reported by the readers.
     if problem.severity is Severity.INFO or not problem.code.startswith("MW2"):
         return False
     return whole or problem.code in _CONTRADICTIONS

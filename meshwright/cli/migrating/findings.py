@@ -1,19 +1,19 @@
-"""What became of one thing on the way: one line of the report."""
+"""One finding of a migration: one line of the report."""
 
 import enum
 from dataclasses import dataclass
 from typing import Any
 
 Document = dict[str, Any]
-"""A manifest that is a mapping."""
+"""A manifest, which is a mapping."""
 
 
 class MigrationStatus(enum.StrEnum):
-    """How a thing of Open Service Mesh's stands here.
+    """The result of migrating one thing of Open Service Mesh.
 
-    WORKS: as it is. REWRITTEN: a manifest, or a value of the chart, says it anew. TO_DO: somebody's to do.
-    UNUSED: it is understood, and nothing comes of it yet. NOT_ENFORCED: it is policy that has no effect.
-    REFUSED: it cannot be read, or not be.
+    WORKS: unchanged. REWRITTEN: a new manifest, or a value of the chart, replaces it. TO_DO: needs work by
+    the user. UNUSED: understood, and without effect. NOT_ENFORCED: policy without effect. REFUSED: invalid,
+    or not allowed.
     """
 
     WORKS = "works"
@@ -25,14 +25,14 @@ class MigrationStatus(enum.StrEnum):
 
 
 LOST = frozenset({MigrationStatus.UNUSED, MigrationStatus.NOT_ENFORCED, MigrationStatus.REFUSED})
-"""What Open Service Mesh did, and is not done here."""
+"""Results that lose a function of Open Service Mesh."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found: of which object, at which of its fields, and the code that it has elsewhere.
+    """A finding about the object `what`: its field, its result, and the problem's code in lint and logs.
 
-    `field` and `code` may be empty. `do` is the next step, and empty where there is none.
+    `field` and `code` may be empty. `do` is the next step, empty if there is none.
     """
 
     what: str
@@ -44,7 +44,7 @@ class Finding:
 
 
 def named(document: Document) -> str:
-    """Return what an object is called, as text that a terminal may be given."""
+    """Return an object's kind and name, for example `Service shop/store`, without control characters."""
     metadata = mapping(document.get("metadata"))
     names = [str(each) for each in (metadata.get("namespace"), metadata.get("name")) if each]
     text = f"{document.get('kind')} {'/'.join(names) or '?'}"
@@ -52,5 +52,5 @@ def named(document: Document) -> str:
 
 
 def mapping(value: object) -> dict[str, Any]:
-    """Return a mapping, empty for what is none."""
+    """Return a mapping, or an empty one for any other value."""
     return value if isinstance(value, dict) else {}

@@ -1,7 +1,7 @@
-"""Gateways before the mesh that verify sidecars' certificates by a name that is in none of them.
+"""Gateways in front of the mesh that verify sidecars' certificates by a name of Open Service Mesh.
 
-Open Service Mesh's guides have gateways verify `ACCOUNT.NAMESPACE.cluster.local`. A sidecar's certificate
-has only the names of its workload's Services, such as `store.shop.svc.cluster.local`.
+Open Service Mesh's guides verify `ACCOUNT.NAMESPACE.cluster.local`. Meshwright's certificates have only the
+names of the workload's Services, for example `store.shop.svc.cluster.local`.
 """
 
 import re
@@ -17,11 +17,12 @@ HTTP_PROXY: Final = Kind("HTTPProxy", "projectcontour.io")
 GATEWAYS: Final = (INGRESS, HTTP_PROXY)
 _NGINX: Final = "nginx.ingress.kubernetes.io/"
 _DIRECTIVE: Final = re.compile(r"\bproxy_ssl_name\s+[\"']?([^\"';\s]+)")
+# The lookahead excludes names of Services, which end in .svc.cluster.local.
 _OSM_NAME: Final = re.compile(r"[a-z0-9.-]+\.(?!svc\.)[a-z0-9-]+\.cluster\.local\Z")
 
 
 def of_gateway(document: Document) -> Iterator[Finding]:
-    """Yield each name of Open Service Mesh's by which an Ingress or HTTPProxy verifies a sidecar."""
+    """Yield a finding for each such name in an Ingress or HTTPProxy."""
     kind = Kind(str(document.get("kind")), group_of(document))
     if kind == INGRESS:
         found = _of_ingress(document)
@@ -41,7 +42,7 @@ def of_gateway(document: Document) -> Iterator[Finding]:
 
 
 _Names = Iterator[tuple[str, str, list[str]]]
-"""Field, name that is verified, and the names of the Services behind."""
+"""The field, the name in the field, and the names of the backend Services."""
 
 
 def _of_ingress(document: Document) -> _Names:

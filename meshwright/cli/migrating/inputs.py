@@ -1,4 +1,4 @@
-"""What is to be moved: manifests in files, or what a cluster has of the same kinds."""
+"""Input of a migration: manifests in files, or objects of the same kinds in a cluster."""
 
 import asyncio
 from collections.abc import Iterator
@@ -37,9 +37,9 @@ _UNCONVERTED: Final = "docs/from-osm.md has how to do without that conversion (S
 
 
 def from_files(where: Path) -> list[Document]:
-    """Return the manifests of a file, or of all files in a directory, in the order of their names.
+    """Return the manifests of a file, or of all files in a directory, ordered by file name.
 
-    Lists are opened. Raises CommandFailed for what cannot be read.
+    Lists are expanded into their objects. Raises CommandFailed for unreadable files.
     """
     try:
         if where.is_dir():
@@ -62,7 +62,7 @@ def from_files(where: Path) -> list[Document]:
 
 
 def _of(file: Path, content: Content) -> Iterator[object]:
-    """Yield the documents in the content of a file; raise CommandFailed."""
+    """Yield the documents in a file's content; raise CommandFailed for the first fault."""
     if content is None or isinstance(content, UnreadableFile):
         raise CommandFailed(f"{file}: {content.expected if content else 'there is no such file'}")
     for each in documents(content, as_json=file.name.endswith(".json")):
@@ -72,7 +72,7 @@ def _of(file: Path, content: Content) -> Iterator[object]:
 
 
 def from_cluster(kubeconfig: Path | None, context: str) -> list[Document]:
-    """Return what a cluster has of the kinds that matter; raise CommandFailed if not all of it can be had."""
+    """Return a cluster's objects of the relevant kinds; raise CommandFailed if some cannot be read."""
     try:
         return asyncio.run(_all(Api(found(kubeconfig, context))))
     except KubeError as error:
@@ -95,12 +95,13 @@ async def _all(api: Api) -> list[Document]:
         {"apiVersion": resource.api_version, "kind": resource.kind, **each}
         for resource, listed in zip(asked, lists, strict=True)
         for each in listed["items"]
+        # Pods are kept even if a controller made them: only a running Pod shows an injected sidecar.
         if resource.kind == POD.name or not _is_made(each)
     ]
 
 
 def _resource(there: ServedResources, kind: Kind) -> Resource | None:
-    """Return a kind in the newest of its versions that is read, or served."""
+    """Return a kind in its newest version that a reader supports, else in its newest served version."""
     versions = there.of(kind.group, kind.name)
     reader = READ.get(kind)
     read = [each for each in versions if reader is not None and each.version in reader.versions]
@@ -108,6 +109,6 @@ def _resource(there: ServedResources, kind: Kind) -> Resource | None:
 
 
 def _is_made(document: Document) -> bool:
-    """Say whether a controller made an object: who is to be changed is its owner."""
+    """Return whether a controller created an object, because then its owner must be changed."""
     owners = mapping(document.get("metadata")).get("ownerReferences") or []
     return any(mapping(each).get("controller") is True for each in owners)

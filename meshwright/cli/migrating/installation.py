@@ -1,4 +1,4 @@
-"""What of Open Service Mesh itself is still there, and in which order it may go."""
+"""Remaining parts of Open Service Mesh itself, and the order in which they can be removed."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,11 +11,11 @@ from meshwright.specs.osm.own_names import CONTROL_PLANE, WEBHOOKS
 _NOT_BEFORE: Final = "when no pod has its sidecar any more"
 _OURS: Final = "then `meshwright crds | kubectl apply --server-side --force-conflicts -f -`"
 UNCONVERTED: Final = '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'
-"""What takes a conversion away. Definitions that are applied cannot: its webhook would stay."""
+"""The patch that removes a conversion webhook; applying our definitions would keep the webhook."""
 
 
 def of_installation(document: Document) -> Iterator[Finding]:
-    """Yield what is to be done about a part of Open Service Mesh; nothing for what is none."""
+    """Yield the work that remains for a part of Open Service Mesh; other objects yield nothing."""
     match document.get("kind"):
         case kinds.DEPLOYMENT.name if _name(document) in CONTROL_PLANE:
             said = "Open Service Mesh's control plane: its sidecars live by it"
@@ -37,7 +37,7 @@ def of_installation(document: Document) -> Iterator[Finding]:
 
 
 def root() -> Finding:
-    """Return what a new root means, which no object tells."""
+    """Return the finding about the new root certificate, which is not visible in any object."""
     said = (
         "is another one than Open Service Mesh's: pods of the one cannot call pods of the other by mTLS, "
         "and policy cannot allow it"

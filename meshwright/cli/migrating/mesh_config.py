@@ -1,7 +1,8 @@
-"""A MeshConfig: what is read of it, field by field, and what says the rest here: settings, injection.
+"""Migration of a MeshConfig, field by field: kept fields, and their replacements elsewhere.
 
-Of each field the reader is asked, by a MeshConfig that has that field alone. What it does not use, and what
-would be wrong here (Open Service Mesh's images have no agent), is in no MeshConfig that is written.
+Each field is given to the reader in a MeshConfig with this field alone. The written MeshConfig omits fields
+without effect, and fields that would be wrong in Meshwright, such as Open Service Mesh's images, which have
+no agent.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -26,9 +27,9 @@ _KEYS: Final = (2048, 3072, 4096)
 
 @dataclass(frozen=True, slots=True)
 class FieldReplacement:
-    """What says a field's value here: settings of the server, the injector's configuration, chart values.
+    """Replacement of a field: settings of the server, the injector's configuration, and values of the chart.
 
-    `stays` says that the MeshConfig has the field as well.
+    `stays`: the MeshConfig keeps the field as well.
     """
 
     said: str
@@ -40,7 +41,7 @@ class FieldReplacement:
 
 @dataclass(frozen=True, slots=True)
 class MeshConfigMigration:
-    """What becomes of a MeshConfig: the manifest in its place, if one can be, and what is said elsewhere."""
+    """Result of migrating a MeshConfig: findings, its new manifest if possible, and values elsewhere."""
 
     findings: tuple[Finding, ...]
     manifest: Document | None = None
@@ -50,7 +51,7 @@ class MeshConfigMigration:
 
 
 def configured(document: Document, home: str) -> MeshConfigMigration:
-    """Say what becomes of a MeshConfig, which the control plane's own namespace is to have."""
+    """Migrate a MeshConfig to `home`, the namespace of the control plane."""
     what, findings, spec = named(document), list[Finding](), dict[str, Any]()
     if refused := _refused(what, document):
         return MeshConfigMigration(refused)
@@ -80,13 +81,14 @@ def configured(document: Document, home: str) -> MeshConfigMigration:
 def _metadata(given: Document, home: str) -> Document:
     """Return the metadata of the MeshConfig in `home`.
 
-    A MeshConfig that is there already is written over, so its labels and annotations are kept: who applies
-    an object without them deletes them.
+    A MeshConfig in `home` is overwritten, so its labels and annotations are kept: applying an object without
+    them would delete them.
     """
     metadata: Document = {"name": given.get("name") or "osm-mesh-config", "namespace": home}
     if given.get("namespace") != home:
         return metadata
     annotations = mapping(given.get("annotations"))
+    # kubectl writes this annotation itself on each apply.
     kept = {key: value for key, value in annotations.items() if key != _LAST_APPLIED}
     return metadata | {
         name: held for name, held in (("labels", mapping(given.get("labels"))), ("annotations", kept)) if held
@@ -94,14 +96,14 @@ def _metadata(given: Document, home: str) -> Document:
 
 
 def _refused(what: str, document: Document) -> tuple[Finding, ...]:
-    """Return what is wrong with it beside the fields of its spec."""
+    """Return the problems outside the fields of its spec."""
     without = {**document, "spec": {}} if isinstance(document.get("spec"), dict | None) else document
     found = (of_problem(what, each) for each in read(without).problems)
     return tuple(each for each in found if each.standing is MigrationStatus.REFUSED)
 
 
 def _fields(spec: Document) -> Iterator[tuple[str, str, object]]:
-    """Yield section, field and value; what is no section stands for itself."""
+    """Yield section, field and value; a value outside any section has an empty section."""
     for section, held in spec.items():
         if isinstance(held, dict):
             yield from ((section, name, value) for name, value in held.items())
@@ -133,7 +135,7 @@ def _of_field(
 
 
 def _is_nothing(value: object) -> bool:
-    """Say whether a value asks for nothing: it is off, none or empty."""
+    """Return whether a value has no effect because it is off, zero or empty."""
     if isinstance(value, dict) and value.get("enable") is False:
         return True
     return value in (None, False, 0, "", "0s") or (isinstance(value, list | dict) and not value)
@@ -176,7 +178,7 @@ def _key(value: object) -> FieldReplacement | None:
 
 
 def _gateway(value: object) -> FieldReplacement | None:
-    """Permit the Secret of a gateway's certificate: without the chart's value nobody may write it."""
+    """Permit writing the Secret of a gateway's certificate; without the chart's value, RBAC forbids it."""
     secret = mapping(mapping(value).get("secret"))
     name, namespace = secret.get("name"), secret.get("namespace")
     if not name or not namespace:
@@ -199,4 +201,4 @@ _ELSEWHERE: Final[Mapping[str, Callable[[object], FieldReplacement | None]]] = {
     "spec.certificate.certKeyBitSize": _key,
     "spec.certificate.ingressGateway": _gateway,
 }
-"""What another place than a MeshConfig says here. None leaves it at what the reader says."""
+"""Replacements of fields, by path. If a function returns None, the reader's finding is used."""

@@ -1,4 +1,4 @@
-"""All that a mesh of Open Service Mesh comes to here: what is found, to be applied, and to be said."""
+"""Migration of a whole mesh of Open Service Mesh: findings, manifests, labels and values."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -24,12 +24,12 @@ from meshwright.specs.osm.unenforced_policy import PRESETS
 
 _PRESET: Final = f"{PRESETS}.json"
 _IMAGES: Final = {LINUX_VARIABLE: "proxy", INIT_VARIABLE: "proxy"}
-"""Whether a pod can have a sidecar does not depend on its image."""
+"""Placeholder images, because a sidecar's image does not affect whether a Pod can be injected."""
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationResult:
-    """What was found, whole manifests that are written anew, labels for Namespaces, the chart's values."""
+    """Findings, rewritten manifests, labels for Namespaces, and values for the chart."""
 
     findings: tuple[Finding, ...]
     manifests: tuple[Document, ...]
@@ -45,11 +45,11 @@ def moved(
     *,
     whole: bool = False,
 ) -> MigrationResult:
-    """Say what becomes of objects; `home` is the control plane's namespace, `mesh` OSM's name of the mesh.
+    """Migrate objects; `home` is the control plane's namespace, `mesh` is OSM's name of the mesh.
 
-    `whole` says that the objects are all that a cluster has.
+    `whole`: the objects are all objects of a cluster.
 
-    Raises CommandFailed where namespaces are in several meshes, and nobody says which one is meant.
+    Raises CommandFailed if namespaces belong to several meshes and `mesh` is empty.
     """
     given = list(documents)
     of_kind = [
@@ -81,7 +81,7 @@ def moved(
 
 
 def _to_be_applied(given: list[Document], manifests: list[Document]) -> list[Document]:
-    """Return the objects with the MeshConfig that is written in the place of those that were given."""
+    """Return the objects, with the written MeshConfig in place of the given ones."""
     return [*(each for each in given if not _is_mesh_config(each)), *manifests]
 
 
@@ -93,7 +93,7 @@ def _only(meshes: tuple[str, ...]) -> str:
 
 
 def _mesh_configs(documents: list[Document]) -> list[Document]:
-    """Return the MeshConfigs; without any, what Open Service Mesh would make one of."""
+    """Return the MeshConfigs; without any, the one that Open Service Mesh would create from its presets."""
     found = [each for each in documents if _is_mesh_config(each)]
     presets = (
         each for each in documents if each.get("kind") == CONFIG_MAP.name and named(each).endswith(PRESETS)
@@ -116,7 +116,7 @@ def _preset(document: Document) -> Document | None:
 
 
 def _settled(documents: list[Document], home: str) -> MeshConfigMigration:
-    """Say what becomes of MeshConfigs. One in `home` was written before; of all others one counts."""
+    """Migrate MeshConfigs. One in `home` was written earlier; only the first of the others is used."""
     there = [each for each in documents if mapping(each.get("metadata")).get("namespace") == home]
     theirs = [each for each in documents if each not in there]
     if not documents:
@@ -131,7 +131,7 @@ def _settled(documents: list[Document], home: str) -> MeshConfigMigration:
 
 
 def _values(mesh: str, settled: MeshConfigMigration) -> dict[str, Any]:
-    """Return the chart's values: injection as it was there, and what its MeshConfig said besides."""
+    """Return the chart's values: injection as before, and replacements of MeshConfig fields."""
     config = {**({"mesh": mesh} if mesh else {}), **settled.injection}
     selector = {"namespace_selector": f"{OSM_MONITORED}={mesh}"} if mesh else {}
     return {
@@ -142,7 +142,7 @@ def _values(mesh: str, settled: MeshConfigMigration) -> dict[str, Any]:
 
 
 def _checked(values: Mapping[str, Any]) -> InjectionConfig:
-    """Return the injector's configuration; what a MeshConfig says may be none."""
+    """Return the injector's configuration; raise CommandFailed if values of a MeshConfig are invalid."""
     try:
         return read_configuration(values["injection"]["config"], "what the MeshConfig says of sidecars")
     except ConfigurationError as error:
@@ -155,5 +155,5 @@ def _enrolled(documents: Iterable[Document]) -> dict[str, NamespaceObject]:
 
 
 def lost(findings: Iterable[Finding]) -> bool:
-    """Say whether anything is lost on the way."""
+    """Return whether any finding loses a function."""
     return any(each.standing in LOST for each in findings)

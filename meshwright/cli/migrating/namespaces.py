@@ -1,4 +1,4 @@
-"""Namespaces: whether the pods in them get a sidecar, with Open Service Mesh and here."""
+"""Namespaces: whether their Pods get a sidecar, in Open Service Mesh and in Meshwright."""
 
 import shlex
 from collections.abc import Iterable
@@ -18,15 +18,15 @@ from meshwright.specs.annotations import INJECT
 PREFIX: Final = "openservicemesh.io/"
 _READ: Final = frozenset({OSM_IGNORE, OSM_INJECT, OSM_MONITORED})
 _ANY: Final[Pod] = {"spec": {"containers": [{"name": "any", "image": "any"}]}}
-"""A pod of which nothing is said."""
+"""A Pod without labels and annotations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
     """A label that a Namespace must get.
 
-    It is set by `kubectl label`. A manifest with this label alone would be applied by the field manager
-    that owns the Namespace's other labels, and the API server would delete those.
+    The label is set by `kubectl label`. A manifest with this label alone would be applied by the field
+    manager that owns the Namespace's other labels, and the API server would delete those other labels.
     """
 
     namespace: str
@@ -42,19 +42,19 @@ class Label:
 
 
 def meshes(documents: Iterable[Document]) -> tuple[str, ...]:
-    """Return the meshes that namespaces are in, by the label that says so."""
+    """Return the meshes of namespaces, by their label openservicemesh.io/monitored-by."""
     labels = (mapping(mapping(each.get("metadata")).get("labels")) for each in documents)
     named = (each.get(OSM_MONITORED) for each in labels)
     return tuple(sorted({each for each in named if isinstance(each, str)}))
 
 
 def is_of_osm(namespace: NamespaceObject) -> bool:
-    """Say whether Open Service Mesh's words stand on a namespace."""
+    """Return whether a namespace has a label or annotation of Open Service Mesh."""
     return any(key.startswith(PREFIX) for key, _ in (*namespace.labels, *namespace.annotations))
 
 
 def of_namespace(config: InjectionConfig, document: Document) -> tuple[tuple[Finding, ...], Label | None]:
-    """Return findings for a namespace of OSM's, and the label it needs; nothing for any other namespace."""
+    """Return findings for a namespace of OSM, and the label that it needs; nothing for other namespaces."""
     found = namespace_of(document)
     if not is_of_osm(found):
         return (), None
@@ -97,5 +97,5 @@ def _injected(
 
 
 def _is_asked_for(namespace: NamespaceObject) -> bool:
-    """Say whether a namespace asks for sidecars: Open Service Mesh makes none for being watched alone."""
+    """Return whether a namespace requests sidecars; in Open Service Mesh, monitoring alone injects none."""
     return OSM_INJECT in dict(namespace.annotations) or INJECT in dict(namespace.labels)

@@ -1,4 +1,4 @@
-"""An object by the readers of the server: what they say of it is what becomes of it."""
+"""Findings about one object of policy, from the server's own readers."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -13,7 +13,7 @@ from meshwright.specs.reader import ManifestReading
 from meshwright.specs.reference.meanings.definitions import INSTALLED
 
 GROUPS: Final = frozenset(each.group for each in (*INSTALLED, *UNENFORCED))
-"""The API groups of policy: SMI's, Open Service Mesh's and its successor's, ours."""
+"""The API groups of policy: SMI, Open Service Mesh and its successor, and Meshwright."""
 
 _NOT_USED: Final = frozenset(
     map(str, (Code.NOT_USED, Code.FIELDS_NOT_USED, Code.PRUNED, Code.UNKNOWN_METADATA, Code.LIKE_A_FIELD))
@@ -23,24 +23,24 @@ _SOMEWHERE: Final = InFile("")
 
 
 def is_policy(document: Document) -> bool:
-    """Say whether an object is of a group of policy."""
+    """Return whether an object belongs to a group of policy."""
     return group_of(document) in GROUPS
 
 
 def group_of(document: Document) -> str:
-    """Return an object's API group, empty for Kubernetes' core."""
+    """Return an object's API group, empty for Kubernetes' core group."""
     return str(document.get("apiVersion", "")).rpartition("/")[0]
 
 
 def read(document: Document) -> ManifestReading:
-    """Read an object as the server reads one of a cluster."""
+    """Read an object as the server reads one from a cluster."""
     return read_shown(document, _SOMEWHERE)
 
 
 def of_object(document: Document, between: Iterable[Finding] = ()) -> Iterator[Finding]:
-    """Yield what the readers say of an object, and `between`, what is wrong between it and others.
+    """Yield the readers' findings about an object, then `between`, the findings about several objects.
 
-    Where neither says anything the object works as it is.
+    An object without any finding works unchanged.
     """
     what, reading = named(document), read(document)
     for each in reading.problems:
@@ -53,13 +53,13 @@ def of_object(document: Document, between: Iterable[Finding] = ()) -> Iterator[F
 
 def of_problem(what: str, problem: Problem) -> Finding:
     """Return a problem as a line of the report."""
-    told = problem.value and problem.field != "kind"  # which the object's name begins with
+    told = problem.value and problem.field != "kind"  # the object's name already begins with the kind
     said = f"is {problem.value}: {problem.expected}" if told else problem.expected
     return Finding(what, standing_of(problem), said, problem.field, problem.code)
 
 
 def standing_of(problem: Problem) -> MigrationStatus:
-    """Say what a problem makes of that of which it is said."""
+    """Return the result that a problem means for its object or field."""
     if problem.severity is Severity.ERROR or problem.code in _REFUSED:
         return MigrationStatus.REFUSED
     if problem.code == str(Code.NOT_ENFORCED):

@@ -1,4 +1,4 @@
-"""Pods, and what makes them: whether a sidecar can be put into them, and who has one of another mesh."""
+"""Pods and their controllers: whether injection works, and which Pods still have OSM's sidecar."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -20,14 +20,14 @@ _INIT: Final = "osm-init"
 
 
 def makes_pods(document: Document) -> bool:
-    """Say whether an object is a pod, or makes pods."""
+    """Return whether an object is a Pod or creates Pods."""
     return (group_of(document), str(document.get("kind"))) in TEMPLATES
 
 
 def of_pods(
     known: InjectionInputs, namespaces: Mapping[str, NamespaceObject], document: Document
 ) -> Iterator[Finding]:
-    """Yield what becomes of a pod, or of what makes them; nothing where no mesh is meant."""
+    """Yield findings about a Pod or a controller; nothing outside namespaces and Pods of the mesh."""
     pod = _pod(document)
     if _has_osm(pod):
         yield _restart(document)

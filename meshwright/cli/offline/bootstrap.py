@@ -1,4 +1,4 @@
-"""An Envoy bootstrap from the files that were written for a proxy."""
+"""An Envoy bootstrap from the credential files of a proxy."""
 
 import os
 from pathlib import Path
@@ -16,10 +16,11 @@ from meshwright.sidecars.layout import ADMIN_PORT, AUTHORITY_FILE, CHAIN_FILE, K
 def text(
     credentials: Path, ads: str, admin: str | None, protocol: str, trust_domain: TrustDomain | None = None
 ) -> str:
-    """Return the bootstrap as JSON; raise CommandFailed, also where the files do not fit together.
+    """Return the bootstrap as JSON; raise CommandFailed, also if the files do not match each other.
 
-    The proxy's name is its certificate's common name. The trust domain is what was told, what stands beside
-    the files, or what the CA's certificate says. Others may read them: it is not said who will run Envoy.
+    The proxy's name is its certificate's common name. The trust domain is `trust_domain`, else the one in the
+    file beside the credentials, else the one in the CA certificate. The key may be readable by other users,
+    because the user who will run Envoy is unknown here.
     """
     directory = credentials.resolve()
     chain, key, authority = (directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))
@@ -53,7 +54,7 @@ def text(
 
 
 def _admin(text: str | None) -> HostPort | Path | None:
-    """Return where Envoy's admin interface is to listen; raise CommandFailed."""
+    """Return the address of Envoy's admin interface; raise CommandFailed."""
     if text is None or not text.startswith("/"):
         return None if text is None else host_port("--admin", text, ADMIN_PORT)
     if len(os.fsencode(text)) > LONGEST_SOCKET:

@@ -1,4 +1,4 @@
-"""What the chart comes to, judged as the control plane will read it: its schema knows forms alone."""
+"""Checks of a rendered chart by the control plane's own readers; the chart's schema checks only types."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ _STATE: Final = Path("/state/meshwright")
 
 
 def faults(manifests: Sequence[Mapping[str, Any]], home: str) -> tuple[str, ...]:
-    """Return what the control plane would refuse of its settings and of the injector's configuration."""
+    """Return the faults that the control plane would find in its settings and in the injection config."""
     return tuple(_faults(manifests, home))
 
 
@@ -31,7 +31,7 @@ def _faults(manifests: Sequence[Mapping[str, Any]], home: str) -> Iterator[str]:
 def _configuration(
     manifests: Sequence[Mapping[str, Any]], home: str, name: str, *, as_text: bool = False
 ) -> object:
-    """Return what a ConfigMap of the control plane's namespace holds; None if there is none."""
+    """Return the content of a ConfigMap in the control plane's namespace, or None without one."""
     for each in manifests:
         metadata = each["metadata"]
         if each["kind"] == KIND.name and (metadata.get("namespace"), metadata["name"]) == (home, name):

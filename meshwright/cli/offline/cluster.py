@@ -1,4 +1,4 @@
-"""What a cluster has at this moment, as the server would read it, and what manifests would make of it."""
+"""The objects of a cluster, read as the server reads them, with or without manifests applied in memory."""
 
 import asyncio
 import logging
@@ -19,12 +19,12 @@ from meshwright.mesh.problems.problem import Problems
 from meshwright.providers.contract import SourceError
 
 SECONDS: Final = timedelta(seconds=30)
-"""How long a cluster may take to say all that it has."""
+"""Longest time for reading all objects of a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class IntroducedProblems:
-    """What manifests make wrong, with themselves or others; `standing` counts what is so without them."""
+    """Problems that manifests add to a cluster; `standing` is the number of problems without them."""
 
     problems: Problems
     standing: int = 0
@@ -39,7 +39,7 @@ def reached(
 
 
 def brought(asked: ClusterAccess, where: Path | None) -> IntroducedProblems:
-    """Compare a cluster with itself with manifests applied; without any, return all that is wrong in it.
+    """Return the problems that manifests add to a cluster, or all problems of the cluster without manifests.
 
     Raises OfflineError.
     """
@@ -51,25 +51,25 @@ def brought(asked: ClusterAccess, where: Path | None) -> IntroducedProblems:
 
 
 def new(before: OfflineMesh, after: OfflineMesh) -> Problems:
-    """Return what is wrong after and was not before."""
+    """Return the problems of `after` that are not in `before`."""
     known = frozenset(before.problems)
     return tuple(each for each in after.problems if each not in known)
 
 
 def before_and_after(asked: ClusterAccess, where: Path) -> tuple[OfflineMesh, OfflineMesh]:
-    """Return what a cluster comes to as it is, and with manifests applied; raise OfflineError."""
+    """Return the mesh of a cluster, without and with manifests applied; raise OfflineError."""
     there = listed(asked)
     return seen(there), seen(there.below(held_some(where)))
 
 
 def together(asked: ClusterAccess, where: Path | None) -> OfflineMesh:
-    """Return what a cluster comes to, with manifests applied where there are any; raise OfflineError."""
+    """Return the mesh of a cluster, with manifests applied if `where` is given; raise OfflineError."""
     there = listed(asked)
     return seen(there if where is None else there.below(held_some(where)))
 
 
 def listed(asked: ClusterAccess, patience: timedelta = SECONDS) -> LoadedManifests:
-    """Return all that a cluster has, as far as it is asked for; raise OfflineError if not all can be had."""
+    """Return all selected objects of a cluster; raise OfflineError if some cannot be read."""
     try:
         return asyncio.run(_listed(cluster(asked, lambda: datetime.now(UTC), patience=patience)))
     except (StartupError, SourceError) as error:
@@ -77,7 +77,7 @@ def listed(asked: ClusterAccess, patience: timedelta = SECONDS) -> LoadedManifes
 
 
 async def _listed(found: Cluster) -> LoadedManifests:
-    # All that is wrong is printed, or is why nothing is: it need not be logged as well.
+    # Every problem is printed, or is the reason of the error, so logging would repeat it.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     async with found.api:
         await _answers(found.api)
@@ -85,17 +85,18 @@ async def _listed(found: Cluster) -> LoadedManifests:
             await found.source.first()
         finally:
             await found.source.stop()
-        # What is not known would be taken for missing: no answer is better.
+        # An unread object would count as missing, so an incomplete answer is an error.
         if error := found.source.freshness().error:
             raise OfflineError(f"the cluster cannot be read completely: {error}")
         return LoadedManifests(found.source.objects(), found.source.problems())
 
 
 async def _answers(api: Api) -> None:
-    """Raise OfflineError where nobody answers, or not to us: who typed it need not wait for another try."""
+    """Raise OfflineError at once if the cluster does not answer; the source itself would try again."""
     try:
         await api.read("/version")
     except ApiError as error:
+        # A server that forbids /version does answer.
         if not error.is_forbidden:
             raise OfflineError(f"the cluster {api.name} does not answer: {error}") from error
     except KubeError as error:

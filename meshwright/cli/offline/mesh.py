@@ -1,4 +1,4 @@
-"""Manifests as the server would read them, without a server: a directory, a file, or standard input."""
+"""Manifests of a directory, a file or standard input, read as the server reads them, without a server."""
 
 import os
 from collections.abc import Iterator
@@ -37,23 +37,24 @@ STANDARD_INPUT: Final = Path("-")
 
 @dataclass(frozen=True, slots=True)
 class LoadedManifests:
-    """Objects that were read, and what is wrong with them one by one."""
+    """Objects from manifests or a cluster, and the problems of single objects."""
 
     objects: Picture[ObjectKey, SourcedObject] = field(default_factory=Picture)
     problems: Problems = ()
     nothing: str = ""
-    """Why there is not one document in what was read, as a sentence; empty where there is one."""
+    """Why the input has no document, as a sentence; empty if there is one."""
 
     def below(self, other: "LoadedManifests") -> "LoadedManifests":
-        """Return both, the other's objects in the place of ours of the same names."""
+        """Return both; objects of `other` replace ours with the same name."""
         above = {key: self._aged(key, each) for key, each in other.objects.items()}
         merged = merge([("above", Picture(above)), ("below", self.objects)])
         claims = {key.claim for key in other.objects}
+        # Problems of replaced objects are gone; `other` has the problems of the new ones.
         kept = (each for each in self.problems if each.key is None or each.key.claim not in claims)
         return LoadedManifests(Picture(merged.objects()), ordered((*kept, *other.problems)))
 
     def _aged(self, key: ObjectKey, applied: SourcedObject) -> SourcedObject:
-        """Return an object with the age of the one in whose place it is applied: that does not change it."""
+        """Return an object with the creation time of the object that it replaces, because apply keeps it."""
         before = self.objects.get(key)
         if before is None or created_of(applied.value):
             return applied
@@ -62,7 +63,7 @@ class LoadedManifests:
 
 @dataclass(frozen=True, slots=True)
 class OfflineMesh:
-    """What manifests come to: the view, what the server would say of them, and how many objects there are."""
+    """The mesh of some manifests: view, problems as the server would report them, and number of objects."""
 
     view: View
     problems: Problems
@@ -70,7 +71,7 @@ class OfflineMesh:
 
 
 def read(where: Path, settings: MeshSettings | None = None) -> OfflineMesh:
-    """Read a directory, a single file whatever its name ends in, or `-`; raise OfflineError."""
+    """Read a directory, a single file of any name, or `-` (standard input); raise OfflineError."""
     return seen(held(where), settings)
 
 
@@ -89,7 +90,7 @@ def held(where: Path) -> LoadedManifests:
 
 
 def held_some(where: Path) -> LoadedManifests:
-    """Do as `held`; raise OfflineError, too, where there is not one document: nothing could be said of it."""
+    """Return the result of `held`; raise OfflineError also for input without any document."""
     found = held(where)
     if found.nothing:
         raise OfflineError(found.nothing)
@@ -97,7 +98,7 @@ def held_some(where: Path) -> LoadedManifests:
 
 
 def seen(found: LoadedManifests, settings: MeshSettings | None = None) -> OfflineMesh:
-    """Return what objects come to together; raise OfflineError."""
+    """Return the mesh of objects; raise OfflineError."""
     try:
         view = View.build(found.objects, settings or MeshSettings())
     except ValueError as error:
@@ -107,9 +108,9 @@ def seen(found: LoadedManifests, settings: MeshSettings | None = None) -> Offlin
 
 
 def _alone(where: Path) -> tuple[str, str] | None:
-    """Return the name and the text of one file, None for a directory; raise OfflineError.
+    """Return the name and text of a single file, or None for a directory; raise OfflineError.
 
-    Of several files, one that cannot be read is a problem among others; here it is all there is.
+    In a directory, an unreadable file is one problem among others; a single unreadable file is an error.
     """
     content: Content
     if where == STANDARD_INPUT:
@@ -127,7 +128,7 @@ def _alone(where: Path) -> tuple[str, str] | None:
 def _contents(
     where: Path, alone: tuple[str, str] | None, unlisted: list[UnlistedFolder]
 ) -> Iterator[tuple[str, Content]]:
-    """Yield files by name; folders that are not listed go into `unlisted`. Raises DirectoryError."""
+    """Yield files by name, and add folders that cannot be listed to `unlisted`; raise DirectoryError."""
     if alone is not None:
         yield alone
     else:
@@ -137,7 +138,7 @@ def _contents(
 
 
 def _nothing(where: Path, contents: Iterator[tuple[str, Content]]) -> str:
-    """Say why there is no document in files, which hold no object; nothing if there is one."""
+    """Return why files have no document, or an empty string if there is one."""
     files = 0
     for name, content in contents:
         if isinstance(content, str) and documents(content, as_json=name.endswith(".json")):
@@ -150,7 +151,7 @@ def _nothing(where: Path, contents: Iterator[tuple[str, Content]]) -> str:
 
 
 def _of_drivers(view: View) -> Problems:
-    """Return what is wrong between the objects and the drivers installed here, as this environment has it."""
+    """Return the problems between objects and the installed drivers, in this process's environment."""
     try:
         drivers = DriverRegistry.discover().drivers
     except DriverError as error:

@@ -1,4 +1,4 @@
-"""What can be written in a manifest, from the readers and the examples that come with them."""
+"""Reference of manifests, from the readers and their examples."""
 
 import functools
 import json
@@ -22,7 +22,7 @@ from meshwright.specs.reference.shapes import DescribedKind
 from meshwright.specs.reference.structural import Structural
 
 ALL: Final = "all"
-"""What the schema of all kinds is called as a file."""
+"""Name of the schema file for all kinds."""
 
 
 def page() -> str:
@@ -31,12 +31,12 @@ def page() -> str:
 
 
 def records() -> Sequence[Mapping[str, object]]:
-    """Return all kinds and fields for programs."""
+    """Return all kinds and fields as JSON."""
     return pages.as_records(described())
 
 
 def schema(kind: str | None) -> Schema:
-    """Return the schema of a kind by its name, None for all; raise CommandFailed if it is not read."""
+    """Return the schema of a kind by its name, or of all kinds for None; raise CommandFailed if unknown."""
     if kind is None:
         return of_all(described())
     by_name = {each.kind.name: each for each in described()}
@@ -44,9 +44,9 @@ def schema(kind: str | None) -> Schema:
 
 
 def definitions(wanted: Sequence[str]) -> tuple[Structural, ...]:
-    """Return the CustomResourceDefinitions of kinds by their names, of all that have one if none is named.
+    """Return the CustomResourceDefinitions of named kinds, or all of them without names.
 
-    Raise CommandFailed for a kind that has none.
+    Raises CommandFailed for a kind without a definition.
     """
     names = [kind.name for kind in KINDS if kind in INSTALLED]
     chosen = {_known("--kind", each, names) for each in wanted} or names
@@ -62,13 +62,13 @@ def _known(what: str, name: str, names: Collection[str]) -> str:
 
 
 def schemas() -> Mapping[str, str]:
-    """Return the text of all schemas, by the names of their files; those of kinds refer to that of all."""
+    """Return the text of all schemas by file name; schemas of kinds refer to the schema of all kinds."""
     found = {ALL: schema(None)} | {each.kind.name: reference(each, f"{ALL}.json") for each in described()}
     return {f"{name}.json": json.dumps(each, indent=2) + "\n" for name, each in found.items()}
 
 
 def write(directory: Path) -> tuple[Path, ...]:
-    """Write all schemas into a directory, which is made; raise CommandFailed."""
+    """Write all schemas into a directory, created if missing; raise CommandFailed."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name, text in schemas().items():
@@ -82,13 +82,13 @@ def write(directory: Path) -> tuple[Path, ...]:
 
 @functools.cache
 def described() -> tuple[DescribedKind, ...]:
-    """Return all kinds, as their readers read the examples."""
+    """Return all kinds with their fields, found by reading the examples."""
     values = [each.value for kind in KINDS for each in documents(text_of(kind))]
     return all_described([value for value in values if isinstance(value, dict)])
 
 
 def text_of(kind: Kind) -> str:
-    """Return a kind's examples as they are written."""
+    """Return the text of a kind's examples."""
     return (resources.files("meshwright.specs.reference") / "examples" / f"{kind.name}.yaml").read_text(
         "utf-8"
     )

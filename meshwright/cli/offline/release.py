@@ -1,4 +1,4 @@
-"""The manifests that install the control plane: a release of the chart, with values as people type them."""
+"""Manifests that install the control plane: the rendered chart, with values from the command line."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,10 +20,10 @@ def manifests(
     told_text: Iterable[str] = (),
     told_json: Iterable[str] = (),
 ) -> Sequence[str]:
-    """Return the namespace and what the chart comes to in it, each manifest as YAML; raise CommandFailed.
+    """Return the namespace and the rendered chart, each manifest as YAML; raise CommandFailed.
 
-    `files` are files with values; `told`, `told_text` and `told_json` are what stands after Helm's options
-    --set, --set-string and --set-json, such as `image.tag=1.2.3`.
+    `files` are files with values; `told`, `told_text` and `told_json` are arguments of --set, --set-string
+    and --set-json as in Helm, such as `image.tag=1.2.3`.
     """
     try:
         values = _values(files, told, told_text, told_json)
@@ -38,7 +38,7 @@ def _values(
     told_text: Iterable[str],
     told_json: Iterable[str],
 ) -> Mapping[str, Any]:
-    """Return the values that hold: of files, JSON, words and text, in Helm's order; raise ValuesError."""
+    """Return the merged values of files, --set-json, --set and --set-string; raise ValuesError."""
     found = defaults()
     for path in files:
         try:
@@ -48,13 +48,14 @@ def _values(
         except UnicodeDecodeError as error:
             raise CommandFailed(f"--values is {str(path)!r}: byte {error.start} is not UTF-8") from error
         found = overriding.merged(found, _read(text, path))
+    # Helm's order: later options override earlier ones, in whatever order they are typed.
     found = overriding.merged(found, overriding.told_json(told_json, found))
     found = overriding.merged(found, overriding.told(told, found))
     return overriding.merged(found, overriding.told(told_text, found, as_text=True))
 
 
 def _read(text: str, path: Path) -> Mapping[str, Any]:
-    """Return the values in a file's text, whose scalars are what Helm and kubectl take them for."""
+    """Return the values in a file's text, with scalars typed as by Helm and kubectl."""
     found = documents(text)
     for fault in found[0].faults if found else ():
         raise CommandFailed(f"--values is {str(path)!r}: line {fault.line}: {fault.expected}")

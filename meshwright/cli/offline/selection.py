@@ -1,4 +1,4 @@
-"""What each proxy would be served if objects that were read were a running server's."""
+"""Snapshots that each proxy would get if the given objects were those of a running server."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -32,8 +32,9 @@ from xds.protocol.resources.snapshot import Snapshot
 class SelectedSnapshots:
     """Snapshots without secrets, by proxy.
 
-    `kept` are the proxies that keep what they have, with the reason: their driver cannot be chosen. `errors`
-    counts what cannot be read, and is left out here; `between` what is wrong between objects that can.
+    `kept` has the proxies that keep their configuration, with the reason: their driver cannot be chosen.
+    `errors` is the number of errors in single objects, which are left out; `between` is the number of errors
+    between objects.
     """
 
     snapshots: Mapping[str, Snapshot]
@@ -45,9 +46,10 @@ class SelectedSnapshots:
 def wanted(
     directory: Path, config: Mapping[str, Any], admitted: Iterable[str], withdrawn: Iterable[str] = ()
 ) -> SelectedSnapshots:
-    """Compute it of a directory, with a server's `/api/v1/config`, and whom that lets have traffic.
+    """Compute the snapshots of a directory with a server's settings (`/api/v1/config`).
 
-    Raises OfflineError, also for a server that does not say all of them: one of another release.
+    `admitted` and `withdrawn` are the proxies that the server admits to traffic, or no longer does. Raises
+    OfflineError, also if settings are missing because the server has another version.
     """
     try:
         settings = _settings(config["settings"])
@@ -64,7 +66,7 @@ def wanted(
 
 
 def served(view: View, problems: Problems) -> SelectedSnapshots:
-    """Compute it of a view, in which these things are wrong."""
+    """Compute the snapshots of a view with these problems."""
     snapshots, kept = dict[str, Snapshot](), dict[str, str]()
     drivers = DriverRegistry.discover().drivers.values()
     rendering = RenderInputs(view, translation(*drivers, environment=os.environ, secrets=False))

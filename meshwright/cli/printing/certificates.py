@@ -1,4 +1,4 @@
-"""Certificates for a terminal: all of them as tables, and everything of a few."""
+"""Certificates for a terminal: tables of all certificates, and every detail of a few."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -24,10 +24,10 @@ _FIELDS: Final = (
 
 
 def certificates_tables(found: Found) -> tuple[Columns, ...]:
-    """Return the tables of what `/api/v1/certificates` lists: service certificates, and proxy certificates.
+    """Return the tables of `/api/v1/certificates`: service certificates, and proxy certificates.
 
-    Without a server there is no table of service certificates, and nobody knows who takes part. Who has no
-    certificate is not among them: `certificates_lines` has everybody.
+    Without a server, there is no table of service certificates, and participation is unknown. Proxies without
+    a certificate have their own table.
     """
     services = columns("IDENTITY", "SERIAL", "VALID UNTIL", "NAMES")
     for each in records(found, "service_certificates"):
@@ -55,7 +55,7 @@ def certificates_tables(found: Found) -> tuple[Columns, ...]:
 
 
 def candidates_tables(found: Found) -> tuple[Columns, ...]:
-    """Return the table of what proxies have shown while the ledger is rebuilt."""
+    """Return the table of the certificates that proxies presented while the ledger is rebuilt."""
     made = columns("PROXY", "SERIAL", "FROM", "SHOWN", "VALID SINCE", "VALID UNTIL", "WORKLOAD", "CONFIRMED")
     for each in records(found, "candidates"):
         moments = (str(each.get(name)) for name in ("shown_at", "not_before", "not_after"))
@@ -69,7 +69,7 @@ def candidates_tables(found: Found) -> tuple[Columns, ...]:
 
 
 def certificates_lines(found: Found) -> Iterator[str]:
-    """Yield everything of a few certificates: each of a proxy, how that takes part, and what it shows."""
+    """Yield every detail of a few certificates, with the participation of their proxies."""
     for each in records(found, "proxy_certificates"):
         yield f"proxy certificate {each.get('serial')} of {each.get('cn')}: {each.get('state')}"
         yield from (f"  {words} {each[name]}" for words, name in _FIELDS if each.get(name))
@@ -93,7 +93,7 @@ def certificates_lines(found: Found) -> Iterator[str]:
 
 
 def _signed_by(each: Found, authority: object) -> Iterator[str]:
-    """Yield whose CA has signed a proxy certificate, as far as the ledger knows."""
+    """Yield the CA that signed a proxy certificate, if the ledger knows it."""
     if not isinstance(authority, Mapping) or not (signer := each.get("signer")):
         return
     if signer != authority.get("signer"):

@@ -84,6 +84,7 @@ def document() -> str:
     between = [(code.value, code.doc) for code in CatalogCode]
     parts = (
         _HEAD,
+        # Codes from MW11 on are about files and sources; lower ones are about a single manifest.
         _table("One manifest", [each for each in reading if each[0] < "MW11"]),
         _table("The directory and other sources", [each for each in reading if each[0] >= "MW11"]),
         _table("Between objects", between),

@@ -1,4 +1,4 @@
-"""Writing files for people and proxies: complete or not at all, private where they must be."""
+"""Files for people and proxies, written completely or not at all, with private permissions where needed."""
 
 import contextlib
 import errno
@@ -14,14 +14,14 @@ from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, TRU
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _ROOM: Final = 64 * 1024
-"""More than a proxy's files come to, below however many intermediates."""
+"""Bytes of room to test for: more than all files of a proxy, with any number of intermediates."""
 
 
 def write(path: Path, content: bytes, mode: int) -> None:
     """Replace `path` by `content` with the permissions `mode`, in one step.
 
-    A link at `path` is replaced, not followed; nor is another user's link followed on the way there. Raises
-    OSError.
+    A symbolic link at `path` is replaced rather than followed. Links of other users in the directories of
+    `path` are not followed. Raises OSError.
     """
     with _staged(path, content, mode) as put:
         put()
@@ -29,9 +29,9 @@ def write(path: Path, content: bytes, mode: int) -> None:
 
 @contextlib.contextmanager
 def new_file(path: Path) -> Iterator[IO[str]]:
-    """Make a file that was not there before, for nobody else (0600), and remove it where the block raises.
+    """Create a new file for the owner only (0600), and delete the file if the block raises.
 
-    Raises OSError, also for a file that is there.
+    Raises OSError, also if the file exists.
     """
     descriptor = os.open(path, _NEW, 0o600)
     file = os.fdopen(descriptor, "w")
@@ -39,7 +39,7 @@ def new_file(path: Path) -> Iterator[IO[str]]:
         yield file
     except BaseException:
         path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # it would write what it could not once more
+        with contextlib.suppress(OSError):  # closing would repeat the failed write
             file.close()
         raise
     file.close()
@@ -47,9 +47,9 @@ def new_file(path: Path) -> Iterator[IO[str]]:
 
 @contextlib.contextmanager
 def place_for_credentials(directory: Path) -> Iterator[None]:
-    """See, before they are made, that `write_credentials` can write there; raise OSError.
+    """Check that `write_credentials` will be able to write to a directory; raise OSError otherwise.
 
-    The directory is made if missing, and goes again where the block raises.
+    The directory is created if missing, and deleted again if the block raises.
     """
     made = not directory.exists()
     make_private(directory)
@@ -57,6 +57,7 @@ def place_for_credentials(directory: Path) -> Iterator[None]:
         for name in (KEY_FILE, AUTHORITY_FILE, CHAIN_FILE, TRUST_DOMAIN_FILE):
             if (directory / name).is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(directory / name))
+        # A full disk shows only when data is written.
         with _staged(directory / KEY_FILE, bytes(_ROOM), 0o600):
             pass
         yield
@@ -70,17 +71,16 @@ def place_for_credentials(directory: Path) -> Iterator[None]:
 def write_credentials(
     directory: Path, chain: bytes, key: bytes, authority: bytes, trust_domain: str = ""
 ) -> None:
-    """Write `proxy.pem`, `proxy.key` (0600) and `ca.pem` into `directory`, which is made if missing.
+    """Write `proxy.pem`, `proxy.key` (0600), `ca.pem`, and `trust-domain` if known, into a directory.
 
-    And `trust-domain`, where it is known.
-
-    None of them is put in place before all are written. The key goes first: whoever sees a new certificate
-    finds its key. Raises OSError; then everything is as it was.
+    The directory is created if missing. All files are written before the first is renamed to its place.
+    Raises OSError, and then leaves everything as it was.
     """
     made = not directory.exists()
     make_private(directory)
     try:
         with contextlib.ExitStack() as staged:
+            # The key first and the certificate last: a program that sees the new certificate finds its key.
             wanted = [(KEY_FILE, key, 0o600), (AUTHORITY_FILE, authority, 0o644), (CHAIN_FILE, chain, 0o644)]
             if trust_domain:
                 wanted.insert(0, (TRUST_DOMAIN_FILE, f"{trust_domain}\n".encode(), 0o644))
@@ -101,7 +101,7 @@ def write_credentials(
 def _staged(path: Path, content: bytes, mode: int) -> Iterator[Callable[[], None]]:
     """Write `content` to a new file beside `path`, and yield a function that renames the file to `path`.
 
-    The file is removed if it has not been renamed.
+    The file is deleted if it has not been renamed.
     """
     temporary = f".{path.name[:64]}.{secrets.token_hex(8)}"
     with links.directory(path.parent) as folder:
@@ -112,9 +112,11 @@ def _staged(path: Path, content: bytes, mode: int) -> Iterator[Callable[[], None
         descriptor = os.open(temporary, _NEW, mode, dir_fd=folder)
         try:
             with os.fdopen(descriptor, "wb") as file:
+                # os.open applies the umask to the mode.
                 os.fchmod(file.fileno(), mode)
                 file.write(content)
                 file.flush()
+                # Without fsync, a crash after the rename could leave an empty file at `path`.
                 os.fsync(file.fileno())
             yield put
         finally:

@@ -1,4 +1,4 @@
-"""Lines for people on standard output and standard error: each stays one line, whatever stands in it."""
+"""Lines for people on standard output and standard error; each value stays on its own line."""
 
 import sys
 from collections.abc import Iterable
@@ -7,15 +7,15 @@ from meshwright.mesh.terminal.printable import on_one_line
 
 
 def print_lines(*lines: str) -> None:
-    """Print an answer."""
+    """Print the lines of an answer to standard output."""
     sys.stdout.write(joined(lines))
 
 
 def say(*lines: str) -> None:
-    """Say something beside the answer, on standard error."""
+    """Print remarks to standard error."""
     sys.stderr.write(joined(lines))
 
 
 def joined(lines: Iterable[str]) -> str:
-    """Return text of these lines, in which nothing makes a line of its own, or a command of the terminal."""
+    """Return the lines as text; line feeds and terminal control characters inside them are escaped."""
     return "".join(f"{on_one_line(each)}\n" for each in lines)

@@ -1,4 +1,4 @@
-"""Requests that are watched, a line each, for a terminal."""
+"""Watched requests for a terminal, one line each."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -7,9 +7,9 @@ from meshwright.mesh.terminal.printable import on_one_line
 
 
 def request_line(request: Mapping[str, object]) -> str:
-    """Return a request as one line: when, from whom, to whom, what, how it was answered, and why so.
+    """Return a request as one line: time, caller, proxy, request, status, duration and cause.
 
-    What callers and proxies wrote is shown without what a terminal would take for a command.
+    Text from callers and proxies is printed without control characters.
     """
     when = str(request["at"])[11:23].rstrip("Z+")
     caller = request["caller"] or f"{request['address']} (no certificate)"
@@ -22,7 +22,7 @@ def request_line(request: Mapping[str, object]) -> str:
 
 
 def remark(line: Mapping[str, object]) -> str:
-    """Return in a sentence what is said beside requests."""
+    """Return a sentence for a line of the stream that is not a request."""
     match line:
         case {"watching": {"service": str(service), "proxies": 0}}:
             return f"no sidecar that answers for {service} is connected; watching for one"
@@ -37,7 +37,7 @@ def remark(line: Mapping[str, object]) -> str:
 
 
 def _proxy(name: str) -> str:
-    """Return `namespace/service` of a common name, with the beginning of its UUID."""
+    """Return `namespace/service` of a proxy's common name, with the first 8 digits of its UUID."""
     uuid, service, namespace = name.split(".")
     return f"{namespace}/{service} ({uuid[:8]})"
 
@@ -49,7 +49,7 @@ def _status(request: Mapping[str, object]) -> str:
 
 
 def _why(request: Mapping[str, object]) -> str:
-    """Return what admitted it; of what was denied or failed, what Envoy says of that."""
+    """Return the policy that admitted a request; for a denied or failed one, Envoy's details and flags."""
     flags = request["flags"]
     said = ", ".join(map(str, flags)) if isinstance(flags, list) else ""
     status = request["status"]

@@ -1,4 +1,4 @@
-"""Answers of the server, as they come: JSON for programs, and what they hold for who prints them."""
+"""Answers of the server: print them as JSON, and read their lists."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ def print_json(value: object) -> None:
 
 @contextlib.contextmanager
 def saying_why(*, as_json: bool) -> Iterator[None]:
-    """Print a no that has nothing else to show as JSON, too, where that is asked for."""
+    """With `as_json`, also print the reason of a NegativeAnswer as JSON, if nothing else was printed."""
     try:
         yield
     except NegativeAnswer as no:
@@ -27,12 +27,12 @@ def saying_why(*, as_json: bool) -> Iterator[None]:
 
 
 def records(found: Found, name: str) -> list[Found]:
-    """Return the objects of a list in an answer; none where there is no such list."""
+    """Return the objects of a list in an answer, or an empty list without it."""
     value = found.get(name)
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 
 def texts(found: Found, name: str) -> list[str]:
-    """Return the entries of a list in an answer as text; none where there is no such list."""
+    """Return the entries of a list in an answer as text, or an empty list without it."""
     value = found.get(name)
     return [str(each) for each in value] if isinstance(value, list) else []

@@ -1,4 +1,4 @@
-"""How calls fare, as tables for a terminal."""
+"""Statistics of calls, as tables for a terminal."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ _BADLY = 0.9
 
 
 def figures_tables(of: str, found: Found, rows: list[Found] | None = None) -> tuple[Columns]:
-    """Return the table of what `/api/v1/stat/OF` answers, of `rows` of it where some are given."""
+    """Return the table of `/api/v1/stat/OF`, or only its `rows`, if given."""
     first = _FIRST[of]
     table = columns(*first, "SUCCESS", "RPS", "P50", "P95", "P99", "FAILED", "CONNECTIONS")
     for row in records(found, "rows") if rows is None else rows:
@@ -38,7 +38,7 @@ def nothing_called(of: str, destination: str, found: Found) -> str:
 
 
 def remark(found: Found) -> str:
-    """Return a sentence where not every proxy has said what it counts, empty where all have."""
+    """Return a sentence if some connected proxies have not reported lately, else an empty string."""
     reporting = found.get("reporting")
     said = reporting if isinstance(reporting, Mapping) else {}
     told, here = said.get("proxies", 0), said.get("connected", 0)
@@ -63,7 +63,7 @@ def _cell(row: Mapping[str, object], name: str) -> str:
 
 
 def end(value: Mapping[str, object]) -> str:
-    """Return a service with its port as people write it."""
+    """Return a service with its port, for example `shop/store:80`."""
     name = f"{value['namespace']}/{value['service']}" if value.get("namespace") else str(value["service"])
     port = value.get("port")
     return f"{name}:{port}" if port else name
@@ -78,6 +78,7 @@ def _success(part: object) -> Text:
 
 def _rate(row: Mapping[str, object]) -> str:
     rate = row.get("per_second")
+    # Envoy counts requests of HTTP only; for other protocols there is no rate.
     return f"{rate:.1f}" if isinstance(rate, int | float) and row.get("protocol") == "http" else "-"
 
 

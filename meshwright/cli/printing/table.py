@@ -1,4 +1,4 @@
-"""Proxies and certificates as tables for a terminal."""
+"""Tables for a terminal: proxies, join tokens and sources."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -19,14 +19,14 @@ _SYNCS: Final = {"synced": "green", "pending": "yellow", "nacked": "red"}
 
 
 def console() -> Console:
-    """Return the terminal, or, where the output goes elsewhere, lines that are wide enough for a table."""
+    """Return the terminal, or a console with wide lines if the output goes to a file or a pipe."""
     file = screened.styled(sys.stdout)
     found = Console(file=file)
     return found if found.is_terminal else Console(file=file, width=_WIDE)
 
 
 def show(found: object, tables: Callable[[Found], tuple["Columns", ...]], *, as_json: bool) -> None:
-    """Print an answer as tables for people, or as it is."""
+    """Print an answer as tables for people, or as JSON."""
     if as_json or not isinstance(found, Mapping):
         print_json(found)
         return
@@ -36,9 +36,9 @@ def show(found: object, tables: Callable[[Found], tuple["Columns", ...]], *, as_
 
 
 def proxies_tables(found: Found) -> tuple["Columns"]:
-    """Return the table of what `/api/v1/proxies` lists: where each proxy stands, for how long, and why.
+    """Return the table of `/api/v1/proxies`: the state of each proxy, its duration, and the cause.
 
-    Pods and nodes are columns where there are any.
+    The columns POD and NODE appear only if at least one proxy has a value.
     """
     listed = records(found, "proxies")
     places = [name for name in ("pod", "node") if any(proxy.get(name) for proxy in listed)]
@@ -59,7 +59,7 @@ def proxies_tables(found: Found) -> tuple["Columns"]:
 
 
 def _sync(sync: object) -> Text:
-    """Return one word where all types agree, else what each type says that is not synced."""
+    """Return one word if all types agree, else the state of each type that is not synced."""
     if not isinstance(sync, Mapping) or not sync:
         return styled("-")
     states = {str(state) for state in sync.values()}
@@ -91,9 +91,9 @@ def tokens_tables(found: Found) -> tuple["Columns"]:
 
 
 def sources_tables(found: Found) -> tuple["Columns", ...]:
-    """Return the tables of what `/api/v1/sources` lists: how fresh each source is, and what it holds.
+    """Return the tables of `/api/v1/sources`: the age of each source, and its numbers of objects.
 
-    Of what is followed kind by kind there is one more.
+    Sources that watch kinds separately have one more table, with a row for each watch.
     """
     made = columns("SOURCE", "READ", "CHANGED", "GOOD", "STALE", "REFUSED", "HELD BACK", "ERROR")
     for each in records(found, "sources"):
@@ -137,9 +137,9 @@ def _since(error: object, moment: object) -> str:
 
 
 class Columns(Table):
-    """A table whose cells are text as it is: no markup, no command of the terminal, and no line of its own.
+    """A table whose cells are plain text: markup, control characters and line feeds are escaped.
 
-    A cell with a style is made by `styled`, and one of two lines by `with_step`.
+    Use `styled` for a cell with a style, and `with_step` for a cell of two lines.
     """
 
     def add_row(self, *cells: str | Text) -> None:  # type: ignore[override]  # no other kind of cell is used
@@ -148,17 +148,17 @@ class Columns(Table):
 
 
 def styled(text: str, style: str = "") -> Text:
-    """Return a cell in a style."""
+    """Return a cell with a style."""
     return Text(on_one_line(text), style=style)
 
 
 def with_step(said: str, do: str) -> Text:
-    """Return a cell with what was found and, in a line below, what to do about it, where that is said."""
+    """Return a cell with a text and, on a second line, the next step, if there is one."""
     return styled(said) if not do else Text("\n-> ").join((styled(said), styled(do)))
 
 
 def columns(*names: str) -> Columns:
-    """Return an empty table with these columns; what is too wide for one is folded."""
+    """Return an empty table with these columns; long cells are folded."""
     table = Columns(box=None, header_style="bold", pad_edge=False)
     for each in names:
         table.add_column(each, overflow="fold")

@@ -21,7 +21,7 @@ def proxies(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def serials(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Return the serials of valid and expired proxy certificates with this beginning, with their proxies."""
+    """Return the serials of unrevoked proxy certificates with this beginning, with their proxies."""
     found = _asked(context, "/certificates")
     whose = {
         str(each.get("serial")): str(each.get("cn"))
