@@ -1,4 +1,4 @@
-"""What this machine says of itself: its clock, who listens, what can be written."""
+"""Observations of this machine: its clock, its listening sockets, and its directories."""
 
 import ctypes
 import ipaddress
@@ -21,12 +21,12 @@ from meshwright.cli.checking.judgements.ports import Port
 from meshwright.mesh.host_port import HostPort
 
 _TIMEX_BYTES: Final = 512
-"""More than `struct timex` has; all zero it asks, and sets nothing."""
+"""More than the size of `struct timex`; with all bytes zero, adjtimex only reads."""
 _TIME_ERROR: Final = 5
 
 
 def clock() -> Clock:
-    """Read the clock, and ask the kernel whether somebody keeps it: adjtimex(2) returns TIME_ERROR if not."""
+    """Read the clock and its synchronisation: adjtimex(2) returns TIME_ERROR for an unsynchronised clock."""
     with suppress(AttributeError, OSError):
         state = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
         return Clock(datetime.now(UTC), None if state < 0 else state != _TIME_ERROR)
@@ -34,12 +34,12 @@ def clock() -> Clock:
 
 
 def python() -> Check:
-    """Judge what this program runs on."""
+    """Judge the Python and the operating system of this process."""
     return fitness.python(sys.version_info[:3], platform.system())
 
 
 def port(purpose: str, setting: str, at: HostPort) -> Port:
-    """See who listens at an address."""
+    """Return the listeners at an address."""
     host = _address(at.host)
     found = [each for each in listening() if each.port == at.port and each.takes(host)]
     who: set[Holder] = {holder for each in found for holder in holders(each.number)}
@@ -47,14 +47,14 @@ def port(purpose: str, setting: str, at: HostPort) -> Port:
 
 
 def listeners(*, with_programs: bool = True) -> tuple[Listener, ...]:
-    """See who listens anywhere here."""
+    """Return all listeners of this machine; `with_programs` adds their processes."""
     return tuple(
         Listener(each, holders(each.number) if with_programs else ()) for each in sorted(listening())
     )
 
 
 def directory(path: Path) -> Directory:
-    """See whether a directory is there and can be written, or could be made; nothing is made."""
+    """Return whether a directory can be written, or could be created; nothing is created."""
     if path.exists():
         if not path.is_dir():
             return Directory(path, there=True, error=f"{path} is no directory")
@@ -68,7 +68,7 @@ def directory(path: Path) -> Directory:
 
 
 def _address(host: str) -> str:
-    """Return an address of a host; that of all where it has none, so that whoever has the port is named."""
+    """Return an address of a host name, or the wildcard address, so that any listener at the port counts."""
     with suppress(ValueError):
         return str(ipaddress.ip_address(host))
     with suppress(OSError):

@@ -11,7 +11,7 @@ _STYLES: Final = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "
 
 
 def show(checks: Sequence[Check], *, as_json: bool) -> None:
-    """Print what was found of each thing, and under it what is to be done."""
+    """Print each check, with its next step on a second line."""
     if as_json:
         print_json({"status": worst(checks).value, "checks": [record(each) for each in checks]})
         return
@@ -24,5 +24,5 @@ def show(checks: Sequence[Check], *, as_json: bool) -> None:
 
 
 def record(check: Check) -> dict[str, str]:
-    """Return one as JSON has it."""
+    """Return one check as in the JSON output."""
     return {"name": check.name, "status": check.status.value, "said": check.said, "do": check.do}

@@ -1,4 +1,4 @@
-"""Looks at many things at once: none waits for another, and none longer than its time."""
+"""Looks that run at the same time, each with its own time limit."""
 
 import threading
 from collections.abc import Callable
@@ -8,28 +8,29 @@ from meshwright.cli.checking.judgements.check import Check, UnavailableCheck
 from meshwright.cli.errors import CommandFailed, UnexpectedResponse
 
 SECONDS: Final = 10.0
-"""For one look; the way to a control plane has steps of five, of which a dead one takes one."""
+"""Limit for one look; connecting to a control plane has steps of 5 s, of which a dead peer takes one."""
 
 _T = TypeVar("_T")
 
 
 class TimedLook(Generic[_T]):
-    """A look that has begun, in a thread of its own, which is left behind if it takes too long."""
+    """A look that runs in its own thread; the thread is abandoned if it takes too long."""
 
     def __init__(self, what: str, function: Callable[[], _T], seconds: float = SECONDS) -> None:
         self._function = function
         self._seconds = seconds
         self._found: _T | UnavailableCheck = UnavailableCheck(f"no answer in {seconds:g} s")
+        # A daemon thread, so that a hanging look does not keep the process alive.
         self._thread = threading.Thread(target=self._run, name=f"look at {what}", daemon=True)
         self._thread.start()
 
     def seen(self) -> _T | UnavailableCheck:
-        """Return what was seen, or why nothing was."""
+        """Return the result, or why there is none; waits for at most the time limit."""
         self._thread.join(self._seconds)
         return self._found
 
     def judged(self, name: str, judge: Callable[[_T], Check]) -> Check:
-        """Return the check of the name, by `judge`, or as unavailable if the look failed or took too long."""
+        """Return the check of this name, by `judge`, or as unavailable if the look failed or timed out."""
         found = self.seen()
         return Check.unseen(name, found) if isinstance(found, UnavailableCheck) else judge(found)
 

@@ -1,4 +1,1 @@
-"""The checks of `meshwright check --kubernetes`.
-
-It never writes to the cluster.
-"""
+"""The checks of `meshwright check --kubernetes`, which never write to the cluster."""

@@ -1,4 +1,4 @@
-"""A cluster that is looked at: each list once, each question with its time."""
+"""Client for checking a cluster: lists each kind once, and limits the time of each check."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from meshwright.kube.errors import ApiError, KubeError
 from meshwright.kube.resource import Raw, Resource
 
 SECONDS: Final = 60.0
-"""For all that one line needs; a server that is away is known sooner."""
+"""Seconds for all requests of one check; an unreachable server fails earlier."""
 
 _SELF: Final = Resource(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
@@ -22,7 +22,7 @@ _OTHER: Final = Resource(
 
 
 class ClusterClient:
-    """Asks an API server; a list that was asked for is asked for once."""
+    """Requests to an API server; each list is requested only once and shared."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
@@ -34,19 +34,20 @@ class ClusterClient:
         if key not in self._lists:
             asked = self._listed(resource, namespace, labels)
             self._lists[key] = asyncio.create_task(asked, name=f"look at {resource}")
+        # Shielded, because a look that runs out of time must not cancel a list which others wait for.
         return await asyncio.shield(self._lists[key])
 
     async def _listed(self, resource: Resource, namespace: str | None, labels: str) -> Sequence[Raw]:
         return list((await self.api.list(resource, namespace, labels=labels))["items"])
 
     async def end(self) -> None:
-        """Wait for what nobody waits for any more."""
+        """Cancel pending lists, and wait until they have ended."""
         for each in self._lists.values():
             each.cancel()
         await asyncio.gather(*self._lists.values(), return_exceptions=True)
 
     async def one(self, resource: Resource, namespace: str | None, name: str) -> Raw | None:
-        """Return an object, None where there is none; raise KubeError."""
+        """Return an object, or None if it does not exist; raise KubeError."""
         try:
             return await self.api.get(resource, namespace, name)
         except ApiError as error:
@@ -55,7 +56,7 @@ class ClusterClient:
             raise
 
     async def may(self, needs: Sequence[Need], user: str = "") -> Mapping[Need, bool | UnavailableCheck]:
-        """Return what the authorizer says of each need, of us or of a user."""
+        """Return for each need whether the authorizer permits it, to us or to `user` (a ServiceAccount)."""
         answers = await asyncio.gather(*(self._may(each, user) for each in needs))
         return dict(zip(needs, answers, strict=True))
 
@@ -73,6 +74,7 @@ class ClusterClient:
         review = _OTHER if user else _SELF
         if user:
             _, _, namespace, _ = user.split(":")
+            # A SubjectAccessReview does not add the groups of a ServiceAccount itself.
             groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
             spec |= {"user": user, "groups": groups}
         body = {"apiVersion": review.api_version, "kind": review.kind, "spec": spec}
@@ -84,7 +86,7 @@ class ClusterClient:
 
 
 async def looked(name: str, look: Callable[[], Awaitable[Check | Sequence[Check]]]) -> Sequence[Check]:
-    """Return what a look comes to; one line that says why, where it comes to nothing."""
+    """Run one look with its time limit; return its checks, or one check with the reason of its failure."""
     try:
         async with asyncio.timeout(SECONDS):
             found = await look()

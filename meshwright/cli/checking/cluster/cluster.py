@@ -1,4 +1,4 @@
-"""What `meshwright check --kubernetes` looks at: a cluster before an installation, and the installation."""
+"""Looks of `meshwright check --kubernetes`: a cluster before an installation, and the installation itself."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -47,7 +47,7 @@ _NODES: Final = frozenset({"istio-cni-node", "ztunnel", "linkerd-cni", "consul-c
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to look: the cluster, the control plane's namespace, and the manifests that install it."""
+    """The cluster, the control plane's namespace, and the manifests that install the control plane."""
 
     kubeconfig: Path | None
     context: str
@@ -56,12 +56,12 @@ class Place:
 
 
 def manifests(values: Path | None, home: str) -> Sequence[Mapping[str, Any]]:
-    """Return what the chart comes to with values, in a namespace; raise CommandFailed."""
+    """Return the chart rendered with a values file, in a namespace; raise CommandFailed."""
     return [dict(yaml.safe_load(each)) for each in release.manifests(home, [values] if values else ())]
 
 
 def checks(place: Place, *, before: bool) -> Sequence[Check]:
-    """Look at a cluster; raise CommandFailed where it is not known which."""
+    """Check a cluster; raise CommandFailed if the kubeconfig does not determine one."""
     try:
         api = Api(found(place.kubeconfig, place.context))
     except KubeError as error:
@@ -74,6 +74,7 @@ async def _checks(api: Api, place: Place, *, before: bool) -> Sequence[Check]:
         asking = ClusterClient(api)
         version, text = (0, 0), ""
         try:
+            # First and alone: without an API server, every other check would fail for the same reason.
             version, text = await _version(api)
         except KubeError as error:
             do = "name the right cluster with --kubeconfig and --context"
@@ -124,7 +125,7 @@ async def _kinds(there: ServedResources, *, before: bool) -> Check:
 
 
 async def _conversions(asking: ClusterClient) -> Sequence[Check]:
-    """Look who converts kinds that are read; nothing where none is converted."""
+    """Check the conversion webhooks of the kinds that we read; without conversions, return no check."""
     found: dict[str, list[str]] = {}
     for raw in await asking.all(DEFINITIONS):
         spec = raw["spec"]
@@ -151,7 +152,7 @@ async def _permissions(asking: ClusterClient, there: ServedResources, place: Pla
 
 
 async def _volume(asking: ClusterClient, place: Place) -> Check:
-    """Look whether the claim of the control plane's StatefulSet can be bound."""
+    """Check that the volume claim of the control plane's StatefulSet can be bound."""
     claims = [
         claim["spec"]
         for each in place.manifests
@@ -170,7 +171,7 @@ async def _volume(asking: ClusterClient, place: Place) -> Check:
 
 
 async def _definitions(asking: ClusterClient, place: Place) -> Check:
-    """Look for definitions of the chart's names that no release of ours in this namespace has made."""
+    """Check for CustomResourceDefinitions of the chart that no release of ours in this namespace created."""
     of_chart = {str(each["metadata"]["name"]) for each in place.manifests if each["kind"] == DEFINITIONS.kind}
     ours = {f"{kind.group}/{kind.name}" for kind in INSTALLED}
     foreign = []
@@ -183,7 +184,7 @@ async def _definitions(asking: ClusterClient, place: Place) -> Check:
 
 
 def _is_of_release(metadata: Mapping[str, Any], home: str) -> bool:
-    """Say whether Helm takes an object for that of a release in `home`, by its label and annotations."""
+    """Return whether Helm regards an object as part of a release in `home`, by its label and annotations."""
     annotations = metadata.get("annotations") or {}
     managed = (metadata.get("labels") or {}).get("app.kubernetes.io/managed-by") == "Helm"
     return managed and annotations.get("meta.helm.sh/release-namespace") == home

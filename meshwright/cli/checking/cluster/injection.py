@@ -1,4 +1,4 @@
-"""What the injector of a cluster goes by: its configuration, the MeshConfig, and the cluster's version."""
+"""Inputs of a cluster's injector: its configuration, the MeshConfig, and the version of Kubernetes."""
 
 from collections.abc import Iterable
 
@@ -23,9 +23,9 @@ from meshwright.specs.displayed_objects import read_shown
 
 
 async def place_of(asking: ClusterClient, home: str) -> ConfigMapKey:
-    """Return where a control plane has the configuration: as its settings say, or else the chart.
+    """Return the ConfigMap with the configuration: the one in the control plane's settings, else the chart's.
 
-    Raises ConfigurationError for settings that cannot be read, KubeError where nobody may look.
+    Raises ConfigurationError for invalid settings, and KubeError if reading is not permitted.
     """
     raw = await asking.one(CONFIG_MAPS, home, SETTINGS)
     what = f"ConfigMap {home}/{SETTINGS}, {CONFIG_KEY}"
@@ -40,7 +40,10 @@ async def place_of(asking: ClusterClient, home: str) -> ConfigMapKey:
 
 
 async def config_in(asking: ClusterClient, home: str) -> tuple[ConfigMapKey, InjectionConfig | None]:
-    """Return the configuration of a cluster and its place; None where there is none. Raises as `place_of`."""
+    """Return the ConfigMap of a cluster's injection configuration, and its content, or None without one.
+
+    Raises the errors of `place_of`.
+    """
     place = await place_of(asking, home)
     raw = await asking.one(CONFIG_MAPS, place.namespace, place.name)
     try:
@@ -50,14 +53,14 @@ async def config_in(asking: ClusterClient, home: str) -> tuple[ConfigMapKey, Inj
 
 
 async def injection_of(asking: ClusterClient, home: str, version: tuple[int, int]) -> Injection:
-    """Return what the injector would do; raise ConfigurationError, KubeError, or DriverError."""
+    """Return the injector's present inputs; raise ConfigurationError, KubeError or DriverError."""
     _, config = await config_in(asking, home)
     drivers = DriverRegistry.discover().drivers
     return Injection(config or config_of(None, home), drivers, await mesh_config(asking, home), version)
 
 
 async def mesh_config(asking: ClusterClient, home: str) -> MeshConfig:
-    """Return the MeshConfig of a control plane, the defaults without; raise KubeError."""
+    """Return the MeshConfig of a control plane, or the defaults without one; raise KubeError."""
     resource = newest(MESH_CONFIG, await served(asking.api, {MESH_CONFIG.group}))
     if resource is None:
         return MeshConfig()
@@ -65,7 +68,7 @@ async def mesh_config(asking: ClusterClient, home: str) -> MeshConfig:
 
 
 def config_of_all(items: Iterable[Raw], resource: Resource) -> MeshConfig:
-    """Return the one that the control plane takes of several MeshConfigs as the API server lists them."""
+    """Return the MeshConfig that the control plane chooses from the API server's list of several."""
     objects = {}
     for raw in items:
         document = {**raw, "apiVersion": resource.api_version, "kind": resource.kind}

@@ -1,4 +1,4 @@
-"""What is looked at of an installation in a cluster: its control plane, its webhooks, its Pods."""
+"""Looks at an installation in a cluster: its control plane, its webhooks, and its Pods."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ Look = tuple[str, Callable[[], Awaitable[Check | Sequence[Check]]]]
 
 ACCOUNT: Final = "meshwright"
 _OFFERED: Final = 50
-"""So many namespaces are offered a Pod, in the order of their names."""
+"""Most namespaces to which a Pod is offered, in the order of their names."""
 _POD: Final[Mapping[str, Any]] = {
     "securityContext": {
         "runAsNonRoot": True,
@@ -53,7 +53,7 @@ _POD: Final[Mapping[str, Any]] = {
         }
     ],
 }
-"""A Pod that every namespace takes; it is never made."""
+"""A Pod that satisfies every Pod Security level; created only in dry runs."""
 
 
 def looks(
@@ -63,7 +63,7 @@ def looks(
     version: tuple[int, int],
     there: Callable[[], ServedResources],
 ) -> list[Look]:
-    """Return what is looked at, by the name of its line; `there` raises KubeError."""
+    """Return the looks by the name of their check; `there` raises KubeError."""
     webhooks = Webhooks(asking, home, {str(each["kind"]) for each in manifests})
     found = _InstallationReader(asking, home, webhooks, version)
     return [
@@ -89,7 +89,7 @@ async def _permissions(asking: ClusterClient, home: str, manifests: Sequence[Map
 
 
 async def _reported(asking: ClusterClient, home: str) -> Check:
-    """Look at the Events about objects of the control plane's namespace, which only Events report."""
+    """Check the Events about objects in the control plane's namespace; some problems appear only there."""
     events = await asking.all(EVENTS, home, LABEL)
     found = [
         reported.ReportedProblem(str(each.about), each.reason, each.note)
@@ -132,19 +132,20 @@ class _InstallationReader:
         try:
             config, revision = (await self._injection()).config, await self._webhooks.revision()
         except ConfigurationError:
-            return ()  # which is a line of its own
+            return ()  # the check of Pods reports this error
         active = [namespace_of(each) for each in await self._asking.all(NAMESPACES) if is_active(each)]
         asking = sorted(str(each.name) for each in active if asks_for_sidecars(config, each, revision))
         offered = [await self._offered(each) for each in asking[:_OFFERED]]
         return judging.offers(name, offered, len(asking))
 
     async def _offered(self, namespace: str) -> Offer:
-        """Offer a Pod to a namespace in a dry run: the API server judges it with its sidecar."""
+        """Create a Pod in a dry run: the API server then applies the webhook, quotas and Pod Security."""
         metadata = {"generateName": "meshwright-check-"}
         body = {"apiVersion": "v1", "kind": POD.name, "metadata": metadata, "spec": _POD}
         try:
             made = await self._asking.api.create(PODS, namespace, body, dry_run=True)
         except ApiError as error:
+            # Only a missing permission of the user is an error here; a refusal of the Pod is the observation.
             if error.is_forbidden and not error.is_of_one:
                 raise
             return Offer(namespace, refused=str(error))
@@ -178,7 +179,7 @@ class _InstallationReader:
         try:
             ready = (await self._sorted()).ready
         except ConfigurationError:
-            return ()  # which is a line of its own
+            return ()  # the check of Pods reports this error
         return (judging.streams(await streams.without(self._asking.api, ready), len(ready), streams.MOST),)
 
     async def roots(self) -> Sequence[Check]:
@@ -213,7 +214,7 @@ def _account(stateful_set: Raw) -> object:
 
 
 def _runner(pod: Raw) -> Runner | None:
-    """Read a Pod of the control plane; None for one that has ended, or is to."""
+    """Read a Pod of the control plane; return None if it has ended or is being deleted."""
     status = pod.get("status") or {}
     if status.get("phase") in ("Succeeded", "Failed") or pod["metadata"].get("deletionTimestamp"):
         return None
@@ -229,6 +230,7 @@ def _runner(pod: Raw) -> Runner | None:
         ),
         None,
     )
+    # From the most specific reason to the least specific one.
     told = (unscheduled, waiting, ready.get("message"), status.get("phase"))
     why = str(next(filter(None, told), ""))
     image = str(pod["spec"]["containers"][0].get("image"))

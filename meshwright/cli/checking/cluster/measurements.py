@@ -1,4 +1,4 @@
-"""What a control plane in a cluster says of itself, asked by way of the API server."""
+"""Health and metrics of a control plane in a cluster, read through the API server's proxy."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from meshwright.kube.api import Api
 from meshwright.kube.resource import Raw
 
 _PORT: Final = 9091
-"""Where health and metrics are asked for, if the Pod names no port `http`."""
+"""Port of health and metrics if the Pod has no port named `http`."""
 _PROXIES: Final = "meshwright_proxies"
 _RUNNING_OUT: Final = "meshwright_certificates_running_out"
 _FIRST: Final = "meshwright_certificate_acknowledged_expiry_seconds"
@@ -23,7 +23,7 @@ _FIRST: Final = "meshwright_certificate_acknowledged_expiry_seconds"
 
 @dataclass(frozen=True, slots=True)
 class ServerMeasurements:
-    """What its metrics say of proxies, by state, and of the certificates that these hold."""
+    """Metrics of proxies by state, and of the service certificates that proxies hold."""
 
     proxies: Mapping[str, int]
     running_out: int
@@ -31,7 +31,7 @@ class ServerMeasurements:
 
 
 async def looked_at(api: Api, home: str, pods: Sequence[Raw]) -> Sequence[Check]:
-    """Ask the first of its Pods that is ready; nothing where none is. Raises KubeError."""
+    """Ask the first ready Pod of the control plane; without one, return no checks. Raises KubeError."""
     pod = next((each for each in pods if _is_ready(each)), None)
     if pod is None:
         return ()
@@ -46,7 +46,7 @@ async def looked_at(api: Api, home: str, pods: Sequence[Raw]) -> Sequence[Check]
 
 
 def measured(text: str) -> ServerMeasurements:
-    """Read metrics; raise ValueError for what are none."""
+    """Read metrics in Prometheus text format; raise ValueError for any other text."""
     series = [each for family in text_string_to_metric_families(text) for each in family.samples]
     return ServerMeasurements(
         {each.labels["state"]: int(each.value) for each in series if each.name == _PROXIES},

@@ -1,4 +1,4 @@
-"""A cluster's Pods beside what the injector would make of them now: functions of values."""
+"""Comparison of a cluster's Pods with what the injector would make of them now. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ from meshwright.specs.own_values import unread_name, wrong_values
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """What the injector would do now."""
+    """Inputs of the injector."""
 
     config: InjectionConfig
     drivers: Mapping[str, SidecarDriver]
@@ -43,12 +43,12 @@ class Injection:
 
 @dataclass(frozen=True, slots=True)
 class PodsByState:
-    """Pods by what is to be said of them, and the namespaces that ask for sidecars, or have some.
+    """Pods by their problem, and the namespaces that request or have sidecars.
 
-    `injected` counts Pods with sidecars, in any phase. `unready` are Pods whose sidecars cannot start, or run
-    and are not ready. `late` are Pods whose sidecars have not started in time, or were killed lately.
-    `ready` are Pods that run and whose sidecars are ready. `misworded` are namespaces with a label or an
-    annotation of ours that has an unknown name or value.
+    `injected` is the number of Pods with sidecars, in any phase. `unready` are Pods whose sidecars cannot
+    start, or run and are not ready. `late` are Pods whose sidecars have not started in time, or were killed
+    lately. `ready` are running Pods with ready sidecars. `misworded` are namespaces with an unknown name or
+    value in a label or annotation of ours.
     """
 
     without: tuple[PodFinding, ...]
@@ -73,12 +73,12 @@ def config_of(raw: Mapping[str, Any] | None, home: str, key: str = CONFIG_KEY) -
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
-    """Say whether a webhook's selector has what bears these labels; none, or an empty one, has all."""
+    """Return whether a webhook's selector matches these labels; a missing or empty selector matches all."""
     return all(each.holds(labels) for each in required(selector))
 
 
 def is_active(namespace: Mapping[str, Any]) -> bool:
-    """Say whether a namespace is not about to go."""
+    """Return whether a namespace is not being deleted."""
     return bool((namespace.get("status") or {}).get("phase") != "Terminating")
 
 
@@ -89,7 +89,10 @@ def sorted_out(
     now: datetime,
     revision: str = "",
 ) -> PodsByState:
-    """Sort the Pods of a cluster that have not ended; those of namespaces of another revision are its own."""
+    """Sort the Pods of a cluster that have not ended.
+
+    Pods in namespaces of another revision are left out, because they belong to another control plane.
+    """
     by_name = {str(each.name): each for each in namespaces if is_of(each, revision)}
     config = injection.config
     asking = frozenset(name for name, each in by_name.items() if is_injected(config, each, revision))
@@ -114,7 +117,7 @@ def sorted_out(
 
 
 def _misworded(namespaces: Sequence[NamespaceObject]) -> Iterator[PodFinding]:
-    """Yield namespaces whose labels or annotations have a value or a name that is none of ours."""
+    """Yield labels and annotations of namespaces with unknown values or names of ours."""
     for each in sorted(namespaces, key=lambda one: str(one.name)):
         for section, pairs in (("labels", each.labels), ("annotations", each.annotations)):
             for wrong in wrong_values(NAMESPACE, section, pairs):
@@ -136,7 +139,7 @@ def _has_sidecar(pod: Mapping[str, Any]) -> bool:
 
 
 def name_of(pod: Mapping[str, Any]) -> str:
-    """Return namespace and name."""
+    """Return `namespace/name` of a Pod."""
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
@@ -146,7 +149,7 @@ def _without(
     pods: Sequence[Mapping[str, Any]],
     revision: str,
 ) -> Iterator[PodFinding]:
-    """Yield the Pods that would get a sidecar if they were made now, with what decides that."""
+    """Yield the Pods that would get a sidecar if they were created now, with the deciding rule."""
     for each in pods:
         namespace = namespaces[each["metadata"]["namespace"]]
         try:
@@ -183,7 +186,7 @@ def _outdated(
 
 
 def _unready(pod: Mapping[str, Any]) -> str:
-    """Say why the sidecar of a Pod that runs is not ready; nothing where it is."""
+    """Return why the sidecar of a running Pod is not ready; empty if it is ready."""
     status = pod.get("status") or {}
     containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
     for each in containers:

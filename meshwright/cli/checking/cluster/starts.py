@@ -1,4 +1,4 @@
-"""Why the sidecar of a Pod cannot start, or has not started yet: functions of the Pod's status."""
+"""Why the sidecar of a Pod cannot start, or has not started yet, by the Pod's status. Pure."""
 
 import enum
 from collections.abc import Iterator, Mapping
@@ -10,16 +10,16 @@ from meshwright.agent.reach.times import length
 from meshwright.sidecars.injection.names import INIT_CONTAINER, SIDECAR_CONTAINER
 
 STARTS_WITHIN: Final = timedelta(minutes=2)
-"""A Pod that is older than this, and whose sidecar has not started, is told."""
+"""Older Pods are reported if their sidecar has not started."""
 LATELY: Final = timedelta(minutes=10)
-"""A sidecar that was killed for its memory within this time is told, also if it runs again."""
+"""A sidecar that was killed for its memory within this time is reported, even if it runs again."""
 _OURS: Final = (INIT_CONTAINER, SIDECAR_CONTAINER)
 _ON_ITS_WAY: Final = frozenset({"ContainerCreating", "PodInitializing"})
 _OUT_OF_MEMORY: Final = "OOMKilled"
 
 
 class Start(enum.Enum):
-    """FAULTY: the sidecar cannot start, or fails again. LATE: it has not started, or was killed lately."""
+    """FAULTY: the sidecar cannot start, or keeps failing. LATE: it has not started, or was killed lately."""
 
     FAULTY = "faulty"
     LATE = "late"
@@ -27,17 +27,17 @@ class Start(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What keeps a sidecar from running, in words for people."""
+    """The reason for which a sidecar does not run, as text."""
 
     start: Start
     why: str
 
 
 def trouble_of(pod: Mapping[str, Any], now: datetime) -> Trouble | None:
-    """Return what keeps the sidecar of a Pod from running; None if it runs, or may still start in time.
+    """Return the reason for which a Pod's sidecar does not run; None if it runs or may still start in time.
 
-    The containers that count are `meshwright-init` and `meshwright-sidecar`. Faults of the application's
-    containers are not the mesh's to tell.
+    Only the containers `meshwright-init` and `meshwright-sidecar` count. Faults of the application's
+    containers are not the mesh's to report.
     """
     ours = list(_ours(pod))
     if why := next(filter(None, map(_fault, ours)), ""):
@@ -59,7 +59,7 @@ def _ours(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _fault(status: Mapping[str, Any]) -> str:
-    """Say why a container fails; empty where it runs, has ended well, or is being made."""
+    """Return why a container fails; empty if it runs, has ended well, or is being created."""
     state, name = status.get("state") or {}, status.get("name")
     ended = _ended(state) or _ended(status.get("lastState") or {})
     if (waiting := state.get("waiting")) is not None:
@@ -72,7 +72,7 @@ def _fault(status: Mapping[str, Any]) -> str:
 
 
 def _ended(state: Mapping[str, Any]) -> str:
-    """Say how a container ended, if it ended badly."""
+    """Return how a container ended, if its exit code is not 0."""
     terminated = state.get("terminated") or {}
     code = terminated.get("exitCode", 0)
     return f"{terminated.get('reason') or 'Error'}, exit code {code}" if code else ""
@@ -97,7 +97,7 @@ def _has_started(ours: list[Mapping[str, Any]]) -> bool:
 
 
 def _waits_for(pod: Mapping[str, Any], ours: list[Mapping[str, Any]]) -> str:
-    """Say what a Pod waits for that is pending."""
+    """Return what a pending Pod waits for."""
     conditions = {each.get("type"): each for each in (pod.get("status") or {}).get("conditions") or ()}
     scheduled = conditions.get("PodScheduled") or {}
     if scheduled.get("status") == "False":

@@ -1,4 +1,4 @@
-"""Which Pods' proxies have no control plane, as their agents say it: asked by way of the API server."""
+"""Pods whose proxies have no control plane, by their agents' answers through the API server's proxy."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -11,17 +11,17 @@ from meshwright.kube.errors import ApiError, KubeError
 from meshwright.sidecars.layout import READY_PATH, STATUS_PORT
 
 MOST: Final = 500
-"""So many Pods are asked, in the order of their names."""
+"""Most Pods to ask, in the order of their names."""
 
 _AT_ONCE: Final = 16
 _BUT: Final = "but: "
-"""What an agent says before a remark on a proxy that is ready (`meshwright.agent.status.server`)."""
+"""Prefix of an agent's remark about a ready proxy (`meshwright.agent.status.server`)."""
 
 
 async def without(api: Api, pods: Sequence[Mapping[str, Any]]) -> tuple[PodFinding, ...]:
-    """Return the Pods whose proxies are without, and why; raise KubeError where nobody may ask.
+    """Return the Pods without control plane, with reasons; raise KubeError if asking is not permitted.
 
-    A Pod that has gone meanwhile is none; one that does not answer is named.
+    A Pod that was deleted meanwhile is left out. A Pod that does not answer is in the result.
     """
     turn = asyncio.Semaphore(_AT_ONCE)
 
@@ -35,7 +35,7 @@ async def without(api: Api, pods: Sequence[Mapping[str, Any]]) -> tuple[PodFindi
 
 
 def remark(said: str) -> str:
-    """Return what an agent adds to its answer that the proxy is ready, empty where it adds nothing."""
+    """Return an agent's remark about its ready proxy, or an empty string without one."""
     lines = (line for line in said.splitlines() if line.startswith(_BUT))
     return next(lines, "").removeprefix(_BUT)
 

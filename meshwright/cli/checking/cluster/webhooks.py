@@ -1,4 +1,4 @@
-"""What is looked at of a control plane's webhooks: how they are registered, and what they answer."""
+"""Looks at a control plane's webhooks: their registration, and their answers."""
 
 import base64
 import binascii
@@ -19,35 +19,35 @@ from meshwright.kubernetes.admission.configuration import WEBHOOK, home_of, is_o
 from meshwright.specs.annotations import REVISION
 
 _WRONG: Final = {"matches": [{"name": "wrong", "pathRegex": "(", "methods": ["*"]}]}
-"""What no schema can refuse, and the webhook does: a regular expression that is none."""
+"""An object that only the webhook can refuse: an invalid regular expression, which schemas accept."""
 
 
 class Webhooks:
-    """Those of the control plane whose own namespace is `home`; `wanted` are the kinds that are installed."""
+    """Webhooks of the control plane in namespace `home`; `wanted` are the kinds of installed manifests."""
 
     def __init__(self, asking: ClusterClient, home: str, wanted: Collection[str]) -> None:
         self._asking, self._home, self._wanted = asking, home, wanted
 
     async def ours(self, resource: Resource) -> Raw | None:
-        """Return the configuration; of one that does not say whose it is, it is ours. Raises KubeError."""
+        """Return our webhook configuration, or else one without a label for its owner. Raises KubeError."""
         there = [each for each in await self._asking.all(resource) if is_of_a_control_plane(each)]
         homes = {home_of(each): each for each in reversed(there)}
         return homes.get(self._home, homes.get(""))
 
     async def revision(self) -> str:
-        """Return which of several control planes it is."""
+        """Return the revision of this control plane, or an empty string."""
         for resource in (MUTATING, VALIDATING):
             if (raw := await self.ours(resource)) is not None:
                 return str((raw["metadata"].get("labels") or {}).get(REVISION, ""))
         return ""
 
     async def roots(self) -> frozenset[bytes]:
-        """Return the certificates by which API servers verify it."""
+        """Return the certificates with which API servers verify the webhooks."""
         hooks = [await self.ours(each) for each in (VALIDATING, MUTATING)]
         return frozenset(root for each in hooks if each is not None for root in registered(each).roots)
 
     async def looked_at(self, resource: Resource) -> Sequence[Check]:
-        """Look whether it is registered, and whether anybody is behind it."""
+        """Check that the webhooks are registered, and that their Services have ready endpoints."""
         name = "policy webhook" if resource is VALIDATING else "injection webhook"
         raw = await self.ours(resource)
         found = None if raw is None else registered(raw)
@@ -58,7 +58,7 @@ class Webhooks:
         return checks
 
     async def judged(self, routes: Resource | None) -> Sequence[Check]:
-        """Offer it what is wrong, in a dry run; nothing where nobody is asked, or there are no routes."""
+        """Offer an invalid object in a dry run; without a matching webhook or kind, return no check."""
         raw, name = await self.ours(VALIDATING), "policy webhook asked"
         if routes is None:
             return ()
@@ -71,6 +71,7 @@ class Webhooks:
         try:
             await self._asking.api.create(routes, namespace, {**body, **_said(routes)}, dry_run=True)
         except ApiError as error:
+            # The message is the only place where the API server names the webhook that refused.
             ours = any(f'admission webhook "{each["name"]}"' in error.message for each in webhooks)
             if not ours and not error.is_of_one:
                 raise
@@ -78,7 +79,10 @@ class Webhooks:
         return (judging.judged(name, namespace, "it would have been taken", ours=False),)
 
     async def outside(self, namespaces: Collection[str]) -> Sequence[str]:
-        """Return which of these namespaces are not of the mesh, by whose policy it is asked about."""
+        """Return the given namespaces that the policy webhook's namespace selector excludes.
+
+        Such namespaces do not belong to the mesh.
+        """
         hooks = ((await self.ours(VALIDATING)) or {}).get("webhooks") or ()
         scope = [each.get("namespaceSelector") for each in hooks if each["name"] == WEBHOOK]
         if not scope:
@@ -91,7 +95,7 @@ class Webhooks:
         ]
 
     async def _asked_about(self, webhooks: Sequence[Raw]) -> str:
-        """Return a namespace about which one of these webhooks is asked, empty where there is none."""
+        """Return a namespace for which one of these webhooks is called, or an empty string."""
         for raw in await self._asking.all(NAMESPACES):
             labels = raw["metadata"].get("labels") or {}
             if is_active(raw) and any(selects(each.get("namespaceSelector"), labels) for each in webhooks):
@@ -100,14 +104,15 @@ class Webhooks:
 
 
 async def ready_behind(asking: ClusterClient, namespace: str, service: str) -> int:
-    """Return how many ready endpoints a Service has; raise KubeError."""
+    """Return the number of ready endpoints of a Service; raise KubeError."""
     slices = await asking.all(SLICES, namespace, f"kubernetes.io/service-name={service}")
     endpoints = [each for raw in slices for each in raw.get("endpoints") or ()]
+    # A missing condition means ready (discovery.k8s.io/v1).
     return sum(1 for each in endpoints if (each.get("conditions") or {}).get("ready") is not False)
 
 
 def registered(raw: Raw) -> WebhookRegistration:
-    """Read a webhook configuration as the API server has it."""
+    """Read a webhook configuration."""
     webhooks = raw.get("webhooks") or ()
     configs = [each.get("clientConfig") or {} for each in webhooks]
     services = frozenset(
@@ -122,7 +127,7 @@ def registered(raw: Raw) -> WebhookRegistration:
 
 
 def certificates(pem: bytes) -> Iterator[bytes]:
-    """Yield the certificates in a text, each by itself; none of what has none."""
+    """Yield the certificates in a PEM text one by one; an invalid text yields nothing."""
     try:
         found = certificates_in(pem)
     except ValueError:
@@ -150,5 +155,5 @@ def _is_about(webhook: Raw, plural: str) -> bool:
 
 
 def _said(routes: Resource) -> Raw:
-    """Return what is wrong, in a version of the kind: before v1alpha3 it had no `spec`."""
+    """Return the invalid object in a version of the kind; before v1alpha3, the kind had no `spec`."""
     return _WRONG if routes.version in ("v1alpha1", "v1alpha2") else {"spec": _WRONG}

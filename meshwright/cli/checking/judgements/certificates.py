@@ -1,4 +1,4 @@
-"""How long certificates still last: the CA's, those of services, those of proxies, a machine's own."""
+"""Judgements of the remaining life of certificates: CA, services, proxies, and a machine's own."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from meshwright.agent.reach.times import length, stamp
 from meshwright.cli.checking.judgements.check import Check, counted, listed
 
 _LATE: Final = timedelta(minutes=10)
-"""So long after its time a renewal by the server is late: it tries again within minutes."""
+"""A renewal by the server is overdue after this delay, because the server tries again within minutes."""
 _ANEW: Final = (
     "where its agent renews, that one's log says why it did not; else issue it anew "
     "(`meshwright certs issue-proxy`) and put it into the credentials' directory"
@@ -19,7 +19,7 @@ _ANEW: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """Whose it is, and from when to when it is valid."""
+    """Owner and validity of a certificate."""
 
     whose: str
     not_before: datetime
@@ -45,7 +45,7 @@ def authority(found: Validity, now: datetime) -> Check:
 
 
 def given_authority(found: Validity | None, now: datetime, place: str) -> Check:
-    """Judge a CA that somebody else renews, in files at a place; None where there is none."""
+    """Judge a CA in files at `place` that another program renews; `found` is None without files."""
     name, do = "CA", f"whoever renews {place} must put a CA there: the server takes it as soon as it is good"
     if found is None:
         return Check.failed(name, f"it is to be in {place}, and is not there", do)
@@ -77,7 +77,7 @@ def services(found: Iterable[Certificate], now: datetime) -> Check:
 
 
 def proxies(found: Iterable[Certificate], now: datetime) -> Check:
-    """Judge the newest certificate of each proxy, which its agent renews where it is told to."""
+    """Judge the newest certificate of each proxy, which its agent renews if configured to do so."""
     name, known = "proxy certificates", sorted(found, key=lambda each: (each.not_after, each.whose))
     over = [f"{each.whose} (at {stamp(each.not_after)})" for each in known if now > each.not_after]
     if over:
@@ -93,7 +93,7 @@ def proxies(found: Iterable[Certificate], now: datetime) -> Check:
 
 
 def own(found: Certificate, now: datetime) -> Check:
-    """Judge a machine's own."""
+    """Judge a machine's own certificate."""
     name = "certificate"
     if now < found.not_before:
         early = length(found.not_before - now)

@@ -1,4 +1,4 @@
-"""One line of a check: its name, how it stands, what was found, and the next step."""
+"""One line of a check: its name, status, observation and next step."""
 
 import enum
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from typing import Self
 
 
 class Status(enum.StrEnum):
-    """OK: nothing to do. WARNING: to be looked at, or could not be found out. FAILED: to be mended."""
+    """OK: nothing to do. WARNING: needs attention, or could not be determined. FAILED: needs a repair."""
 
     OK = "ok"
     WARNING = "warning"
@@ -16,7 +16,7 @@ class Status(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was found of one thing; `do` is the next step, and empty only where there is none to take."""
+    """The result of one check; `do` is the next step, empty only if there is none."""
 
     name: str
     status: Status
@@ -25,46 +25,46 @@ class Check:
 
     @classmethod
     def ok(cls, name: str, said: str) -> Self:
-        """Return one of which nothing is to be done."""
+        """Return a check without anything to do."""
         return cls(name, Status.OK, said)
 
     @classmethod
     def warning(cls, name: str, said: str, do: str) -> Self:
-        """Return one that is to be looked at."""
+        """Return a check that needs attention."""
         return cls(name, Status.WARNING, said, do)
 
     @classmethod
     def failed(cls, name: str, said: str, do: str) -> Self:
-        """Return one that is to be mended."""
+        """Return a check that needs a repair."""
         return cls(name, Status.FAILED, said, do)
 
     @classmethod
     def unseen(cls, name: str, seen: "UnavailableCheck") -> Self:
-        """Return one that could not be found out."""
+        """Return a check that could not be determined."""
         return cls(name, Status.WARNING, f"cannot be found out: {seen.why}", seen.do)
 
 
 @dataclass(frozen=True, slots=True)
 class UnavailableCheck:
-    """What could not be looked at, why not, and what would help."""
+    """Why something could not be observed, and what would help."""
 
     why: str
     do: str = "try again"
 
 
 def worst(checks: Iterable[Check]) -> Status:
-    """Return the worst of how they stand; OK where there are none."""
+    """Return the worst status of checks; OK without any."""
     order = list(Status)
     return max((each.status for each in checks), key=order.index, default=Status.OK)
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun."""
+    """Return a number with its noun, for example `2 proxies`."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def listed(names: Iterable[str], most: int = 3) -> str:
-    """Return names with commas, and how many more there are."""
+    """Return at most `most` names with commas, and the number of further names."""
     found = list(names)
     more = f" and {len(found) - most} more" if len(found) > most else ""
     return ", ".join(found[:most]) + more

@@ -1,4 +1,4 @@
-"""The clock, against whatever else knows the time: the control plane, certificates, the kernel."""
+"""Judgements of the clock, compared with the control plane, with certificates, and with the kernel."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from meshwright.cli.checking.judgements.check import Check
 
 NAME: Final = "clock"
 DIFFERS: Final = timedelta(seconds=5)
-"""More than a `date` in whole seconds, and the way of the answer, may differ."""
+"""Tolerated difference: `date` in HTTP has whole seconds, and the answer takes time."""
 _SET: Final = "set it, and keep it in step (chrony, systemd-timesyncd): `timedatectl` says how it is kept"
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What the clock says, and whether the kernel knows of somebody who keeps it; None: it does not tell."""
+    """The time of the clock; `kept`: the kernel knows a program that synchronises it (None: unknown)."""
 
     now: datetime
     kept: bool | None = None
@@ -29,9 +29,10 @@ class Clock:
 
 
 def beside_control_plane(clock: Clock, ahead: timedelta | None) -> Check:
-    """Judge the clock of a machine by that of its control plane, None where that could not be asked.
+    """Judge a machine's clock by its lead over the control plane's clock, or None if unknown.
 
-    A new certificate is valid from `BACKDATED` before its making: a clock that is further behind refuses it.
+    A new certificate is valid from `BACKDATED` before its creation, so a clock that is further behind rejects
+    it.
     """
     if ahead is None:
         return Check.ok(NAME, f"it is {clock}; the control plane's is not known")
@@ -45,7 +46,7 @@ def beside_control_plane(clock: Clock, ahead: timedelta | None) -> Check:
 
 
 def beside_certificates(clock: Clock, made: Iterable[datetime]) -> Check:
-    """Judge the clock of a server by what cannot have been later: when certificates were made."""
+    """Judge a server's clock by the creation times of certificates, which cannot be in the future."""
     newest = max(made, default=None)
     if newest is not None and clock.now < newest - BACKDATED:
         behind = length(newest - clock.now)

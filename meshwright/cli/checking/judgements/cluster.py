@@ -1,4 +1,4 @@
-"""Judgements of a cluster on which nothing is installed yet, and of what else is at work in it."""
+"""Judgements of a cluster before an installation, and of other meshes in the cluster."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from meshwright.sidecars.injection.context import NATIVE_SINCE
 from meshwright.specs.kinds import READ
 
 _NAMED: Final = 8
-"""How many kinds are named."""
+"""Most kinds that are named in a line."""
 
 RULES_SINCE: Final = (1, 25)
-"""The first version of Kubernetes that judges rules (CEL) in definitions without being told to."""
+"""The first version of Kubernetes with validation rules (CEL) in definitions enabled by default."""
 _KNOWN: Final[Mapping[str, str]] = {
     "istio.io": "Istio",
     "linkerd.io": "Linkerd",
@@ -23,12 +23,12 @@ _KNOWN: Final[Mapping[str, str]] = {
     "kuma-admission.kuma.io": "Kuma",
     "cilium.io": "Cilium",
 }
-"""Who is known by the end of a webhook's name."""
+"""Meshes by the end of their webhooks' names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Injector:
-    """A webhook that may change Pods as they are made, of which configuration, and what if it is away."""
+    """A webhook that may change new Pods, its configuration, and whether its failure refuses Pods."""
 
     name: str
     configuration: str
@@ -49,7 +49,7 @@ def api_server(version: tuple[int, int], text: str) -> Check:
 
 
 def other_meshes(found: Sequence[Injector], daemons: Sequence[str]) -> Check:
-    """Judge who else puts sidecars into Pods, or sets their rules on nodes (`daemons`)."""
+    """Judge other meshes: their injection webhooks, and DaemonSets that set rules on nodes (`daemons`)."""
     name = "other meshes"
     meshes = [f"{mesh} ({each.configuration})" for each in found if (mesh := mesh_of(each.name))]
     meshes += [f"DaemonSet {each}" for each in daemons]
@@ -60,14 +60,14 @@ def other_meshes(found: Sequence[Injector], daemons: Sequence[str]) -> Check:
 
 
 def mesh_of(webhook: str) -> str:
-    """Return whose a webhook is by its name, empty where nobody knows it."""
+    """Return the mesh of a webhook by its name, or an empty string if unknown."""
     return next((mesh for end, mesh in _KNOWN.items() if webhook.endswith(end)), "")
 
 
 def open_service_mesh(control_plane: Sequence[str], webhooks: Sequence[str], pods: int) -> Check:
-    """Judge what of Open Service Mesh is there: Deployments, webhook configurations, Pods with its sidecar.
+    """Judge remains of Open Service Mesh: Deployments, webhook configurations, and Pods with its sidecar.
 
-    Webhooks that outlive what answers them have API servers refuse what they ask about.
+    If webhooks outlive the program that answers them, API servers refuse the objects of these webhooks.
     """
     name = "Open Service Mesh"
     if not (control_plane or webhooks or pods):
@@ -82,7 +82,7 @@ def open_service_mesh(control_plane: Sequence[str], webhooks: Sequence[str], pod
 
 
 def conversions(found: Mapping[str, Sequence[str]], away: Sequence[str]) -> Check:
-    """Judge definitions of kinds that are read, and converted: by Service, and which of those are `away`."""
+    """Judge conversions of the kinds that we read, by Service; `away` are Services without endpoints."""
     name = "conversion"
     do = "docs/from-osm.md: take the conversion away, and apply `meshwright crds`, which needs nobody"
     if gone := {service: found[service] for service in away}:
@@ -95,7 +95,7 @@ def conversions(found: Mapping[str, Sequence[str]], away: Sequence[str]) -> Chec
 
 
 def kinds(served: Mapping[Kind, Sequence[str]], *, before: bool) -> Check:
-    """Judge in which versions the kinds are served that are not Kubernetes' own; none where there is none."""
+    """Judge the served versions of our kinds and of other meshes' kinds; empty for a missing kind."""
     name, do = "kinds", "`meshwright crds | kubectl apply --server-side -f -`"
     unread = [
         f"{kind} ({', '.join(versions)})"

@@ -1,4 +1,4 @@
-"""Judgements of a machine on which nothing is set up yet: whether a server, or an agent, could run there."""
+"""Judgements of a machine before the first start: whether a server or an agent could run there."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _PYTHON: Final = (3, 11)
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """A directory that is to be there: whether it is, and why it could not be made or written."""
+    """A needed directory: whether it exists, and why it could not be created or written."""
 
     path: Path
     there: bool
@@ -22,7 +22,7 @@ class Directory:
 
 
 def python(version: Sequence[int], system: str) -> Check:
-    """Judge what the program runs on."""
+    """Judge the version of Python and the operating system."""
     said = f"Python {'.'.join(map(str, version[:3]))} on {system}"
     if system != "Linux":
         return Check.failed("Python", said, "take a machine with Linux: sockets, locks and rules are its own")
@@ -60,7 +60,7 @@ def cluster(objects: int, found: Sequence[ObjectProblem], error: str = "") -> Ch
 
 
 def program(name: str, found: str | None, need: str, do: str) -> Check:
-    """Judge a program that is to be found."""
+    """Judge whether a program is installed."""
     if found is None:
         return Check.failed(name, f"there is none here: {need}", do)
     return Check.ok(name, f"{found} is there")

@@ -13,7 +13,7 @@ from meshwright.mesh.kinds import POD
 _RESTART = "have them made anew: `kubectl rollout restart` of what they belong to"
 
 _NAMED = 10
-"""How many Pods, or namespaces, are named."""
+"""Most Pods or namespaces that are named in a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,10 @@ class Runner:
 
 @dataclass(frozen=True, slots=True)
 class WebhookRegistration:
-    """A webhook configuration of ours: where its webhooks are asked for, and the ends of the roots it trusts.
+    """A webhook configuration of ours: the webhooks' Services, and the expiry of their root certificates.
 
-    `services` are namespace and name; empty where all are URLs. `roots` are the certificates of `ca`.
+    `services` are pairs of namespace and name, empty if all webhooks have URLs. `roots` are the certificates
+    of `caBundle`, each in PEM.
     """
 
     name: str
@@ -42,7 +43,7 @@ class WebhookRegistration:
 
 @dataclass(frozen=True, slots=True)
 class PodFinding:
-    """A Pod of which something is wrong, and what."""
+    """A Pod with a problem, and the problem."""
 
     name: str
     why: str
@@ -66,7 +67,7 @@ def control_plane(found: Sequence[Runner], home: str) -> Check:
 
 
 def no_control_plane(replicas: Mapping[str, int], home: str) -> Check:
-    """Judge a control plane without a Pod: `replicas` are those that its StatefulSets want, by name."""
+    """Judge a control plane without Pods; `replicas` are the replicas of its StatefulSets, by name."""
     name = "control plane"
     for each, wanted in sorted(replicas.items()):
         if not wanted:
@@ -79,7 +80,7 @@ def no_control_plane(replicas: Mapping[str, int], home: str) -> Check:
 
 
 def webhook(name: str, found: WebhookRegistration | None, now: datetime, *, wanted: bool) -> Check:
-    """Judge one configuration of webhooks: that it is there, has been filled in, and whom it trusts."""
+    """Judge a webhook configuration: it exists, has webhooks, and has a valid root."""
     if found is None and not wanted:
         return Check.ok(name, "none is registered, and none is installed")
     if found is None:
@@ -101,7 +102,7 @@ def webhook(name: str, found: WebhookRegistration | None, now: datetime, *, want
 
 
 def service(name: str, where: str, ready: int) -> Check:
-    """Judge whether anybody is behind a webhook's Service."""
+    """Judge whether a webhook's Service has ready endpoints."""
     if ready:
         return Check.ok(name, f"{counted(ready, 'ready endpoint')} behind Service {where}")
     do = "its selector must fit the control plane's Pods, and one of them be ready"
@@ -109,7 +110,7 @@ def service(name: str, where: str, ready: int) -> Check:
 
 
 def judged(name: str, namespace: str, answer: str, *, ours: bool) -> Check:
-    """Judge what became of an object of policy that is wrong, offered in a dry run."""
+    """Judge the answer to an invalid object of policy, offered in a dry run."""
     if ours:
         return Check.ok(name, f"it refused what is wrong, in namespace {namespace}")
     do = "API servers ask it in vain, or not at all: the control plane's log, its Service, network policies"
@@ -117,7 +118,7 @@ def judged(name: str, namespace: str, answer: str, *, ours: bool) -> Check:
 
 
 def injects(name: str, namespace: str, answer: str, *, ours: bool) -> Check:
-    """Judge what became of a Pod, offered in a dry run where Pods get sidecars."""
+    """Judge the answer to a Pod, offered in a dry run in a namespace with injection."""
     if ours:
         return Check.ok(name, f"a Pod in namespace {namespace} was given a sidecar: {answer}")
     do = "no Pod can be made there, or none gets one: the control plane's log, its Service, network policies"
@@ -126,10 +127,10 @@ def injects(name: str, namespace: str, answer: str, *, ours: bool) -> Check:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What became of a Pod that was offered to a namespace in a dry run.
+    """The result of offering a Pod to a namespace in a dry run.
 
-    `image` is its sidecar's, empty if it was given none; `refused` is why the API server refused it, empty
-    if it did not.
+    `image` is its sidecar's image, empty without a sidecar. `refused` is the API server's reason for refusing
+    the Pod, empty if accepted.
     """
 
     namespace: str
@@ -138,17 +139,18 @@ class Offer:
 
     @property
     def is_refused_by_the_cluster(self) -> bool:
-        """Say whether a quota, a LimitRange or Pod Security refused the Pod, and not a webhook."""
+        """Return whether a quota, a LimitRange or Pod Security refused the Pod, rather than a webhook."""
         return bool(self.refused) and "webhook" not in self.refused
 
 
 def offers(name: str, found: Sequence[Offer], namespaces: int) -> tuple[Check, ...]:
-    """Judge the injection webhook, and whether namespaces that ask for sidecars take Pods with one.
+    """Judge the injection webhook, and whether namespaces that request sidecars accept Pods with one.
 
-    `namespaces` is how many there are; `found` may be the first of them.
+    `namespaces` is the number of such namespaces; `found` may be only the first of them.
     """
     if not found:
         return ()
+    # One injected Pod proves that the webhook works, so quotas of other namespaces do not count against it.
     judged = next((each for each in found if each.image), None)
     judged = judged or next((each for each in found if not each.is_refused_by_the_cluster), None)
     lines = []
@@ -160,7 +162,7 @@ def offers(name: str, found: Sequence[Offer], namespaces: int) -> tuple[Check, .
 
 
 def takes(refused: Sequence[PodFinding], asked: int, namespaces: int) -> Check:
-    """Judge whether Pods with sidecars can be made: where one is refused, its controller tries in vain."""
+    """Judge whether Pods with sidecars can be created; if not, their controllers retry without success."""
     name = "Pods with sidecar"
     if not refused:
         more = f"; {namespaces - asked} more were not asked" if namespaces > asked else ""
@@ -174,7 +176,7 @@ def takes(refused: Sequence[PodFinding], asked: int, namespaces: int) -> Check:
 
 
 def outside(found: Sequence[str]) -> Check:
-    """Judge the namespaces that ask for sidecars, and are not of the mesh: their Pods wait for ever."""
+    """Judge namespaces that request sidecars outside the mesh: their Pods would wait for ever."""
     name = "namespaces"
     if not found:
         return Check.ok(name, "all that ask for sidecars are of the mesh")
@@ -186,7 +188,7 @@ def outside(found: Sequence[str]) -> Check:
 
 
 def misworded(found: Sequence[PodFinding]) -> Check:
-    """Judge the labels and annotations of namespaces: a wrong word has no effect, and nobody refuses it."""
+    """Judge labels and annotations of namespaces, because a misspelt one is accepted without effect."""
     name = "labels of namespaces"
     if not found:
         return Check.ok(name, "every label and annotation of ours is understood")
@@ -196,7 +198,7 @@ def misworded(found: Sequence[PodFinding]) -> Check:
 
 
 def uninjected(found: Sequence[PodFinding], namespaces: int) -> Check:
-    """Judge the Pods that are to have a sidecar, and have none."""
+    """Judge the Pods that lack their sidecar."""
     if found:
         without = listed(map(str, found), _NAMED)
         said = f"{counted(len(found), POD.name)} to have a sidecar, and without: {without}"
@@ -209,7 +211,7 @@ def uninjected(found: Sequence[PodFinding], namespaces: int) -> Check:
 
 
 def outdated(found: Sequence[PodFinding], injected: int) -> Check:
-    """Judge the Pods whose sidecar is another one than would be made now."""
+    """Judge the Pods whose sidecar differs from the one that would be injected now."""
     name = "Pods of another make"
     if not found:
         return Check.ok(name, f"none: all of {counted(injected, 'sidecar')} are as they would be made now")
@@ -221,8 +223,8 @@ def outdated(found: Sequence[PodFinding], injected: int) -> Check:
 def sidecars(found: Sequence[PodFinding], late: Sequence[PodFinding], injected: int) -> Check:
     """Judge the sidecars of all Pods that have one, also of Pods that cannot start.
 
-    `found` are those that are not ready or cannot start. `late` are those that have not started in time, or
-    were killed lately.
+    `found` are sidecars that are not ready or cannot start. `late` are sidecars that have not started in
+    time, or were killed lately.
     """
     name = "sidecars"
     if found:
@@ -240,7 +242,7 @@ def sidecars(found: Sequence[PodFinding], late: Sequence[PodFinding], injected: 
 
 
 def streams(found: Sequence[PodFinding], ready: int, most: int) -> Check:
-    """Judge whether proxies of Pods that are ready have their control plane; at most so many are asked."""
+    """Judge whether proxies of ready Pods have their control plane; at most `most` Pods are asked."""
     name, asked = "proxies of Pods", min(ready, most)
     if found:
         do = "traffic goes on with what they have, and nothing new comes to them: do what each says"
@@ -254,7 +256,7 @@ def streams(found: Sequence[PodFinding], ready: int, most: int) -> Check:
 
 
 def roots(found: Mapping[str, ConfigMapState], config_map: str) -> Check:
-    """Judge the ConfigMaps by which Pods believe the control plane, by namespace."""
+    """Judge the ConfigMaps with which Pods verify the control plane, by namespace."""
     name = "roots"
     said = {
         ConfigMapState.ABSENT: ("is missing", "Pods wait for it (FailedMount)"),

@@ -1,4 +1,4 @@
-"""Judgements of a machine with a sidecar: what it dials in with, what runs, and what leads there."""
+"""Judgements of a machine with a sidecar: credentials, running programs, and interception."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -23,9 +23,9 @@ _ISSUE: Final = "have it issued (`meshwright certs issue-proxy`), and copy the t
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """What the agent says of its proxy: why it is not ready, Envoy's pids, whether it has its control plane.
+    """The agent's report: reasons for not being ready, Envoy's pids, and the control plane's state.
 
-    `reason` is why that is not reached, empty where it has not been found out (yet).
+    `reason` is why the control plane is not reached, empty if not determined (yet).
     """
 
     proxy: str
@@ -37,7 +37,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Envoy:
-    """What our Envoy says of itself."""
+    """State and version of our running Envoy."""
 
     state: str
     version: Version | None
@@ -45,22 +45,22 @@ class Envoy:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Who listens at a port, and the processes, as far as they can be seen."""
+    """A listening socket, and its processes, as far as this user can see them."""
 
     owner: Owner
     holders: tuple[Holder, ...] = ()
 
     @property
     def who(self) -> str:
-        """Return who it is, with its user."""
+        """Return the processes with their user."""
         return f"{', '.join(map(str, self.holders)) or 'a program'} as {named(self.owner.uid)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """A hosts file: whether the agent keeps names there, whether it can be read, and names that lack there.
+    """A hosts file: whether the agent writes names into it, whether its block is complete, and missing names.
 
-    `lacking` is None where no Envoy could be asked which there are.
+    `lacking` is None if no Envoy could be asked for the right names.
     """
 
     path: Path
@@ -79,17 +79,17 @@ _IN_A_POD: Final[Mapping[str, str]] = {
     "Envoy": f"{_LOG} if it does not run",
     "Envoy's program": "take another image of the sidecar (the chart's proxyImage)",
 }
-"""What to do in a Pod, by the name of a line whose words are for machines."""
+"""Next steps in a Pod, by the name of a check whose usual next step is for machines."""
 
 
 def in_a_pod(found: Check) -> Check:
-    """Return a line as it is said in a Pod, where nobody installs, copies or starts anything by hand."""
+    """Return a check with the next step for a Pod, where nothing is installed, copied or started by hand."""
     do = _IN_A_POD.get(found.name)
     return found if found.status is Status.OK or do is None else replace(found, do=do)
 
 
 def credentials(directory: Path, name: str, error: str, *, before: bool = False) -> Check:
-    """Judge the three files: `error` is why they cannot be used, `name` whose they are."""
+    """Judge the three files of credentials: `error` is why they cannot be used, `name` is their proxy."""
     if error and before and "No such file" in error:
         return Check.warning("credentials", f"there are none in {directory} yet", _ISSUE)
     if error:
@@ -100,14 +100,14 @@ def credentials(directory: Path, name: str, error: str, *, before: bool = False)
 
 
 def control_plane(at: HostPort, why: UnreachableReason | None) -> Check:
-    """Judge the way there."""
+    """Judge the connection to the control plane."""
     if why is not None:
         return Check.failed("control plane", f"{why.reason.value}: {why.said}", why.do)
     return Check.ok("control plane", f"{at} answers, and serves this proxy")
 
 
 def workload(name: str, why: UnreachableReason | None) -> Check:
-    """Judge the certificate's name: the control plane knows who should have it."""
+    """Judge the certificate's name: the control plane knows the workloads."""
     if why is None:
         return Check.ok("workload", f"{name} is the name of a workload of the mesh")
     if why.reason in _NAMES:
@@ -117,7 +117,7 @@ def workload(name: str, why: UnreachableReason | None) -> Check:
 
 
 def envoy_program(program: str, said: str, version: Version | None) -> Check:
-    """Judge Envoy's binary by what it says for its version; `said` without one is why it cannot be run."""
+    """Judge Envoy's program by its version output; without a version, `said` is the error."""
     name, tried = "Envoy's program", f"{OLDEST} to {NEWEST} are tried"
     if version is None:
         do = f"install Envoy ({tried}), and name it with --envoy (or MESHWRIGHT_ENVOY)"
@@ -130,7 +130,7 @@ def envoy_program(program: str, said: str, version: Version | None) -> Check:
 
 
 def agent(at: HostPort, found: Agent | str) -> Check:
-    """Judge what the agent says; words are why it says nothing."""
+    """Judge the agent's report; a string is the reason for which there is none."""
     if isinstance(found, str):
         do = "start it (`systemctl start meshwright-agent`); its log says why if it ends"
         return Check.failed("agent", found, do)
@@ -145,7 +145,7 @@ def agent(at: HostPort, found: Agent | str) -> Check:
 
 
 def envoy(found: Envoy | str, program: Version | None) -> Check:
-    """Judge our own Envoy; words are why it could not be asked."""
+    """Judge our own Envoy; a string is the reason for which it could not be asked."""
     name = "Envoy"
     if isinstance(found, str):
         return Check.failed(
@@ -162,9 +162,10 @@ def envoy(found: Envoy | str, program: Version | None) -> Check:
 
 
 def interception(led: Redirection, listeners: Iterable[Listener], waits_at: Sequence[int] | None) -> Check:
-    """Judge whose the ports are to which the rules in force lead; `waits_at` is where Envoy expects that.
+    """Judge the ports to which interception rules redirect traffic, by the users that listen there.
 
-    None where no Envoy could be asked. The proxy must be whose own traffic is left alone.
+    The listener must run as the user whose own traffic is exempt from the rules. `waits_at` are the ports at
+    which Envoy expects redirected traffic, or None if no Envoy could be asked.
     """
     name, known = "interception", tuple(listeners)
     targets = dict.fromkeys(led.inbound, "inbound") | dict.fromkeys(led.outbound, "outbound")
@@ -186,6 +187,7 @@ def interception(led: Redirection, listeners: Iterable[Listener], waits_at: Sequ
                 return Check.failed(name, f"{said}; the proxy waits for it at {_ports(expected)}", _SAME)
             return Check.failed(name, said, _NOBODY)
         for each in there:
+            # A listener of another user would get its own outgoing calls back, in a loop.
             if each.owner.uid not in led.users:
                 holders = ", ".join(map(str, each.holders))
                 words = complaint(each.owner, direction, min(led.users, default=0), holders)
@@ -198,7 +200,7 @@ def interception(led: Redirection, listeners: Iterable[Listener], waits_at: Sequ
 
 
 def _expected(waits_at: Sequence[int] | None, direction: str) -> tuple[int, ...] | None:
-    """Return where the proxy waits for traffic of a direction; nothing where it takes none."""
+    """Return the ports at which the proxy expects traffic of a direction; None if unknown."""
     if waits_at is None:
         return None
     return tuple(port for port in waits_at if (port == OUTBOUND_PORT) is (direction == "outbound"))
@@ -210,7 +212,7 @@ def _ports(ports: Iterable[int]) -> str:
 
 
 def hosts_file(found: Hosts) -> Check:
-    """Judge whether the names of services that can be called are in the hosts file, if they are to be."""
+    """Judge whether the hosts file has the names of all callable services, if the agent writes them."""
     name = "hosts file"
     if found.error:
         return Check.failed(name, found.error, "let the proxy's user read and write it")
@@ -234,9 +236,10 @@ def hosts_file(found: Hosts) -> Check:
 def application(
     at: HostPort, listeners: Iterable[Listener], own: AbstractSet[tuple[str | None, int | None]] = frozenset()
 ) -> Check:
-    """Judge whether the application listens where its proxy calls it.
+    """Judge whether the application listens at the address that its proxy calls.
 
-    `own` are the proxy's sockets: called by address, it has the application's port at the workload's.
+    `own` are the proxy's sockets: without interception, the proxy has the application's port at the
+    workload's address.
     """
     name = f"application port {at.port}"
     there = [

@@ -1,4 +1,4 @@
-"""What somebody must be permitted in a cluster: to install manifests, or to do what roles in them grant."""
+"""Permissions in a cluster: those needed to install manifests, and those that roles in manifests grant."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Manifest = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Need:
-    """One verb on one resource, as `workloads/status`; in one namespace, of one name, or of all ("")."""
+    """One verb on one resource, for example `workloads/status`; `namespace` and `name` are empty for all."""
 
     verb: str
     group: str
@@ -25,12 +25,12 @@ class Need:
 
 
 def group_of(manifest: Manifest) -> str:
-    """Return an object's API group, empty for Kubernetes' core."""
+    """Return an object's API group, empty for Kubernetes' core group."""
     return str(manifest["apiVersion"]).rpartition("/")[0]
 
 
 def to_apply(manifests: Iterable[Manifest], plurals: Mapping[tuple[str, str], str]) -> tuple[Need, ...]:
-    """Return what is needed to apply manifests; `plurals` are the resources served, by group and kind."""
+    """Return the permissions for applying manifests; `plurals` are the served resources by group and kind."""
     found = {
         Need(verb, group, plurals[group, kind], each["metadata"].get("namespace", ""))
         for each in manifests
@@ -41,7 +41,7 @@ def to_apply(manifests: Iterable[Manifest], plurals: Mapping[tuple[str, str], st
 
 
 def unserved(manifests: Iterable[Manifest], plurals: Mapping[tuple[str, str], str]) -> tuple[str, ...]:
-    """Return the kinds that the cluster does not serve, but for those that the manifests define."""
+    """Return the kinds that the cluster does not serve, without those that the manifests define."""
     given = list(manifests)
     defined = {
         (each["spec"]["group"], each["spec"]["names"]["kind"])
@@ -53,7 +53,7 @@ def unserved(manifests: Iterable[Manifest], plurals: Mapping[tuple[str, str], st
 
 
 def granted(manifests: Iterable[Manifest]) -> tuple[Need, ...]:
-    """Return what the roles among manifests grant."""
+    """Return the permissions that roles among the manifests grant."""
     return tuple(sorted(set(_granted(manifests))))
 
 
@@ -73,7 +73,7 @@ def _granted(manifests: Iterable[Manifest]) -> Iterator[Need]:
 def permitted(
     name: str, who: str, answers: Mapping[Need, bool | UnavailableCheck], do: str, unknown: Sequence[str] = ()
 ) -> Check:
-    """Judge what the API server's authorizer said of each need; `unknown` are kinds that are not served."""
+    """Judge the authorizer's answer to each need; `unknown` are kinds that the cluster does not serve."""
     if unknown:
         said = f"the cluster does not serve {listed(unknown)}"
         return Check.failed(name, said, "install its definition first, or leave that out of the values")

@@ -1,4 +1,4 @@
-"""Whose the ports are at which something of ours listens, or is to listen."""
+"""Judgements of the ports at which our programs listen, or are to listen."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from meshwright.mesh.host_port import HostPort
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """An address of ours, by what it is for and what chooses it; and who listens there.
+    """An address of ours with its purpose and its setting, and the present listeners.
 
-    `taken`: somebody listens there. `holders` are the processes; none where they belong to another user.
+    `taken`: a program listens there. `holders` are its processes, empty if they belong to another user.
     """
 
     purpose: str
@@ -23,17 +23,17 @@ class Port:
 
     @property
     def name(self) -> str:
-        """Return the name of its line."""
+        """Return the name of the check."""
         return f"port {self.purpose}"
 
     @property
     def who(self) -> str:
-        """Return who listens, as far as that can be seen."""
+        """Return the listening processes, as far as this user can see them."""
         return ", ".join(map(str, self.holders)) or "a program of another user"
 
 
 def free(port: Port) -> Check:
-    """Judge a port at which nothing of ours listens, and something is to."""
+    """Judge a port that one of our programs will need."""
     if not port.address.port:
         return Check.ok(port.name, "the system chooses one that is free")
     if port.taken:
@@ -43,7 +43,7 @@ def free(port: Port) -> Check:
 
 
 def ours(port: Port, pids: Sequence[int]) -> Check:
-    """Judge a port at which one of our processes listens."""
+    """Judge a port at which one of our processes must listen."""
     if not port.address.port:
         return Check.ok(port.name, "the system has chosen one; the server's log has it (`serving`)")
     if not port.taken:

@@ -1,4 +1,4 @@
-"""What is wrong with objects, as checks tell it: how much there is, and the first of it."""
+"""Problems with objects as one check: their number, and the first of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from meshwright.mesh.problems.problem import Severity
 
 @dataclass(frozen=True, slots=True)
 class ObjectProblem:
-    """Something that is wrong with objects, by its code and in one line."""
+    """A problem with objects: its code, severity and text in one line."""
 
     code: str
     severity: Severity
@@ -17,9 +17,9 @@ class ObjectProblem:
 
 
 def judged(name: str, found: Sequence[ObjectProblem], do: str, none: str, what: str = "") -> Check:
-    """Return FAILED where there are errors, WARNING where there are warnings; else `none` is said.
+    """Return FAILED for errors and WARNING for warnings, else OK with the text `none`.
 
-    `what` is said before how much there is.
+    `what` is a prefix for the number of problems.
     """
     errors, warnings = (
         [each.line for each in found if each.severity is severity]

@@ -1,4 +1,4 @@
-"""A judgement of the problems that Events report of the control plane's own objects, as its MeshConfig."""
+"""Judgement of Events about the control plane's own objects, such as its MeshConfig."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from meshwright.cli.checking.judgements.check import Check, listed
 NAME: Final = "reported problems"
 
 _BROKEN: Final = frozenset({"GatewayCertificateNotWritten", "InjectionConfigurationRefused"})
-"""Reasons of Events without whose remedy a part of the installation does not work."""
+"""Reasons of Events that mean that a part of the installation does not work."""
 
 _NAMED: Final = 3
-"""How many problems are named."""
+"""Most problems that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class ReportedProblem:
 
 
 def reported(found: Sequence[ReportedProblem], home: str) -> Check:
-    """Judge the problems of objects in the control plane's namespace, those first that stop something."""
+    """Judge the problems of objects in the control plane's namespace, the most severe first."""
     if not found:
         return Check.ok(NAME, f"no Event reports a problem of an object in namespace {home}")
     ordered = sorted(found, key=lambda each: (each.reason not in _BROKEN, each.about, each.note))

@@ -1,4 +1,4 @@
-"""Judgements of a server: its state directory, what it reads, whom it serves, and how it does."""
+"""Judgements of a server: its state directory, its sources, its proxies, and its event loop."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from meshwright.cli.checking.judgements.problems import ObjectProblem, judged
 from meshwright.delivery.quarantine.problems import LEFT_OUT, REJECTED
 
 LITTLE_ROOM: Final = 128 * 1024 * 1024
-"""Bytes: a ledger of ten thousand proxies and its journal take a tenth of it."""
+"""In bytes; a ledger of ten thousand proxies with its journal takes a tenth of this."""
 LATE: Final = timedelta(seconds=1)
-"""An event loop that is held for longer keeps proxies waiting that come, and handshakes end."""
+"""A longer delay of the event loop keeps new proxies waiting, and ends TLS handshakes."""
 LATELY: Final = timedelta(minutes=10)
 BEHIND: Final = timedelta(seconds=30)
-"""Longer than Envoy waits for what it was promised (15 s), with the way there."""
+"""More than Envoy's wait for promised resources (15 s), with their delivery."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state directory: who else can get at it, why it cannot be written, and what is free, in bytes."""
+    """A state directory: access by other users, the reason if it cannot be written, and free bytes."""
 
     path: Path
     there: bool
@@ -33,7 +33,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a page of health said: its status, 0 where nobody answered, and its text."""
+    """Answer of a health page: its HTTP status, 0 without an answer, and its text."""
 
     status: int
     text: str
@@ -41,7 +41,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source: what is wrong with it and since when, what is held back, and counts of objects."""
+    """A source: its error and the error's start, held-back objects, and numbers of objects."""
 
     name: str
     error: str = ""
@@ -55,7 +55,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy: its name and state, whether it is held, why it is behind, types it rejects, longest wait."""
+    """A proxy: name, state, whether it is held, cause of a delay, rejected types, and its longest wait."""
 
     name: str
     state: str
@@ -67,7 +67,7 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A moment at which the event loop was late, by how much, and what it was at."""
+    """A delay of the event loop: its time, its length, and the activity that caused it."""
 
     at: datetime
     late: timedelta
@@ -75,7 +75,7 @@ class Moment:
 
 
 def state_directory(found: State, *, shared: bool = False) -> Check:
-    """Judge the directory with keys and ledger; `shared` as the setting has it."""
+    """Judge the directory with keys and ledger; `shared` is the setting of this name."""
     name = "state directory"
     if not found.there:
         do = "name the right one with --state, or start `meshwright serve`, which makes it"
@@ -97,18 +97,18 @@ def state_directory(found: State, *, shared: bool = False) -> Check:
 
 
 def ledger(known: int) -> Check:
-    """Judge a ledger that can be read, and belongs to its CA."""
+    """Judge a ledger that can be read and belongs to its CA."""
     return Check.ok("ledger", f"it can be read, and has {counted(known, 'proxy certificate')}")
 
 
 def broken_ledger(why: str) -> Check:
-    """Judge a ledger, or a CA, with which no server starts."""
+    """Judge a ledger or a CA that prevents the server's start."""
     said, _, do = why.partition("; ")
     return Check.failed("ledger", said, do or "docs/operations.md says what to do about each")
 
 
 def readiness(found: Answer) -> Check:
-    """Judge what the server says of itself."""
+    """Judge the server's readiness page."""
     name, text = "readiness", found.text.strip()
     first, *remarks = text.splitlines() or [""]
     if not found.status:
@@ -139,14 +139,14 @@ def source(found: Source) -> Check:
 
 
 def problems(found: Sequence[ObjectProblem]) -> Check:
-    """Judge what is wrong with objects and between them, but what proxies do not take."""
+    """Judge the problems of objects, without parts that proxies reject."""
     others = [each for each in found if each.code not in (REJECTED, LEFT_OUT)]
     do = "`meshwright lint` and `/debug/policies` have them all"
     return judged("problems", others, do, "nothing is wrong with the objects, or between them")
 
 
 def rejections(proxies: Sequence[Proxy], found: Sequence[ObjectProblem]) -> Check:
-    """Judge what proxies have rejected."""
+    """Judge the resources that proxies have rejected."""
     who = [f"{each.name} ({', '.join(each.rejects)})" for each in proxies if each.rejects]
     why = next((each.line for each in found if each.code == REJECTED), "")
     if not who and not why:
@@ -157,7 +157,7 @@ def rejections(proxies: Sequence[Proxy], found: Sequence[ObjectProblem]) -> Chec
 
 
 def withheld(found: Sequence[ObjectProblem], failures: Sequence[str]) -> Check:
-    """Judge which parts of policy are not in force, and which groups of proxies are not kept current."""
+    """Judge parts of policy that are not in force, and groups of proxies with outdated configuration."""
     left = [each for each in found if each.code == LEFT_OUT]
     if failures:
         said = f"{counted(len(failures), 'group')} of proxies cannot be configured anew: {failures[0]}"
@@ -167,7 +167,7 @@ def withheld(found: Sequence[ObjectProblem], failures: Sequence[str]) -> Check:
 
 
 def connected(found: Sequence[Proxy]) -> Check:
-    """Judge who is here of those that should be."""
+    """Judge whether all expected proxies are connected."""
     by = {state: [each for each in found if each.state == state] for state in ("connected", "expected")}
     gone = [each for each in found if each.state == "disconnected"]
     counts = f"{len(by['connected'])} connected, {len(by['expected'])} expected, {len(gone)} disconnected"
@@ -190,7 +190,7 @@ def connected(found: Sequence[Proxy]) -> Check:
 
 
 def in_step(found: Sequence[Proxy]) -> Check:
-    """Judge whether those that are here have what they are served."""
+    """Judge whether connected proxies have their current configuration."""
     here = [each for each in found if each.state == "connected"]
     if behind := [each for each in here if each.waits > BEHIND]:
         said = listed(f"{each.name} for {length(each.waits)} ({each.why})" for each in behind)
@@ -203,7 +203,7 @@ def _told(proxy: Proxy) -> str:
 
 
 def event_loop(alive: Answer, found: Sequence[Moment], now: datetime) -> Check:
-    """Judge how late the event loop has been lately."""
+    """Judge the recent delays of the event loop."""
     name = "event loop"
     if alive.status == 503:
         do = "look at its log for what it is at; a process that stays so is to be restarted"

@@ -1,4 +1,4 @@
-"""Judgements of what a control plane in a cluster says of itself: its proxies, their certificates."""
+"""Judgements of a control plane's metrics in a cluster: its proxies, and their certificates."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -10,7 +10,7 @@ _INSIDE = "`kubectl -n {home} exec {pod} -- meshwright {command}`"
 
 
 def proxies(found: Mapping[str, int], home: str, pod: str) -> Check:
-    """Judge who is here of those that should be, by state. Proxies that have ended are no fault."""
+    """Judge the connected proxies by state. Proxies that ended on purpose are not counted."""
     name, do = "proxies", f"{_INSIDE.format(home=home, pod=pod, command='proxies')} names them"
     here, gone, expected = (found.get(each, 0) for each in ("connected", "disconnected", "expected"))
     said = f"{here} connected, {expected} expected, {gone} disconnected"
@@ -20,7 +20,11 @@ def proxies(found: Mapping[str, int], home: str, pod: str) -> Check:
 
 
 def certificates(running_out: int, first: Mapping[str, timedelta], home: str, pod: str) -> Check:
-    """Judge what proxies hold: how many cannot be renewed, and in how long the first of a kind ends."""
+    """Judge the proxies' certificates.
+
+    `running_out` is the number of certificates that cannot be renewed. `first` is the time until the first
+    certificate of a kind expires.
+    """
     name, do = "certificates", f"{_INSIDE.format(home=home, pod=pod, command='check')} names them"
     if ended := sorted(kind for kind, left in first.items() if left <= timedelta()):
         return Check.failed(name, f"expired, and held by a proxy: one of {' and one of '.join(ended)}", do)

@@ -1,4 +1,4 @@
-"""Judgements of what an installation needs of a cluster: a volume, and definitions that it may own."""
+"""Judgements of an installation's needs: a volume, and CustomResourceDefinitions that Helm may own."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from meshwright.cli.checking.judgements.check import Check, counted, listed
 
 _NAMED = 8
-"""How many definitions are named."""
+"""Most definitions that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +18,10 @@ class StorageClass:
 
 
 def volume(wanted: str | None, found: Sequence[StorageClass]) -> Check:
-    """Judge whether a volume can be made for the control plane's state.
+    """Judge whether a volume can be created for the control plane's state.
 
-    `wanted` is the StorageClass that the installation's claim names, empty for the cluster's default; None
-    where the installation has no claim.
+    `wanted` is the StorageClass in the installation's claim, empty for the cluster's default, and None if the
+    installation has no claim.
     """
     name, there = "volume", listed(sorted(each.name for each in found)) or "none"
     if wanted is None:
@@ -45,9 +45,9 @@ def volume(wanted: str | None, found: Sequence[StorageClass]) -> Check:
 
 
 def definitions(foreign: Sequence[str], *, installed: bool) -> Check:
-    """Judge whether Helm can install; `foreign` are definitions of the chart's that no release has made.
+    """Judge whether Helm can install; `foreign` are the chart's definitions that no release created.
 
-    `installed` says whether the values have definitions installed (`crds.install`).
+    `installed`: the values install definitions (`crds.install`).
     """
     name = "definitions"
     if not foreign:

@@ -1,4 +1,1 @@
-"""The checks of `meshwright agent check`.
-
-It never changes the machine.
-"""
+"""The checks of `meshwright agent check`, which never change the machine."""

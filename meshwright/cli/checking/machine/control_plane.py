@@ -1,4 +1,4 @@
-"""What is looked at of the way to a control plane: the credentials, and how far they lead."""
+"""Looks at the connection to a control plane: the credentials, and each step of the connection."""
 
 import asyncio
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from meshwright.sidecars.layout import CHAIN_FILE
 
 @dataclass(frozen=True, slots=True)
 class DialSettings:
-    """Where things are on the machine; None is where the agent, or its Envoy, says that it is."""
+    """Paths and addresses on the machine; None: use the value of the agent or its Envoy."""
 
     credentials: Path
     ads: HostPort | None
@@ -50,7 +50,7 @@ def dials_in(
     *,
     before: bool = False,
 ) -> Iterator[Check]:
-    """Yield what concerns the way to the control plane: files, name, clock, what stands there."""
+    """Yield the checks of the connection: files, certificate, clock, control plane and workload."""
     if isinstance(files, UnavailableCheck):
         yield Check.unseen("credentials", files)
     else:
@@ -84,7 +84,7 @@ def dials_in(
 
 
 def files_of(where: DialSettings) -> Credentials | str:
-    """Return the credentials, or why they cannot be used by whom they belong to."""
+    """Return the credentials, or why their owner cannot use them."""
     try:
         user = user_of(where.credentials) if where.credentials.exists() else None
         return read(where.credentials, shared=where.shared, user=user, told=where.trust_domain)
@@ -100,9 +100,10 @@ def _certificate(directory: Path) -> Certificate | None:
 
 
 def way_to(where: DialSettings, ads: HostPort | None, user: int | None) -> ReachObservation | str | None:
-    """Go the way to the control plane, as `user`: whose traffic rules leave alone, None where there are none.
+    """Connect to the control plane as `user`, whose traffic is exempt from interception rules.
 
-    Without credentials it is only dialled, and None is that somebody listens.
+    `user` is None without rules. Without credentials, only the TCP connection is tried, and None means that
+    it succeeds.
     """
     if ads is None:
         return None

@@ -1,4 +1,4 @@
-"""What Envoy's program and our running Envoy say of themselves."""
+"""Observations of Envoy's program and of our running Envoy."""
 
 import os
 import subprocess
@@ -16,14 +16,14 @@ from meshwright.sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, TPROXY_PORT
 
 _CLUSTERS_PATH: Final = "/clusters?format=json"
 _LOCAL: Final = "|local"
-"""How the names of clusters end behind which the application is (`meshwright.sidecars.envoy.names`)."""
+"""End of the names of clusters with the application's endpoints (`meshwright.sidecars.envoy.names`)."""
 _INTERCEPTING: Final = frozenset({OUTBOUND_PORT, INBOUND_PORT, TPROXY_PORT})
 _SECONDS: Final = 8.0
 
 
 @dataclass(frozen=True, slots=True)
 class EnvoyState:
-    """What a running Envoy says: its state, its listeners, and where it calls the application."""
+    """The state of a running Envoy, its listeners, and the addresses at which it calls the application."""
 
     envoy: Envoy
     listeners: tuple[Listener, ...]
@@ -31,20 +31,20 @@ class EnvoyState:
 
     @property
     def sockets(self) -> frozenset[tuple[str | None, int | None]]:
-        """Return where it listens."""
+        """Return the addresses at which Envoy listens."""
         return frozenset((each.address, each.port) for each in self.listeners)
 
     @property
     def waits_at(self) -> tuple[int, ...]:
-        """Return where it waits for what rules lead there; nothing where it is called by address."""
+        """Return the ports for intercepted traffic; empty for a proxy that is called by address."""
         ports = (each.port for each in self.listeners if "|" not in each.name)
         return tuple(sorted(port for port in ports if port in _INTERCEPTING))
 
 
 def program(path: str, user: int | None = None) -> tuple[str, Version | None]:
-    """Ask a program for its version; return its words, or why it cannot be run, and the version.
+    """Ask a program for its version; return its output, or the error, and the version if valid.
 
-    As `user`, where we are root: of a program that is only known to be that one's.
+    As root, run the program as `user`, because the path comes from a process of this user and is not trusted.
     """
     identity = {"user": user, "group": user, "extra_groups": []} if user and os.geteuid() == 0 else {}
     try:
@@ -67,7 +67,7 @@ def program(path: str, user: int | None = None) -> tuple[str, Version | None]:
 
 
 async def running(admin: HostPort | Path, bootstrap: Path) -> EnvoyState | str:
-    """Ask the Envoy that runs with this bootstrap; return why not, where it does not answer."""
+    """Ask the Envoy that runs with this bootstrap; return the reason if it does not answer."""
     try:
         async with EnvoyAdmin(admin, bootstrap) as asked:
             info = await asked.server_info()

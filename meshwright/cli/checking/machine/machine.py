@@ -1,4 +1,4 @@
-"""What `meshwright agent check` looks at."""
+"""Looks of `meshwright agent check`."""
 
 import asyncio
 import os
@@ -29,16 +29,17 @@ from meshwright.sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, TPROXY_PORT
 
 _ENVOY: Final = "envoy"
 _WAY_SECONDS: Final = 30.0
-"""For the way to a control plane: its steps have five seconds each."""
+"""Limit for connecting to a control plane, where each step has a limit of five seconds."""
 
 
 def checks(where: DialSettings) -> Iterator[Check]:
-    """Look at a machine that is set up, or at a Pod from its sidecar's container."""
+    """Check a machine after its set-up, or a Pod from inside its sidecar's container."""
     in_a_pod = place() is Place.POD
     return (machine.in_a_pod(each) if in_a_pod else each for each in _checks(where))
 
 
 def _checks(where: DialSettings) -> Iterator[Check]:
+    # All looks begin here, at once; the lines below wait for their results in the order of printing.
     files = TimedLook("credentials", partial(files_of, where))
     status, listening = (
         TimedLook("agent", partial(_status, where.status)),
@@ -76,7 +77,7 @@ def _checks(where: DialSettings) -> Iterator[Check]:
 
 
 def before(where: DialSettings) -> Iterator[Check]:
-    """Look at a machine that is to be set up: whether an agent could run there, and its rules be made."""
+    """Check a machine before its set-up: whether an agent and interception rules would work."""
     files, path = TimedLook("credentials", partial(files_of, where)), where.envoy or _ENVOY
     program = TimedLook("Envoy's program", partial(envoy.program, path))
     way = TimedLook("control plane", lambda: way_to(where, where.ads, None), _WAY_SECONDS)
@@ -110,16 +111,17 @@ def before(where: DialSettings) -> Iterator[Check]:
 
 
 def _run_by(status: tuple[Agent, HostPort] | str | UnavailableCheck) -> tuple[str, int | None]:
-    """Return the program that the agent runs as Envoy, and its user, where that can be seen.
+    """Return the program that the agent runs as Envoy, and its user; else the default program without user.
 
-    Else what is found by name. Anybody may answer where an agent is asked: as root we must not run whatever
-    is named there, but as the user who runs it already.
+    Any program can answer at the agent's address. As root, we must therefore run the named program only as
+    the user who already runs it.
     """
     pids = () if isinstance(status, str | UnavailableCheck) else status[0].pids
     for pid in pids:
-        with suppress(OSError, ValueError, StopIteration):  # it has ended, or is not ours to look at
+        # the process has ended, or belongs to another user
+        with suppress(OSError, ValueError, StopIteration):
             process = Path(f"/proc/{int(pid)}")
-            # Not the owner of the directory: that is root for a process that hides its memory.
+            # The Uid, because the owner of /proc/PID is root for a process that is not dumpable.
             rows = (process / "status").read_text(errors="replace").splitlines()
             user = int(next(row.split()[1] for row in rows if row.startswith("Uid:")))
             return str((process / "exe").readlink()).removesuffix(" (deleted)"), user
@@ -127,7 +129,7 @@ def _run_by(status: tuple[Agent, HostPort] | str | UnavailableCheck) -> tuple[st
 
 
 def _status(at: HostPort) -> tuple[Agent, HostPort] | str:
-    """Ask the agent; return what it says, and where it dials in, or why it says nothing."""
+    """Ask the agent; return its report and its control plane's address, or why there is no answer."""
     try:
         found = status_of(at)
     except AgentSilent as error:

@@ -1,4 +1,4 @@
-"""Sending as another user: netfilter tells by a socket's user whose traffic is left alone. For root alone."""
+"""Sockets as another user, because netfilter exempts traffic by the socket's user. Only for root."""
 
 import ctypes
 import os
@@ -21,14 +21,15 @@ class _CapabilitySets(ctypes.Structure):
 
 
 def send_as(user: int) -> None:
-    """Make this thread's sockets that user's, and those of threads that it starts; raise OSError.
+    """Open the sockets of this thread, and of threads that it starts, as `user`; raise OSError.
 
-    setfsuid(2) takes root's rights to files away with it, so that they are taken up again: our own modules,
-    and the credentials, may be where the other user has no way to.
+    Files are still opened with root's rights, because `user` may not have access to our modules and the
+    credentials.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     libc.setfsuid(user)
     header, sets = _Header(_VERSION, 0), (_CapabilitySets * 2)()
+    # setfsuid(2) drops root's file capabilities from the effective set; they are taken back here.
     _require(libc.capget(ctypes.byref(header), sets))
     for each in sets:
         each.effective = each.permitted

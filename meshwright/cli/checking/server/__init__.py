@@ -1,4 +1,4 @@
-"""The checks of `meshwright check`, with a server that runs and without one.
+"""The checks of `meshwright check`, with a running server and without one.
 
-It never changes the state directory.
+They never change the state directory, apart from a probe file that is written and removed.
 """

@@ -1,4 +1,4 @@
-"""What is looked at of a server whether it runs or not: its directory, its CA, its ports, its clock."""
+"""Looks at a server whether it runs or not: its directory, its CA, its ports, and its clock."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,10 +26,10 @@ from meshwright.mesh.host_port import HostPort
 
 @dataclass(frozen=True, slots=True)
 class ServerPaths:
-    """What the server was told: where things are.
+    """Paths and addresses from the server's settings.
 
-    `sources` names what the mesh is read from, and is empty where nobody said that; `cluster` has how the
-    cluster is reached, where one is among them.
+    `sources` are the names of the mesh's sources, empty if none is set. `cluster` has the settings for
+    connecting to the cluster, if the cluster is a source.
     """
 
     state: Path
@@ -43,7 +43,7 @@ class ServerPaths:
 
     @classmethod
     def of(cls, settings: Settings) -> "ServerPaths":
-        """Return it as settings have it."""
+        """Return the paths and addresses of settings."""
         named = (("ADS", "ads_address"), ("HTTP", "http_address"), ("debug", "debug_address"))
         addresses = [
             (purpose, f"--{name.replace('_', '-')}", getattr(settings, name)) for purpose, name in named
@@ -62,7 +62,7 @@ class ServerPaths:
 
 
 def told_by(flags: Mapping[str, object]) -> ServerPaths:
-    """Return what a server would be told; that nothing is named to read is no reason to look at nothing."""
+    """Return the paths of a server with these flags; sources are not required. Raises CommandFailed."""
     try:
         return ServerPaths.of(load(flags, nothing_to_read=True))
     except SettingsError as error:
@@ -70,7 +70,7 @@ def told_by(flags: Mapping[str, object]) -> ServerPaths:
 
 
 def directory(told: ServerPaths) -> Check:
-    """Look at the state directory: a small file is written, and removed, as the server does."""
+    """Check the state directory by writing and removing a small file, as the server does."""
     return TimedLook("state directory", lambda: _seen(told.state)).judged(
         "state directory", lambda found: server.state_directory(found, shared=told.shared)
     )
@@ -90,7 +90,7 @@ def _seen(path: Path) -> State:
 
 
 def authority(told: ServerPaths, now: datetime) -> Check:
-    """Look at the CA's certificate; its key is not read."""
+    """Check the CA's certificate, without reading the CA's key."""
     found, files = TimedLook("CA", lambda: _ca(told)).seen(), told.custody.authority
     if isinstance(found, UnavailableCheck):
         return Check.unseen("CA", found)
@@ -108,13 +108,13 @@ def _ca(told: ServerPaths) -> PeerCertificate | None:
 
 
 def clock(told: ServerPaths, issued: Iterable[datetime]) -> Check:
-    """Look at the clock, beside the CA's making and when proxy certificates were issued."""
+    """Check the clock against the creation times of the CA and of proxy certificates."""
     found = TimedLook("CA", lambda: _ca(told)).seen()
     made = [] if found is None or isinstance(found, UnavailableCheck) else [found.not_before]
     return clocks.beside_certificates(kernel.clock(), [*made, *issued])
 
 
 def all_ports(told: ServerPaths, judge: Callable[[ports.Port], Check]) -> Iterator[Check]:
-    """Look who listens at each address, and judge that."""
+    """Judge the listeners at each address."""
     for purpose, setting, at in told.addresses:
         yield judge(kernel.port(purpose, setting, at))

@@ -1,6 +1,7 @@
-"""What the server's API says, as values that are judged.
+"""Answers of the server's API, read into values for judgements.
 
-An answer that lacks what it should have, or has something else there, is a ValueError: it is never well.
+A missing field, or a field of another type, raises ValueError, so that an incomplete answer is never judged
+as good.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,14 +21,14 @@ from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.problems.problem import Severity
 
 Page = Mapping[str, object]
-"""What the API says at one path, or what stands for it where no server runs."""
+"""The answer at one path of the API, or its replacement without a server."""
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """What is wrong with objects and between them, and the groups of proxies that cannot be computed."""
+    """Problems of objects, and the groups of proxies whose configuration cannot be computed."""
 
     problems: tuple[ObjectProblem, ...]
     failures: tuple[str, ...]
@@ -35,26 +36,27 @@ class Policies:
 
 @dataclass(frozen=True, slots=True)
 class IssuedCertificates:
-    """How many proxy certificates are known, and those that are not revoked, from when each was issued."""
+    """The number of proxy certificates, and those not revoked, in the order of their issue."""
 
     known: int
     valid: tuple[Certificate, ...]
 
     @property
     def moments(self) -> tuple[datetime, ...]:
-        """Return when they were issued."""
+        """Return the times of issue."""
         return tuple(each.not_before for each in self.valid)
 
     def newest(self, names: Iterable[str] | None = None) -> tuple[Certificate, ...]:
-        """Return the newest certificate of each proxy; of these `names` alone, where there are any."""
+        """Return the newest certificate of each proxy, or only of the proxies in `names`, if given."""
         wanted = None if names is None else frozenset(names)
+        # A later certificate of the same proxy replaces an earlier one in the dict.
         found = {each.whose: each for each in self.valid}
         return tuple(each for each in found.values() if wanted is None or each.whose in wanted)
 
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """Those of services, and those of proxies."""
+    """Certificates of services and of proxies."""
 
     services: tuple[Certificate, ...]
     proxies: IssuedCertificates
@@ -141,7 +143,7 @@ def issued(page: Page) -> IssuedCertificates:
 
 
 def told(page: Page, state: Path) -> ServerPaths:
-    """Read `/api/v1/config`: what the server of a state directory was told, and where it listens."""
+    """Read `/api/v1/config`: the settings of a state directory's server, and its listening addresses."""
     settings, words = _object(page, "settings"), {"ads": "ADS", "http": "HTTP"}
     addresses = tuple(
         (words.get(name, name), f"--{name}-address", HostPort.parse(str(at)))
@@ -159,7 +161,7 @@ def told(page: Page, state: Path) -> ServerPaths:
 
 
 def _authority(settings: Page) -> WatchedFiles | None:
-    """Return where the CA is if it is somebody else's: as far as its certificate goes."""
+    """Return the files of a CA that another program renews, or None; the key's path is not known here."""
     if directory := settings.get("authority_directory"):
         return WatchedFiles.within(Path(str(directory)))
     certificate = settings.get("authority_certificate")

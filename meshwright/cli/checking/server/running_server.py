@@ -1,4 +1,4 @@
-"""What `meshwright check` looks at of a server that runs."""
+"""Looks of `meshwright check` at a running server."""
 
 import http.client
 from collections.abc import Callable, Iterator
@@ -26,12 +26,12 @@ _T = TypeVar("_T")
 
 
 def told(state: Path) -> ServerPaths:
-    """Return what a running server says it was told, and where it listens; raise CommandFailed."""
+    """Return the settings and addresses of a running server; raise CommandFailed."""
     return _asked(state, "/config", partial(answers.told, state=state))
 
 
 def _asked(state: Path, path: str, read: Callable[[Page], _T]) -> _T:
-    """Ask the server at a path of its API, and read it; raise CommandFailed."""
+    """Request a path of the server's API, and read the answer; raise CommandFailed."""
     found = api(state, path, seconds=SECONDS)
     try:
         return read(found)
@@ -40,7 +40,7 @@ def _asked(state: Path, path: str, read: Callable[[Page], _T]) -> _T:
 
 
 def checks(told: ServerPaths) -> Iterator[Check]:
-    """Look at it all; `told` is what it said that it was told."""
+    """Make all checks; `told` has the settings of the running server."""
     state, now = told.state, datetime.now(UTC)
     sources, certs, proxies, policies, late = (
         _look(state, "/sources", answers.sources),
@@ -99,7 +99,7 @@ def _policy(found: Policies | UnavailableCheck, proxies: tuple[Proxy, ...]) -> I
 
 
 def pids(state: Path) -> tuple[int, ...]:
-    """Return the process that has the state directory."""
+    """Return the pid of the process that holds the state directory, as a tuple with at most one element."""
     pid = holder(state)
     return () if pid is None else (pid,)
 

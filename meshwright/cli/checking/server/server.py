@@ -1,4 +1,4 @@
-"""What `meshwright check` looks at: whichever of the two a server is, running or not."""
+"""Looks of `meshwright check` at a server, running or not."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -16,7 +16,7 @@ _SILENT: Final = (
 
 
 def checks(told: ServerPaths) -> Iterator[Check]:
-    """Look at the server of a state directory; what it would be told counts where it does not run."""
+    """Check the server of a state directory; `told` is used only if the server does not run."""
     try:
         said = running.told(told.state)
     except ServerNotRunning as error:

@@ -1,4 +1,4 @@
-"""What `meshwright check` looks at where no server runs, or none has been set up yet."""
+"""Looks of `meshwright check` at a server that does not run, or is not set up yet."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ _START: Final = "start it: `meshwright serve`; if it ends, its last line says wh
 
 
 def checks(told: ServerPaths, why: str) -> Iterator[Check]:
-    """Look at what can be seen without the server; `why` says that there is none."""
+    """Make the checks that need no server; `why` is the message about the missing server."""
     now = datetime.now(UTC)
     mesh, ledger = _Mesh(told), TimedLook("ledger", lambda: _ledger(told, now))
     yield directory(told)
@@ -51,7 +51,7 @@ def checks(told: ServerPaths, why: str) -> Iterator[Check]:
 
 
 def before(told: ServerPaths, envoy: str) -> Iterator[Check]:
-    """Look at a machine on which no server was set up yet."""
+    """Check a machine before a server is set up."""
     mesh = _Mesh(told)
     yield kernel.python()
     yield fitness.directory("state directory", kernel.directory(told.state), "--state")
@@ -64,7 +64,7 @@ def before(told: ServerPaths, envoy: str) -> Iterator[Check]:
 
 
 class _Mesh:
-    """What the mesh is read from, looked at from the moment on at which this is made."""
+    """Looks at the sources of the mesh, which begin when this object is created."""
 
     def __init__(self, told: ServerPaths) -> None:
         self._sources = told.sources
@@ -75,7 +75,7 @@ class _Mesh:
             self._looks.append((_CLUSTER, TimedLook(_CLUSTER, partial(_cluster, told.cluster))))
 
     def checks(self) -> Iterator[Check]:
-        """Return what was found of each."""
+        """Return the checks of all sources."""
         if not self._sources:
             do = "give --mesh or MESHWRIGHT_MESH, or --kubernetes"
             yield Check.unseen(_DIRECTORY, UnavailableCheck("nobody has named it", do))
@@ -84,7 +84,7 @@ class _Mesh:
 
 
 def _directory(where: Path) -> Check:
-    """Look at the mesh directory as `lint` does."""
+    """Check the mesh directory as `lint` does."""
     try:
         found = read(where)
     except OfflineError as error:
@@ -93,7 +93,7 @@ def _directory(where: Path) -> Check:
 
 
 def _cluster(settings: Settings) -> Check:
-    """Look at the cluster as `lint --kubernetes` does, as this user, who may be another than the server's."""
+    """Check the cluster as `lint --kubernetes` does, as this user, who may differ from the server's user."""
     from meshwright.cli.offline.cluster import listed
     from meshwright.controller.kubernetes.cluster import ClusterAccess
 
@@ -109,9 +109,10 @@ def _found(seen: OfflineMesh) -> list[ObjectProblem]:
 
 
 def _ledger(told: ServerPaths, now: datetime) -> IssuedCertificates | str | UnavailableCheck | None:
-    """Open CA and ledger as a server would, and return what they have, or why they cannot be used.
+    """Open CA and ledger as a server would; return their certificates, or why they cannot be used.
 
-    None where neither is there. Another user would leave files behind that the server's cannot use.
+    Returns None if neither exists. Only the owner opens them, because another user would create files that
+    the server cannot use.
     """
     try:
         if not begun(told.state):
