@@ -1,4 +1,4 @@
-"""`meshwright agent`: a proxy beside its workload; `meshwright agent request`: asking it."""
+"""`meshwright agent`: run a proxy beside its workload; its subcommands ask a running agent."""
 
 from pathlib import Path
 from typing import Annotated, Final
@@ -12,10 +12,10 @@ from meshwright.cli.printing.responses import print_json
 from meshwright.cli.process.standard_streams import print_bytes
 from meshwright.sidecars.layout import CHAIN_FILE, STATUS_PORT
 
-# Reading says better than access(2) what may be read: that leaves out what a capability allows.
+# Files are checked by reading them: access(2), as Typer calls it, ignores rights from capabilities.
 _NOT_ASKED: Final = False
 _ADMIN_SECONDS: Final = 10.0
-"""For an answer of Envoy's admin interface."""
+"""Longest wait for an answer of Envoy's admin interface."""
 agent = typer.Typer(invoke_without_command=True)
 
 
@@ -216,7 +216,7 @@ def run(
     Exit status: 0 after SIGTERM, 1 if Envoy failed repeatedly, 2 if the agent
     could not start.
     """
-    told = dict(locals())  # all that was typed, by name, as `meshwright unit` has it
+    told = dict(locals())  # all parameters by name, as in `meshwright unit`; must be the first statement
     if context.invoked_subcommand is not None:
         return
     from meshwright.cli.process.signals import not_hung_up
@@ -231,6 +231,7 @@ def run(
     from meshwright.cli.process.environment import of_program
     from meshwright.cli.process.handover import AgentCommandLine, become_agent
 
+    # The last step: execve replaces the process, so that the command line's memory is freed.
     become_agent(AgentCommandLine(agent_settings(told), log_level, as_json, of_program(context)))
 
 

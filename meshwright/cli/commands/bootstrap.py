@@ -1,4 +1,4 @@
-"""`meshwright bootstrap`: an Envoy bootstrap from the files that were written for a proxy."""
+"""`meshwright bootstrap`: an Envoy bootstrap from the credential files of a proxy."""
 
 from pathlib import Path
 from typing import Annotated

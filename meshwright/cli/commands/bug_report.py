@@ -1,4 +1,4 @@
-"""`meshwright bug-report`: one archive with all that a maintainer needs."""
+"""`meshwright bug-report`: one archive with everything that a maintainer needs."""
 
 import sys
 from datetime import UTC, datetime
@@ -115,7 +115,7 @@ def bug_report(
 
 
 def _see_that_standard_output_is_free(*, as_json: bool) -> None:
-    """Raise CommandFailed where standard output cannot take the archive."""
+    """Raise CommandFailed if standard output cannot take the archive."""
     if as_json:
         raise CommandFailed(
             "--json and --out - both write to standard output: remove --json, or name a file with --out"
@@ -127,6 +127,6 @@ def _see_that_standard_output_is_free(*, as_json: bool) -> None:
 
 
 def _summary(where: str, report: "Report") -> list[str]:
-    """Return lines that say how many files were written, and which could not be had."""
+    """Return lines with the number of files, and the reason for each missing file."""
     missing = [f"not in it: {name}: {why}" for name, why in sorted(report.missing.items())]
     return [f"{where}: {len(report.files)} files", *missing]

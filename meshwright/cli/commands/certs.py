@@ -1,4 +1,4 @@
-"""`meshwright certs`: certificates of proxies, issued, revoked and listed."""
+"""`meshwright certs`: issue, revoke and list certificates of proxies."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -139,6 +139,7 @@ def revoke(
         found = [revoking.revoke(state, serial, trust_domain, reason, shared=shared)]
         said = {"name": found[0].name, "serial": found[0].serial}
     if not as_json:
+        # Printed before the tokens are handled: if that fails, the user still knows the revoked certificates.
         print_lines(*(f"revoked {each.serial} of {each.name}" for each in found))
     try:
         if with_token:
@@ -274,7 +275,7 @@ def _say_usable(tokens: Iterable[str]) -> None:
 
 
 def _require_no_token(text: str) -> None:
-    """Raise CommandFailed for a join token in the place of a serial: nothing may say it again."""
+    """Raise CommandFailed for a join token in place of a serial, without repeating the token's secret."""
     from meshwright.enrolment.tokens import read_token
 
     try:

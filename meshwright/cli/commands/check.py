@@ -1,4 +1,4 @@
-"""`meshwright check` and `meshwright agent check`: whether a server, or a machine, is well."""
+"""`meshwright check` and `meshwright agent check`: check a server, a cluster or a machine."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -235,7 +235,7 @@ def agent_check(
 
 
 def _credentials(run: Path) -> Path:
-    """Return where credentials are: at a machine's place, or in `run`, where an agent in a Pod has them."""
+    """Return the directory of credentials: the usual one, or `credentials` in `run`, as in a Pod."""
     joined = run / "credentials"
     return joined if joined.is_dir() and not _CREDENTIALS.exists() else _CREDENTIALS
 

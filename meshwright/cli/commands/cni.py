@@ -1,4 +1,4 @@
-"""`meshwright cni`: the node's plug-in, by which no pod sets its rules itself."""
+"""`meshwright cni`: the node's CNI plug-in, which sets the interception rules of Pods."""
 
 import asyncio
 import os

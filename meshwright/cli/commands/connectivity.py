@@ -1,4 +1,4 @@
-"""`meshwright connectivity`: what policy says of one call, and, step by step, whether it is so."""
+"""`meshwright connectivity`: compare policy with the real result of a request, step by step."""
 
 import json
 import sys
@@ -80,7 +80,7 @@ def connectivity(
 
 
 def _asked(state: Path | None, source: str, to: str, method: str, path: str, headers: list[str]) -> Found:
-    """Ask the running server."""
+    """Request the facts from the running server."""
     if state is None:
         raise CommandFailed(
             "no server to ask: give --state DIR of the running server, or --facts FILE with the output of "
@@ -96,7 +96,7 @@ def _asked(state: Path | None, source: str, to: str, method: str, path: str, hea
 
 
 def _given(facts: str) -> Found:
-    """Read what was printed where the server is; a JSON object in place of a file needs no standard input."""
+    """Read the facts from a file, from standard input, or from `facts` itself, if it begins with `{`."""
     is_json = facts.lstrip().startswith("{")
     named = "--facts" if is_json else facts
     try:
@@ -114,7 +114,7 @@ def _read(file: str) -> str:
 
 
 def _say(found: Found, agent_at: str | None, seconds: float, *, as_json: bool) -> None:
-    """Make the request, judge, and print."""
+    """Send the request, judge all steps, and print them."""
     from meshwright.cli.connectivity.facts import read_facts
     from meshwright.cli.connectivity.printing import document, text
     from meshwright.cli.connectivity.steps import status, steps
@@ -144,7 +144,7 @@ def _say(found: Found, agent_at: str | None, seconds: float, *, as_json: bool) -
 
 
 def _tried(facts: "Facts", at: str, seconds: float) -> "tuple[Agent | None, RequestOutcome]":
-    """Find the caller's agent, and make the request beside it; say why where that cannot be."""
+    """Ask the caller's agent, and send the request; the outcome has the reason if no request can be sent."""
     from meshwright.agent.calling.request import Call, made
     from meshwright.agent.status.client import AgentSilent, status_of
     from meshwright.cli.connectivity.facts import read_agent

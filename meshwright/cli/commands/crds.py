@@ -1,4 +1,4 @@
-"""`meshwright crds`: the kinds that a Kubernetes cluster has to know, as manifests."""
+"""`meshwright crds`: the CustomResourceDefinitions of our kinds, as manifests."""
 
 from typing import Annotated
 

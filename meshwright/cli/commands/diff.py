@@ -1,4 +1,4 @@
-"""`meshwright diff`: what a directory of manifests would change for proxies, of a server or in a cluster."""
+"""`meshwright diff`: changes of the proxies' configuration by a directory of manifests."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -87,6 +87,7 @@ def diff(
     _say_errors(directory, wanted)
     before = {proxy: each for proxy, each in served.versions.items() if proxy not in wanted.kept}
     found = compare(before, _versions(wanted.snapshots))
+    # Proxies with the same changes are compared once, by the first of them.
     how = [{} if names else _how(served, each, wanted.snapshots[each.proxies[0]]) for each in found.changed]
     if as_json:
         print_json(_document(found, wanted, how))
@@ -101,7 +102,7 @@ def diff(
 
 
 def _document(found: "Comparison", wanted: "SelectedSnapshots", how: list["How"]) -> dict[str, object]:
-    """Return a comparison for programs; `diff` are the lines of a unified difference, empty if none."""
+    """Return a comparison as JSON; `diff` has the lines of a unified diff, or is empty."""
     return {
         "changed": [
             {
@@ -129,14 +130,14 @@ def _document(found: "Comparison", wanted: "SelectedSnapshots", how: list["How"]
 
 @dataclass(frozen=True, slots=True)
 class _ServedConfig:
-    """What proxies have: versions by type and name, and what one's resources say."""
+    """The present configuration: versions by type and name for each proxy, and a proxy's resources."""
 
     versions: Mapping[str, Any]
     resources: Callable[[str], Mapping[str, Any]]
 
 
 def _replaced(directory: Path, state: Path) -> "tuple[_ServedConfig, SelectedSnapshots]":
-    """Return what a running server serves, and what it would if it had this directory."""
+    """Return the server's configuration, and the one it would have with this directory."""
     from meshwright.cli.offline.selection import wanted
 
     published: Mapping[str, Any] = api(state, "/published")
@@ -153,7 +154,7 @@ def _replaced(directory: Path, state: Path) -> "tuple[_ServedConfig, SelectedSna
 
 
 def _applied(directory: Path, asked: "ClusterAccess") -> "tuple[_ServedConfig, SelectedSnapshots]":
-    """Return what would be served of a cluster as it is, and with the directory applied."""
+    """Return the configuration of a cluster as it is, and with the directory applied."""
     from meshwright.admin.pages.proxies.decoding import decoded
     from meshwright.cli.offline.cluster import before_and_after, new
     from meshwright.cli.offline.selection import served
@@ -186,6 +187,7 @@ def _counted(number: int, one: str, many: str = "") -> str:
 def _versions(wanted: Mapping[str, "Snapshot"]) -> dict[str, Any]:
     from meshwright.admin.pages.mesh.published_resources import versions
 
+    # Proxies of a group share one snapshot object, so its versions are computed once.
     shared = {id(snapshot): versions(snapshot) for snapshot in wanted.values()}
     return {proxy: shared[id(snapshot)] for proxy, snapshot in wanted.items()}
 
@@ -206,7 +208,7 @@ def _changed(each: "ChangedProxies") -> str:
 
 
 def _how(served: _ServedConfig, each: "ChangedProxies", wanted: "Snapshot") -> "How":
-    """Return unified differences of the resources that change, as YAML, line by line."""
+    """Return unified diffs of the changed resources as YAML, in lines."""
     import difflib
 
     from meshwright.admin.pages.proxies.decoding import decoded

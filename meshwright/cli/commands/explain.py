@@ -1,4 +1,4 @@
-"""`meshwright explain`: why one call may pass or not, from a directory or from the running server."""
+"""`meshwright explain`: why a call is allowed or denied, from manifests or from the running server."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -144,7 +144,7 @@ def explain(
 
 
 def _asked(method: str, path: str) -> dict[str, str]:
-    """Return what is asked for, or what the line that is given says."""
+    """Return the query: a method and a path, or a line of an access log."""
     if method != "-" and not method.startswith("{"):
         return {"method": method, "path": path}
     lines = (read_text() if method == "-" else method).strip().splitlines()
@@ -156,7 +156,7 @@ def _asked(method: str, path: str) -> dict[str, str]:
 
 
 def text(found: Found) -> str:
-    """Return an explanation as lines for people, with what is missing as YAML."""
+    """Return an explanation as lines for people, with missing policy as YAML."""
     asked = " ".join(str(found[name]) for name in ("to", "method", "path") if found[name])
     lines = [f"{found['from']} to {asked}: {found['headline']}"]
     if logged := found.get("logged"):
@@ -180,10 +180,10 @@ def text(found: Found) -> str:
 
 
 def _logged(said: Mapping[str, object]) -> str:
-    """Return what the log says became of the request."""
+    """Return the result of the request in the access log."""
     code, details = said.get("response_code", "a connection"), said.get("response_code_details", "")
     by = str(said.get("policy") or "")
-    # Of other kinds the log has the kind as well.
+    # For other kinds than TrafficTarget, the log has the kind and the name.
     policy = f", admitted by {by if ' ' in by else f'TrafficTarget {by}'}" if by else ""
     if code == "403" and (wanted := said.get("policy_looked_for")):
         policy = (
@@ -195,7 +195,7 @@ def _logged(said: Mapping[str, object]) -> str:
 
 
 def _standing(found: Found) -> list[str]:
-    """Return whether what policy says is in force, and what is in the way."""
+    """Return whether the sidecars enforce the decision, and the reasons against it."""
     because = texts(found, "in_force_because")
     return [_IN_FORCE[str(found["in_force"])], *(f"{_INDENT}{each}" for each in because)]
 
@@ -219,7 +219,7 @@ def _offline(read: "Callable[[], OfflineMesh]", query: Mapping[str, str], header
 
 
 def _short(query: Mapping[str, str]) -> Mapping[str, str]:
-    """Return a query with no more of a line than is read of it: it goes into a URL."""
+    """Return a query whose log line has only the fields that are read, because a URL must be short."""
     if "line" not in query:
         return query
     import json

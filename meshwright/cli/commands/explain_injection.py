@@ -1,4 +1,4 @@
-"""`meshwright explain-injection`: why a pod has a sidecar, gets one, or does not."""
+"""`meshwright explain-injection`: why a Pod has a sidecar, gets one, or does not."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from meshwright.mesh.objects import NamespaceObject
 
 Found = tuple[str, "Explanation"]
-"""An object in words, and what is said of its pods."""
+"""An object's kind and name, and the explanation for its Pods."""
 
 _NOT_ASKED: Final = False
 
@@ -102,7 +102,7 @@ def _is_good(found: "Explanation") -> bool:
 
 
 def lines(found: "Explanation") -> Iterator[str]:
-    """Yield an explanation in lines."""
+    """Yield the lines of an explanation."""
     if found.webhooks is not None:
         yield "Who is asked as it is made:"
         for each in found.webhooks:
@@ -127,7 +127,7 @@ def lines(found: "Explanation") -> Iterator[str]:
 
 
 def document(found: "Explanation") -> Mapping[str, Any]:
-    """Return an explanation for programs."""
+    """Return an explanation as JSON."""
     asked = found.webhooks
     return {
         "gets_one": found.gets_one,
@@ -207,7 +207,7 @@ async def _online(
 
 
 async def _mesh_config(api: "Api", home: str) -> "configured.MeshConfig":
-    """Return the MeshConfig of the cluster; the defaults where nobody may read it."""
+    """Return the MeshConfig of the cluster, or the defaults if reading is not permitted."""
     from meshwright.cli.checking.cluster.client import ClusterClient
     from meshwright.cli.checking.cluster.injection import mesh_config
     from meshwright.kube.errors import ApiError
@@ -221,9 +221,9 @@ async def _mesh_config(api: "Api", home: str) -> "configured.MeshConfig":
 
 
 async def _configured(api: "Api", told: "InjectionConfig") -> "InjectionConfig":
-    """Return the configuration that the control plane goes by; the default one where there is none.
+    """Return the control plane's configuration, or the default one without a ConfigMap.
 
-    One that cannot be read is none that decides: raises CommandFailed.
+    Raises CommandFailed for an invalid configuration, because an explanation by other values would be wrong.
     """
     from meshwright.cli.checking.cluster.client import ClusterClient
     from meshwright.cli.checking.cluster.injection import config_in

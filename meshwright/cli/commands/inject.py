@@ -1,4 +1,4 @@
-"""`meshwright inject` and `meshwright uninject`: sidecars in manifests, by hand."""
+"""`meshwright inject` and `meshwright uninject`: add sidecars to manifests, and remove them."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from meshwright.mesh.objects import NamespaceObject
 
 _NOT_ASKED: Final = False
-"""Reading says better than access(2) what may be read."""
+"""Files are checked by reading them, because access(2) ignores rights from capabilities."""
 _MOST_BYTES: Final = 64 * 1024 * 1024
 File = Annotated[
     Path,
@@ -164,7 +164,7 @@ def _content(file: Path, name: str) -> bytes:
 
 
 def config_in(file: Path | None) -> "InjectionConfig":
-    """Return the configuration in a file, the default one without; raise CommandFailed."""
+    """Return the configuration in a file, or the defaults without one; raise CommandFailed."""
     from meshwright.cli.by_hand.text import pieces
     from meshwright.kubernetes.injection.configuration.configuration import (
         ConfigurationError,
@@ -189,7 +189,7 @@ def config_in(file: Path | None) -> "InjectionConfig":
 
 
 def known_mesh(where: Path | None) -> "tuple[MeshConfig, Mapping[str, NamespaceObject]]":
-    """Return the MeshConfig in force in a mesh, and its namespaces; of no mesh the defaults, and none."""
+    """Return the MeshConfig and the namespaces of a mesh, or the defaults and no namespaces without one."""
     from catalog.store.view import namespaces
     from meshwright.cli.offline.mesh import read
     from meshwright.mesh.config import MeshConfig
@@ -208,7 +208,7 @@ def known_mesh(where: Path | None) -> "tuple[MeshConfig, Mapping[str, NamespaceO
 
 
 def named_namespace(namespace: str) -> "Namespace | None":
-    """Return the control plane's namespace as it is typed, None for nothing; raise CommandFailed."""
+    """Return the control plane's namespace from the option, or None if empty; raise CommandFailed."""
     from meshwright.mesh.names import Namespace, is_dns_label
 
     if namespace and not is_dns_label(namespace):
@@ -234,6 +234,7 @@ def _print(found: "Sequence[Piece]", outcomes: "Sequence[Outcome]", *, as_json: 
             say(f"left as it is: {each.what}: {each.why}")
     if as_json:
         print_json({"objects": list(map(_told, said)), "manifests": None if failed else _list(outcomes)})
+    # Before any manifest is printed: a partial output would be applied without its failed objects.
     if failed:
         raise NegativeAnswer(*(f"{each.what}: {each.why}" for each in failed))
     if not as_json:

@@ -1,4 +1,4 @@
-"""`meshwright install`: the control plane's manifests, as Helm would make them of the chart."""
+"""`meshwright install`: the control plane's manifests, as Helm renders them from the chart."""
 
 from pathlib import Path
 from typing import Annotated

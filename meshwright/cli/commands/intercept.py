@@ -1,4 +1,4 @@
-"""`meshwright intercept`: from the words of the command line to rules, and what to say of them."""
+"""`meshwright intercept`: set, check or remove the interception rules of this machine or Pod."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, TypeVar
@@ -32,7 +32,7 @@ _CLOSED: Final = (
 
 
 def script(wanted: Interception) -> str:
-    """Return what would be done: inputs of the restore programs, and commands of ip."""
+    """Return the rules as a script: inputs of the restore programs, and commands of ip(8)."""
     lines: list[str] = []
     for family, program in ((Family.IPV4, "iptables-restore"), (Family.IPV6, "ip6tables-restore")):
         if given := restore_input(rules(wanted, family)):
@@ -136,7 +136,7 @@ def intercept(
     Exit status: 0 if the rules are as wanted; 1 if --check or --probe finds a
     difference; 2 if the rules could not be read or set.
     """
-    told = dict(locals())  # all that was typed, by name, as `meshwright unit` has it
+    told = dict(locals())  # all parameters by name, as in `meshwright unit`; must be the first statement
     marked = TproxyMark(mark, route_table)
     try:
         wanted = wanted_of(told)
@@ -153,9 +153,9 @@ def intercept(
 
 
 def wanted_of(told: Mapping[str, Any]) -> Interception | None:
-    """Return what is to be led, None for nothing, of values by the names of the command's parameters.
+    """Return the wanted interception from values by parameter name, or None to remove the rules.
 
-    Raises InterceptionError for what cannot be had.
+    Raises InterceptionError for invalid values.
     """
     if told["dry_run"] + told["only_check"] + told["probe"] + told["clean"] > 1:
         raise InterceptionError("--dry-run, --check, --probe and --clean exclude each other")

@@ -1,4 +1,4 @@
-"""`meshwright lint`: everything that the server would say of manifests, without a server."""
+"""`meshwright lint`: all problems that the server would report for manifests, without a server."""
 
 import sys
 from collections import Counter
@@ -102,7 +102,7 @@ def _problems(where: Path | None) -> "Problems":
 
 
 def text(found: "Sequence[Problem]", standing: int = 0) -> str:
-    """Return one line for each problem, how many there are of each severity, and how many stand besides."""
+    """Return one line for each problem, then the numbers by severity; `standing` counts older problems."""
     counts = Counter(each.severity.value for each in found)
     summary = ", ".join(f"{counts[name]} {name}{'' if counts[name] == 1 else 's'}" for name in sorted(counts))
     lines = [f"{each.severity.value}: {each}" for each in found]

@@ -1,4 +1,4 @@
-"""What the server has, listed: `meshwright proxies`, `sources`, `hosts`."""
+"""Lists from the running server: `meshwright proxies`, `sources` and `hosts`."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`meshwright log-level`: how much a running server or agent writes, of all or of one logger."""
+"""`meshwright log-level`: show or change the log levels of a running server or agent."""
 
 import http.client
 import json
@@ -88,6 +88,7 @@ def _ask_agent(address: str, body: object) -> object:
         text = response.read()
         answer: object = (
             json.loads(text)
+            # The agent's 403 is plain text; its other answers are JSON.
             if response.status != http.HTTPStatus.FORBIDDEN
             else {"error": text.decode().strip()}
         )

@@ -1,4 +1,4 @@
-"""`meshwright migrate`: from another mesh to this one, as far as a program can tell the way."""
+"""`meshwright migrate`: report and rewrite objects of another mesh, as far as this can be automated."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -121,7 +121,7 @@ def _commands(found: "MigrationResult", out: Path) -> list[str]:
 
 
 def _write(out: Path, found: "MigrationResult") -> None:
-    """Write a file for each manifest, and the chart's values; raise CommandFailed."""
+    """Write one file for each manifest, and the chart's values; raise CommandFailed."""
     from meshwright.cli.printing import files
     from meshwright.providers.text.yaml_documents import printed
 

@@ -1,4 +1,4 @@
-"""`meshwright proxy`: one proxy, what it was told in the mesh's words, and what it is offered again."""
+"""`meshwright proxy`: show one proxy and its configuration, and send rejected resources again."""
 
 import enum
 import sys
@@ -26,7 +26,7 @@ Name = Annotated[
 
 
 class Section(enum.StrEnum):
-    """What can be shown of a proxy."""
+    """Part of a proxy's configuration or history."""
 
     LISTENERS = "listeners"
     ROUTES = "routes"
@@ -67,7 +67,7 @@ def show(
 
 
 def _of(found: Found, section: Section | None) -> dict[str, object]:
-    """Return of a proxy all but the other sections."""
+    """Return a proxy's fields without the sections that were not requested."""
     return {
         name: each for name, each in found.items() if section in (None, name) or name not in tuple(Section)
     }

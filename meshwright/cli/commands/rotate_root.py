@@ -1,4 +1,4 @@
-"""`meshwright certs rotate-root`: the root gives way to a new one in stages, without a lost request."""
+"""`meshwright certs rotate-root`: replace the root certificate in stages, without failed requests."""
 
 from collections.abc import Iterator
 from typing import Annotated, Final
@@ -87,7 +87,7 @@ def rotate_root(
 
 
 def text(found: Found) -> Iterator[str]:
-    """Yield what is said of a change, line by line."""
+    """Yield the lines that describe a rotation."""
     stage = found.get("stage")
     if stage is None:
         yield "no root rotation is running"

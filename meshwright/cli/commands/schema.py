@@ -1,4 +1,4 @@
-"""`meshwright schema`: what can be written in a manifest, for editors, and as the page of the documents."""
+"""`meshwright schema`: schemas of manifests for editors, and the reference page."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`meshwright certs seal` and `unseal`: the private keys of a state directory, encrypted or not."""
+"""`meshwright certs seal` and `unseal`: encrypt or decrypt the private keys of a state directory."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`meshwright serve`: the control plane, from the words of the command line."""
+"""`meshwright serve`: the control plane, with settings from the command line."""
 
 import gc
 from collections.abc import Iterable, Mapping
@@ -177,6 +177,7 @@ def serve(
     if settings:
         _print_settings(as_json=as_json)
         return
+    # Before all imports of modules that log, because these import structlog.
     import_structlog()
     from meshwright.cli.process.environment import of_program
     from meshwright.cli.process.signals import not_hung_up
@@ -208,9 +209,10 @@ def serve(
     from meshwright.controller.process.native_lines import NativeLines
     from meshwright.controller.process.polling import read_where_it_polls
 
+    # gRPC reads this setting from the environment when it is imported.
     read_where_it_polls()
     with NativeLines() as native:
-        # What is imported stays: the collector need never look through it.
+        # Imported modules are never garbage, so the collector can skip them from here on.
         gc.disable()
         from meshwright.cli.process.server_program import run
 
@@ -220,7 +222,7 @@ def serve(
 
 
 def named(settings: Iterable[str]) -> Mapping[str, object]:
-    """Read what stands after --set, each NAME=VALUE; raise CommandFailed."""
+    """Return the values of --set options, each NAME=VALUE, by the settings' names; raise CommandFailed."""
     found: dict[str, object] = {}
     for text in settings:
         name, equals, value = text.partition("=")

@@ -1,4 +1,4 @@
-"""`meshwright stat` and `meshwright top`: how calls fare, of the last hour at most."""
+"""`meshwright stat` and `meshwright top`: request statistics of at most the last hour."""
 
 import json
 import sys
@@ -124,7 +124,7 @@ def _shown(of: RowKind, found: Found, destination: str = "") -> None:
 
 
 def _watched(state: Path, of: RowKind, query: Mapping[str, str], *, as_json: bool, busiest: bool) -> None:
-    """Ask again and again, and show it in the place of what was there; one line of JSON each time."""
+    """Refresh the table in place until interrupted; with `as_json`, print one line for each refresh."""
     from rich.live import Live
 
     from meshwright.cli.printing.statistics import figures_tables
@@ -143,7 +143,7 @@ def _watched(state: Path, of: RowKind, query: Mapping[str, str], *, as_json: boo
 
 
 def _busiest(rows: list[Found]) -> list[Found]:
-    """Return rows with those first that have most requests, or else most connections."""
+    """Return rows with the most requests first, then with the most connections."""
 
     def key(row: Found) -> tuple[float, float]:
         counts = (row.get("per_second"), row.get("connections"))

@@ -1,4 +1,4 @@
-"""`meshwright tap`: requests to a service as they are answered, one by one."""
+"""`meshwright tap`: requests to a service, printed one by one when they are answered."""
 
 import json
 import sys
@@ -68,6 +68,7 @@ def tap(
     query += [*(("from", each) for each in source), *(("method", each.upper()) for each in method)]
     query += [("seconds", str(seconds)), ("limit", str(limit))]
     ended = False
+    # The server ends the stream after `seconds`; 60 s more are for a quiet service's last line.
     for line in follow(state, "/tap", query, seconds + 60.0):
         _show(line, as_json=as_json)
         ended = "ended" in line
@@ -79,12 +80,13 @@ def tap(
 
 
 def _show(line: Mapping[str, object], *, as_json: bool) -> None:
-    """Print a request to standard output, and on standard error what else is said."""
+    """Print a request to standard output, or any other line of the stream to standard error."""
     from meshwright.cli.printing.requests import remark, request_line
 
     match line:
         case {"request": dict(request)}:
             print_lines(json.dumps(request) if as_json else request_line(request))
+            # For pipes: a filter such as grep must see each request at once.
             sys.stdout.flush()
         case _:
             say(remark(line))

@@ -1,4 +1,4 @@
-"""`meshwright certs token`: what lets machines join."""
+"""`meshwright certs token`: join tokens, with which machines join the mesh."""
 
 from pathlib import Path
 from typing import Annotated
@@ -123,7 +123,7 @@ def revoke(
     """
     from meshwright.cli.identities import tokens as asking
 
-    identifier = token.strip().partition(".")[0]  # a secret that was pasted goes nowhere
+    identifier = token.strip().partition(".")[0]  # drops the secret of a pasted token, so that no log gets it
     found = asking.revoke(state, identifier, trust_domain, shared=shared)
     if as_json:
         print_json(found)

@@ -1,4 +1,4 @@
-"""`meshwright unit`: a systemd unit for this machine, from the words that the program would be told."""
+"""`meshwright unit`: a systemd unit for this machine, from the command line of the program."""
 
 import enum
 import os
@@ -23,7 +23,7 @@ _ELSEWHERE: Final = "move it, for example below /etc/meshwright"
 
 
 class UnitKind(enum.StrEnum):
-    """What has a unit."""
+    """A program that can run as a unit."""
 
     SERVE = "serve"
     AGENT = "agent"
@@ -40,7 +40,7 @@ _DEFAULTS: Final = {
     UnitKind.AGENT: {"credentials": "/etc/meshwright/credentials"},
     UnitKind.INTERCEPT: {},
 }
-"""What is told where nothing is: a folder each."""
+"""Folders that a unit uses if no option names others."""
 
 
 def unit(
@@ -101,11 +101,10 @@ def unit(
 
 
 class _TypedCommand:
-    """A command as it would be typed: its `arguments`, with defaults where a unit needs some, and options.
+    """A parsed command line: its `arguments` with defaults for the unit, and its options.
 
-    `values` are what the command itself would read; it ends the program where it
-    would refuse to run. Of the environment, `variables` are those that it would
-    read.
+    `values` are the command's parsed options; the program ends where the command would refuse to run.
+    `variables` are the environment variables that the command would read.
     """
 
     # Typer does not export the types of commands.
@@ -137,19 +136,19 @@ class _TypedCommand:
 
     @staticmethod
     def _parsed(command: Any, which: UnitKind, words: tuple[str, ...]) -> Mapping[str, Any]:  # noqa: ANN401 - as above
-        # What stands below a command, such as `agent wait`, is no program to be kept running.
+        # Without subcommands such as `agent wait`, which are no programs for a unit.
         alone = TyperCommand(which.value, params=command.params)
         return dict(alone.make_context(f"meshwright {which.value}", list(words)).params)
 
 
 def _unsaid(lacking: Mapping[str, str], first: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return of folders that no option names those that no setting names, nor makes needless."""
+    """Return the default folders that the settings neither name nor make unnecessary."""
     from meshwright.cli.commands.serve import named
     from meshwright.controller.errors import SettingsError
     from meshwright.controller.settings.settings import Settings, load
 
     set_one_by_one = named(first["setting"] or ())
-    if first["config"] is not None or "config" in set_one_by_one:  # the file has them
+    if first["config"] is not None or "config" in set_one_by_one:  # the file has these folders
         return {}
     lacking = {name: folder for name, folder in lacking.items() if name not in set_one_by_one}
     told = {name: value for name, value in first.items() if name in Settings.model_fields}
@@ -157,12 +156,12 @@ def _unsaid(lacking: Mapping[str, str], first: Mapping[str, Any]) -> Mapping[str
     try:
         reads = load({**told, **state, **set_one_by_one}, nothing_to_read=True).sources
     except SettingsError:
-        return lacking  # what is wrong is said of all of them together
+        return lacking  # the check of all settings reports this error
     return {name: folder for name, folder in lacking.items() if name != "mesh" or not reads}
 
 
 def _require_seen(name: str, path: str, otherwise: str) -> None:
-    """Raise CommandFailed unless a unit finds something at a path."""
+    """Raise CommandFailed unless a unit can see the path."""
     if not path.startswith("/"):
         raise CommandFailed(
             f"{name} is {path!r}: must be an absolute path, because a unit has no working directory"
@@ -189,6 +188,7 @@ def _server(found: _TypedCommand, told: units.Command, user: str) -> str:
     set_one_by_one = named(found.values["setting"] or ())
     for name, field in Settings.model_fields.items():
         variable = f"MESHWRIGHT_{name.upper()}"
+        # Settings without repr can contain secrets, and /etc/systemd/system is readable by all users.
         if not field.repr and (name in set_one_by_one or variable in found.variables):
             said = f"--set {name}=" if name in set_one_by_one else variable
             raise CommandFailed(

@@ -19,7 +19,7 @@ def version(as_json: AsJson = False) -> None:
 
 
 def printed(wanted: bool) -> None:
-    """Print the version and end the program, if that is wanted."""
+    """If `wanted`, print the version and end the program."""
     if wanted:
         version()
         raise typer.Exit

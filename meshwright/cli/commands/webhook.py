@@ -1,4 +1,4 @@
-"""`meshwright webhook`: what a cluster is to be told of the server's webhooks, as manifests."""
+"""`meshwright webhook`: the webhook configurations for a cluster, as manifests."""
 
 import os
 from pathlib import Path
@@ -88,7 +88,7 @@ def webhook(
 
 
 def roots(path: Path) -> bytes:
-    """Return the roots in a file (PEM), and nothing else of it; raise CommandFailed for what is none."""
+    """Return the root certificates in a PEM file; raise CommandFailed for other content or a private key."""
     from certs.keys.pem import as_pem, certificates_in
 
     try:
